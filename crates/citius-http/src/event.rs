@@ -1,0 +1,105 @@
+//! The words between a protocol and an application: [`Event`] inwards, [`Action`] outwards.
+
+use alloc::boxed::Box;
+
+use bytes::Bytes;
+
+use crate::{Fault, Fields, Head, Status};
+
+/// What a connection has understood. `stream` numbers the requests of one connection, from 0 up.
+///
+/// For each stream: one `Request`; then, unless `ended`, any number of `Data` and one `End`; or, in
+/// place of what is missing, one `Broken`.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A request head is complete.
+    Request {
+        /// The request's number on this connection.
+        stream: u32,
+        /// What was asked.
+        head: Box<Head>,
+        /// There is no body: neither `Data` nor `End` follows.
+        ended: bool,
+    },
+    /// A piece of the request body, without transfer coding.
+    Data {
+        /// The request's number on this connection.
+        stream: u32,
+        /// The piece; never empty.
+        bytes: &'a [u8],
+    },
+    /// The request body is complete.
+    End {
+        /// The request's number on this connection.
+        stream: u32,
+        /// The trailer section; mostly empty.
+        trailers: Fields,
+    },
+    /// The request body will never be complete. The connection answers by itself if it still can,
+    /// and closes; later actions for `stream` are ignored.
+    Broken {
+        /// The request's number on this connection.
+        stream: u32,
+        /// The rule that was broken.
+        fault: Fault,
+    },
+}
+
+/// The start of an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The status.
+    pub status: Status,
+    /// The media type, unless it is among `fields`.
+    pub content_type: Option<&'a [u8]>,
+    /// The other fields.
+    pub fields: &'a Fields,
+}
+
+/// Body bytes on their way out.
+#[derive(Clone, Debug)]
+pub enum Payload<'a> {
+    /// Copied into the write queue: best below a few kilobytes.
+    Copied(&'a [u8]),
+    /// Kept alive until written.
+    Shared(Bytes),
+}
+
+impl Payload<'_> {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Copied(bytes) => bytes.len(),
+            Self::Shared(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What an application wants to happen to one of its requests.
+///
+/// In order, for each stream: any number of `Inform`; then either one `Respond`, or one `Start`, any
+/// number of `Data` and one `End`. `Abort` at any moment.
+#[derive(Debug)]
+pub enum Action<'a> {
+    /// An informational answer (1xx); the final one is still to come.
+    Inform(Answer<'a>),
+    /// The whole answer at once.
+    Respond(Answer<'a>, Payload<'a>),
+    /// The head of an answer whose body follows; its length is `fields.content_length` or unknown.
+    Start(Answer<'a>),
+    /// A piece of the body. An empty one does nothing.
+    Data(Payload<'a>),
+    /// The body is complete.
+    End {
+        /// The trailer section; sent only where the framing can carry one.
+        trailers: &'a Fields,
+    },
+    /// The answer can't be completed: the connection (HTTP/1.1) or the stream (HTTP/2) is cut off so
+    /// that the client can tell.
+    Abort,
+}

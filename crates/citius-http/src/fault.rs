@@ -1,0 +1,131 @@
+//! Every rule that a peer or an application can break, as one flat list.
+//!
+//! A fault is data: it knows whom to blame, which status answers it and where the rule stands.
+//! Nothing here allocates; the sentence for people is made where it is logged or sent.
+
+use crate::Status;
+
+/// Who broke the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The client: answered with a 4xx or 5xx and a closed connection.
+    Peer,
+    /// Our caller, the application: logged as an error, answered with 500 while that is possible.
+    App,
+}
+
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident = $blame:ident, $status:literal, $spec:literal, $text:literal;)+) => {
+        /// A broken rule. After one of a peer's the connection reads no further byte.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Fault { $($(#[$doc])* $name,)+ }
+
+        impl Fault {
+            /// All faults, so that a test can demand a vector for each.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Whose mistake it is.
+            pub const fn blame(self) -> Blame {
+                match self { $(Self::$name => Blame::$blame,)+ }
+            }
+
+            /// The status that answers it.
+            pub const fn status(self) -> Status {
+                match self { $(Self::$name => Status::from_const($status),)+ }
+            }
+
+            /// Where the rule stands.
+            pub const fn spec(self) -> &'static str {
+                match self { $(Self::$name => $spec,)+ }
+            }
+
+            /// What was broken: lower case, no full stop.
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+
+            /// The name transcripts and logs use.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)+ }
+            }
+        }
+    };
+}
+
+faults! {
+    /// Not `method SP target SP version CRLF`.
+    RequestLineSyntax = Peer, 400, "RFC 9112 §3", "request line is not method, target and version";
+    /// The method is not a token.
+    MethodSyntax = Peer, 400, "RFC 9110 §9.1", "method is not a token";
+    /// The target has a byte that no form of it allows, or a form its method does not allow.
+    TargetSyntax = Peer, 400, "RFC 9112 §3.2", "request target is malformed";
+    /// Longer than `target_bytes_max`.
+    TargetTooLong = Peer, 414, "RFC 9110 §15.5.15", "request target is too long";
+    /// Not `HTTP/1.0` or `HTTP/1.1`, but an HTTP version.
+    VersionUnsupported = Peer, 505, "RFC 9110 §15.6.6", "HTTP version is not supported here";
+    /// Not an HTTP version at all.
+    VersionSyntax = Peer, 400, "RFC 9112 §2.3", "HTTP version is malformed";
+    /// A line ended by LF alone, or a CR that is not followed by LF.
+    LineEnding = Peer, 400, "RFC 9112 §2.2", "line does not end in CRLF";
+    /// Longer than `head_bytes_max`.
+    HeadTooLong = Peer, 431, "RFC 6585 §5", "request head is too long";
+    /// More field lines than `fields_max`.
+    TooManyFields = Peer, 431, "RFC 6585 §5", "request head has too many fields";
+    /// A field name that is not a token, or white space before its colon.
+    FieldNameSyntax = Peer, 400, "RFC 9112 §5.1", "field name is malformed";
+    /// A control byte in a field value.
+    FieldValueSyntax = Peer, 400, "RFC 9110 §5.5", "field value is malformed";
+    /// A field line that continues the one before it.
+    LineFolding = Peer, 400, "RFC 9112 §5.2", "field line is folded";
+    /// An HTTP/1.1 request without `Host`.
+    HostMissing = Peer, 400, "RFC 9112 §3.2", "Host is missing";
+    /// More than one `Host`.
+    HostRepeated = Peer, 400, "RFC 9112 §3.2", "Host is repeated";
+    /// `Host` is not `uri-host [ ":" port ]`.
+    HostSyntax = Peer, 400, "RFC 9110 §7.2", "Host is malformed";
+    /// `Content-Length` is not a run of decimal digits that fits 64 bits, or is repeated.
+    ContentLengthSyntax = Peer, 400, "RFC 9112 §6.3", "Content-Length is malformed or repeated";
+    /// Both `Content-Length` and `Transfer-Encoding`: two readings of one message.
+    AmbiguousLength = Peer, 400, "RFC 9112 §6.3", "Content-Length and Transfer-Encoding contradict each other";
+    /// `Transfer-Encoding` that is not exactly `chunked`, or is repeated.
+    TransferEncoding = Peer, 400, "RFC 9112 §6.1", "Transfer-Encoding is not chunked alone";
+    /// `Transfer-Encoding` in an HTTP/1.0 request.
+    TransferEncodingInHttp10 = Peer, 400, "RFC 9112 §6.1", "Transfer-Encoding in HTTP/1.0";
+    /// `Expect` asks for something other than `100-continue`.
+    ExpectationUnknown = Peer, 417, "RFC 9110 §10.1.1", "expectation is not 100-continue";
+    /// Announced or grown larger than `body_bytes_max`.
+    BodyTooLong = Peer, 413, "RFC 9110 §15.5.14", "request body is too long";
+    /// A chunk size that is not hexadecimal digits, or more of them than `chunk_size_digits_max`.
+    ChunkSize = Peer, 400, "RFC 9112 §7.1", "chunk size is malformed or too long";
+    /// A chunk extension with a control byte, or more of them than `chunk_extension_bytes_max`.
+    ChunkExtension = Peer, 400, "RFC 9112 §7.1.1", "chunk extension is malformed or too long";
+    /// Chunk data that is not followed by CRLF.
+    ChunkEnd = Peer, 400, "RFC 9112 §7.1", "chunk data does not end where its size says";
+    /// A trailer field that frames or routes the message (`Content-Length`, `Transfer-Encoding`, `Host`, …).
+    TrailerForbidden = Peer, 400, "RFC 9110 §6.5.1", "field is not allowed in trailers";
+    /// A trailer section longer than `trailer_bytes_max`.
+    TrailersTooLong = Peer, 431, "RFC 6585 §5", "trailer section is too long";
+    /// A method whose target takes over the connection.
+    ConnectRefused = Peer, 501, "RFC 9110 §9.3.6", "CONNECT is not served here";
+    /// The head did not arrive within `head_read_ms`.
+    HeadTooSlow = Peer, 408, "RFC 9110 §15.5.9", "request head took too long";
+    /// The body came slower than `body_rate_min_bytes_per_s`.
+    BodyTooSlow = Peer, 408, "RFC 9110 §15.5.9", "request body came too slowly";
+    /// The peer closed in the middle of a message.
+    Truncated = Peer, 400, "RFC 9112 §8", "connection closed in the middle of a message";
+    /// More connections than `connections_max`, or a full queue.
+    Overloaded = Peer, 503, "RFC 9110 §15.6.4", "server is overloaded";
+    /// A status outside 200…599 (100…199 for informational answers).
+    AnswerStatus = App, 500, "RFC 9110 §15", "application's status is not one a server may send";
+    /// A field name that is not a token.
+    AnswerFieldName = App, 500, "RFC 9110 §5.1", "application's field name is not a token";
+    /// A field value with CR, LF, NUL or another control byte.
+    AnswerFieldValue = App, 500, "RFC 9110 §5.5", "application's field value has a control byte";
+    /// The body is longer or shorter than the `Content-Length` that the application announced.
+    AnswerLength = App, 500, "RFC 9110 §8.6", "application's body does not have the announced length";
+    /// An answer begun twice, or continued before it was begun.
+    AnswerOrder = App, 500, "RFC 9112 §6", "application's answer is out of order";
+    /// The handler raised, or returned what cannot be sent.
+    HandlerFailed = App, 500, "RFC 9110 §15.6.1", "handler failed";
+}

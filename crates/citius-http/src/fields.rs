@@ -1,0 +1,229 @@
+//! The field section of an answer, checked as it is built.
+//!
+//! Kept in HTTP/1.1's own form, `name: value CRLF` with lower-case names, so that the common
+//! protocol copies it in one piece; HTTP/2 splits it again with [`Fields::iter`]. Invariant: no
+//! byte in it can end a line early, so an application cannot write into the next field or answer.
+//!
+//! Fields that frame the message are not kept as text: `content-length` becomes a number that the
+//! body is held against, `connection: close` a flag; `transfer-encoding`, `keep-alive`, `upgrade`
+//! and `proxy-connection` are the server's business and dropped.
+
+use alloc::vec::Vec;
+
+use crate::Fault;
+
+/// Names and values of an answer or a trailer section.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts about one section"
+)]
+pub struct Fields {
+    lines: Vec<u8>,
+    /// `Content-Length` as the application announced it.
+    pub content_length: Option<u64>,
+    /// The application asked for the connection to be closed.
+    pub close: bool,
+    /// There is a `date` among the lines.
+    pub has_date: bool,
+    /// There is a `server` among the lines.
+    pub has_server: bool,
+    /// There is a `content-type` among the lines.
+    pub has_content_type: bool,
+}
+
+impl Fields {
+    /// No fields; allocates nothing.
+    pub const EMPTY: Self = Self {
+        lines: Vec::new(),
+        content_length: None,
+        close: false,
+        has_date: false,
+        has_server: false,
+        has_content_type: false,
+    };
+
+    /// Adds a field; its value is trimmed of white space at both ends.
+    ///
+    /// # Errors
+    /// [`Fault::AnswerFieldName`] if `name` is not a token, [`Fault::AnswerFieldValue`] if `value` has
+    /// a control byte other than a tab, [`Fault::AnswerLength`] for a `Content-Length` that is not a
+    /// number or contradicts an earlier one.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), Fault> {
+        if !is_token(name) {
+            return Err(Fault::AnswerFieldName);
+        }
+        if !value.iter().all(|&byte| is_value_byte(byte)) {
+            return Err(Fault::AnswerFieldValue);
+        }
+        let value = value.trim_ascii();
+        let start = self.lines.len();
+        self.lines.extend(name.iter().map(u8::to_ascii_lowercase));
+        match self.lines.get(start..).unwrap_or_default() {
+            b"content-length" => {
+                let length = parse_decimal(value).ok_or(Fault::AnswerLength)?;
+                if self.content_length.is_some_and(|earlier| earlier != length) {
+                    return Err(Fault::AnswerLength);
+                }
+                self.content_length = Some(length);
+                self.lines.truncate(start);
+                return Ok(());
+            }
+            b"connection" => {
+                self.close |= value
+                    .split(|&b| b == b',')
+                    .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"));
+                self.lines.truncate(start);
+                return Ok(());
+            }
+            b"transfer-encoding" | b"keep-alive" | b"upgrade" | b"proxy-connection" => {
+                self.lines.truncate(start);
+                return Ok(());
+            }
+            b"date" => self.has_date = true,
+            b"server" => self.has_server = true,
+            b"content-type" => self.has_content_type = true,
+            _ => {}
+        }
+        self.lines.extend_from_slice(b": ");
+        self.lines.extend_from_slice(value);
+        self.lines.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// The field lines, each ended by CRLF.
+    #[inline]
+    pub fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+
+    /// Names and values, in the order they were added.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.lines.split(|&byte| byte == b'\n').filter_map(|line| {
+            let colon = line.iter().position(|&byte| byte == b':')?;
+            let (name, rest) = line.split_at_checked(colon)?;
+            Some((name, rest.get(1..)?.trim_ascii()))
+        })
+    }
+
+    /// Whether there is no line.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+/// Whether `bytes` is a token (RFC 9110 §5.6.2).
+pub fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
+}
+
+/// Whether `byte` may stand in a token (RFC 9110 §5.6.2, `tchar`).
+#[inline]
+pub const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}
+
+/// Whether `byte` may stand in a field value (RFC 9110 §5.5), `obs-text` included.
+#[inline]
+pub const fn is_value_byte(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// A run of decimal digits that fits 64 bits; no sign, no space, no empty run.
+pub fn parse_decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, &byte| {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        number
+            .checked_mul(10)?
+            .checked_add(u64::from(byte.wrapping_sub(b'0')))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_would_split_an_answer() {
+        let mut fields = Fields::default();
+        assert_eq!(
+            fields.push(b"x", b"a\r\nset-cookie: b"),
+            Err(Fault::AnswerFieldValue)
+        );
+        assert_eq!(fields.push(b"x\r\ny", b"a"), Err(Fault::AnswerFieldName));
+        assert_eq!(fields.push(b"", b"a"), Err(Fault::AnswerFieldName));
+        assert_eq!(fields.push(b"x", b"a\0"), Err(Fault::AnswerFieldValue));
+        assert!(fields.is_empty());
+    }
+
+    #[test]
+    fn takes_framing_fields_out_of_the_text() {
+        let mut fields = Fields::default();
+        fields.push(b"Content-Length", b"12").expect("a number");
+        fields
+            .push(b"Connection", b"keep-alive, Close")
+            .expect("a list");
+        fields
+            .push(b"Transfer-Encoding", b"chunked")
+            .expect("dropped");
+        assert_eq!(
+            (fields.lines(), fields.content_length, fields.close),
+            (&b""[..], Some(12), true)
+        );
+        assert_eq!(
+            fields.push(b"content-length", b"13"),
+            Err(Fault::AnswerLength)
+        );
+        assert_eq!(
+            fields.push(b"content-length", b"+12"),
+            Err(Fault::AnswerLength)
+        );
+    }
+
+    #[test]
+    fn gives_back_what_was_put_in() {
+        let mut fields = Fields::default();
+        fields.push(b"X-A", b" b: c ").expect("valid");
+        fields.push(b"Set-Cookie", b"d").expect("valid");
+        let pairs: Vec<_> = fields.iter().collect();
+        assert_eq!(pairs, [(&b"x-a"[..], &b"b: c"[..]), (b"set-cookie", b"d")]);
+    }
+
+    #[test]
+    fn decimals_that_overflow_or_carry_signs_are_none() {
+        assert_eq!(parse_decimal(b"18446744073709551615"), Some(u64::MAX));
+        for bad in [
+            &b"18446744073709551616"[..],
+            b"",
+            b"+1",
+            b"-1",
+            b" 1",
+            b"1_0",
+            b"0x1",
+        ] {
+            assert_eq!(parse_decimal(bad), None);
+        }
+    }
+}

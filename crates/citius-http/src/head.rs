@@ -1,0 +1,192 @@
+//! A request head: owned bytes and the spans of its parts.
+//!
+//! One copy of the head out of the read buffer (tens of nanoseconds) buys a request that may
+//! outlive its turn. Nothing else is copied or decoded until somebody asks.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// A stretch of [`Head::bytes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Index of the first byte.
+    pub start: u32,
+    /// Index behind the last byte.
+    pub end: u32,
+}
+
+/// Where the name and the value of a field line lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldSpan {
+    /// The field name, as sent.
+    pub name: Span,
+    /// The field value, without optional white space around it.
+    pub value: Span,
+}
+
+/// The methods of RFC 9110 §9 and RFC 5789; others keep their bytes in the head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the methods")]
+pub enum Method {
+    #[default]
+    Get,
+    Head,
+    Post,
+    Put,
+    Delete,
+    Options,
+    Patch,
+    Connect,
+    Trace,
+    Other,
+}
+
+impl Method {
+    /// The method spelled `token`; methods are case-sensitive.
+    pub fn from_token(token: &[u8]) -> Self {
+        match token {
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"OPTIONS" => Self::Options,
+            b"PATCH" => Self::Patch,
+            b"CONNECT" => Self::Connect,
+            b"TRACE" => Self::Trace,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The protocol version of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the versions")]
+pub enum Version {
+    Http10,
+    #[default]
+    Http11,
+}
+
+/// How the end of a message body is found (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BodyLength {
+    /// There is no body.
+    #[default]
+    None,
+    /// As many bytes as `Content-Length` says; at least one.
+    Exact(u64),
+    /// Chunks, the last of them empty.
+    Chunked,
+}
+
+/// A request head whose framing has been checked.
+#[derive(Clone, Debug, Default)]
+pub struct Head {
+    /// The head as sent, request line to blank line.
+    pub bytes: Vec<u8>,
+    /// The method, if it is a known one.
+    pub method: Method,
+    /// The method as sent.
+    pub method_span: Span,
+    /// The request target as sent.
+    pub target: Span,
+    /// The path of the target, still percent-encoded; `*` for `OPTIONS *`, never empty.
+    pub path: Span,
+    /// The query of the target without its `?`, still percent-encoded.
+    pub query: Option<Span>,
+    /// The protocol version.
+    pub version: Version,
+    /// The field lines in the order sent.
+    pub fields: Vec<FieldSpan>,
+    /// How the body ends.
+    pub body: BodyLength,
+    /// Whether the client lets the connection live on after this request.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+}
+
+impl Head {
+    /// The bytes of `span`; empty if it is not one of this head's.
+    #[inline]
+    pub fn slice(&self, span: Span) -> &[u8] {
+        self.bytes
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
+    }
+
+    /// The path, still percent-encoded.
+    #[inline]
+    pub fn path(&self) -> &[u8] {
+        self.slice(self.path)
+    }
+
+    /// The query without its `?`, still percent-encoded; empty where there is none.
+    pub fn query(&self) -> &[u8] {
+        self.query.map_or(&[], |span| self.slice(span))
+    }
+
+    /// Names and values in the order sent.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.fields
+            .iter()
+            .map(|field| (self.slice(field.name), self.slice(field.value)))
+    }
+
+    /// The first value of the field `name`, compared without regard to case.
+    pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
+        self.fields()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// Empties the head and keeps its memory.
+    pub fn clear(&mut self) {
+        let (mut bytes, mut fields) = (
+            core::mem::take(&mut self.bytes),
+            core::mem::take(&mut self.fields),
+        );
+        bytes.clear();
+        fields.clear();
+        *self = Self {
+            bytes,
+            fields,
+            ..Self::default()
+        };
+    }
+}
+
+/// Heads that are done with, kept for their memory.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "a head changes owners by pointer, its memory is what is kept"
+)]
+pub struct HeadPool(Vec<Box<Head>>);
+
+impl HeadPool {
+    /// Heads kept at most; one turn rarely has more in flight.
+    const KEPT_MAX: usize = 256;
+    /// Bytes of a head above which its memory goes back to the allocator.
+    const KEPT_BYTES_MAX: usize = 4096;
+
+    /// An empty head.
+    #[inline]
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "the box is the thing pooled"
+    )]
+    pub fn take(&mut self) -> Box<Head> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Takes back a head for its memory.
+    #[inline]
+    pub fn give(&mut self, mut head: Box<Head>) {
+        if self.0.len() < Self::KEPT_MAX && head.bytes.capacity() <= Self::KEPT_BYTES_MAX {
+            head.clear();
+            self.0.push(head);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The nouns every layer of Citius shares.
+//!
+//! A protocol crate turns bytes into [`Event`]s and [`Action`]s into bytes; a gateway turns events
+//! into application calls and answers into actions. Because both sides speak these words, gateways
+//! and protocols add up (n + m) instead of multiplying (n × m).
+//!
+//! No sockets, no clock, no environment: time comes in as a [`Millis`] value. Every limit lives in
+//! [`limits`], every rule a peer or an application can break in [`fault`].
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
+extern crate alloc;
+
+pub mod date;
+pub mod event;
+pub mod fault;
+pub mod fields;
+pub mod head;
+pub mod limits;
+pub mod output;
+pub mod status;
+
+pub use event::{Action, Answer, Event, Payload};
+pub use fault::{Blame, Fault};
+pub use fields::Fields;
+pub use head::{BodyLength, Head, HeadPool, Method, Version};
+pub use limits::Limits;
+pub use output::Output;
+pub use status::Status;
+
+/// Milliseconds on the reactor's monotonic clock; only differences mean anything.
+pub type Millis = u64;

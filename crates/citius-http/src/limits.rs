@@ -1,0 +1,153 @@
+//! Every limit of the server: unit, default, origin, and what happens when it is reached.
+//!
+//! The constants are the defaults of [`Limits`], whose fields carry the same names in lower case
+//! all the way up to the command line. A value of 0 in a `*_ms` field means "no deadline".
+
+/// Bytes of one request head, request line to blank line. Origin: Apache 8 190 a line, nginx 4 × 8 KiB.
+/// Exceeded: 431, close. Vector: `h1/limits/head_too_long.t`.
+pub const HEAD_BYTES_MAX: u32 = 32 * 1024;
+
+/// Field lines of one request head. Origin: hyper and Apache, 100.
+/// Exceeded: 431, close. Vector: `h1/limits/too_many_fields.t`.
+pub const FIELDS_MAX: u32 = 100;
+
+/// Bytes of one request target. Origin: RFC 9112 §3 asks for at least 8 000.
+/// Exceeded: 414, close. Vector: `h1/limits/target_too_long.t`.
+pub const TARGET_BYTES_MAX: u32 = 8 * 1024;
+
+/// Bytes of one request body after transfer decoding. Origin: fastpysgi 10 MB, sanic 100 MB.
+/// Exceeded: 413, close. Vector: `h1/limits/body_too_long.t`.
+pub const BODY_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Hexadecimal digits of one chunk size, leading zeros included. Origin: 2^64 has 16.
+/// Exceeded: 400, close. Vector: `h1/limits/chunk_size_digits.t`.
+pub const CHUNK_SIZE_DIGITS_MAX: u32 = 16;
+
+/// Bytes of chunk extensions in one body. Origin: CVE-2023-39326 (Go) bounds them against the data.
+/// Exceeded: 400, close. Vector: `h1/limits/chunk_extensions.t`.
+pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 4 * 1024;
+
+/// Bytes of one trailer section. Origin: a quarter of a head.
+/// Exceeded: 431, close. Vector: `h1/limits/trailers_too_long.t`.
+pub const TRAILER_BYTES_MAX: u32 = 8 * 1024;
+
+/// Requests of one connection that are taken but not answered. Origin: Japronto had 10, its benchmark 24.
+/// Reached: reading stops until one is answered. Vector: `h1/limits/pipeline_full.t`.
+pub const PIPELINE_MAX: u32 = 128;
+
+/// Milliseconds from the first byte of a head (or from accept) to its end. Origin: granian 30 s.
+/// Exceeded: 408 when a head has begun, silent close otherwise. Vector: `h1/limits/head_too_slow.t`.
+pub const HEAD_READ_MS: u64 = 30_000;
+
+/// Milliseconds a connection may stay without a request. Origin: nginx 75 s, above common proxies' 60 s.
+/// Exceeded: silent close. Vector: `h1/limits/keep_alive_over.t`.
+pub const KEEP_ALIVE_MS: u64 = 75_000;
+
+/// Milliseconds over which the rate of an awaited body is judged. Origin: half of Kestrel's patience, doubled.
+/// Exceeded without [`BODY_RATE_MIN_BYTES_PER_S`]: 408, close. Vector: `h1/limits/body_too_slow.t`.
+pub const BODY_READ_MS: u64 = 10_000;
+
+/// Bytes a second that an awaited body must bring on average over [`BODY_READ_MS`]. Origin: Kestrel 240.
+/// Fallen below: 408, close. Vector: `h1/limits/body_too_slow.t`.
+pub const BODY_RATE_MIN_BYTES_PER_S: u64 = 240;
+
+/// Milliseconds a peer may take none of the bytes that wait for it. Origin: nginx `send_timeout`, 60 s, halved.
+/// Exceeded: reset. Test: `tests/abuse/test_write_stall.py`.
+pub const WRITE_STALL_MS: u64 = 30_000;
+
+/// Milliseconds and thereby patience for a peer to read our last words after a refused request.
+/// Origin: nginx `lingering_timeout`, 5 s. Exceeded: close. Test: `tests/abuse/test_linger.py`.
+pub const LINGER_MS: u64 = 2_000;
+
+/// Bytes of an unread body that are taken and dropped to keep a connection. Origin: hyper and Go, 256 KiB.
+/// Exceeded: the answer is sent and the connection closed. Vector: `h1/body/unread_body.t`.
+pub const DISCARD_BYTES_MAX: u64 = 256 * 1024;
+
+/// Open connections of one worker. Origin: half of a usual descriptor limit of 65 536.
+/// Reached: 503 with Retry-After, close. Test: `tests/abuse/test_connections.py`.
+pub const CONNECTIONS_MAX: u32 = 32 * 1024;
+
+/// Bytes that may wait in one connection's write queue before a streaming answer is held back.
+/// Origin: asyncio and uvicorn, 64 KiB. Reached: the handler waits. Test: `tests/abuse/test_backpressure.py`.
+pub const WRITE_QUEUE_BYTES_MAX: u32 = 64 * 1024;
+
+/// Bytes of a streamed request body that may wait for its handler. Origin: uvicorn, 64 KiB.
+/// Reached: reading stops. Test: `tests/abuse/test_backpressure.py`.
+pub const BODY_WINDOW_BYTES: u32 = 64 * 1024;
+
+const _: () = assert!(
+    TARGET_BYTES_MAX < HEAD_BYTES_MAX,
+    "a target alone may not fill a head"
+);
+const _: () = assert!(
+    TRAILER_BYTES_MAX < HEAD_BYTES_MAX,
+    "trailers are the smaller section"
+);
+const _: () = assert!(
+    DISCARD_BYTES_MAX < BODY_BYTES_MAX,
+    "dropping is cheaper than taking"
+);
+const _: () = assert!(PIPELINE_MAX >= 24, "Japronto's own benchmark pipelines 24");
+const _: () = assert!(
+    HEAD_READ_MS < KEEP_ALIVE_MS,
+    "an idle peer is more welcome than a slow one"
+);
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $field:ident : $kind:ty = $default:ident),+ $(,)?) => {
+        /// The limits of one server, in force for all of its connections.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Limits {
+            $(#[doc = concat!("See [`", stringify!($default), "`].")] pub $field: $kind,)+
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+
+        impl Limits {
+            /// The names of all limits, in the order of this file.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field),)+];
+
+            /// Sets the limit called `name`; `None` if there is no such limit or it cannot hold `value`.
+            pub fn set(&mut self, name: &str, value: u64) -> Option<()> {
+                match name {
+                    $(stringify!($field) => self.$field = <$kind>::try_from(value).ok()?,)+
+                    _ => return None,
+                }
+                Some(())
+            }
+
+            /// The limit called `name`.
+            pub fn value_of(&self, name: &str) -> Option<u64> {
+                match name {
+                    $(stringify!($field) => Some(u64::from(self.$field)),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+limits! {
+    head_bytes_max: u32 = HEAD_BYTES_MAX,
+    fields_max: u32 = FIELDS_MAX,
+    target_bytes_max: u32 = TARGET_BYTES_MAX,
+    body_bytes_max: u64 = BODY_BYTES_MAX,
+    chunk_size_digits_max: u32 = CHUNK_SIZE_DIGITS_MAX,
+    chunk_extension_bytes_max: u32 = CHUNK_EXTENSION_BYTES_MAX,
+    trailer_bytes_max: u32 = TRAILER_BYTES_MAX,
+    pipeline_max: u32 = PIPELINE_MAX,
+    head_read_ms: u64 = HEAD_READ_MS,
+    keep_alive_ms: u64 = KEEP_ALIVE_MS,
+    body_read_ms: u64 = BODY_READ_MS,
+    body_rate_min_bytes_per_s: u64 = BODY_RATE_MIN_BYTES_PER_S,
+    write_stall_ms: u64 = WRITE_STALL_MS,
+    linger_ms: u64 = LINGER_MS,
+    discard_bytes_max: u64 = DISCARD_BYTES_MAX,
+    connections_max: u32 = CONNECTIONS_MAX,
+    write_queue_bytes_max: u32 = WRITE_QUEUE_BYTES_MAX,
+    body_window_bytes: u32 = BODY_WINDOW_BYTES,
+}

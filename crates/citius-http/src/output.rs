@@ -1,0 +1,183 @@
+//! Bytes on their way to a socket: small ones copied together, large ones kept by reference.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use bytes::{Buf, Bytes};
+
+use crate::Payload;
+
+/// A write queue. Order is the order of the calls; `parts` come before `tail`.
+#[derive(Debug, Default)]
+pub struct Output {
+    parts: VecDeque<Bytes>,
+    /// Bytes in `parts`, kept so that [`Output::len`] costs nothing.
+    parts_bytes: usize,
+    tail: Vec<u8>,
+    /// Bytes of `tail` that are already written; only without `parts`.
+    written: usize,
+}
+
+impl Output {
+    /// Bytes from which a shared payload is kept by reference instead of copied.
+    /// Below it a copy is cheaper than another part in the gather list.
+    pub const SHARED_BYTES_MIN: usize = 16 * 1024;
+
+    /// Bytes not written yet.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.parts_bytes
+            .saturating_add(self.tail.len().saturating_sub(self.written))
+    }
+
+    /// Whether everything is written.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where small pieces are appended.
+    #[inline]
+    pub fn tail(&mut self) -> &mut Vec<u8> {
+        &mut self.tail
+    }
+
+    /// Appends body bytes.
+    #[inline]
+    pub fn push(&mut self, payload: Payload<'_>) {
+        match payload {
+            Payload::Copied(bytes) => self.tail.extend_from_slice(bytes),
+            Payload::Shared(bytes) if bytes.len() < Self::SHARED_BYTES_MIN => {
+                self.tail.extend_from_slice(&bytes);
+            }
+            Payload::Shared(bytes) => {
+                self.seal();
+                self.parts_bytes = self.parts_bytes.saturating_add(bytes.len());
+                self.parts.push_back(bytes);
+            }
+        }
+    }
+
+    /// Appends all of `other` and leaves it empty.
+    pub fn append(&mut self, other: &mut Self) {
+        if other.parts.is_empty() {
+            self.tail
+                .extend_from_slice(other.tail.get(other.written..).unwrap_or_default());
+        } else {
+            self.seal();
+            other.seal();
+            self.parts_bytes = self.parts_bytes.saturating_add(other.parts_bytes);
+            self.parts.append(&mut other.parts);
+        }
+        other.clear();
+    }
+
+    /// The pieces to write, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let tail = self.tail.get(self.written..).unwrap_or_default();
+        self.parts
+            .iter()
+            .map(Bytes::as_ref)
+            .chain((!tail.is_empty()).then_some(tail))
+    }
+
+    /// The one piece there is, if there is no gather list; the common case.
+    #[inline]
+    pub fn single(&self) -> Option<&[u8]> {
+        if self.parts.is_empty() {
+            self.tail.get(self.written..)
+        } else {
+            None
+        }
+    }
+
+    /// Takes note that the first `n` bytes are written.
+    pub fn advance(&mut self, mut n: usize) {
+        while let Some(part) = self.parts.front_mut() {
+            let step = n.min(part.len());
+            part.advance(step);
+            self.parts_bytes = self.parts_bytes.saturating_sub(step);
+            n = n.saturating_sub(step);
+            if !part.is_empty() {
+                return;
+            }
+            self.parts.pop_front();
+        }
+        self.written = self.written.saturating_add(n);
+        if self.written >= self.tail.len() {
+            self.tail.clear();
+            self.written = 0;
+        }
+    }
+
+    /// Drops all bytes and keeps the memory of the tail.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.parts.clear();
+        self.parts_bytes = 0;
+        self.tail.clear();
+        self.written = 0;
+    }
+
+    /// Turns the tail into a part, so that something may follow it.
+    fn seal(&mut self) {
+        if self.written < self.tail.len() {
+            let mut sealed = Bytes::from(core::mem::take(&mut self.tail));
+            sealed.advance(self.written);
+            self.parts_bytes = self.parts_bytes.saturating_add(sealed.len());
+            self.parts.push_back(sealed);
+        }
+        self.tail.clear();
+        self.written = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn drain(output: &mut Output, step: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        while !output.is_empty() {
+            let before = output.len();
+            let bytes: Vec<u8> = output.pieces().flatten().copied().take(step).collect();
+            output.advance(bytes.len());
+            assert_eq!(output.len(), before - bytes.len());
+            all.extend(bytes);
+        }
+        all
+    }
+
+    #[test]
+    fn keeps_order_across_copied_and_shared_pieces() {
+        let large = vec![b'x'; Output::SHARED_BYTES_MIN];
+        let expected = [b"head", &large[..], b"tail", &large[..], b"end"].concat();
+        for step in [1, 3, 7, 4096, usize::MAX] {
+            let (mut output, mut other) = (Output::default(), Output::default());
+            output.push(Payload::Copied(b"head"));
+            output.push(Payload::Shared(Bytes::from(large.clone())));
+            output.push(Payload::Shared(Bytes::from_static(b"tail")));
+            other.push(Payload::Shared(Bytes::from(large.clone())));
+            other.push(Payload::Copied(b"end"));
+            output.append(&mut other);
+            assert!(other.is_empty());
+            assert_eq!(output.len(), expected.len());
+            assert_eq!(drain(&mut output, step), expected);
+        }
+    }
+
+    #[test]
+    fn a_half_written_tail_can_be_followed_by_a_part() {
+        let mut output = Output::default();
+        output.push(Payload::Copied(b"abcdef"));
+        output.advance(2);
+        output.push(Payload::Shared(Bytes::from(vec![
+            b'x';
+            Output::SHARED_BYTES_MIN
+        ])));
+        let all = drain(&mut output, usize::MAX);
+        assert!(all.starts_with(b"cdefxx") && all.len() == Output::SHARED_BYTES_MIN + 4);
+    }
+}
