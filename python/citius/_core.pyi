@@ -1,0 +1,228 @@
+"""The face of the extension module: what Rust offers to Python.
+
+Everything here that is called once per request is called by Rust itself; Python composes these
+classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a request only through
+:class:`Request` and :class:`Response`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeVar, final, overload
+
+from citius.headers import Headers, MutableHeaders, Query
+
+_T = TypeVar("_T")
+
+__version__: str
+
+LIMITS: dict[str, int]
+"""Names and defaults of all limits (``citius-http/src/limits.rs``)."""
+
+@final
+class Request:
+    """One request. Every attribute is made when it is first asked for."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str:
+        """The path, percent-decoded (invalid UTF-8 becomes U+FFFD)."""
+    @property
+    def raw_path(self) -> bytes:
+        """The path as sent."""
+    @property
+    def raw_query(self) -> bytes:
+        """The query as sent, without its ``?``."""
+    @property
+    def target(self) -> bytes:
+        """The request target as sent (RFC 9112 §3.2)."""
+    @property
+    def http_version(self) -> str:
+        """``"1.0"`` or ``"1.1"``."""
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """Address and port of the peer; ``None`` on a Unix socket or in memory."""
+    @property
+    def path_params(self) -> dict[str, Any]: ...
+    @property
+    def query(self) -> Query: ...
+    @property
+    def headers(self) -> Headers: ...
+    @property
+    def cookies(self) -> dict[str, str]: ...
+    @property
+    def state(self) -> Any:
+        """A namespace for middleware and handlers of this request."""
+    @property
+    def app(self) -> Any: ...
+    @overload
+    def header(self, name: str) -> str | None: ...
+    @overload
+    def header(self, name: str, default: _T) -> str | _T: ...
+    def header_items(self) -> list[tuple[str, str]]:
+        """Names in lower case and values (latin-1), in the order sent."""
+    def body(self) -> bytes:
+        """The whole body. Handlers are called when it is complete, unless ``stream=True``.
+
+        Raises:
+            RuntimeError: The body has not arrived; use ``await request.read()``.
+        """
+    def read(self) -> Awaitable[bytes]:
+        """The whole body, awaited; works in every ``async def`` handler."""
+    def stream(self) -> Any:
+        """The body in pieces as they come: ``async for`` on the loop, ``for`` in a blocking handler."""
+    @overload
+    def json(self) -> Any: ...
+    @overload
+    def json(self, type: type[_T]) -> _T: ...
+    @overload
+    def msgpack(self) -> Any: ...
+    @overload
+    def msgpack(self, type: type[_T]) -> _T: ...
+    def form(self) -> Any: ...
+    def _next_chunk(self) -> bytes | None:
+        """Body bytes that have arrived; ``b""`` at the end, ``None`` if none are there yet.
+
+        Raises:
+            ClientDisconnected: The rest will never come.
+        """
+    def _on_body(self, callback: Callable[[], object]) -> None:
+        """Call ``callback`` once, on the reactor's thread, when ``_next_chunk`` has something new."""
+    def _answer(self, value: object) -> None:
+        """Answer from any thread with what a handler may return."""
+    def _fail(self, error: BaseException) -> None:
+        """Answer from any thread with what the error handlers make of ``error``."""
+
+@final
+class Response:
+    """An answer with everything said."""
+
+    status: int
+    body: Any
+    content_type: str | None
+    def __init__(
+        self,
+        body: bytes | str | Iterator[bytes | str] | AsyncIterator[bytes | str] | object = b"",
+        status: int = 200,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        content_type: str | None = None,
+    ) -> None: ...
+    @property
+    def headers(self) -> MutableHeaders: ...
+
+@final
+class Stream:
+    """The way out for one streamed answer; made by the server, driven by ``citius.streams``."""
+
+    def send(self, chunk: bytes | str) -> bool:
+        """Queue a piece; ``False`` means: wait for room before the next.
+
+        Raises:
+            ClientDisconnected: Nobody is there to read it.
+        """
+    def on_room(self, callback: Callable[[], object]) -> None:
+        """Call ``callback`` once, on the reactor's thread, when there is room or nobody reads."""
+    def end(self) -> None: ...
+    def abort(self) -> None: ...
+
+@final
+class Native:
+    """The native gateway: routes and how their handlers are called."""
+
+    def __init__(
+        self,
+        *,
+        app: object,
+        on_error: Callable[[Request, BaseException], Any],
+        submit: Callable[..., bool] | None = None,
+    ) -> None:
+        """
+        Args:
+            on_error: Makes an answer of an exception (returns what a handler may return).
+            submit: ``submit(request, handler, args) -> bool`` hands a blocking handler to the thread
+                pool, which calls ``request._answer`` or ``request._fail``; ``False``: queue full, 503.
+        """
+    def add(
+        self,
+        method: str,
+        pattern: str,
+        handler: Callable[..., Any],
+        *,
+        kind: Literal["def", "async", "blocking"],
+        args: tuple[str | None, ...] = (),
+        stream: bool = False,
+    ) -> None:
+        """Add a route.
+
+        Args:
+            pattern: ``/items/{id:int}``; converters ``str`` (default), ``int``, ``float``, ``uuid``,
+                ``path`` (the rest, slashes included, may be empty).
+            args: Positional arguments of ``handler``: ``None`` is the request, a string the path
+                parameter of that name.
+            stream: Call the handler when the head is complete, not when the body is.
+
+        Raises:
+            ValueError: The pattern is malformed or contradicts an earlier one.
+        """
+    def set_unmatched(
+        self, handler: Callable[..., Any], *, kind: Literal["def", "async", "blocking"]
+    ) -> None:
+        """Call ``handler(request, status, allow)`` for 404 and 405 in place of the plain answers."""
+
+@final
+class Reactor:
+    """One thread's epoll set, its connections and its gateway."""
+
+    def __init__(
+        self,
+        native: Native,
+        *,
+        limits: Mapping[str, int] | None = None,
+        server_header: str | None = "citius",
+        date_header: bool = True,
+        loop: Any = None,
+        access_log: Callable[[list[tuple[Any, ...]]], object] | None = None,
+        log: Callable[[int, str], object] | None = None,
+    ) -> None:
+        """
+        Args:
+            limits: Overrides of ``LIMITS``; unknown names are refused with ``ValueError``.
+            loop: The asyncio loop that steps suspended coroutines; ``None`` without one.
+            access_log: Called at most once a turn with a list of
+                ``(client, method, target, http_version, status, body_bytes, duration_us)``.
+            log: ``log(level, message)`` for what is no handler's exception.
+        """
+    def listen(self, fd: int) -> None:
+        """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his)."""
+    def fileno(self) -> int:
+        """The epoll descriptor: readable when ``turn`` has something to do."""
+    def turn(self) -> None:
+        """Serve what is ready. Never blocks, never raises; safe to call from inside itself."""
+    def run(self) -> None:
+        """Block and serve until ``stop``; the host of apps without an event loop."""
+    def stop(self) -> None:
+        """Make ``run`` return after its current turn; callable from signal handlers and threads."""
+    def drain(self, on_drained: Callable[[], object] | None = None) -> None:
+        """Stop accepting, let open requests finish, close idle connections.
+
+        ``on_drained`` is called once, when the last connection is gone.
+        """
+    def close(self) -> None:
+        """Cut all connections and cancel their handlers."""
+    @property
+    def connections(self) -> int: ...
+    @property
+    def requests_open(self) -> int: ...
+    @property
+    def requests_total(self) -> int: ...
+    def memory_open(self) -> int:
+        """Open a connection that lives in memory (for tests) and return its number."""
+    def memory_feed(self, connection: int, data: bytes) -> None:
+        """Bytes from the peer."""
+    def memory_eof(self, connection: int) -> None:
+        """The peer closes."""
+    def memory_take(self, connection: int) -> tuple[bytes, bool]:
+        """Bytes for the peer since the last call, and whether the connection is closed."""
