@@ -1,0 +1,94 @@
+"""The computations of the contract, the way one writes them in Python.
+
+No import beyond the standard library, no cleverness, and nothing newer than Python 3.6, so that
+every Python contestant runs this very file.
+"""
+
+
+def million_loop(seed):
+    """Return the total of a million steps that start at ``seed``."""
+    total = seed
+    for i in range(1000000):
+        total += i * 3
+        if total % 7 == 0:
+            total -= i
+    return total
+
+
+def fibonacci(limit=100000000):
+    """Return the Fibonacci numbers up to ``limit``, a new list on every call."""
+    numbers = []
+    a, b = 1, 1
+    while a <= limit:
+        numbers.append(a)
+        a, b = b, a + b
+    return numbers
+
+
+def fibonacci_answer():
+    """Return ``OK`` if the sequence starts as it should."""
+    return "OK" if fibonacci()[0] == 1 else "?"
+
+
+NAVYTUX = b"navytux.spb.ru"
+NEXEDI = b"nexedi.com"
+LAB = b"lab.nexedi.com"
+ERP5 = b"erp5.com"
+
+
+def is_close(byte, name):
+    """Tell whether ``byte`` is within distance 1 of any byte of ``name``."""
+    for other in name:
+        if abs(byte - other) <= 1:
+            return True
+    return False
+
+
+class Classifier:
+    """Counts, for each name, how many bytes were close to it."""
+
+    def __init__(self):
+        self.navytux = 0
+        self.nexedi = 0
+        self.lab = 0
+        self.erp5 = 0
+        self.total = 0
+
+    def next_byte(self, byte):
+        """Count one byte."""
+        if is_close(byte, NAVYTUX):
+            self.navytux += 1
+        if is_close(byte, NEXEDI):
+            self.nexedi += 1
+        if is_close(byte, LAB):
+            self.lab += 1
+        if is_close(byte, ERP5):
+            self.erp5 += 1
+        self.total += 1
+
+
+def classify(path):
+    """Return the five lines for ``path``, the request path as bytes."""
+    classifier = Classifier()
+    for byte in path:
+        classifier.next_byte(byte)
+    return b"%s:\t%d\n%s:\t%d\n%s:\t%d\n%s:\t%d\ntotal:\t%d\n" % (
+        NAVYTUX,
+        classifier.navytux,
+        NEXEDI,
+        classifier.nexedi,
+        LAB,
+        classifier.lab,
+        ERP5,
+        classifier.erp5,
+        classifier.total,
+    )
+
+
+def seed_of(query):
+    """Return the integer after ``seed=`` in a query string, 1 without one."""
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        if name == "seed":
+            return int(value)
+    return 1
