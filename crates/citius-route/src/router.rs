@@ -1,0 +1,369 @@
+//! The table of routes.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use crate::pattern::{Param, Pattern, PatternError};
+use crate::percent::{decode, normalize};
+
+/// Parameter values in the order of [`Pattern::params`], percent-decoded.
+pub type Captures<'a> = SmallVec<[Cow<'a, [u8]>; 4]>;
+
+/// All routes of one application; `T` is whatever a route stands for.
+#[derive(Clone, Debug)]
+pub struct Router<T> {
+    /// Patterns of a fixed number of segments.
+    exact: matchit::Router<usize>,
+    /// Patterns that end in a rest, with and without it; asked when `exact` has no answer.
+    rests: matchit::Router<usize>,
+    nodes: Vec<Node<T>>,
+}
+
+/// The routes of one shape.
+#[derive(Clone, Debug)]
+struct Node<T> {
+    shape: String,
+    is_rest: bool,
+    candidates: Vec<Candidate<T>>,
+}
+
+/// The routes of one pattern.
+#[derive(Clone, Debug)]
+struct Candidate<T> {
+    params: Vec<Param>,
+    /// The last parameter is a rest that matched nothing.
+    rest_is_empty: bool,
+    methods: Vec<(String, T)>,
+}
+
+/// What a method and a path lead to.
+#[derive(Debug)]
+pub enum Found<'r, 'p, T> {
+    /// A route.
+    Route(&'r T, &'r [Param], Captures<'p>),
+    /// The path exists, the method does not: the value of `Allow`.
+    MethodNotAllowed(String),
+    /// There is no such path.
+    Nothing,
+}
+
+impl<T> Default for Router<T> {
+    fn default() -> Self {
+        Self {
+            exact: matchit::Router::new(),
+            rests: matchit::Router::new(),
+            nodes: Vec::new(),
+        }
+    }
+}
+
+impl<T: Clone> Router<T> {
+    /// Adds a route.
+    ///
+    /// # Errors
+    /// [`PatternError`] if the tree cannot hold the pattern or the route exists.
+    pub fn insert(
+        &mut self,
+        method: &str,
+        pattern: &Pattern,
+        value: T,
+    ) -> Result<(), PatternError> {
+        let Some(rest_at) = pattern.shape.rfind("{*") else {
+            return self.insert_shape(&pattern.shape, method, pattern, Rest::Never, value);
+        };
+        let without = &pattern.shape[..rest_at];
+        self.insert_shape(without, method, pattern, Rest::Empty, value.clone())?;
+        self.insert_shape(&pattern.shape, method, pattern, Rest::Present, value)
+    }
+
+    fn insert_shape(
+        &mut self,
+        shape: &str,
+        method: &str,
+        pattern: &Pattern,
+        rest: Rest,
+        value: T,
+    ) -> Result<(), PatternError> {
+        let is_rest = rest != Rest::Never;
+        let known = |node: &Node<T>| node.is_rest == is_rest && node.shape == shape;
+        let index = self
+            .nodes
+            .iter()
+            .position(known)
+            .unwrap_or(self.nodes.len());
+        if index == self.nodes.len() {
+            let tree = if is_rest {
+                &mut self.rests
+            } else {
+                &mut self.exact
+            };
+            tree.insert(shape, index)
+                .map_err(|error| PatternError(format!("route pattern {shape:?}: {error}")))?;
+            self.nodes.push(Node {
+                shape: shape.to_owned(),
+                is_rest,
+                candidates: Vec::new(),
+            });
+        }
+        let rest_is_empty = rest == Rest::Empty;
+        let candidates = &mut self.nodes[index].candidates;
+        let same = |candidate: &&mut Candidate<T>| {
+            candidate.rest_is_empty == rest_is_empty
+                && candidate.params.len() == pattern.params.len()
+                && candidate
+                    .params
+                    .iter()
+                    .zip(&pattern.params)
+                    .all(|(a, b)| a.converter == b.converter)
+        };
+        if let Some(candidate) = candidates.iter_mut().find(same) {
+            if candidate.params != pattern.params {
+                return Err(PatternError(format!(
+                    "route pattern {shape:?}: its parameters have other names in an earlier route"
+                )));
+            }
+            if candidate.methods.iter().any(|(known, _)| known == method) {
+                return Err(PatternError(format!(
+                    "route {method} {shape:?} exists already"
+                )));
+            }
+            candidate.methods.push((method.to_owned(), value));
+        } else {
+            candidates.push(Candidate {
+                params: pattern.params.clone(),
+                rest_is_empty,
+                methods: vec![(method.to_owned(), value)],
+            });
+            candidates.sort_by_key(|candidate| {
+                candidate
+                    .params
+                    .iter()
+                    .map(|param| param.converter)
+                    .collect::<Vec<_>>()
+            });
+        }
+        Ok(())
+    }
+}
+
+impl<T> Router<T> {
+    /// Looks up `method` and `path` (as sent).
+    ///
+    /// `HEAD` is answered by a `GET` route where there is no other.
+    pub fn find<'r, 'p>(&'r self, method: &str, path: &'p [u8]) -> Found<'r, 'p, T> {
+        let normal = normalize(path);
+        let mut refused = None;
+        for tree in [&self.exact, &self.rests] {
+            let Ok(matched) = tree.at(&normal) else {
+                continue;
+            };
+            let values: SmallVec<[&str; 4]> =
+                matched.params.iter().map(|(_, value)| value).collect();
+            match self.nodes[*matched.value].choose(method, &values) {
+                Choice::Route(value, candidate) => return candidate.found(value, &values),
+                Choice::Method(candidate) => refused = refused.or(Some(candidate)),
+                Choice::Nothing => {}
+            }
+        }
+        refused.map_or(Found::Nothing, |candidate| {
+            Found::MethodNotAllowed(candidate.allow())
+        })
+    }
+
+    /// The methods that any route answers, as the value of `Allow` for `OPTIONS *`.
+    pub fn allow_all(&self) -> String {
+        let mut methods: Vec<&str> = self
+            .nodes
+            .iter()
+            .flat_map(|node| &node.candidates)
+            .flat_map(|candidate| candidate.methods.iter().map(|(method, _)| method.as_str()))
+            .collect();
+        complete_allow(&mut methods)
+    }
+}
+
+/// How a shape stands to the rest at the end of its pattern.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Never,
+    Empty,
+    Present,
+}
+
+/// What one node says.
+enum Choice<'r, T> {
+    Route(&'r T, &'r Candidate<T>),
+    Method(&'r Candidate<T>),
+    Nothing,
+}
+
+impl<T> Node<T> {
+    fn choose(&self, method: &str, values: &[&str]) -> Choice<'_, T> {
+        let mut refused = None;
+        for candidate in &self.candidates {
+            if !candidate.accepts(values) {
+                continue;
+            }
+            match candidate.method(method) {
+                Some(value) => return Choice::Route(value, candidate),
+                None => refused = refused.or(Some(candidate)),
+            }
+        }
+        refused.map_or(Choice::Nothing, Choice::Method)
+    }
+}
+
+impl<T> Candidate<T> {
+    fn accepts(&self, values: &[&str]) -> bool {
+        values.len() + usize::from(self.rest_is_empty) == self.params.len()
+            && self
+                .params
+                .iter()
+                .zip(values)
+                .all(|(param, value)| param.converter.accepts(value))
+    }
+
+    fn method(&self, method: &str) -> Option<&T> {
+        let exact = |wanted: &str| {
+            self.methods
+                .iter()
+                .find(|(known, _)| known == wanted)
+                .map(|(_, value)| value)
+        };
+        exact(method).or_else(|| if method == "HEAD" { exact("GET") } else { None })
+    }
+
+    fn found<'r, 'p>(&'r self, value: &'r T, values: &[&str]) -> Found<'r, 'p, T> {
+        let mut captures: Captures<'p> = values
+            .iter()
+            .map(|value| Cow::Owned(decode(value.as_bytes()).into_owned()))
+            .collect();
+        if self.rest_is_empty {
+            captures.push(Cow::Borrowed(b""));
+        }
+        Found::Route(value, &self.params, captures)
+    }
+
+    fn allow(&self) -> String {
+        complete_allow(
+            &mut self
+                .methods
+                .iter()
+                .map(|(method, _)| method.as_str())
+                .collect(),
+        )
+    }
+}
+
+/// Sorts methods and adds those the server answers by itself.
+fn complete_allow(methods: &mut Vec<&str>) -> String {
+    if methods.contains(&"GET") {
+        methods.push("HEAD");
+    }
+    methods.push("OPTIONS");
+    methods.sort_unstable();
+    methods.dedup();
+    methods.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn router(routes: &[(&str, &str)]) -> Router<usize> {
+        let mut router = Router::default();
+        for (number, (method, pattern)) in routes.iter().enumerate() {
+            let pattern = Pattern::parse(pattern).expect("a valid pattern");
+            router
+                .insert(method, &pattern, number)
+                .expect("no conflict");
+        }
+        router
+    }
+
+    #[track_caller]
+    fn check(routes: &[(&str, &str)], request: (&str, &str), expected: &str) {
+        let router = router(routes);
+        let found = match router.find(request.0, request.1.as_bytes()) {
+            Found::Route(number, params, captures) => {
+                let values: Vec<String> = params
+                    .iter()
+                    .zip(&captures)
+                    .map(|(p, v)| format!("{}={}", p.name, String::from_utf8_lossy(v)))
+                    .collect();
+                format!("{number} {}", values.join("&"))
+            }
+            Found::MethodNotAllowed(allow) => format!("405 {allow}"),
+            Found::Nothing => "404".to_owned(),
+        };
+        assert_eq!(found.trim_end(), expected);
+    }
+
+    #[test]
+    fn narrow_converters_win_and_wide_ones_catch_the_rest() {
+        let routes = [
+            ("GET", "/i/{slug}"),
+            ("GET", "/i/{id:int}"),
+            ("GET", "/i/new"),
+            ("GET", "/i/{r:path}"),
+        ];
+        check(&routes, ("GET", "/i/7"), "1 id=7");
+        check(&routes, ("GET", "/i/seven"), "0 slug=seven");
+        check(&routes, ("GET", "/i/new"), "2");
+        check(&routes, ("GET", "/i/a/b"), "3 r=a/b");
+        check(&routes, ("GET", "/i/"), "3 r=");
+        check(&routes, ("GET", "/i"), "404");
+    }
+
+    #[test]
+    fn a_refusing_converter_falls_back_to_a_rest() {
+        let routes = [("GET", "/i/{id:int}"), ("GET", "/{r:path}")];
+        check(&routes, ("GET", "/i/x"), "1 r=i/x");
+        check(
+            &routes,
+            ("GET", "/i/9999999999999999999"),
+            "1 r=i/9999999999999999999",
+        );
+    }
+
+    #[test]
+    fn encoded_slashes_do_not_separate_and_are_decoded_once() {
+        let routes = [("GET", "/f/{name}"), ("GET", "/caf\u{e9}"), ("GET", "/a b")];
+        check(&routes, ("GET", "/f/a%2Fb%252F"), "0 name=a/b%2F");
+        check(&routes, ("GET", "/caf%c3%a9"), "1");
+        check(&routes, ("GET", "/a%20b"), "2");
+        check(&routes, ("GET", "/f/a/b"), "404");
+    }
+
+    #[test]
+    fn wrong_methods_learn_the_right_ones() {
+        let routes = [("GET", "/a"), ("POST", "/a"), ("POST", "/b")];
+        check(&routes, ("DELETE", "/a"), "405 GET, HEAD, OPTIONS, POST");
+        check(&routes, ("GET", "/b"), "405 OPTIONS, POST");
+        check(&routes, ("HEAD", "/a"), "0");
+        check(&routes, ("get", "/a"), "405 GET, HEAD, OPTIONS, POST");
+    }
+
+    #[test]
+    fn uuids_and_floats_have_a_form() {
+        let routes = [("GET", "/u/{u:uuid}"), ("GET", "/x/{x:float}")];
+        check(
+            &routes,
+            ("GET", "/u/00000000-0000-0000-0000-00000000000f"),
+            "0 u=00000000-0000-0000-0000-00000000000f",
+        );
+        check(&routes, ("GET", "/u/00000000"), "404");
+        check(&routes, ("GET", "/x/1.5"), "1 x=1.5");
+        check(&routes, ("GET", "/x/1."), "404");
+    }
+
+    #[test]
+    fn the_same_route_twice_is_refused() {
+        let mut router = router(&[("GET", "/a/{id}")]);
+        let again = Pattern::parse("/a/{id}").expect("valid");
+        assert!(router.insert("GET", &again, 1).is_err());
+        let renamed = Pattern::parse("/a/{name}").expect("valid");
+        assert!(router.insert("POST", &renamed, 1).is_err());
+    }
+}
