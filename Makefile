@@ -1,0 +1,108 @@
+# Verbs of the checkout; `make` alone lists them. CI calls the same verbs and nothing else.
+# What is made: .venv/ (Python side, editable), python/citius/_core*.so, python/citius/bin/citius-load, dist/*.whl.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+MADE   := $(VENV)/made
+RUN    ?= quick
+SHELL  := /bin/sh
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+RUST_SOURCES   := $(shell find crates Cargo.toml Cargo.lock rust-toolchain.toml \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \))
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
+LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run check fmt test test-all test-matrix check-wheel bench lab fuzz docs clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- making -------------------------------------------------------------------------------------
+
+setup: $(MADE)/setup ## make .venv with the pinned development tools
+build: $(MADE)/extension $(MADE)/lab $(MADE)/wheel ## extension, load generator, lab, and a wheel in dist/
+
+$(MADE)/setup: requirements-dev.lock scripts/setup
+	PYTHON=$(PYTHON) scripts/setup $(VENV) requirements-dev.lock
+	@mkdir -p $(MADE) && touch $@
+
+$(MADE)/extension: $(MADE)/setup $(RUST_SOURCES) pyproject.toml
+	@scripts/need cargo
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+python/citius/bin/citius-load: $(LOAD_SOURCES)
+	@scripts/need cargo
+	cargo build --release --locked --quiet --manifest-path lab/load/Cargo.toml
+	@mkdir -p python/citius/bin
+	cp lab/load/target/release/citius-load $@.new && mv $@.new $@
+
+# The lab stands on citius only through its command line, but lives in the same environment.
+$(MADE)/lab: $(MADE)/setup $(MADE)/extension python/citius/bin/citius-load $(wildcard lab/pyproject.toml)
+	@if [ -f lab/pyproject.toml ]; then $(BIN)/pip install --quiet -e lab; fi
+	@touch $@
+
+$(MADE)/wheel: $(MADE)/extension python/citius/bin/citius-load $(PYTHON_SOURCES) README.md LICENSE
+	rm -f dist/citius-*.whl
+	$(BIN)/maturin build --release --quiet --compatibility linux --interpreter $(BIN)/python --out dist
+	@ls dist/citius-*.whl
+	@touch $@
+
+# --- using --------------------------------------------------------------------------------------
+
+run: build ## the quick shoot-out: Citius and its peers, table and HTML report
+	$(BIN)/citius lab run quick
+
+lab: build ## a measurement of the lab: make lab RUN=quick
+	$(BIN)/citius lab run $(RUN)
+
+# --- checking -----------------------------------------------------------------------------------
+
+fmt: $(MADE)/setup ## format Rust and Python
+	cargo fmt --all
+	cargo fmt --manifest-path lab/load/Cargo.toml
+	$(BIN)/ruff check --quiet --fix-only .
+	$(BIN)/ruff format --quiet .
+
+check: $(MADE)/extension $(MADE)/lab ## formats, lints, types, stubs, and the rules of the repository
+	@scripts/need cargo
+	cargo fmt --all --check
+	cargo fmt --manifest-path lab/load/Cargo.toml --check
+	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --locked --quiet --manifest-path lab/load/Cargo.toml --all-targets -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/python -m mypy.stubtest citius._core
+	$(BIN)/pytest -q tests/tidy tests/typing
+
+test: $(MADE)/extension $(MADE)/lab ## everything that is tested in a few minutes
+	@scripts/need cargo
+	cargo test --locked --workspace
+	cargo test --locked --manifest-path lab/load/Cargo.toml
+	$(BIN)/pytest -m "not slow"
+	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
+
+test-all: test check-wheel test-matrix ## test, the slow ones, the wheel, and every Python at hand
+	$(BIN)/pytest -m slow
+
+test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
+	scripts/matrix
+
+check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and serve from it
+	PYTHON=$(PYTHON) scripts/check-wheel
+
+bench: build ## CPU time per request of the hot paths (needs wrk for the outside judge)
+	scripts/bench
+
+fuzz: ## fuzz the parser: make fuzz T=h1_request SECONDS=60
+	scripts/fuzz
+
+docs: $(MADE)/extension ## write docs/reference/ from the code
+	$(BIN)/python scripts/reference.py
+
+clean: ## remove what the other verbs made
+	rm -rf $(VENV) .venv-3.* dist target lab/load/target lab/.build python/citius/bin
+	find python -name '_core*.so' -delete
