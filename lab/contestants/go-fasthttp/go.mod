@@ -1,0 +1,20 @@
+module go-fasthttp
+
+go 1.24.0
+
+require (
+	github.com/fasthttp/router v1.5.4
+	github.com/valyala/fasthttp v1.71.0
+	lab.example/work v0.0.0
+)
+
+require (
+	github.com/andybalholm/brotli v1.2.1 // indirect
+	github.com/klauspost/compress v1.18.6 // indirect
+	github.com/philhofer/fwd v1.2.0 // indirect
+	github.com/savsgio/gotils v0.0.0-20240704082632-aef3928b8a38 // indirect
+	github.com/tinylib/msgp v1.6.5 // indirect
+	github.com/valyala/bytebufferpool v1.0.0 // indirect
+)
+
+replace lab.example/work => ../shared/go

@@ -1,0 +1,80 @@
+// Command go-net-http serves the contract with the standard library alone.
+package main
+
+import (
+	"flag"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"lab.example/work"
+)
+
+func main() {
+	port := flag.Int("port", 8000, "port on 127.0.0.1")
+	workers := flag.Int("workers", 1, "threads that may run Go code at the same time")
+	flag.Parse()
+	runtime.GOMAXPROCS(*workers)
+
+	data, err := work.NewData()
+	if err != nil {
+		log.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(*port))
+	log.Fatal(http.ListenAndServe(address, routes(data)))
+}
+
+func routes(data *work.Data) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		text(w, "Welcome!\n", nil)
+	})
+	mux.HandleFunc("GET /parse-msgpack", func(w http.ResponseWriter, _ *http.Request) {
+		count, err := data.ParseMsgpack()
+		text(w, count, err)
+	})
+	mux.HandleFunc("GET /encode-json", func(w http.ResponseWriter, _ *http.Request) {
+		length, err := data.EncodeJSON()
+		text(w, length, err)
+	})
+	mux.HandleFunc("GET /transfer-data", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(data.JSONArray)))
+		_, _ = w.Write(data.JSONArray)
+	})
+	mux.HandleFunc("GET /million-loop", func(w http.ResponseWriter, r *http.Request) {
+		seed := int64(1)
+		if given := r.URL.Query().Get("seed"); given != "" {
+			var err error
+			if seed, err = strconv.ParseInt(given, 10, 64); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		text(w, strconv.FormatInt(work.MillionLoop(seed), 10), nil)
+	})
+	mux.HandleFunc("GET /async", func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(2 * time.Millisecond)
+		text(w, "OK", nil)
+	})
+	mux.HandleFunc("GET /fibonacci", func(w http.ResponseWriter, _ *http.Request) {
+		text(w, work.FibonacciAnswer(), nil)
+	})
+	mux.HandleFunc("GET /classify/", func(w http.ResponseWriter, r *http.Request) {
+		text(w, work.Classify(r.URL.Path), nil)
+	})
+	return mux
+}
+
+func text(w http.ResponseWriter, body string, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, body)
+}

@@ -1,0 +1,99 @@
+//! The contract on axum: a multi-thread tokio runtime with as many worker threads as asked for.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, io};
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::Uri;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::serve::ListenerExt as _;
+use bytes::Bytes;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use work::Data;
+
+fn main() -> io::Result<()> {
+    let option = |name: &str, default: u16| -> u16 {
+        let mut words = env::args().skip_while(|word| word != name).skip(1);
+        words.next().map_or(default, |value| {
+            value
+                .parse()
+                .unwrap_or_else(|_| panic!("{name} expects a number, got {value:?}"))
+        })
+    };
+    let (port, workers) = (option("--port", 8000), option("--workers", 1));
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers.into())
+        .enable_all()
+        .build()?
+        .block_on(serve(port))
+}
+
+async fn serve(port: u16) -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", port))
+        .await?
+        .tap_io(|stream| {
+            let _ = stream.set_nodelay(true);
+        });
+    axum::serve(listener, routes()).await
+}
+
+/// The records, and the array as shared bytes so that sending it copies nothing in user space.
+struct Service {
+    data: Data,
+    json_array: Bytes,
+}
+
+fn routes() -> Router {
+    let mut data = Data::new();
+    let json_array = Bytes::from(std::mem::take(&mut data.json_array));
+    Router::new()
+        .route("/", get(async || "Welcome!\n"))
+        .route("/parse-msgpack", get(parse_msgpack))
+        .route("/encode-json", get(encode_json))
+        .route("/transfer-data", get(transfer_data))
+        .route("/million-loop", get(million_loop))
+        .route("/async", get(sleep))
+        .route("/fibonacci", get(async || work::fibonacci_answer()))
+        .route("/classify/", get(classify))
+        .route("/classify/{*rest}", get(classify))
+        .with_state(Arc::new(Service { data, json_array }))
+}
+
+async fn parse_msgpack(State(service): State<Arc<Service>>) -> String {
+    service.data.parse_msgpack()
+}
+
+async fn encode_json(State(service): State<Arc<Service>>) -> String {
+    service.data.encode_json()
+}
+
+async fn transfer_data(State(service): State<Arc<Service>>) -> impl IntoResponse {
+    (
+        [(CONTENT_TYPE, "application/json")],
+        service.json_array.clone(),
+    )
+}
+
+#[derive(Deserialize)]
+struct Seed {
+    seed: Option<i64>,
+}
+
+async fn million_loop(Query(Seed { seed }): Query<Seed>) -> String {
+    work::million_loop(seed.unwrap_or(1)).to_string()
+}
+
+async fn sleep() -> &'static str {
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    "OK"
+}
+
+async fn classify(uri: Uri) -> String {
+    work::classify(uri.path())
+}

@@ -1,0 +1,83 @@
+// Package work holds the computations of the contract, the way one writes them in Go.
+package work
+
+import "fmt"
+
+// MillionLoop returns the total of a million steps that start at seed.
+func MillionLoop(seed int64) int64 {
+	total := seed
+	for i := int64(0); i < 1_000_000; i++ {
+		total += i * 3
+		if total%7 == 0 {
+			total -= i
+		}
+	}
+	return total
+}
+
+// Fibonacci returns the Fibonacci numbers up to limit, a new slice on every call.
+func Fibonacci(limit int) []int {
+	var numbers []int
+	for a, b := 1, 1; a <= limit; a, b = b, a+b {
+		numbers = append(numbers, a)
+	}
+	return numbers
+}
+
+// FibonacciAnswer returns OK if the sequence starts as it should.
+func FibonacciAnswer() string {
+	if Fibonacci(100_000_000)[0] == 1 {
+		return "OK"
+	}
+	return "?"
+}
+
+const (
+	navytux = "navytux.spb.ru"
+	nexedi  = "nexedi.com"
+	lab     = "lab.nexedi.com"
+	erp5    = "erp5.com"
+)
+
+// isClose tells whether char is within distance 1 of any byte of name.
+func isClose(char byte, name string) bool {
+	for i := 0; i < len(name); i++ {
+		distance := int(char) - int(name[i])
+		if -1 <= distance && distance <= 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// Classifier counts, for each name, how many bytes were close to it.
+type Classifier struct {
+	navytux, nexedi, lab, erp5, total int
+}
+
+// NextByte counts one byte.
+func (c *Classifier) NextByte(char byte) {
+	if isClose(char, navytux) {
+		c.navytux++
+	}
+	if isClose(char, nexedi) {
+		c.nexedi++
+	}
+	if isClose(char, lab) {
+		c.lab++
+	}
+	if isClose(char, erp5) {
+		c.erp5++
+	}
+	c.total++
+}
+
+// Classify returns the five lines for a request path.
+func Classify(path string) string {
+	c := &Classifier{}
+	for i := 0; i < len(path); i++ {
+		c.NextByte(path[i])
+	}
+	return fmt.Sprintf("%s:\t%d\n%s:\t%d\n%s:\t%d\n%s:\t%d\ntotal:\t%d\n",
+		navytux, c.navytux, nexedi, c.nexedi, lab, c.lab, erp5, c.erp5, c.total)
+}
