@@ -1,1 +1,23 @@
-//! .
+//! One thread, one epoll set, many connections.
+//!
+//! Read [`turn`](Reactor::turn) first: poll → read → parse → dispatch → serialise → write is the
+//! life of every request. The reactor knows protocols and sockets; it knows neither Python nor
+//! routes. What an application is stands behind the [`Service`] trait.
+//!
+//! Invariants: only this crate touches sockets, and only [`conn`] reads or writes one; answers that
+//! come late or from other threads take one way, the [`Mailbox`]; the epoll descriptor itself is
+//! pollable, so that a host loop can wait for it beside its own descriptors.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod conn;
+mod listener;
+mod mailbox;
+mod reactor;
+mod service;
+mod timers;
+mod turn;
+
+pub use mailbox::{Letter, Mailbox, Post};
+pub use reactor::{Options, Reactor};
+pub use service::{ConnectionId, Peer, Reply, Service, StreamId};

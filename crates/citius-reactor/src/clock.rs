@@ -1,0 +1,47 @@
+//! The only place that reads a clock: once a turn.
+
+use citius_http::{Millis, date::imf_fixdate};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Time as one turn sees it.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// Monotonic; from the coarse clock (four milliseconds fine), which costs a quarter of the exact one.
+    pub(crate) now: Millis,
+    /// Seconds since 1970 for which `date` was rendered.
+    second: i64,
+    /// The `date` field line, or nothing when it is switched off.
+    date: Vec<u8>,
+    with_date: bool,
+}
+
+impl Clock {
+    pub(crate) fn new(with_date: bool) -> Self {
+        let mut clock = Self { now: 0, second: i64::MIN, date: Vec::new(), with_date };
+        clock.refresh();
+        clock
+    }
+
+    /// Reads the time; renders the date when its second has changed.
+    pub(crate) fn refresh(&mut self) {
+        self.now = coarse_ms();
+        let second = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
+        if self.with_date && second != self.second {
+            self.second = second;
+            self.date.clear();
+            self.date.extend_from_slice(b"date: ");
+            self.date.extend_from_slice(&imf_fixdate(second.unsigned_abs()));
+            self.date.extend_from_slice(b"\r\n");
+        }
+    }
+
+    pub(crate) fn date(&self) -> &[u8] {
+        &self.date
+    }
+}
+
+/// Milliseconds on the coarse monotonic clock.
+pub(crate) fn coarse_ms() -> Millis {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
+    tv_sec.unsigned_abs() * 1000 + tv_nsec.unsigned_abs() / 1_000_000
+}

@@ -1,0 +1,56 @@
+//! Listening sockets.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::{Errno, Result, ioctl_fionbio};
+use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, acceptfrom_with};
+
+use crate::service::Peer;
+
+/// A socket that connections come from.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: OwnedFd,
+}
+
+/// What one attempt to accept brought.
+pub(crate) enum Accepted {
+    /// A connection.
+    Connection(OwnedFd, Peer),
+    /// None is waiting.
+    Nothing,
+    /// The process or the machine is out of descriptors or memory: try again later.
+    Exhausted,
+}
+
+impl Listener {
+    /// Takes over a socket that listens already.
+    ///
+    /// `TCP_NODELAY` is set here once: Linux hands it on to accepted sockets.
+    pub(crate) fn new(socket: OwnedFd) -> Result<Self> {
+        ioctl_fionbio(&socket, true)?;
+        if rustix::net::sockopt::socket_domain(&socket)? != AddressFamily::UNIX {
+            rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
+        }
+        Ok(Self { socket })
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(crate) fn accept(&self) -> Accepted {
+        match acceptfrom_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok((socket, address)) => Accepted::Connection(socket, peer(address)),
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Accepted::Exhausted,
+            // The peer gave up before we got there, or a signal came: the next event will tell.
+            Err(_) => Accepted::Nothing,
+        }
+    }
+}
+
+fn peer(address: Option<SocketAddrAny>) -> Peer {
+    address
+        .and_then(|address| std::net::SocketAddr::try_from(address).ok())
+        .map_or(Peer::Local, Peer::Internet)
+}

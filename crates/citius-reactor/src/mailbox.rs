@@ -1,0 +1,119 @@
+//! The one way back for answers that come late or from another thread.
+//!
+//! A letter is posted under a lock that is held for a push; the turn takes all letters at once. The
+//! wake-up is separate from the post, because who posts knows best how to wake: a coroutine on the
+//! reactor's own thread schedules the next turn on its loop, a foreign thread writes the eventfd.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use citius_http::{Action, Answer, Fields, Payload, Status};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Result;
+
+use crate::service::StreamId;
+
+/// An [`Action`] that owns what it says.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the variants are those of Action")]
+pub enum Post {
+    Respond { status: Status, content_type: Option<Bytes>, fields: Fields, body: Bytes },
+    Start { status: Status, content_type: Option<Bytes>, fields: Fields },
+    Data(Bytes),
+    End,
+    Abort,
+}
+
+static NO_FIELDS: Fields = Fields::EMPTY;
+
+impl Post {
+    pub(crate) fn borrowed(&self) -> Action<'_> {
+        fn answer<'a>(status: Status, media: Option<&'a Bytes>, fields: &'a Fields) -> Answer<'a> {
+            Answer { status, content_type: media.map(AsRef::as_ref), fields }
+        }
+        match self {
+            Self::Respond { status, content_type, fields, body } => Action::Respond(
+                answer(*status, content_type.as_ref(), fields),
+                Payload::Shared(body.clone()),
+            ),
+            Self::Start { status, content_type, fields } => {
+                Action::Start(answer(*status, content_type.as_ref(), fields))
+            }
+            Self::Data(bytes) => Action::Data(Payload::Shared(bytes.clone())),
+            Self::End => Action::End { trailers: &NO_FIELDS },
+            Self::Abort => Action::Abort,
+        }
+    }
+}
+
+/// What may be said to a stream from outside a turn.
+#[derive(Debug)]
+pub enum Letter {
+    /// Do this.
+    Act(Post),
+    /// Bring this many more bytes of the body.
+    Want(u64),
+    /// Tell the service when there is room.
+    AwaitRoom,
+}
+
+/// Letters on their way to the next turn.
+#[derive(Debug)]
+pub struct Mailbox {
+    letters: Mutex<Vec<(StreamId, Letter)>>,
+    /// The next turn is certain: it runs, or somebody has been told to wake it.
+    expected: AtomicBool,
+    bell: OwnedFd,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { letters: Mutex::default(), expected: AtomicBool::new(false), bell })
+    }
+
+    /// Posts a letter. `true`: no turn is certain to come, so the caller has to wake one, by
+    /// [`ring`](Self::ring) or by calling the turn.
+    #[must_use = "without a wake-up the letter waits for somebody else's"]
+    pub fn post(&self, id: StreamId, letter: Letter) -> bool {
+        self.lock().push((id, letter));
+        !self.expected.swap(true, Ordering::AcqRel)
+    }
+
+    /// Makes the epoll descriptor readable; callable from any thread and from signal handlers.
+    pub fn ring(&self) {
+        // It fails only when the counter is full, and then the bell is ringing already.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    pub(crate) fn silence(&self) {
+        let mut count = [0; 8];
+        // It fails only when nobody has rung.
+        let _ = rustix::io::read(&self.bell, &mut count);
+    }
+
+    /// A turn begins or ends. While it runs, nobody needs to wake another.
+    pub(crate) fn set_expected(&self, expected: bool) {
+        self.expected.store(expected, Ordering::Release);
+    }
+
+    /// Takes all letters; `spare` is the empty vector that collects the next ones.
+    pub(crate) fn take(&self, spare: Vec<(StreamId, Letter)>) -> Vec<(StreamId, Letter)> {
+        std::mem::replace(&mut *self.lock(), spare)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(StreamId, Letter)>> {
+        // A push cannot panic half-way, so a poisoned lock holds a whole vector.
+        self.letters.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

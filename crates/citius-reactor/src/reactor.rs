@@ -1,0 +1,245 @@
+//! What a reactor consists of, and the table of its connections.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use citius_h1::Context;
+use citius_http::{HeadPool, Limits, Millis, Output};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::io::Result;
+
+use crate::clock::Clock;
+use crate::conn::Conn;
+use crate::listener::Listener;
+use crate::mailbox::{Letter, Mailbox};
+use crate::service::{ConnectionId, StreamId};
+use crate::timers::Timers;
+
+/// How a reactor is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// All limits.
+    pub limits: Limits,
+    /// The value of the `server` field; `None` leaves it out.
+    pub server: Option<String>,
+    /// Whether answers carry a `date` field.
+    pub date: bool,
+}
+
+/// One thread's epoll set and its connections.
+pub struct Reactor {
+    pub(crate) epoll: OwnedFd,
+    /// What `poll` found and `turn` has not looked at yet.
+    pub(crate) events: Vec<Event>,
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) accepting: bool,
+    pub(crate) draining: bool,
+    pub(crate) table: Table,
+    pub(crate) timers: Timers,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) tools: Tools,
+    /// What every read goes into first. One for all connections: idle ones hold no buffer.
+    pub(crate) inbox: Box<[u8]>,
+    /// The memory that the connection in hand writes into, for the same reason.
+    pub(crate) spare_output: Output,
+    pub(crate) spare_letters: Vec<(StreamId, Letter)>,
+    /// Connections that could go on at once but have had their share of this turn.
+    pub(crate) again: Vec<ConnectionId>,
+    pub(crate) requests_total: u64,
+}
+
+/// What protocols may look at, apart from the connections so that both can be borrowed.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) clock: Clock,
+    pub(crate) limits: Limits,
+    pub(crate) heads: HeadPool,
+    /// The `server` field line, or nothing.
+    pub(crate) server: Vec<u8>,
+}
+
+impl Tools {
+    #[inline]
+    pub(crate) fn context(&mut self) -> Context<'_> {
+        Context {
+            now: self.clock.now,
+            limits: &self.limits,
+            heads: &mut self.heads,
+            server: &self.server,
+            date: self.clock.date(),
+        }
+    }
+}
+
+/// Bytes read from one connection in one turn.
+const READ_BYTES: usize = 64 * 1024;
+/// Events taken from the kernel in one turn.
+pub(crate) const EVENTS_PER_TURN: usize = 256;
+
+/// Indexes of descriptors that are no connections.
+pub(crate) const INDEX_BELL: u32 = u32::MAX;
+pub(crate) const INDEX_TIMER: u32 = u32::MAX - 1;
+pub(crate) const INDEX_LISTENER: u32 = u32::MAX - 2;
+
+impl Reactor {
+    /// An empty reactor.
+    ///
+    /// # Errors
+    /// The kernel refuses an epoll set, a timer or an event descriptor.
+    pub fn new(options: Options) -> Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let (timers, mailbox) = (Timers::new()?, Mailbox::new()?);
+        epoll::add(&epoll, mailbox.bell(), token(INDEX_BELL, 0), EventFlags::IN)?;
+        epoll::add(&epoll, timers.descriptor(), token(INDEX_TIMER, 0), EventFlags::IN)?;
+        let server = options.server.map_or_else(Vec::new, |name| {
+            [b"server: ", name.as_bytes(), b"\r\n"].concat()
+        });
+        Ok(Self {
+            epoll,
+            events: Vec::with_capacity(EVENTS_PER_TURN),
+            listeners: Vec::new(),
+            accepting: true,
+            draining: false,
+            table: Table::default(),
+            timers,
+            mailbox: Arc::new(mailbox),
+            tools: Tools {
+                clock: Clock::new(options.date),
+                limits: options.limits,
+                heads: HeadPool::default(),
+                server,
+            },
+            inbox: vec![0; READ_BYTES].into_boxed_slice(),
+            spare_output: Output::default(),
+            spare_letters: Vec::new(),
+            again: Vec::new(),
+            requests_total: 0,
+        })
+    }
+
+    /// Accepts connections from `socket`, which listens already.
+    ///
+    /// # Errors
+    /// `socket` is not a listening socket, or the kernel refuses to watch it.
+    pub fn listen(&mut self, socket: OwnedFd) -> Result<()> {
+        let listener = Listener::new(socket)?;
+        let generation = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
+        epoll::add(
+            &self.epoll,
+            listener.descriptor(),
+            token(INDEX_LISTENER, generation),
+            EventFlags::IN,
+        )?;
+        self.listeners.push(listener);
+        Ok(())
+    }
+
+    /// The epoll descriptor: readable when a turn has something to do.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// The way back for late answers.
+    pub fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailbox)
+    }
+
+    /// Open connections.
+    pub fn connections(&self) -> usize {
+        self.table.len
+    }
+
+    /// Requests taken and not fully answered.
+    pub fn requests_open(&self) -> usize {
+        self.table.iter().map(|conn| conn.wire.streams_open()).sum()
+    }
+
+    /// Requests taken since the start.
+    pub fn requests_total(&self) -> u64 {
+        self.requests_total
+    }
+
+    /// Whether the reactor takes no new connections and has none left.
+    pub fn is_drained(&self) -> bool {
+        self.draining && self.table.len == 0
+    }
+}
+
+pub(crate) fn token(index: u32, generation: u32) -> EventData {
+    EventData::new_u64(u64::from(generation) << 32 | u64::from(index))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of `token`")]
+pub(crate) fn id_of(event: &Event) -> ConnectionId {
+    let token = event.data.u64();
+    ConnectionId { index: token as u32, generation: (token >> 32) as u32 }
+}
+
+/// The connections, by index and generation.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    /// Boxed, so that taking it out for a while moves a pointer.
+    conn: Option<Box<Conn>>,
+}
+
+impl Table {
+    /// The identity of the next connection. It must be put in place before the next call.
+    pub(crate) fn reserve(&mut self) -> ConnectionId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            u32::try_from(self.slots.len() - 1).expect("descriptors are fewer than 2^32")
+        });
+        self.len += 1;
+        ConnectionId { index, generation: self.slots[index as usize].generation }
+    }
+
+    /// Takes a connection in hand; it must be put back or released.
+    #[inline]
+    pub(crate) fn take(&mut self, id: ConnectionId) -> Option<Box<Conn>> {
+        let slot = self.slots.get_mut(id.index as usize)?;
+        if slot.generation == id.generation { slot.conn.take() } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, conn: Box<Conn>) {
+        let index = conn.id.index as usize;
+        self.slots[index].conn = Some(conn);
+    }
+
+    /// Frees the place of a connection that was reserved or taken.
+    pub(crate) fn release(&mut self, id: ConnectionId) {
+        let slot = &mut self.slots[id.index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.conn = None;
+        self.free.push(id.index);
+        self.len -= 1;
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Conn> {
+        let slot = self.slots.get_mut(id.index as usize)?;
+        if slot.generation == id.generation { slot.conn.as_deref_mut() } else { None }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Conn> {
+        self.slots.iter().filter_map(|slot| slot.conn.as_deref())
+    }
+
+    pub(crate) fn ids(&self) -> Vec<ConnectionId> {
+        self.iter().map(|conn| conn.id).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// A time that never comes.
+pub(crate) const NEVER: Millis = Millis::MAX;

@@ -1,0 +1,134 @@
+//! The boundary between the reactor and whatever answers requests.
+
+use std::net::SocketAddr;
+
+use citius_http::{Action, Fault, Fields, Head, Limits, Output};
+
+use crate::mailbox::Letter;
+
+/// A connection of one reactor; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    /// Its place in the reactor's table.
+    pub index: u32,
+    /// How often that place has been used before.
+    pub generation: u32,
+}
+
+/// One request of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamId {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The request's number on it.
+    pub stream: u32,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// An internet address.
+    Internet(SocketAddr),
+    /// A Unix socket, or memory.
+    Local,
+}
+
+/// What answers requests. All calls come from the reactor's thread, within a turn.
+pub trait Service {
+    /// A request head is complete. Unless `ended`, the body follows once `reply.want` asks for it.
+    fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>);
+    /// A piece of the body of `reply.id()`.
+    fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>);
+    /// The body of `reply.id()` is complete.
+    fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>);
+    /// The body of `id` will never be complete, and nobody waits for an answer any more.
+    fn broken(&mut self, id: StreamId, fault: Fault);
+    /// The queue of `reply.id()`, which asked for it with [`Reply::await_room`], has room again.
+    fn room(&mut self, reply: &mut Reply<'_>);
+    /// The connection is gone, and with it whoever waited for answers.
+    fn gone(&mut self, connection: ConnectionId);
+    /// An action of the application's was refused; `what` says where it came from.
+    fn refused(&mut self, id: StreamId, fault: Fault);
+    /// A handler panicked in Rust; its connection is cut.
+    fn panicked(&mut self, connection: ConnectionId);
+}
+
+/// The way back to the client, for as long as a service call lasts.
+pub struct Reply<'a> {
+    pub(crate) id: StreamId,
+    pub(crate) peer: Peer,
+    pub(crate) wire: &'a mut citius_h1::Connection,
+    pub(crate) context: citius_h1::Context<'a>,
+    pub(crate) output: &'a mut Output,
+    pub(crate) rooms: &'a mut smallvec::SmallVec<[u32; 2]>,
+}
+
+impl Reply<'_> {
+    /// The request this reply belongs to.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Who asks.
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        self.context.limits
+    }
+
+    /// Gives back a head that nobody needs any more, for its memory.
+    #[inline]
+    pub fn recycle(&mut self, head: Box<Head>) {
+        self.context.heads.give(head);
+    }
+
+    /// Does what the application wants.
+    ///
+    /// # Errors
+    /// A fault to blame the application for; the client gets a 500 or a closed connection.
+    #[inline]
+    pub fn send(&mut self, action: Action<'_>) -> Result<(), Fault> {
+        self.wire.send(&mut self.context, self.id.stream, action, self.output)
+    }
+
+    /// Asks for `bytes` more of the body.
+    pub fn want(&mut self, bytes: u64) {
+        self.wire.want(&mut self.context, self.id.stream, bytes, self.output);
+    }
+
+    /// Bytes of a streamed answer that may be sent now without piling up.
+    ///
+    /// Zero while an earlier request of the connection is unanswered: what is sent then is parked.
+    pub fn room(&self) -> usize {
+        if self.wire.is_at_front(self.id.stream) {
+            (self.context.limits.write_queue_bytes_max as usize).saturating_sub(self.output.len())
+        } else {
+            0
+        }
+    }
+
+    /// Asks for one call of [`Service::room`] when there is room again.
+    pub fn await_room(&mut self) {
+        if !self.rooms.contains(&self.id.stream) {
+            self.rooms.push(self.id.stream);
+        }
+    }
+
+    /// Does what a letter says.
+    pub(crate) fn deliver(&mut self, letter: Letter) -> Result<(), Fault> {
+        match letter {
+            Letter::Act(action) => self.send(action.borrowed()),
+            Letter::Want(bytes) => {
+                self.want(bytes);
+                Ok(())
+            }
+            Letter::AwaitRoom => {
+                self.await_room();
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,580 @@
+//! The spine: one turn of the reactor, and in it the life of every request.
+//!
+//! ① poll → ② read → ③ parse → ④ dispatch → ⑤ serialise → ⑥ write, connection by connection, so that
+//! what was just read is still in the cache when it is answered. ④ and ⑤ happen inside the service's
+//! call: an answer that is there at once is encoded straight into the connection's write queue, and
+//! all answers of a turn leave in one write per connection.
+//!
+//! A turn is bounded (events, bytes read per connection, rounds of streaming, time), so that the host
+//! loop's other work is not starved: what is left makes the epoll descriptor readable again at once.
+//! Late answers join at ⑤ through the mailbox. A panic costs the connection it happened on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use citius_h1::Closing;
+use citius_http::{Event, Millis};
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::{Errno, Result};
+use rustix::time::Timespec;
+
+use crate::clock::coarse_ms;
+use crate::conn::{Conn, Memory, Phase, Transport};
+use crate::listener::Accepted;
+use crate::reactor::{
+    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, id_of, token,
+};
+use crate::service::{ConnectionId, Peer, Reply, Service, StreamId};
+
+/// Milliseconds after which a turn leaves the rest to the next one.
+const TURN_MS: Millis = 20;
+/// Connections accepted from one listener in one turn.
+const ACCEPTS_PER_TURN: usize = 64;
+/// How often one connection may fill and empty its write queue in one turn.
+const ROUNDS_PER_TURN: usize = 4;
+/// Connections above `connections_max` that are told so; beyond them the door is shut without a word.
+const REFUSALS_MAX: usize = 64;
+/// Milliseconds for which nothing is accepted after the descriptors have run out.
+const EXHAUSTED_MS: Millis = 100;
+
+const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
+    content-type: text/plain; charset=utf-8\r\ncontent-length: 20\r\nconnection: close\r\n\r\n\
+    server is overloaded";
+
+/// What becomes of a connection after it was in hand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Keep,
+    Close,
+}
+
+impl Reactor {
+    /// Waits until there is something to do, at most for `timeout` (`None`: for ever).
+    ///
+    /// # Errors
+    /// `EINTR` when a signal came.
+    pub fn poll(&mut self, timeout: Option<&Timespec>) -> Result<()> {
+        self.events.clear();
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout)?;
+        Ok(())
+    }
+
+    /// Serves everything that is ready; never blocks.
+    pub fn turn<S: Service>(&mut self, service: &mut S) {
+        self.mailbox.set_expected(true);
+        self.tools.clock.refresh();
+        self.deliver_letters(service);
+        self.go_on(service);
+
+        // ① poll
+        if self.events.is_empty() {
+            // An interrupted poll found nothing; the descriptor stays readable and we come again.
+            let _ = self.poll(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        }
+        let events = std::mem::take(&mut self.events);
+        let started_at = self.tools.clock.now;
+        for event in &events {
+            let id = id_of(event);
+            match id.index {
+                INDEX_BELL => self.mailbox.silence(),
+                INDEX_TIMER => self.timers.fired(),
+                INDEX_LISTENER => self.accept(id.generation as usize, service),
+                _ => self.in_hand(id, service, |reactor, conn, service| {
+                    reactor.ready(conn, event.flags, service)
+                }),
+            }
+            if coarse_ms().saturating_sub(started_at) > TURN_MS {
+                break;
+            }
+        }
+        self.events = events;
+        self.events.clear();
+
+        self.expire(service);
+        self.mailbox.set_expected(false);
+        if !self.mailbox.is_empty() {
+            self.mailbox.set_expected(true);
+            self.deliver_letters(service);
+            self.mailbox.set_expected(false);
+        }
+        if !self.again.is_empty() || !self.mailbox.is_empty() {
+            self.mailbox.ring();
+        }
+        self.timers.arm(self.tools.clock.now);
+    }
+
+    /// Stops accepting, lets open requests finish and closes idle connections.
+    pub fn drain<S: Service>(&mut self, service: &mut S) {
+        self.draining = true;
+        self.listeners.clear();
+        for id in self.table.ids() {
+            self.in_hand(id, service, |reactor, conn, service| {
+                conn.wire.drain();
+                reactor.settle(conn, service)
+            });
+        }
+    }
+
+    /// Cuts all connections.
+    pub fn close<S: Service>(&mut self, service: &mut S) {
+        self.draining = true;
+        self.listeners.clear();
+        for id in self.table.ids() {
+            self.in_hand(id, service, |_, _, _| Verdict::Close);
+        }
+    }
+
+    /// Opens a connection that lives in memory.
+    pub fn open_memory(&mut self) -> ConnectionId {
+        let transport = Transport::Memory(Memory::default());
+        let id = self.table.reserve();
+        self.table.put(Box::new(Conn::new(id, transport, Peer::Local, self.tools.clock.now)));
+        id
+    }
+
+    /// Bytes from the peer of a connection in memory, or its end if there are none.
+    pub fn feed_memory<S: Service>(&mut self, id: ConnectionId, bytes: &[u8], service: &mut S) {
+        self.tools.clock.refresh();
+        if let Some(Conn { transport: Transport::Memory(memory), .. }) = self.table.get_mut(id) {
+            memory.incoming.extend_from_slice(bytes);
+            memory.incoming_ended |= bytes.is_empty();
+        }
+        self.again.push(id);
+        self.turn(service);
+    }
+
+    /// Bytes for the peer of a connection in memory; `None` once it is closed.
+    pub fn take_memory(&mut self, id: ConnectionId) -> Option<Vec<u8>> {
+        match self.table.get_mut(id)? {
+            Conn { transport: Transport::Memory(memory), .. } => {
+                Some(std::mem::take(&mut memory.outgoing))
+            }
+            Conn { .. } => None,
+        }
+    }
+
+    /// Does something with a connection and puts it back or buries it.
+    #[inline]
+    fn in_hand<S: Service>(
+        &mut self,
+        id: ConnectionId,
+        service: &mut S,
+        act: impl FnOnce(&mut Self, &mut Conn, &mut S) -> Verdict,
+    ) {
+        let Some(mut conn) = self.table.take(id) else { return };
+        // A panic leaves at worst a half-used connection, and that is dropped here; the reactor's own
+        // tables are only changed by whole calls.
+        let verdict = catch_unwind(AssertUnwindSafe(|| act(self, &mut conn, service)));
+        match verdict {
+            Ok(Verdict::Keep) => {
+                self.watch(&mut conn);
+                self.table.put(conn);
+            }
+            Ok(Verdict::Close) => self.bury(conn, service),
+            Err(_) => {
+                service.panicked(id);
+                self.bury(conn, service);
+            }
+        }
+    }
+
+    /// A connection's socket is ready.
+    fn ready<S: Service>(&mut self, conn: &mut Conn, flags: EventFlags, service: &mut S) -> Verdict {
+        match conn.phase {
+            Phase::Lingering { .. } => self.linger(conn),
+            Phase::Flushing => self.settle(conn, service),
+            Phase::Open => {
+                let readable = EventFlags::IN | EventFlags::HUP | EventFlags::ERR;
+                if flags.intersects(readable) {
+                    self.receive(conn, service)
+                } else {
+                    self.settle(conn, service)
+                }
+            }
+        }
+    }
+
+    /// ② read, then all that follows.
+    fn receive<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let verdict = match conn.read(&mut inbox) {
+            Ok(0) => self.peer_closed(conn, service),
+            Ok(n) => {
+                self.lend_output(conn);
+                if conn.input.is_empty() {
+                    let mut input = &inbox[..n];
+                    self.parse(conn, &mut input, service);
+                    conn.input.extend_from_slice(input);
+                } else {
+                    conn.input.extend_from_slice(&inbox[..n]);
+                    self.parse_held(conn, service);
+                }
+                self.settle(conn, service)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => self.settle(conn, service),
+            // The peer has reset the connection: nobody is there to be answered.
+            Err(_) => Verdict::Close,
+        };
+        self.inbox = inbox;
+        verdict
+    }
+
+    /// ③ parse and ④ dispatch, until the input is used up or held back.
+    fn parse<S: Service>(&mut self, conn: &mut Conn, input: &mut &[u8], service: &mut S) {
+        while !self.is_congested(conn) {
+            let mut context = self.tools.context();
+            let Some(event) = conn.wire.receive(&mut context, input, &mut conn.output) else {
+                conn.is_held_back = !conn.wire.wants_input(&self.tools.limits);
+                return;
+            };
+            self.dispatch(conn, event, service);
+        }
+        conn.is_held_back = true;
+    }
+
+    /// Goes on with the bytes that were held back.
+    fn parse_held<S: Service>(&mut self, conn: &mut Conn, service: &mut S) {
+        let held = std::mem::take(&mut conn.input);
+        let mut input = held.as_slice();
+        self.parse(conn, &mut input, service);
+        conn.input = if input.len() == held.len() {
+            held
+        } else if input.is_empty() {
+            Vec::new()
+        } else {
+            input.to_vec()
+        };
+    }
+
+    /// Whether so much waits to be written that it must leave before more requests are taken. Tries to
+    /// write first: most often the socket takes all of it.
+    fn is_congested(&mut self, conn: &mut Conn) -> bool {
+        let most = self.tools.limits.write_queue_bytes_max as usize;
+        if conn.output.len() < most {
+            return false;
+        }
+        // An error shows again when the connection is settled.
+        let _ = conn.flush(self.tools.clock.now);
+        conn.output.len() >= most
+    }
+
+    /// ④ dispatch: one call of the service for one event.
+    #[inline]
+    fn dispatch<S: Service>(&mut self, conn: &mut Conn, event: Event<'_>, service: &mut S) {
+        match event {
+            Event::Request { stream, head, ended } => {
+                self.requests_total += 1;
+                service.request(head, ended, &mut self.reply(conn, stream));
+            }
+            Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
+            Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
+            Event::Broken { stream, fault } => {
+                service.broken(StreamId { connection: conn.id, stream }, fault);
+            }
+        }
+    }
+
+    #[inline]
+    fn reply<'a>(&'a mut self, conn: &'a mut Conn, stream: u32) -> Reply<'a> {
+        Reply {
+            id: StreamId { connection: conn.id, stream },
+            peer: conn.peer,
+            wire: &mut conn.wire,
+            context: self.tools.context(),
+            output: &mut conn.output,
+            rooms: &mut conn.rooms,
+        }
+    }
+
+    /// ⑥ write, and whatever that makes possible: closing, more of a stream, held requests.
+    fn settle<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+        let mut rounds = 0;
+        let verdict = loop {
+            match conn.flush(self.tools.clock.now) {
+                Err(_) => break Verdict::Close,
+                Ok(false) => break Verdict::Keep,
+                Ok(true) => {}
+            }
+            if conn.phase == Phase::Flushing {
+                break Verdict::Close;
+            }
+            if let Some(closing) = conn.wire.closing() {
+                break self.begin_close(conn, closing);
+            }
+            if !self.has_more(conn) {
+                break Verdict::Keep;
+            }
+            if rounds == ROUNDS_PER_TURN {
+                self.again.push(conn.id);
+                break Verdict::Keep;
+            }
+            rounds += 1;
+            self.offer_room(conn, service);
+            if conn.is_held_back && !conn.input.is_empty() {
+                self.parse_held(conn, service);
+            }
+            if conn.output.is_empty() && !self.has_more(conn) {
+                if let Some(closing) = conn.wire.closing() {
+                    break self.begin_close(conn, closing);
+                }
+                break Verdict::Keep;
+            }
+        };
+        self.take_back_output(conn);
+        verdict
+    }
+
+    /// Whether a connection whose queue is empty could go on without its socket.
+    fn has_more(&self, conn: &Conn) -> bool {
+        conn.rooms.iter().any(|&stream| conn.wire.is_at_front(stream))
+            || (conn.is_held_back
+                && !conn.input.is_empty()
+                && conn.wire.wants_input(&self.tools.limits))
+    }
+
+    /// Tells those who wait for room, as far as it is their turn to write.
+    fn offer_room<S: Service>(&mut self, conn: &mut Conn, service: &mut S) {
+        for stream in std::mem::take(&mut conn.rooms) {
+            if conn.wire.is_at_front(stream) {
+                service.room(&mut self.reply(conn, stream));
+            } else if conn.wire.is_open(stream) {
+                conn.rooms.push(stream);
+            }
+        }
+    }
+
+    /// The protocol has ended and everything is written.
+    fn begin_close(&mut self, conn: &mut Conn, closing: Closing) -> Verdict {
+        match closing {
+            Closing::Clean => Verdict::Close,
+            Closing::Abort => {
+                conn.reset_on_close();
+                Verdict::Close
+            }
+            // Closing a socket with unread bytes resets it, and the reset may overtake our answer.
+            Closing::Linger => {
+                conn.shut_down_write();
+                conn.input = Vec::new();
+                let until = self.tools.clock.now + self.tools.limits.linger_ms;
+                conn.phase = Phase::Lingering { until };
+                self.linger(conn)
+            }
+        }
+    }
+
+    /// Drops what still comes.
+    fn linger(&mut self, conn: &mut Conn) -> Verdict {
+        match conn.read(&mut self.inbox) {
+            Ok(0) => Verdict::Close,
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Verdict::Keep,
+            Err(_) => Verdict::Close,
+        }
+    }
+
+    /// The peer sends no more: whoever works for it may stop, what is ready still leaves.
+    fn peer_closed<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+        let mut context = self.tools.context();
+        if let Some(event) = conn.wire.finish(&mut context, &mut conn.output) {
+            self.dispatch(conn, event, service);
+        }
+        service.gone(conn.id);
+        conn.phase = Phase::Flushing;
+        self.settle(conn, service)
+    }
+
+    /// Takes new connections.
+    fn accept<S: Service>(&mut self, listener: usize, service: &mut S) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(accepted) = self.listeners.get(listener).map(|l| l.accept()) else { return };
+            let (socket, peer) = match accepted {
+                Accepted::Connection(socket, peer) => (socket, peer),
+                Accepted::Nothing => return,
+                Accepted::Exhausted => return self.pause_accepting(),
+            };
+            let open_max = self.tools.limits.connections_max as usize;
+            if self.table.len() >= open_max + REFUSALS_MAX {
+                continue;
+            }
+            let id = self.table.reserve();
+            if epoll::add(&self.epoll, &socket, token(id.index, id.generation), EventFlags::IN).is_err() {
+                self.table.release(id);
+                return self.pause_accepting();
+            }
+            let now = self.tools.clock.now;
+            let refused = self.table.len() > open_max;
+            self.table.put(Box::new(Conn::new(id, Transport::Socket(socket), peer, now)));
+            // Most clients have sent their first request by now; the others cost one vain read.
+            self.in_hand(id, service, |reactor, conn, service| {
+                if refused { reactor.refuse(conn) } else { reactor.receive(conn, service) }
+            });
+        }
+    }
+
+    /// Turns a connection away and tells it why.
+    fn refuse(&mut self, conn: &mut Conn) -> Verdict {
+        conn.output.tail().extend_from_slice(REFUSAL);
+        if conn.flush(self.tools.clock.now) == Ok(true) {
+            self.begin_close(conn, Closing::Linger)
+        } else {
+            Verdict::Close
+        }
+    }
+
+    /// Out of descriptors: leaves the queue to the kernel for a while.
+    fn pause_accepting(&mut self) {
+        if std::mem::replace(&mut self.accepting, false) {
+            for listener in &self.listeners {
+                // Deleting what is watched cannot fail.
+                let _ = epoll::delete(&self.epoll, listener.descriptor());
+            }
+            let resume = ConnectionId { index: INDEX_LISTENER, generation: 0 };
+            self.timers.push(self.tools.clock.now + EXHAUSTED_MS, resume);
+        }
+    }
+
+    fn resume_accepting(&mut self) {
+        self.accepting = true;
+        for (listener, generation) in self.listeners.iter().zip(0..) {
+            // If the kernel refuses, the pause below begins anew with the next attempt.
+            let token = token(INDEX_LISTENER, generation);
+            let _ = epoll::add(&self.epoll, listener.descriptor(), token, EventFlags::IN);
+        }
+    }
+
+    /// Late answers join the turn: those of one connection together, then one write.
+    fn deliver_letters<S: Service>(&mut self, service: &mut S) {
+        let spare = std::mem::take(&mut self.spare_letters);
+        let mut letters = self.mailbox.take(spare);
+        let mut rest = letters.drain(..).peekable();
+        while let Some((id, letter)) = rest.next() {
+            self.in_hand(id.connection, service, |reactor, conn, service| {
+                reactor.lend_output(conn);
+                let mut next = Some((id, letter));
+                while let Some((id, letter)) = next {
+                    if let Err(fault) = reactor.reply(conn, id.stream).deliver(letter) {
+                        service.refused(id, fault);
+                    }
+                    next = rest.next_if(|(other, _)| other.connection == id.connection);
+                }
+                reactor.settle(conn, service)
+            });
+        }
+        drop(rest);
+        self.spare_letters = letters;
+    }
+
+    /// Connections that had had their share of the last turn.
+    fn go_on<S: Service>(&mut self, service: &mut S) {
+        for id in std::mem::take(&mut self.again) {
+            self.in_hand(id, service, |reactor, conn, service| match conn.transport {
+                Transport::Memory(_) => reactor.receive(conn, service),
+                Transport::Socket(_) => reactor.settle(conn, service),
+            });
+        }
+    }
+
+    /// Deadlines that have passed.
+    fn expire<S: Service>(&mut self, service: &mut S) {
+        let now = self.tools.clock.now;
+        while let Some((at, id)) = self.timers.pop_due(now) {
+            if id.index == INDEX_LISTENER {
+                self.resume_accepting();
+                continue;
+            }
+            self.in_hand(id, service, |reactor, conn, service| {
+                if conn.timer_at != at {
+                    return Verdict::Keep;
+                }
+                conn.timer_at = NEVER;
+                if reactor.deadline(conn) > now { Verdict::Keep } else { reactor.overdue(conn, service) }
+            });
+        }
+    }
+
+    /// The next moment at which something happens to `conn` if nothing else does.
+    fn deadline(&self, conn: &Conn) -> Millis {
+        let limits = &self.tools.limits;
+        if let Phase::Lingering { until } = conn.phase {
+            return until;
+        }
+        let stall = match limits.write_stall_ms {
+            0 => NEVER,
+            _ if conn.output.is_empty() => NEVER,
+            ms => conn.stalled_since.saturating_add(ms),
+        };
+        stall.min(conn.wire.deadline(limits).unwrap_or(NEVER))
+    }
+
+    /// A deadline has passed.
+    fn overdue<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+        let now = self.tools.clock.now;
+        if matches!(conn.phase, Phase::Lingering { .. }) {
+            return Verdict::Close;
+        }
+        if conn.wire.deadline(&self.tools.limits).is_none_or(|at| at > now) {
+            // It is the peer that takes nothing.
+            conn.reset_on_close();
+            return Verdict::Close;
+        }
+        let mut context = self.tools.context();
+        if let Some(event) = conn.wire.expire(&mut context, &mut conn.output) {
+            self.dispatch(conn, event, service);
+        }
+        self.settle(conn, service)
+    }
+
+    /// Lets epoll and the timers know what a connection waits for.
+    #[inline]
+    fn watch(&mut self, conn: &mut Conn) {
+        let Some(descriptor) = conn.descriptor() else { return };
+        let limits = &self.tools.limits;
+        let hears = match conn.phase {
+            Phase::Open => {
+                conn.output.len() < limits.write_queue_bytes_max as usize
+                    && conn.wire.wants_input(limits)
+            }
+            Phase::Lingering { .. } => true,
+            Phase::Flushing => false,
+        };
+        let mut interest = EventFlags::empty();
+        interest.set(EventFlags::IN, hears);
+        interest.set(EventFlags::OUT, !conn.output.is_empty());
+        if interest != conn.interest {
+            let token = token(conn.id.index, conn.id.generation);
+            // The descriptor is watched and valid; only lack of memory could refuse this, and then the
+            // deadline ends the connection.
+            let _ = epoll::modify(&self.epoll, descriptor, token, interest);
+            conn.interest = interest;
+        }
+        let deadline = self.deadline(conn);
+        if deadline < conn.timer_at {
+            conn.timer_at = deadline;
+            self.timers.push(deadline, conn.id);
+        }
+    }
+
+    /// Ends a connection.
+    fn bury<S: Service>(&mut self, conn: Box<Conn>, service: &mut S) {
+        let id = conn.id;
+        drop(conn);
+        self.table.release(id);
+        service.gone(id);
+    }
+
+    /// Gives the connection in hand the shared memory to write into.
+    #[inline]
+    fn lend_output(&mut self, conn: &mut Conn) {
+        if conn.output.is_empty() {
+            std::mem::swap(&mut conn.output, &mut self.spare_output);
+        }
+    }
+
+    /// Takes the shared memory back, unless it holds what the socket has not taken.
+    #[inline]
+    fn take_back_output(&mut self, conn: &mut Conn) {
+        if conn.output.is_empty() {
+            std::mem::swap(&mut conn.output, &mut self.spare_output);
+        }
+    }
+}
+
+const _: () = assert!(EVENTS_PER_TURN <= 1024, "a turn stays short");
