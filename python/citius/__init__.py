@@ -1,0 +1,113 @@
+"""Citius: a web server and micro-framework with a Rust core.
+
+    from citius import App
+
+    app = App()
+
+    @app.get("/hello/{name}")
+    def hello(name: str) -> dict[str, str]:
+        return {"hello": name}
+
+``citius serve module:app`` serves it. Names are imported when they are first used, so that a worker
+holds only what its application needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from citius._core import Request, Response, __version__
+    from citius.app import App
+    from citius.binding import Body
+    from citius.config import Config
+    from citius.errors import (
+        AppImportError,
+        BadRequest,
+        CitiusError,
+        ClientDisconnected,
+        ConfigError,
+        Conflict,
+        ContentTooLarge,
+        Forbidden,
+        Gone,
+        HTTPError,
+        InternalServerError,
+        MethodNotAllowed,
+        NotAcceptable,
+        NotFound,
+        ServiceUnavailable,
+        TooManyRequests,
+        Unauthorized,
+        UnprocessableContent,
+        UnsupportedMediaType,
+    )
+    from citius.forms import Form, Upload
+    from citius.headers import Headers, MutableHeaders, Query
+    from citius.responses import html_response, json_response, msgpack_response, redirect
+    from citius.server import serve
+
+__all__ = [
+    "App",
+    "AppImportError",
+    "BadRequest",
+    "Body",
+    "CitiusError",
+    "ClientDisconnected",
+    "Config",
+    "ConfigError",
+    "Conflict",
+    "ContentTooLarge",
+    "Forbidden",
+    "Form",
+    "Gone",
+    "HTTPError",
+    "Headers",
+    "InternalServerError",
+    "MethodNotAllowed",
+    "MutableHeaders",
+    "NotAcceptable",
+    "NotFound",
+    "Query",
+    "Request",
+    "Response",
+    "ServiceUnavailable",
+    "TooManyRequests",
+    "Unauthorized",
+    "UnprocessableContent",
+    "UnsupportedMediaType",
+    "Upload",
+    "__version__",
+    "html_response",
+    "json_response",
+    "msgpack_response",
+    "redirect",
+    "serve",
+]
+
+_HOMES = {
+    "_core": ("Request", "Response", "__version__"),
+    "app": ("App",),
+    "binding": ("Body",),
+    "config": ("Config",),
+    "forms": ("Form", "Upload"),
+    "headers": ("Headers", "MutableHeaders", "Query"),
+    "responses": ("html_response", "json_response", "msgpack_response", "redirect"),
+    "server": ("serve",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the home of a public name; what is in no other home is an exception."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"citius.{_HOME_OF.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,5 @@
+"""``python -m citius``."""
+
+from citius.cli import main
+
+main()

@@ -1,0 +1,28 @@
+"""The task type of requests. Imported only where there is an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+
+class RequestTask(asyncio.Task[Any]):
+    """A task that remembers whether a handler did something to it that lasts.
+
+    A handler that never suspends leaves its task to the next request (``citius-py/src/task.rs``),
+    unless it did one of these.
+    """
+
+    touched = False
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        self.touched = True
+        return super().cancel(msg)
+
+    def add_done_callback(self, fn: Any, /, *, context: Any = None) -> None:
+        self.touched = True
+        super().add_done_callback(fn, context=context)
+
+    def set_name(self, value: object, /) -> None:
+        self.touched = True
+        super().set_name(value)

@@ -1,0 +1,624 @@
+"""``App``: routes, middleware, error handlers and hooks, until ``freeze`` makes a gateway of them.
+
+Everything is decided at ``freeze``, once per process: which arguments a handler gets (binding.py), and
+whether there is anything between the extension and the handler at all. Without middleware and
+without error handlers of a mounted application a route costs no Python frame but its handler's own.
+
+Middleware runs in the order it was added, the first one outermost, around the answers of error handlers
+too; it also sees requests that no route matches. What it gets back from ``next`` is a ``Response``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from citius._core import Native, Response
+from citius.binding import Kind, bind, describe, kind_of
+from citius.errors import ConfigError, HTTPError, MethodNotAllowed, NotFound, phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+    from contextlib import AbstractAsyncContextManager
+
+    from citius._core import Request
+    from citius.config import Config
+    from citius.pool import BlockingPool
+
+    Middleware = Callable[[Request, Callable[[Request], Any]], Any]
+    Hook = Callable[[], Any]
+
+_HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
+_ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]")
+_MiddlewareT = TypeVar("_MiddlewareT", bound="Middleware")
+_HookT = TypeVar("_HookT", bound="Hook")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path, as it was declared."""
+
+    method: str
+    pattern: str
+    handler: Callable[..., Any]
+    kind: Kind
+    stream: bool
+
+
+class App:
+    """An application: add handlers with its decorators, then ``citius serve module:app``.
+
+    Args:
+        lifespan: An asynchronous context manager around the time the application serves; called
+            with the application.
+    """
+
+    def __init__(
+        self, *, lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None
+    ) -> None:
+        self.state = SimpleNamespace()
+        """A place for what handlers share: pools, clients, models."""
+        self._routes: list[Route] = []
+        self._mounts: list[tuple[str, App]] = []
+        self._middleware: list[Middleware] = []
+        self._errors = _ErrorHandlers()
+        self._startup: list[Hook] = []
+        self._shutdown: list[Hook] = []
+        self._lifespan = lifespan
+        self._lifespan_open: AbstractAsyncContextManager[object] | None = None
+        self._frozen = False
+
+    # --- declaring ------------------------------------------------------------------------------
+
+    def route(
+        self,
+        pattern: str,
+        *,
+        methods: Iterable[str] = ("GET",),
+        blocking: bool = False,
+        stream: bool = False,
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """Answer requests for ``pattern`` with the decorated function.
+
+        Args:
+            pattern: A path; ``{name}`` is one segment, ``{name:int}`` one that is a number (also
+                ``float``, ``uuid``), ``{name:path}`` all the rest.
+            methods: ``GET`` brings ``HEAD`` with it, unless ``HEAD`` has a handler of its own.
+            blocking: Call the handler (a ``def``) in a thread, because it waits for something.
+            stream: Call the handler when the head of the request is there; it reads the body itself,
+                with ``request.stream()`` or ``await request.read()``.
+        """
+        if not pattern.startswith("/"):
+            raise ConfigError(f"a path begins with a slash, got {pattern!r}")
+        names = [method.upper() for method in methods]
+        if not names:
+            raise ConfigError(f"the route {pattern} has no method")
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            kind = kind_of(handler, blocking=blocking)
+            self._routes += [Route(name, pattern, handler, kind, stream) for name in names]
+            return handler
+
+        return add
+
+    def get(
+        self, pattern: str, *, blocking: bool = False, stream: bool = False
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for GET (and HEAD)."""
+        return self.route(pattern, methods=("GET",), blocking=blocking, stream=stream)
+
+    def post(
+        self, pattern: str, *, blocking: bool = False, stream: bool = False
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for POST."""
+        return self.route(pattern, methods=("POST",), blocking=blocking, stream=stream)
+
+    def put(
+        self, pattern: str, *, blocking: bool = False, stream: bool = False
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for PUT."""
+        return self.route(pattern, methods=("PUT",), blocking=blocking, stream=stream)
+
+    def delete(
+        self, pattern: str, *, blocking: bool = False, stream: bool = False
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for DELETE."""
+        return self.route(pattern, methods=("DELETE",), blocking=blocking, stream=stream)
+
+    def patch(
+        self, pattern: str, *, blocking: bool = False, stream: bool = False
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for PATCH."""
+        return self.route(pattern, methods=("PATCH",), blocking=blocking, stream=stream)
+
+    def options(
+        self, pattern: str, *, blocking: bool = False, stream: bool = False
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for OPTIONS."""
+        return self.route(pattern, methods=("OPTIONS",), blocking=blocking, stream=stream)
+
+    def head(
+        self, pattern: str, *, blocking: bool = False, stream: bool = False
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for HEAD, where GET's handler would do too much."""
+        return self.route(pattern, methods=("HEAD",), blocking=blocking, stream=stream)
+
+    def mount(self, prefix: str, app: App) -> None:
+        """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
+
+        The route ``/`` of ``app`` becomes ``prefix`` itself.
+        """
+        self._check_open()
+        if not prefix.startswith("/") or prefix.endswith("/"):
+            raise ConfigError(
+                f"the prefix of a mount begins with a slash and ends without one, got {prefix!r}"
+            )
+        if app is self or any(mounted is self for _, mounted, *_ in app._walk("", (), ())):
+            raise ConfigError(f"mounting at {prefix} would make the application contain itself")
+        self._mounts.append((prefix, app))
+
+    def middleware(self, function: _MiddlewareT) -> _MiddlewareT:
+        """Wrap every request: ``def (request, next)`` or ``async def (request, next)``.
+
+        ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``. A
+        plain ``def`` may decide and hand on, but cannot look at the answer of an ``async def``
+        handler; write it as ``async def`` if it needs to.
+        """
+        self._check_open()
+        self._middleware.append(function)
+        return function
+
+    def error(self, what: type[BaseException] | int) -> Callable[[_ErrorHandlerT], _ErrorHandlerT]:
+        """Answer exceptions of a class, or an error status, with the decorated ``(request, exception)``.
+
+        The handler of the closest class wins. A status covers ``HTTPError`` with that status, 404
+        and 405 for paths and methods without a route, and 500 what nobody else handles.
+        """
+        self._check_open()
+
+        def add(handler: _ErrorHandlerT) -> _ErrorHandlerT:
+            if isinstance(what, int):
+                if not 400 <= what <= 599:
+                    raise ConfigError(f"an error status is within 400 to 599, got {what}")
+                self._errors.by_status[what] = handler
+            else:
+                self._errors.by_type[what] = handler
+            return handler
+
+        return add
+
+    def on_startup(self, hook: _HookT) -> _HookT:
+        """Call ``hook`` before the server listens; an exception from it ends the start."""
+        self._check_open()
+        self._startup.append(hook)
+        return hook
+
+    def on_shutdown(self, hook: _HookT) -> _HookT:
+        """Call ``hook`` when the last request is done; later ones first."""
+        self._check_open()
+        self._shutdown.append(hook)
+        return hook
+
+    def run(self, config: Config | None = None) -> NoReturn:
+        """Serve until told to stop, then end the process; as ``citius serve``, without a command line."""
+        from citius.server import serve
+
+        raise SystemExit(serve(self, config))
+
+    # --- serving (what server.py and testing.py call) -------------------------------------------
+
+    def freeze(self, make_pool: Callable[[], BlockingPool]) -> Native:
+        """Make the gateway; nothing can be added afterwards.
+
+        Args:
+            make_pool: Called once, if there is a handler that blocks.
+
+        Raises:
+            ConfigError: A route or a signature that cannot work.
+        """
+        walked = list(self._walk("", (), ()))
+        pool: BlockingPool | None = None
+        if any(route.kind == "blocking" for _, app, _, _ in walked for route in app._routes):
+            pool = make_pool()
+        native = Native(
+            app=self,
+            on_error=_on_error((self._errors,)),
+            submit=None if pool is None else pool.submit,
+        )
+        for prefix, app, middleware, errors in walked:
+            app._frozen = True
+            for route in app._routes_with_head():
+                pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
+                _add(native, route, pattern, middleware, errors, pool)
+        self._set_unmatched(native)
+        return native
+
+    async def start(self) -> None:
+        """Enter the lifespan and call the start-up hooks, mounted applications' after one's own."""
+        for app in self._apps():
+            if app._lifespan is not None:
+                manager = app._lifespan(app)
+                await manager.__aenter__()
+                app._lifespan_open = manager
+            for hook in app._startup:
+                await _finish(hook())
+
+    async def stop(self) -> None:
+        """Undo ``start`` in reverse; every hook is called even if one before it raised."""
+        from citius.logging import log_exception
+
+        for app in reversed(self._apps()):
+            for hook in reversed(app._shutdown):
+                try:
+                    await _finish(hook())
+                except Exception as error:
+                    log_exception(f"the shutdown hook {describe(hook)} failed", error)
+            manager, app._lifespan_open = app._lifespan_open, None
+            if manager is not None:
+                try:
+                    await manager.__aexit__(None, None, None)
+                except Exception as error:
+                    log_exception("the end of the lifespan failed", error)
+
+    @property
+    def routes(self) -> list[Route]:
+        """All routes with their full patterns, mounted ones included."""
+        found: list[Route] = []
+        for prefix, app, _, _ in self._walk("", (), ()):
+            for route in app._routes:
+                pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
+                found.append(Route(route.method, pattern, route.handler, route.kind, route.stream))
+        return found
+
+    @property
+    def needs_loop(self) -> str:
+        """Why this application cannot be served without an event loop; empty if it can."""
+        for _, app, middleware, errors in self._walk("", (), ()):
+            functions = [route.handler for route in app._routes]
+            if app._lifespan is not None:
+                return "the application has a lifespan"
+            functions += [*middleware, *(f for e in errors for f in e.all())]
+            for function in functions:
+                if (
+                    inspect.isasyncgenfunction(function)
+                    or kind_of(function, blocking=False) == "async"
+                ):
+                    return f"{describe(function)} is `async def`"
+        return ""
+
+    def _check_open(self) -> None:
+        if self._frozen:
+            raise ConfigError(
+                "the application is being served and can no longer change; add routes, middleware "
+                "and handlers when its module is imported"
+            )
+
+    def _apps(self) -> list[App]:
+        """This application and those below it, each once however often it is mounted."""
+        return list({id(app): app for _, app, _, _ in self._walk("", (), ())}.values())
+
+    def _walk(
+        self,
+        prefix: str,
+        middleware: tuple[Middleware, ...],
+        errors: tuple[_ErrorHandlers, ...],
+    ) -> Generator[tuple[str, App, tuple[Middleware, ...], tuple[_ErrorHandlers, ...]]]:
+        """This application and all below it: prefix, outer to inner middleware, inner to outer errors."""
+        middleware = (*middleware, *self._middleware)
+        errors = (self._errors, *errors)
+        yield prefix, self, middleware, errors
+        for inner_prefix, app in self._mounts:
+            yield from app._walk(prefix + inner_prefix, middleware, errors)
+
+    def _routes_with_head(self) -> list[Route]:
+        heads = {route.pattern for route in self._routes if route.method == "HEAD"}
+        return self._routes + [
+            Route("HEAD", route.pattern, route.handler, route.kind, route.stream)
+            for route in self._routes
+            if route.method == "GET" and route.pattern not in heads
+        ]
+
+    def _set_unmatched(self, native: Native) -> None:
+        """Send 404 and 405 through Python, if anybody here wants to see them."""
+        statuses = self._errors.by_status
+        if not self._middleware and not ({404, 405} & statuses.keys() or self._errors.by_type):
+            return
+        errors = self._errors
+
+        def unmatched(request: Request, status: int, allow: str | None) -> Any:
+            raise _unmatched_error(status, allow)
+
+        if not self._middleware:
+            answer = _on_error((errors,))
+
+            def without_middleware(request: Request, status: int, allow: str | None) -> Any:
+                return answer(request, _unmatched_error(status, allow))
+
+            is_async = errors.any_async
+            native.set_unmatched(
+                _awaited(without_middleware) if is_async else without_middleware,
+                kind="async" if is_async else "def",
+            )
+            return
+
+        def compose(status: int, allow: str | None) -> Callable[[Request], Any]:
+            chain, _ = _compose(
+                lambda request: unmatched(request, status, allow),
+                "def",
+                tuple(self._middleware),
+                (errors,),
+                None,
+            )
+            return chain
+
+        _, kind = _compose(lambda request: None, "def", tuple(self._middleware), (errors,), None)
+        # There are few different answers (one per Allow), so their chains are kept.
+        chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
+
+        def with_middleware(request: Request, status: int, allow: str | None) -> Any:
+            chain = chains.get((status, allow))
+            if chain is None:
+                chain = chains[status, allow] = compose(status, allow)
+            return chain(request)
+
+        native.set_unmatched(with_middleware, kind=kind)
+
+
+# --- composing ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _ErrorHandlers:
+    """The error handlers of one application."""
+
+    by_type: dict[type[BaseException], Callable[..., Any]] = field(default_factory=lambda: {})
+    by_status: dict[int, Callable[..., Any]] = field(default_factory=lambda: {})
+
+    def all(self) -> list[Callable[..., Any]]:
+        return [*self.by_type.values(), *self.by_status.values()]
+
+    @property
+    def any_async(self) -> bool:
+        return any(inspect.iscoroutinefunction(handler) for handler in self.all())
+
+    def find(self, error: BaseException) -> Callable[..., Any] | None:
+        """The handler of the closest class, or of the status."""
+        for cls in type(error).__mro__:
+            if cls is Exception or cls is BaseException:
+                break
+            # A status is more specific than HTTPError itself.
+            if cls is HTTPError and isinstance(error, HTTPError) and error.status in self.by_status:
+                return self.by_status[error.status]
+            if cls in self.by_type:
+                return self.by_type[cls]
+        return None
+
+    def find_last_resort(self) -> Callable[..., Any] | None:
+        """The handler of exceptions that nobody expected."""
+        return self.by_type.get(Exception) or self.by_status.get(500)
+
+
+def _find_handler(
+    errors: tuple[_ErrorHandlers, ...], error: BaseException
+) -> Callable[..., Any] | None:
+    """The innermost application's handler for an expected error."""
+    for handlers in errors:
+        handler = handlers.find(error)
+        if handler is not None:
+            return handler
+    return problem if isinstance(error, HTTPError) else None
+
+
+def problem(request: Request, error: HTTPError) -> Response:
+    """The answer to an ``HTTPError`` without a handler: problem details (RFC 9457)."""
+    from citius._support import encode_json
+
+    details: dict[str, object] = {"title": phrase(error.status), "status": error.status}
+    if error.detail:
+        details["detail"] = error.detail
+    if error.errors:
+        details["errors"] = list(error.errors)
+    return Response(encode_json(details), error.status, error.headers, "application/problem+json")
+
+
+def _on_error(errors: tuple[_ErrorHandlers, ...]) -> Callable[[Request, BaseException], Any]:
+    """What the extension calls with every exception that leaves a handler."""
+
+    def on_error(request: Request, error: BaseException) -> Any:
+        handler = _find_handler(errors, error)
+        if handler is not None:
+            return handler(request, error)
+        _log_unexpected(request, error)
+        for handlers in errors:
+            last_resort = handlers.find_last_resort()
+            if last_resort is not None:
+                return last_resort(request, error)
+        return Response("Internal Server Error", 500)
+
+    return on_error
+
+
+def _log_unexpected(request: Request, error: BaseException) -> None:
+    from citius.logging import log_exception
+
+    log_exception(f"{request.method} {request.path!r} failed", error)
+
+
+def _unmatched_error(status: int, allow: str | None) -> HTTPError:
+    if status == 405:
+        return MethodNotAllowed(headers={"allow": allow or ""})
+    return NotFound()
+
+
+def _add(
+    native: Native,
+    route: Route,
+    pattern: str,
+    middleware: tuple[Middleware, ...],
+    errors: tuple[_ErrorHandlers, ...],
+    pool: BlockingPool | None,
+) -> None:
+    """Hand one route to the extension, wrapped in what there is to wrap it in."""
+    bound = bind(route.handler, pattern, stream=route.stream)
+    call, args, kind = bound.call, bound.args, route.kind
+    mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
+    if middleware or mounted_errors:
+        call, kind = _compose(_spread(call, args), kind, middleware, errors, pool)
+        args = (None,)
+    try:
+        native.add(route.method, pattern, call, kind=kind, args=args, stream=route.stream)
+    except ValueError as error:
+        raise ConfigError(
+            f"{route.method} {pattern} for {describe(route.handler)} cannot be added: {error}"
+        ) from None
+
+
+def _spread(call: Callable[..., Any], args: tuple[str | None, ...]) -> Callable[[Request], Any]:
+    """A function of the request alone."""
+    if args == (None,):
+        return call
+    if not args:
+        return lambda request: call()
+
+    def spread(request: Request) -> Any:
+        in_path = request.path_params
+        return call(*(request if name is None else in_path[name] for name in args))
+
+    return spread
+
+
+def _compose(
+    endpoint: Callable[[Request], Any],
+    kind: Kind,
+    middleware: tuple[Middleware, ...],
+    errors: tuple[_ErrorHandlers, ...],
+    pool: BlockingPool | None,
+) -> tuple[Callable[[Request], Any], Kind]:
+    """Endpoint, error handlers, then middleware from the inside out.
+
+    The chain stays synchronous until the first part that is not; from there on outwards it is a
+    coroutine.
+    """
+    has_async_errors = any(handlers.any_async for handlers in errors)
+    async_middleware = any(inspect.iscoroutinefunction(function) for function in middleware)
+    if kind == "blocking" and (async_middleware or has_async_errors):
+        assert pool is not None, "a blocking route has made freeze ask for a pool"
+        endpoint, kind = pool.as_async(endpoint), "async"
+    if kind == "async" or has_async_errors:
+        chain, is_async = _guard_async(endpoint, errors), True
+    else:
+        chain, is_async = _guard(endpoint, errors), False
+    for function in reversed(middleware):
+        if inspect.iscoroutinefunction(function):
+            chain = _around_async(function, chain if is_async else _awaited(chain))
+            is_async = True
+        elif is_async:
+            chain = _around_pending(function, chain)
+        else:
+            chain = _around(function, chain)
+    return chain, "async" if is_async else kind
+
+
+def _as_response(value: Any) -> Response:
+    if type(value) is Response:
+        return value
+    return Response(value) if value is not None else Response(b"", 204)
+
+
+def _guard(
+    endpoint: Callable[[Request], Any], errors: tuple[_ErrorHandlers, ...]
+) -> Callable[[Request], Response]:
+    def guarded(request: Request) -> Response:
+        try:
+            value = endpoint(request)
+        except Exception as error:
+            handler = _find_handler(errors, error)
+            if handler is None:
+                raise
+            value = handler(request, error)
+        return _as_response(value)
+
+    return guarded
+
+
+def _guard_async(
+    endpoint: Callable[[Request], Any], errors: tuple[_ErrorHandlers, ...]
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    async def guarded(request: Request) -> Response:
+        try:
+            value = await _finish(endpoint(request))
+        except Exception as error:
+            handler = _find_handler(errors, error)
+            if handler is None:
+                raise
+            value = await _finish(handler(request, error))
+        return _as_response(value)
+
+    return guarded
+
+
+def _around(
+    function: Middleware, inner: Callable[[Request], Response]
+) -> Callable[[Request], Response]:
+    return lambda request: _as_response(function(request, inner))
+
+
+def _around_async(
+    function: Middleware, inner: Callable[[Request], Awaitable[Response]]
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    async def wrapped(request: Request) -> Response:
+        return _as_response(await function(request, inner))
+
+    return wrapped
+
+
+def _around_pending(
+    function: Middleware, inner: Callable[[Request], Coroutine[Any, Any, Response]]
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """A ``def`` around a coroutine: it gets something to hand on, not to look into."""
+
+    def pending(request: Request) -> _Pending:
+        return _Pending(inner(request), function)
+
+    async def wrapped(request: Request) -> Response:
+        return _as_response(await _finish(function(request, pending)))
+
+    return wrapped
+
+
+class _Pending:
+    """The answer of an ``async def`` handler before it is there."""
+
+    __slots__ = ("_coroutine", "_function")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Response], function: Middleware) -> None:
+        self._coroutine = coroutine
+        self._function = function
+
+    def __await__(self) -> Generator[Any, None, Response]:
+        return self._coroutine.__await__()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self._coroutine.close()
+        raise TypeError(
+            f"the middleware {describe(self._function)} wants `{name}` of an answer that an "
+            "`async def` handler has not made yet; write the middleware as `async def` and "
+            "`await next(request)`"
+        )
+
+
+def _awaited(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """The function as a coroutine function."""
+
+    async def awaited(*args: Any) -> Any:
+        return await _finish(function(*args))
+
+    return awaited
+
+
+async def _finish(value: Any) -> Any:
+    """Await what needs it."""
+    return await value if hasattr(value, "__await__") else value

@@ -1,0 +1,387 @@
+"""Signatures: a handler in, a callable with positional arguments for the extension out.
+
+Done once per route, when the application is frozen. A handler whose parameters are the request and
+path parameters is called by the extension directly; only others get a wrapper (one, generated, so
+that the interpreter sees a plain call). What a parameter takes its value from, first match wins:
+
+1. its name is a path parameter: that (converted if annotated and the pattern has no converter);
+2. annotated ``Request``, or called ``request``: the request;
+3. annotated ``bytes``: the raw body;
+4. annotated with a msgspec Struct, dataclass, TypedDict, ``dict``, a container or union of those, or
+   ``Annotated[…, Body]``: the body, JSON or MessagePack by its ``Content-Type``;
+5. otherwise: the query parameter of that name; ``list[…]`` takes all of them.
+
+Mistakes in the query or the body are answered with 422 and all of them at once; a handler never sees
+an argument that does not fit its annotation.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from dataclasses import dataclass, is_dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin, is_typeddict
+
+from citius._core import Request
+from citius.errors import ConfigError, UnprocessableContent, UnsupportedMediaType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Kind = Literal["def", "async", "blocking"]
+
+
+class _BodyMarker:
+    """See ``Body``."""
+
+    def __repr__(self) -> str:
+        return "citius.Body"
+
+
+Body: Final = _BodyMarker()
+"""``Annotated[list[int], Body]``: this parameter is the request's body, not a query parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A handler as ``_core.Native.add`` wants it."""
+
+    call: Callable[..., Any]
+    args: tuple[str | None, ...]
+    """One per positional argument of ``call``: ``None`` is the request, else a path parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    name: str
+    source: Literal["path", "request", "raw_body", "body", "query"]
+    annotation: Any
+    default: Any
+    keyword_only: bool
+
+    @property
+    def required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
+
+def kind_of(handler: Callable[..., Any], *, blocking: bool) -> Kind:
+    """How a handler is called; an async generator function is a ``def`` that returns an iterator."""
+    target = inspect.unwrap(handler)
+    if not inspect.isroutine(target) and not inspect.isclass(target):
+        target = getattr(target, "__call__", target)  # an instance with `async def __call__`
+    if inspect.iscoroutinefunction(target):
+        if blocking:
+            raise ConfigError(
+                f"{describe(handler)} is `async def`, so blocking=True has nothing to send to a "
+                "thread; make it `def` or drop blocking=True"
+            )
+        return "async"
+    return "blocking" if blocking else "def"
+
+
+def describe(handler: object) -> str:
+    """A handler as a message calls it: name, file and line."""
+    name = getattr(handler, "__qualname__", None) or repr(handler)
+    code = getattr(inspect.unwrap(handler) if callable(handler) else handler, "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
+
+
+def path_parameters(pattern: str) -> dict[str, str]:
+    """Names and converters of the parameters in ``/items/{id:int}``."""
+    return {
+        name: converter or "str"
+        for name, converter in re.findall(r"\{([^{}:]+)(?::([^{}]*))?\}", pattern)
+    }
+
+
+def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> Bound:
+    """Decide where each parameter comes from.
+
+    Raises:
+        ConfigError: A parameter has no source, or two that contradict each other.
+    """
+    in_path = path_parameters(pattern)
+    parameters = [
+        _classify(handler, parameter, pattern, in_path) for parameter in _signature(handler)
+    ]
+    _check(handler, parameters, pattern, stream=stream)
+    direct = all(
+        not p.keyword_only
+        and (p.source == "request" or (p.source == "path" and not _needs_conversion(p, in_path)))
+        for p in parameters
+    )
+    if direct:
+        return Bound(handler, tuple(None if p.source == "request" else p.name for p in parameters))
+    return _wrap(handler, parameters, in_path)
+
+
+def _signature(handler: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        signature = inspect.signature(handler, eval_str=True)
+    except NameError as error:
+        raise ConfigError(
+            f"an annotation of {describe(handler)} cannot be resolved: {error}; import the name at "
+            "run time, not under TYPE_CHECKING"
+        ) from None
+    except (TypeError, ValueError):
+        raise ConfigError(f"{describe(handler)} has no readable signature") from None
+    return list(signature.parameters.values())
+
+
+def _classify(
+    handler: Callable[..., Any],
+    parameter: inspect.Parameter,
+    pattern: str,
+    in_path: dict[str, str],
+) -> _Parameter:
+    name, annotation = parameter.name, parameter.annotation
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        raise ConfigError(
+            f"{describe(handler)} takes *{name}: name the parameters it needs, a route fills no "
+            "variable ones"
+        )
+    if name in in_path:
+        source = "path"
+        _check_converter(handler, name, annotation, pattern, in_path[name])
+    elif annotation is Request or (name == "request" and annotation is parameter.empty):
+        source = "request"
+    elif annotation is bytes:
+        source = "raw_body"
+    elif _is_body(annotation):
+        source = "body"
+    else:
+        source = "query"
+    return _Parameter(
+        name, source, annotation, parameter.default, parameter.kind is parameter.KEYWORD_ONLY
+    )
+
+
+def _check(
+    handler: Callable[..., Any], parameters: list[_Parameter], pattern: str, *, stream: bool
+) -> None:
+    bodies = [p.name for p in parameters if p.source in ("body", "raw_body")]
+    if len(bodies) > 1:
+        raise ConfigError(
+            f"{describe(handler)} wants the body of the request as {' and as '.join(bodies)}; one "
+            "parameter can have it"
+        )
+    if bodies and stream:
+        raise ConfigError(
+            f"{describe(handler)} has stream=True and a parameter {bodies[0]} for the whole body; "
+            "read request.stream() or drop stream=True"
+        )
+    if any(p.name == "request" and p.source == "query" for p in parameters):
+        raise ConfigError(
+            f"the parameter `request` of {describe(handler)} is annotated with something other than "
+            "citius.Request"
+        )
+    for name in path_parameters(pattern):
+        if not name.isidentifier():
+            raise ConfigError(f"the path parameter {{{name}}} of {pattern} is no Python name")
+
+
+_CONVERTED: dict[str, Any] = {"int": int, "float": float, "str": str, "path": str}
+
+
+def _check_converter(
+    handler: Callable[..., Any], name: str, annotation: Any, pattern: str, converter: str
+) -> None:
+    made = _CONVERTED.get(converter)
+    if converter in ("int", "float") and annotation in (str, int, float) and annotation is not made:
+        raise ConfigError(
+            f"{pattern} makes {name} an {converter}, {describe(handler)} expects "
+            f"{annotation.__name__}"
+        )
+
+
+def _needs_conversion(parameter: _Parameter, in_path: dict[str, str]) -> bool:
+    """Whether the extension's value is a string and the annotation says otherwise."""
+    return in_path[parameter.name] in ("str", "path") and parameter.annotation not in (
+        inspect.Parameter.empty,
+        str,
+        Any,
+    )
+
+
+def _is_body(annotation: Any) -> bool:
+    """Whether values of this type come in a body: they have fields or keys, or are said to be one."""
+    if hasattr(annotation, "__metadata__"):  # Annotated
+        return Body in annotation.__metadata__ or _is_body(annotation.__origin__)
+    origin = get_origin(annotation)
+    if origin is dict:
+        return True
+    if origin is Union or origin is types.UnionType or origin in (list, tuple, set, frozenset):
+        return any(_is_body(argument) for argument in get_args(annotation))
+    plain = origin or annotation
+    return isinstance(plain, type) and (
+        plain is dict
+        or hasattr(plain, "__struct_fields__")  # msgspec.Struct, without importing it
+        or is_dataclass(plain)
+        or is_typeddict(plain)
+        or hasattr(plain, "__attrs_attrs__")
+    )
+
+
+# --- the wrapper --------------------------------------------------------------------------------
+
+
+def _wrap(
+    handler: Callable[..., Any], parameters: list[_Parameter], in_path: dict[str, str]
+) -> Bound:
+    """Generate ``def bound(request, …): return handler(…)``.
+
+    The wrapper of an ``async def`` handler is a ``def`` too: it returns the handler's own coroutine,
+    so there is no second coroutine to step.
+    """
+    args: list[str | None] = [None]
+    body = ["    mistakes = []"]
+    namespace: dict[str, Any] = {
+        "handler": handler,
+        "UnprocessableContent": UnprocessableContent,
+    }
+    call: list[str] = []
+    in_query = [p for p in parameters if p.source == "query"]
+    if in_query:
+        namespace["read_query"] = _query_reader(in_query)
+        targets = ", ".join(f"q_{p.name}" for p in in_query)
+        body.append(f"    {targets}, = read_query(request.raw_query, mistakes)")
+    for p in parameters:
+        if p.source == "path":
+            args.append(p.name)
+            value = f"p_{p.name}"
+            if _needs_conversion(p, in_path):
+                namespace[f"c_{p.name}"] = _converter(p)
+                body.append(f"    {value} = c_{p.name}({value}, mistakes)")
+        elif p.source == "request":
+            value = "request"
+        elif p.source == "query":
+            value = f"q_{p.name}"
+        elif p.source == "raw_body":
+            value = "request.body()"
+        else:
+            namespace[f"read_{p.name}"] = _body_reader(p)
+            value = f"b_{p.name}"
+            body.append(f"    {value} = read_{p.name}(request, mistakes)")
+        call.append(f"{p.name}={value}" if p.keyword_only else value)
+    inputs = ", ".join("request" if a is None else f"p_{a}" for a in args)
+    source = "\n".join(
+        [
+            f"def bound({inputs}):",
+            *body,
+            "    if mistakes:",
+            "        raise UnprocessableContent('the request does not fit', errors=mistakes)",
+            f"    return handler({', '.join(call)})",
+        ]
+    )
+    exec(source, namespace)  # names are identifiers of the handler's own signature
+    bound = namespace["bound"]
+    bound.__name__ = getattr(handler, "__name__", "bound")
+    bound.__qualname__ = getattr(handler, "__qualname__", "bound")
+    return Bound(bound, tuple(args))
+
+
+def _query_reader(
+    parameters: list[_Parameter],
+) -> Callable[[bytes, list[dict[str, str]]], tuple[Any, ...]]:
+    """One function that makes the values of all query parameters."""
+    from citius._support import parse_urlencoded
+
+    readers = [(p.name, _wants_list(p.annotation), _converter(p), p) for p in parameters]
+    defaults = tuple(p.default for p in parameters)
+    all_optional = not any(p.required for p in parameters)
+
+    def read_query(raw: bytes, mistakes: list[dict[str, str]]) -> tuple[Any, ...]:
+        if not raw and all_optional:
+            return defaults
+        sent: dict[str, list[str]] = {}
+        for name, value in parse_urlencoded(raw):
+            sent.setdefault(name, []).append(value)
+        values: list[Any] = []
+        for name, as_list, convert, parameter in readers:
+            given = sent.get(name)
+            if given is not None:
+                values.append(convert(given if as_list else given[-1], mistakes))
+            elif parameter.required:
+                mistakes.append({"in": "query", "path": name, "message": "missing"})
+                values.append(None)
+            else:
+                values.append(parameter.default)
+        return tuple(values)
+
+    return read_query
+
+
+def _converter(parameter: _Parameter) -> Callable[[Any, list[dict[str, str]]], Any]:
+    """A function from text (or a list of texts) to the annotated type."""
+    annotation = parameter.annotation
+    name, place = parameter.name, parameter.source
+    if annotation in (inspect.Parameter.empty, str, Any):
+        return lambda value, mistakes: value
+    import msgspec
+
+    try:
+        msgspec.convert("", annotation, strict=False)
+    except msgspec.ValidationError:
+        pass  # that "" is no value of this type says nothing about the type
+    except TypeError as error:
+        raise ConfigError(f"the type of parameter {name} is not supported: {error}") from None
+    convert = msgspec.convert
+
+    def converted(value: Any, mistakes: list[dict[str, str]]) -> Any:
+        try:
+            return convert(value, annotation, strict=False)
+        except msgspec.ValidationError as error:
+            message, _, path = str(error).partition(" - at `$")
+            mistakes.append({"in": place, "path": name + path.rstrip("`"), "message": message})
+            return None
+
+    return converted
+
+
+def _wants_list(annotation: Any) -> bool:
+    """``list[int]``, ``tuple[str, ...]``, ``set[int] | None``."""
+    if hasattr(annotation, "__metadata__"):
+        return _wants_list(annotation.__origin__)
+    origin = get_origin(annotation)
+    if origin is Union or origin is types.UnionType:
+        return any(_wants_list(argument) for argument in get_args(annotation))
+    return (origin or annotation) in (list, tuple, set, frozenset)
+
+
+def _body_reader(parameter: _Parameter) -> Callable[[Request, list[dict[str, str]]], Any]:
+    """A function that decodes the body by its media type."""
+    from citius._support import decode_json, decode_msgpack
+
+    annotation = parameter.annotation
+
+    def read_body(request: Request, mistakes: list[dict[str, str]]) -> Any:
+        data = request.body()
+        content_type = request.header("content-type")
+        if not data and not parameter.required and content_type is None:
+            return parameter.default
+        decode = decode_json if content_type == "application/json" else _decoder_for(content_type)
+        try:
+            return decode(annotation, data)
+        except UnprocessableContent as error:
+            mistakes.extend(dict(mistake) for mistake in error.errors)
+            return None
+
+    def _decoder_for(content_type: str | None) -> Callable[[Any, bytes], Any]:
+        media_type = (content_type or "").partition(";")[0].strip().lower()
+        if media_type == "application/json" or media_type.endswith("+json"):
+            return decode_json
+        if media_type in MSGPACK_TYPES:
+            return decode_msgpack
+        raise UnsupportedMediaType(
+            "expected application/json or application/msgpack, "
+            f"got {media_type or 'no Content-Type'}"
+        )
+
+    return read_body
+
+
+MSGPACK_TYPES = frozenset(
+    ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")
+)
+"""RFC-less until 2025: the registered name and the two that came before it."""

@@ -1,0 +1,229 @@
+"""Every exception that Citius raises, as one tree.
+
+    CitiusError
+    ├── ConfigError                  an option, route or signature that cannot work (a ValueError)
+    │   └── AppImportError           the application is not where the target says
+    ├── ClientDisconnected           the peer is gone: nobody will read the answer
+    └── HTTPError                    an answer: raise it in a handler
+        ├── BadRequest               400
+        ├── Unauthorized             401
+        ├── Forbidden                403
+        ├── NotFound                 404
+        ├── MethodNotAllowed         405
+        ├── NotAcceptable            406
+        ├── Conflict                 409
+        ├── Gone                     410
+        ├── ContentTooLarge          413
+        ├── UnsupportedMediaType     415
+        ├── UnprocessableContent     422
+        ├── TooManyRequests          429
+        ├── InternalServerError      500
+        └── ServiceUnavailable       503
+
+The extension module imports this one, so it imports nothing of the package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class CitiusError(Exception):
+    """Root of the tree."""
+
+
+class ConfigError(CitiusError, ValueError):
+    """An option, a route or a handler's signature that cannot work; the message names it."""
+
+
+class AppImportError(ConfigError):
+    """The application is not where the target says."""
+
+
+class ClientDisconnected(CitiusError):  # noqa: N818 - an event, not a mistake
+    """The peer is gone: the rest of its body will not come, and nobody will read the answer."""
+
+
+class HTTPError(CitiusError):
+    """An answer with an error status.
+
+    Without an error handler of the application it is sent as ``application/problem+json``
+    (RFC 9457) with the members ``title``, ``status``, and ``detail`` and ``errors`` where given.
+
+    Args:
+        status: 400 to 599.
+        detail: What went wrong, for the client's eyes.
+        headers: Fields of the answer.
+        errors: One mapping per mistake found in the request (``UnprocessableContent`` fills it).
+    """
+
+    status: int = 500
+    detail: str
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] | None
+    errors: Sequence[Mapping[str, str]]
+
+    def __init__(
+        self,
+        status: int,
+        detail: str = "",
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        errors: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        if not 400 <= status <= 599:
+            raise ValueError(f"status of an HTTPError must be within 400 to 599, got {status}")
+        super().__init__(status, detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers
+        self.errors = errors
+
+    def __str__(self) -> str:
+        title = f"{self.status} {phrase(self.status)}"
+        return f"{title}: {self.detail}" if self.detail else title
+
+
+class _FixedStatus(HTTPError):
+    """An ``HTTPError`` whose class says the status."""
+
+    def __init__(
+        self,
+        detail: str = "",
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        errors: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        super().__init__(type(self).status, detail, headers, errors)
+
+
+class BadRequest(_FixedStatus):
+    """400: the request cannot be read."""
+
+    status = 400
+
+
+class Unauthorized(_FixedStatus):
+    """401: who is asking? Give ``WWW-Authenticate`` in ``headers``."""
+
+    status = 401
+
+
+class Forbidden(_FixedStatus):
+    """403: known, and not allowed."""
+
+    status = 403
+
+
+class NotFound(_FixedStatus):
+    """404: nothing here, or nothing one admits to."""
+
+    status = 404
+
+
+class MethodNotAllowed(_FixedStatus):
+    """405: not with this method. Give ``Allow`` in ``headers``."""
+
+    status = 405
+
+
+class NotAcceptable(_FixedStatus):
+    """406: no representation the client accepts."""
+
+    status = 406
+
+
+class Conflict(_FixedStatus):
+    """409: the state of the resource forbids it."""
+
+    status = 409
+
+
+class Gone(_FixedStatus):
+    """410: it was here, and is not coming back."""
+
+    status = 410
+
+
+class ContentTooLarge(_FixedStatus):
+    """413: more body than is taken."""
+
+    status = 413
+
+
+class UnsupportedMediaType(_FixedStatus):
+    """415: the body is in a format that is not read here."""
+
+    status = 415
+
+
+class UnprocessableContent(_FixedStatus):
+    """422: well-formed, but not what is expected; ``errors`` says where."""
+
+    status = 422
+
+
+class TooManyRequests(_FixedStatus):
+    """429: come back later. Give ``Retry-After`` in ``headers``."""
+
+    status = 429
+
+
+class InternalServerError(_FixedStatus):
+    """500: our fault."""
+
+    status = 500
+
+
+class ServiceUnavailable(_FixedStatus):
+    """503: not now."""
+
+    status = 503
+
+
+def phrase(status: int) -> str:
+    """The reason phrase of ``status`` (RFC 9110 §15), or the name of its class."""
+    known = _PHRASES.get(status)
+    if known is not None:
+        return known
+    return "Client Error" if status < 500 else "Server Error"
+
+
+# Only what is sent in problem details; `http.HTTPStatus` would cost every worker an import.
+_PHRASES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    402: "Payment Required",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    408: "Request Timeout",
+    409: "Conflict",
+    410: "Gone",
+    411: "Length Required",
+    412: "Precondition Failed",
+    413: "Content Too Large",
+    414: "URI Too Long",
+    415: "Unsupported Media Type",
+    416: "Range Not Satisfiable",
+    417: "Expectation Failed",
+    421: "Misdirected Request",
+    422: "Unprocessable Content",
+    423: "Locked",
+    424: "Failed Dependency",
+    425: "Too Early",
+    426: "Upgrade Required",
+    428: "Precondition Required",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    451: "Unavailable For Legal Reasons",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+    505: "HTTP Version Not Supported",
+    507: "Insufficient Storage",
+    511: "Network Authentication Required",
+}

@@ -1,0 +1,218 @@
+"""Multi-mappings of a message: ``Headers``, ``MutableHeaders``, ``Query``.
+
+All three keep what was sent, in the order it was sent, doubles included; the mapping face shows one
+value per name. Field names are compared without regard to case (RFC 9110 §5.1), query names are not.
+Made by the extension when an attribute is first asked for; tests are in tests/unit/test_headers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Headers(Mapping[str, str]):
+    """The fields of a request, read only.
+
+    ``headers["accept"]`` joins several lines of one name with ``", "`` (RFC 9110 §5.3);
+    ``getlist`` keeps them apart.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: list[tuple[str, str]]) -> None:
+        """Show ``items``, whose names are in lower case."""
+        self._items = items
+
+    def getlist(self, name: str) -> list[str]:
+        """The values of all lines called ``name``."""
+        name = name.lower()
+        return [value for key, value in self._items if key == name]
+
+    def multi_items(self) -> list[tuple[str, str]]:
+        """All lines as they came."""
+        return list(self._items)
+
+    def __getitem__(self, name: str) -> str:
+        values = self.getlist(name)
+        if not values:
+            raise KeyError(name)
+        return values[0] if len(values) == 1 else ", ".join(values)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and any(key == name.lower() for key, _ in self._items)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(key for key, _ in self._items))
+
+    def __len__(self) -> int:
+        return len({key for key, _ in self._items})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._items!r})"
+
+
+class MutableHeaders(MutableMapping[str, str]):
+    """The fields of an answer: a view over the list that the extension will send.
+
+    A name or value that would change the framing of the message (a line break, a NUL) is refused
+    here, where the traceback still shows who wrote it; the extension checks again.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: list[tuple[str, str]] | None = None) -> None:
+        """Show and change ``items`` in place."""
+        self._items: list[tuple[str, str]] = [] if items is None else items
+
+    def add(self, name: str, value: str) -> None:
+        """Add a line, next to others of its name."""
+        _check(name, value)
+        self._items.append((name, value))
+
+    def getlist(self, name: str) -> list[str]:
+        """The values of all lines called ``name``."""
+        name = name.lower()
+        return [value for key, value in self._items if key.lower() == name]
+
+    def multi_items(self) -> list[tuple[str, str]]:
+        """All lines in their order."""
+        return list(self._items)
+
+    def set_cookie(
+        self,
+        name: str,
+        value: str = "",
+        *,
+        max_age_s: int | None = None,
+        path: str | None = "/",
+        domain: str | None = None,
+        secure: bool = False,
+        http_only: bool = True,
+        same_site: Literal["lax", "strict", "none"] | None = "lax",
+    ) -> None:
+        """Add a ``Set-Cookie`` line (RFC 6265).
+
+        Args:
+            name: The cookie's name, a token.
+            value: No control characters, quotes, commas, semicolons, backslashes or spaces;
+                encode others.
+            max_age_s: Seconds to live; 0 deletes the cookie, ``None`` ends it with the session.
+            path: Paths it is sent for.
+            domain: Hosts it is sent to; ``None`` means this one only.
+            secure: Only over TLS.
+            http_only: Not for scripts.
+            same_site: Whether it travels with requests from other sites.
+        """
+        if not name or any(c in _COOKIE_SEPARATORS or not "!" <= c <= "~" for c in name):
+            raise ValueError(f"a cookie's name is a token, got {name!r}")
+        if any(c in ' ",;\\' or not "!" <= c <= "~" for c in value):
+            raise ValueError(
+                f"the value of cookie {name} holds a character that RFC 6265 forbids: {value!r}"
+            )
+        parts = [f"{name}={value}"]
+        for attribute, given in (("Path", path), ("Domain", domain)):
+            if given is not None:
+                if ";" in given:
+                    raise ValueError(f"{attribute} of cookie {name} holds a semicolon: {given!r}")
+                parts.append(f"{attribute}={given}")
+        if max_age_s is not None:
+            parts.append(f"Max-Age={max_age_s}")
+        if secure:
+            parts.append("Secure")
+        if http_only:
+            parts.append("HttpOnly")
+        if same_site is not None:
+            parts.append(f"SameSite={same_site.capitalize()}")
+        self.add("set-cookie", "; ".join(parts))
+
+    def delete_cookie(
+        self, name: str, *, path: str | None = "/", domain: str | None = None
+    ) -> None:
+        """Tell the client to forget a cookie that was set with this path and domain."""
+        self.set_cookie(name, max_age_s=0, path=path, domain=domain)
+
+    def __getitem__(self, name: str) -> str:
+        values = self.getlist(name)
+        if not values:
+            raise KeyError(name)
+        return values[0] if len(values) == 1 else ", ".join(values)
+
+    def __setitem__(self, name: str, value: str) -> None:
+        _check(name, value)
+        self._drop(name)
+        self._items.append((name, value))
+
+    def __delitem__(self, name: str) -> None:
+        if not self._drop(name):
+            raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and any(key.lower() == name.lower() for key, _ in self._items)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(key.lower() for key, _ in self._items))
+
+    def __len__(self) -> int:
+        return len({key.lower() for key, _ in self._items})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._items!r})"
+
+    def _drop(self, name: str) -> bool:
+        """Remove all lines called ``name``; the list stays the same object."""
+        name = name.lower()
+        kept = [item for item in self._items if item[0].lower() != name]
+        dropped = len(kept) < len(self._items)
+        if dropped:
+            self._items[:] = kept
+        return dropped
+
+
+class Query(Mapping[str, str]):
+    """The parameters of a query or a form; ``query["page"]`` is the last value of that name."""
+
+    __slots__ = ("_items", "_last")
+
+    def __init__(self, items: Iterable[tuple[str, str]]) -> None:
+        """Keep ``items``, decoded."""
+        self._items = list(items)
+        self._last = dict(self._items)
+
+    def getlist(self, name: str) -> list[str]:
+        """All values of that name."""
+        return [value for key, value in self._items if key == name]
+
+    def multi_items(self) -> list[tuple[str, str]]:
+        """All parameters as they came."""
+        return list(self._items)
+
+    def __getitem__(self, name: str) -> str:
+        return self._last[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._last
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._last)
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._items!r})"
+
+
+def _check(name: str, value: str) -> None:
+    """Refuse what RFC 9110 §5.5 keeps out of a field."""
+    if not name or not all(c in _TOKEN for c in name):
+        raise ValueError(f"a field name is a token, got {name!r}")
+    if "\r" in value or "\n" in value or "\0" in value:
+        raise ValueError(f"the value of field {name} holds a line break or NUL: {value!r}")
+
+
+_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_COOKIE_SEPARATORS = frozenset('()<>@,;:\\"/[]?={} \t')

@@ -1,0 +1,152 @@
+"""A target on the command line in, the application out.
+
+Targets: ``module:attribute``, ``module`` (then the usual names are tried), ``path/to/file.py`` with or
+without ``:attribute``; attributes may be dotted. A factory is called without arguments. Messages say
+what was looked for, what is there instead, and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from citius.errors import AppImportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from citius.app import App
+
+NAMES = ("app", "application", "api")
+FACTORY_NAMES = ("create_app", "make_app")
+
+
+def import_app(target: str, *, app_dir: str = ".", factory: bool = False) -> App:
+    """The application that ``target`` names.
+
+    Raises:
+        AppImportError: It is not there, or is something else. Exceptions of the imported module
+            itself pass through.
+    """
+    module_name, _, attribute = target.partition(":")
+    if not module_name:
+        raise AppImportError(f"expected module:attribute or a file, got {target!r}")
+    if module_name.endswith(".py") or os.sep in module_name:
+        module = _import_file(module_name, app_dir)
+    else:
+        module = _import_module(module_name, app_dir)
+    if attribute:
+        found = _attribute(module, attribute, target)
+        name = attribute
+    else:
+        found, name, by_name = _default(module, factory)
+        factory = factory or by_name
+    return _as_app(found, f"{module_name}:{name}", factory=factory)
+
+
+def _import_file(path: str, app_dir: str) -> ModuleType:
+    path = os.path.abspath(os.path.join(app_dir, path))
+    if not os.path.isfile(path):
+        raise AppImportError(f"there is no file {path}")
+    # A file inside a package is imported as part of it, so that its relative imports work.
+    directory, name = os.path.dirname(path), os.path.basename(path).removesuffix(".py")
+    parts = [] if name == "__init__" else [name]
+    while os.path.isfile(os.path.join(directory, "__init__.py")):
+        directory, package = os.path.split(directory)
+        parts.insert(0, package)
+    if not all(part.isidentifier() for part in parts):
+        raise AppImportError(f"{path} cannot be imported: {'.'.join(parts)} is no module name")
+    return _import_module(".".join(parts), directory)
+
+
+def _import_module(name: str, directory: str) -> ModuleType:
+    directory = os.path.abspath(directory)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        # Only if it is the target that is missing, and not something the target imports.
+        if error.name is None or not (name + ".").startswith(error.name + "."):
+            raise
+        here = sorted(
+            entry.removesuffix(".py")
+            for entry in os.listdir(directory)
+            if entry.endswith(".py") and entry != "__init__.py"
+        )
+        have = f"; modules there: {', '.join(here[:10])}" if here else ""
+        raise AppImportError(
+            f"no module {error.name!r} in {directory} or elsewhere on sys.path{have}. "
+            "Is --app-dir right?"
+        ) from None
+
+
+def _attribute(module: ModuleType, dotted: str, target: str) -> Any:
+    found: Any = module
+    for name in dotted.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            raise AppImportError(
+                f"{target}: {module.__name__} has no attribute {dotted!r}{_candidates(module)}"
+            ) from None
+    return found
+
+
+def _default(module: ModuleType, factory: bool) -> tuple[Any, str, bool]:
+    """What the module most probably means: value, name, and whether it is a factory by its name."""
+    for name in () if factory else NAMES:
+        if hasattr(module, name):
+            return getattr(module, name), name, False
+    for name in FACTORY_NAMES:
+        if callable(getattr(module, name, None)):
+            return getattr(module, name), name, True
+    apps = _apps(module)
+    if len(apps) == 1 and not factory:
+        return getattr(module, apps[0]), apps[0], False
+    raise AppImportError(
+        f"{module.__name__} has no {', '.join(NAMES + FACTORY_NAMES)}{_candidates(module)}; "
+        f"say which one it is: {module.__name__}:NAME"
+    )
+
+
+def _as_app(found: Any, where: str, *, factory: bool) -> App:
+    from citius.app import App
+
+    if not isinstance(found, App) and factory:
+        found = _call(found, where)
+    if isinstance(found, App):
+        return found
+    hint = ""
+    if callable(found) and not isinstance(found, type):
+        hint = "; if it makes the application, add --factory"
+    raise AppImportError(
+        f"{where}: expected a citius.App, got {type(found).__module__}.{type(found).__qualname__}"
+        f"{hint}"
+    )
+
+
+def _call(factory: Callable[[], Any], where: str) -> Any:
+    import inspect
+
+    if not callable(factory):
+        raise AppImportError(f"{where}: expected a function that makes the application")
+    try:
+        inspect.signature(factory).bind()
+    except TypeError as error:
+        raise AppImportError(f"{where} cannot be called without arguments: {error}") from None
+    return factory()
+
+
+def _apps(module: ModuleType) -> list[str]:
+    from citius.app import App
+
+    return [name for name, value in vars(module).items() if isinstance(value, App)]
+
+
+def _candidates(module: ModuleType) -> str:
+    apps = _apps(module)
+    return f"; applications in it: {', '.join(apps)}" if apps else "; there is no citius.App in it"
