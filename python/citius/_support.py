@@ -195,7 +195,10 @@ body_stream = BodyStream
 
 async def read(request: Request) -> bytes:
     """The whole body, awaited."""
-    return b"".join([chunk async for chunk in BodyStream(request)])
+    try:
+        return request.body()
+    except RuntimeError:  # it is still on its way
+        return b"".join([chunk async for chunk in BodyStream(request)])
 
 
 async def _called_back(register: Callable[[Callable[[], object]], None]) -> None:

@@ -210,11 +210,17 @@ class App:
 
     # --- serving (what server.py and testing.py call) -------------------------------------------
 
-    def freeze(self, make_pool: Callable[[], BlockingPool]) -> Native:
+    def freeze(
+        self,
+        make_pool: Callable[[], BlockingPool],
+        report: Callable[[Request, BaseException], object] | None = None,
+    ) -> Native:
         """Make the gateway; nothing can be added afterwards.
 
         Args:
             make_pool: Called once, if there is a handler that blocks.
+            report: Called with exceptions that no handler expects; the log is where they go
+                otherwise.
 
         Raises:
             ConfigError: A route or a signature that cannot work.
@@ -225,7 +231,7 @@ class App:
             pool = make_pool()
         native = Native(
             app=self,
-            on_error=_on_error((self._errors,)),
+            on_error=_on_error(self._errors, report or _log_unexpected),
             submit=None if pool is None else pool.submit,
         )
         for prefix, app, middleware, errors in walked:
@@ -332,7 +338,7 @@ class App:
             raise _unmatched_error(status, allow)
 
         if not self._middleware:
-            answer = _on_error((errors,))
+            answer = _on_error(errors, _log_unexpected)
 
             def without_middleware(request: Request, status: int, allow: str | None) -> Any:
                 return answer(request, _unmatched_error(status, allow))
@@ -424,18 +430,19 @@ def problem(request: Request, error: HTTPError) -> Response:
     return Response(encode_json(details), error.status, error.headers, "application/problem+json")
 
 
-def _on_error(errors: tuple[_ErrorHandlers, ...]) -> Callable[[Request, BaseException], Any]:
+def _on_error(
+    errors: _ErrorHandlers, report: Callable[[Request, BaseException], object]
+) -> Callable[[Request, BaseException], Any]:
     """What the extension calls with every exception that leaves a handler."""
 
     def on_error(request: Request, error: BaseException) -> Any:
-        handler = _find_handler(errors, error)
+        handler = _find_handler((errors,), error)
         if handler is not None:
             return handler(request, error)
-        _log_unexpected(request, error)
-        for handlers in errors:
-            last_resort = handlers.find_last_resort()
-            if last_resort is not None:
-                return last_resort(request, error)
+        report(request, error)
+        last_resort = errors.find_last_resort()
+        if last_resort is not None:
+            return last_resort(request, error)
         return Response("Internal Server Error", 500)
 
     return on_error
@@ -465,7 +472,9 @@ def _add(
     bound = bind(route.handler, pattern, stream=route.stream)
     call, args, kind = bound.call, bound.args, route.kind
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
-    if middleware or mounted_errors:
+    # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
+    needs_await = route.kind == "blocking" and any(e.any_async for e in errors)
+    if middleware or mounted_errors or needs_await:
         call, kind = _compose(_spread(call, args), kind, middleware, errors, pool)
         args = (None,)
     try:

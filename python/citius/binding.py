@@ -69,7 +69,7 @@ def kind_of(handler: Callable[..., Any], *, blocking: bool) -> Kind:
     """How a handler is called; an async generator function is a ``def`` that returns an iterator."""
     target = inspect.unwrap(handler)
     if not inspect.isroutine(target) and not inspect.isclass(target):
-        target = getattr(target, "__call__", target)  # an instance with `async def __call__`
+        target = type(target).__call__  # an instance may have `async def __call__`
     if inspect.iscoroutinefunction(target):
         if blocking:
             raise ConfigError(

@@ -96,7 +96,7 @@ def _bind_values(bind: str) -> dict[str, Any]:
     host, colon, port = bind.rpartition(":")
     if not colon or bind.endswith("]"):
         host, port = bind, ""
-    values: dict[str, Any] = {"host": host.strip("[]") or "0.0.0.0"}  # noqa: S104 - as gunicorn
+    values: dict[str, Any] = {"host": host.strip("[]") or "0.0.0.0"}  # as gunicorn
     if port:
         values["port"] = OPTIONS["port"].parse(port, "--bind")
     return values

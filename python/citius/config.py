@@ -11,12 +11,14 @@ Precedence, highest first: command line, ``CITIUS_*`` in the environment, ``[too
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius._core import LIMITS
 from citius.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Loop = Literal["auto", "uvloop", "asyncio", "none"]
 Source = Literal["flag", "env", "file"]
@@ -143,7 +145,10 @@ class Config:
     )  # fmt: skip
     uds: str | None = _option(None, "Listen on a Unix socket at this path instead.")
     fd: int | None = _option(
-        None, "Listen on this inherited socket instead.", kind="int", minimum=0
+        None,
+        "Listen on this inherited socket instead; wins over the others.",
+        kind="int",
+        minimum=0,
     )
     workers: int = _option(
         1, "Processes, each with its own listening socket.", kind="int", minimum=1, maximum=1024,
@@ -203,8 +208,6 @@ class Config:
             if name not in LIMITS:
                 raise ConfigError(f"no limit is called {name}{_did_you_mean(name, LIMITS)}")
             OPTIONS[name].check(value, name)
-        if self.uds is not None and self.fd is not None:
-            raise ConfigError("uds and fd contradict each other: give one place to listen on")
         if self.reload and self.workers > 1:
             raise ConfigError("reload and workers contradict each other: reload runs one process")
 

@@ -43,7 +43,7 @@ class AppImportError(ConfigError):
     """The application is not where the target says."""
 
 
-class ClientDisconnected(CitiusError):  # noqa: N818 - an event, not a mistake
+class ClientDisconnected(CitiusError):
     """The peer is gone: the rest of its body will not come, and nobody will read the answer."""
 
 

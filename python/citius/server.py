@@ -275,7 +275,10 @@ def _listen(listener: socket.socket, config: Config) -> None:
 
 def _cannot_listen(config: Config, error: Exception) -> str:
     if config.fd is not None:
-        return f"cannot listen on descriptor {config.fd}: {_reason(error)}; --fd wants an inherited, bound socket"
+        return (
+            f"cannot listen on descriptor {config.fd}: {_reason(error)}; "
+            "--fd wants an inherited, bound socket"
+        )
     if config.uds is not None:
         return f"cannot listen on {config.uds}: {_reason(error)}"
     text = f"cannot listen on {config.host}:{config.port}: {_reason(error)}"
