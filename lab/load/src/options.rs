@@ -1,0 +1,324 @@
+//! The command line: what can be asked for, what contradicts what, and the plan that follows.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{ArgAction, Parser};
+
+use crate::clock::SECOND_NS;
+use crate::fail_if::Condition;
+use crate::histogram::HIGHEST_NS;
+use crate::pace::Pace;
+use crate::plan::{Plan, Transport};
+use crate::request::{
+    Entry, Expectation, Mix, Request, Url, check_header, check_method, read_file,
+};
+use crate::stop::Stop;
+
+/// HTTP load generator of the Citius lab: closed loop, constant or Poisson rate, ramped users.
+///
+/// Only valid answers count: the expected status, the expected length, and on a sample the
+/// expected bytes. Exit codes: 0 done, 1 nothing reachable or no valid answer, 2 bad arguments,
+/// 3 a --fail-if condition held, 130 interrupted.
+#[derive(Clone, Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub(crate) struct Options {
+    /// What to ask: http://host[:port]/path
+    pub(crate) url: String,
+
+    /// Connections kept busy, over all threads
+    #[arg(short, long, value_name = "N", default_value_t = 64)]
+    pub(crate) connections: usize,
+    /// Threads, each with its own epoll set and its share of connections
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+    /// How long to count: 10, 10s, 500ms or 2m [default: 10s unless -n or --users says otherwise]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_span)]
+    pub(crate) duration: Option<Span>,
+    /// How many requests to count; with -d, whichever comes first
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "users")]
+    pub(crate) requests: Option<u64>,
+    /// Requests under way at once on each connection
+    #[arg(short, long, value_name = "DEPTH", default_value_t = 1)]
+    pub(crate) pipeline: u16,
+    /// Constant rate over all threads, requests per second; latency is from the due instant
+    #[arg(short, long, value_name = "REQ/S", value_parser = parse_rate)]
+    pub(crate) rate: Option<f64>,
+    /// Exponentially distributed gaps instead of equal ones, at the same mean rate
+    #[arg(long, requires = "rate")]
+    pub(crate) poisson: bool,
+    /// So many users instead of a fixed set of connections, each with one connection, one request
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "connections", "pipeline"])]
+    pub(crate) users: Option<u64>,
+    /// The time over which the users arrive evenly
+    #[arg(long, value_name = "TIME", requires = "users", value_parser = parse_span)]
+    pub(crate) ramp: Option<Span>,
+
+    /// Method
+    #[arg(short, long, default_value = "GET")]
+    pub(crate) method: String,
+    /// A header, "Name: value"; repeatable
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    pub(crate) headers: Vec<String>,
+    /// Body of every request
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "body_file")]
+    pub(crate) body: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// Several requests drawn by weight: a JSON list of objects with weight, method, path,
+    /// headers, body or body_file, expect_status, expect_length, expect_body or expect_body_file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mix: Option<PathBuf>,
+    /// A connection per request
+    #[arg(long, conflicts_with = "pipeline")]
+    pub(crate) no_keepalive: bool,
+    /// How long a connection may take to open, and an answer to come
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
+    pub(crate) timeout: Span,
+    /// Send requests this long before counting
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_span)]
+    pub(crate) warmup: Span,
+    /// Seed of Poisson arrivals and of the mix
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// The status of a valid answer
+    #[arg(long, value_name = "STATUS", default_value_t = 200,
+          value_parser = clap::value_parser!(u16).range(200..=999))]
+    pub(crate) expect_status: u16,
+    /// The body of a valid answer; its length is checked always, its bytes on a sample
+    #[arg(long, value_name = "TEXT", conflicts_with = "expect_body_file")]
+    pub(crate) expect_body: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect_body_file: Option<PathBuf>,
+    /// The body length of a valid answer
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) expect_length: Option<u64>,
+    /// Compare every K-th body, besides the first and last of every connection
+    #[arg(long, value_name = "K", default_value_t = 64)]
+    pub(crate) check_every: u64,
+
+    /// Pin thread i to the i-th CPU of this list, round robin: 1 or 1,3 or 4-7
+    #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
+    pub(crate) cpus: Option<Cpus>,
+    /// Write the record as JSON to a file, or to standard output (-) in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// JSON lines on standard error: begin, progress every second, end
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) events: bool,
+    /// No progress, no table
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Exit with 3 if this holds, as in 'p99>20ms', 'errors>0.1%', 'rps<1000'; repeatable
+    #[arg(long, value_name = "EXPR", value_parser = Condition::parse, action = ArgAction::Append)]
+    pub(crate) fail_if: Vec<Condition>,
+}
+
+/// A span of time in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Span(pub(crate) u64);
+
+/// CPU numbers, in the order given.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cpus(pub(crate) Vec<usize>);
+
+impl Options {
+    /// The plan without its address.
+    /// # Errors  Two options contradict each other, or a value cannot be; the message says which.
+    pub(crate) fn plan(&self, url: &Url, address: SocketAddr) -> Result<Plan, String> {
+        self.check_numbers()?;
+        let pace = self.pace();
+        let is_users = matches!(pace, Pace::Users { .. });
+        let n_users = self
+            .users
+            .map(|users| usize::try_from(users).unwrap_or(usize::MAX));
+        let transport = Transport {
+            connections: n_users.unwrap_or(self.connections),
+            pipeline: self.pipeline,
+            keep_alive: !self.no_keepalive && !is_users,
+        };
+        if self.threads > transport.connections {
+            return Err(format!(
+                "every thread needs a connection: there are {} threads and {} {}",
+                self.threads,
+                transport.connections,
+                if is_users { "users" } else { "connections" }
+            ));
+        }
+        let requests = self.requests.or(self.users);
+        let default_span = requests.is_none().then_some(Span(10 * SECOND_NS));
+        let stop = Stop {
+            after_ns: self.duration.or(default_span).map(|Span(span_ns)| span_ns),
+            requests,
+        };
+        Ok(Plan {
+            address,
+            pace,
+            transport,
+            stop,
+            mix: self.read_mix(url)?,
+            check_every: self.check_every,
+            timeout_ns: self.timeout.0,
+            warmup_ns: self.warmup.0,
+            threads: self.threads,
+            cpus: self.cpus.clone().map(|Cpus(cpus)| cpus).unwrap_or_default(),
+            seed: self.seed,
+        })
+    }
+
+    fn check_numbers(&self) -> Result<(), String> {
+        let least_one = [
+            ("--connections", self.connections as u64),
+            ("--threads", self.threads as u64),
+            ("--pipeline", u64::from(self.pipeline)),
+            ("--check-every", self.check_every),
+            ("--requests", self.requests.unwrap_or(1)),
+            ("--users", self.users.unwrap_or(1)),
+            ("--timeout", self.timeout.0),
+            ("--duration", self.duration.map_or(1, |span| span.0)),
+        ];
+        if let Some((name, _)) = least_one.iter().find(|(_, value)| *value == 0) {
+            return Err(format!("{name} must be more than 0"));
+        }
+        if self.timeout.0 > HIGHEST_NS {
+            return Err("--timeout may be an hour at most".into());
+        }
+        if self.users.is_some() && self.warmup.0 > 0 {
+            return Err("--warmup would take users from the ramp; leave one of the two out".into());
+        }
+        Ok(())
+    }
+
+    fn pace(&self) -> Pace {
+        match (self.users, self.rate) {
+            (Some(users), _) => Pace::Users {
+                users,
+                ramp_ns: self.ramp.map_or(0, |Span(ramp_ns)| ramp_ns),
+            },
+            (None, Some(per_s)) if self.poisson => Pace::Poisson { per_s },
+            (None, Some(per_s)) => Pace::Constant { per_s },
+            (None, None) => Pace::Closed,
+        }
+    }
+
+    fn read_mix(&self, url: &Url) -> Result<Mix, String> {
+        let headers = self.headers.iter().map(|line| {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let has_colon = line.contains(':');
+            if has_colon {
+                check_header(name, value)
+            } else {
+                check_header("", value)
+            }
+        });
+        let base = Entry {
+            request: Request {
+                method: check_method(self.method.clone())?,
+                target: url.target.clone(),
+                authority: url.authority.clone(),
+                headers: headers.collect::<Result<_, _>>()?,
+                body: text_or_file(self.body.as_ref(), self.body_file.as_deref())?
+                    .unwrap_or_default(),
+            },
+            expectation: Expectation::new(
+                self.expect_status,
+                self.expect_length,
+                text_or_file(self.expect_body.as_ref(), self.expect_body_file.as_deref())?,
+            )?,
+            weight: 1,
+        };
+        let Some(path) = &self.mix else {
+            return Mix::new(vec![base]);
+        };
+        let json = String::from_utf8(read_file(path)?)
+            .map_err(|_| format!("{} is not UTF-8", path.display()))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Mix::read(&json, folder, &base).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+fn text_or_file(text: Option<&String>, file: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
+    match (text, file) {
+        (Some(text), _) => Ok(Some(text.clone().into_bytes())),
+        (None, Some(file)) => read_file(file).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The first address of the host that accepts a connection, which is closed at once.
+/// # Errors  A sentence that says what was tried.
+pub(crate) fn find_address(url: &Url, timeout: Span) -> Result<SocketAddr, String> {
+    let what = || format!("nothing reachable at {}:{}", url.host, url.port);
+    let addresses = (url.host.as_str(), url.port)
+        .to_socket_addrs()
+        .map_err(|error| format!("{}: the name does not resolve: {error}", what()))?;
+    let mut refusals = Vec::new();
+    for address in addresses {
+        match std::net::TcpStream::connect_timeout(&address, Duration::from_nanos(timeout.0)) {
+            Ok(_) => return Ok(address),
+            Err(error) => refusals.push(format!("{address}: {error}")),
+        }
+    }
+    Err(format!("{}: {}", what(), refusals.join("; ")))
+}
+
+/// A number with a unit, seconds if it has none.
+pub(crate) fn parse_span(text: &str) -> Result<Span, String> {
+    let n_number = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(n_number);
+    let unit_ns = match unit.trim() {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "" | "s" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3_600e9,
+        _ => return Err("expected a time such as 10, 10s, 500ms or 2m".into()),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "expected a time such as 10, 10s, 500ms or 2m".to_owned())?;
+    let span = Duration::try_from_secs_f64(number * unit_ns / 1e9).map_err(|e| e.to_string())?;
+    u64::try_from(span.as_nanos())
+        .map(Span)
+        .map_err(|_| "a time of centuries".into())
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (1e-3..=1e9).contains(&rate) => Ok(rate),
+        _ => Err("expected requests per second, from 0.001 to 1000000000".into()),
+    }
+}
+
+/// `1`, `1,3`, `4-7` and mixtures.
+fn parse_cpus(text: &str) -> Result<Cpus, String> {
+    let fault = || "expected CPU numbers such as 1 or 1,3 or 4-7".to_owned();
+    let number = |text: &str| {
+        let cpu: usize = text.trim().parse().map_err(|_| fault())?;
+        (cpu < rustix::thread::CpuSet::MAX_CPU)
+            .then_some(cpu)
+            .ok_or_else(fault)
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        match part.split_once('-') {
+            Some((first, last)) => cpus.extend(number(first)?..=number(last)?),
+            None => cpus.push(number(part)?),
+        }
+    }
+    if cpus.is_empty() {
+        Err(fault())
+    } else {
+        Ok(Cpus(cpus))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! A run, decided: every option resolved, nothing left to interpret.
+
+use std::net::SocketAddr;
+
+use crate::clock::SECOND_NS;
+use crate::pace::Pace;
+use crate::request::Mix;
+use crate::stop::Stop;
+
+/// Everything the engines need. Pace, transport and stop rule are independent of each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) address: SocketAddr,
+    pub(crate) pace: Pace,
+    pub(crate) transport: Transport,
+    pub(crate) stop: Stop,
+    pub(crate) mix: Mix,
+    /// Of so many answers of a thread, one has its body compared.
+    pub(crate) check_every: u64,
+    pub(crate) timeout_ns: u64,
+    pub(crate) warmup_ns: u64,
+    pub(crate) threads: usize,
+    /// Thread `i` runs on CPU `cpus[i % len]`; anywhere if empty.
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) seed: u64,
+}
+
+/// How requests travel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Transport {
+    pub(crate) connections: usize,
+    /// Requests under way at once on one connection.
+    pub(crate) pipeline: u16,
+    /// Whether a connection serves more than one request.
+    pub(crate) keep_alive: bool,
+}
+
+impl Transport {
+    /// The connections of thread `thread` of `n_threads`.
+    pub(crate) fn share(self, thread: usize, n_threads: usize) -> usize {
+        self.connections / n_threads + usize::from(thread < self.connections % n_threads)
+    }
+}
+
+impl Plan {
+    /// How long answers under way at the end are waited for.
+    pub(crate) fn drain_ns(&self) -> u64 {
+        self.timeout_ns.min(DRAIN_NS_MAX)
+    }
+}
+
+/// A server that is slower than this at the end of a run has its requests reported as unanswered.
+const DRAIN_NS_MAX: u64 = SECOND_NS;

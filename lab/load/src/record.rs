@@ -1,0 +1,308 @@
+//! The record of a run, schema 1: what the lab stores. Written as JSON, read back by tests.
+//!
+//! Times are in the unit their key ends with; histogram blobs are in `histogram_unit`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::clock::span_s;
+use crate::histogram::{Latencies, Summary};
+use crate::options::Options;
+use crate::pace::Pace;
+use crate::plan::Plan;
+use crate::request::Entry;
+use crate::tally::{ErrorClass, ErrorCounts, INTERVAL_NS, Interval, Tally};
+
+/// A record and what it was made of that it does not spell out.
+#[derive(Debug)]
+pub(crate) struct Result {
+    pub(crate) record: Record,
+    pub(crate) latency: Latencies,
+}
+
+/// Schema 1. Keys may be added; none changes its meaning without a new schema number.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) schema: u32,
+    pub(crate) tool: String,
+    pub(crate) version: String,
+    pub(crate) url: String,
+    pub(crate) options: Value,
+    pub(crate) interrupted: bool,
+    /// `CLOCK_MONOTONIC` of the window's begin and end.
+    pub(crate) begin_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) elapsed_s: f64,
+    /// Valid answers.
+    pub(crate) completed: u64,
+    pub(crate) sent: u64,
+    /// Due within the window and never sent: the server could not take them; open paces only.
+    pub(crate) unsent: u64,
+    /// Valid answers that came after the window.
+    pub(crate) drained: u64,
+    /// Under way when the run was over.
+    pub(crate) unanswered: u64,
+    pub(crate) connections_opened: u64,
+    pub(crate) connections_lost: u64,
+    pub(crate) errors: Errors,
+    pub(crate) statuses: BTreeMap<String, u64>,
+    pub(crate) bodies_compared: u64,
+    pub(crate) requests_per_s: f64,
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_written: u64,
+    pub(crate) latency_us: Summary,
+    pub(crate) service_us: Summary,
+    pub(crate) histogram_unit: String,
+    pub(crate) latency_histogram: String,
+    pub(crate) service_histogram: String,
+    pub(crate) schedule_lag_us: Option<Lag>,
+    pub(crate) intervals: Vec<Step>,
+    pub(crate) cpu_s: Cpu,
+    pub(crate) cpu_us_per_request: Option<f64>,
+    pub(crate) threads: Vec<Thread>,
+}
+
+/// Errors by class; see `tally::ErrorClass`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Errors {
+    pub(crate) connect: u64,
+    pub(crate) timeout: u64,
+    pub(crate) reset: u64,
+    pub(crate) short: u64,
+    pub(crate) status: u64,
+    pub(crate) length: u64,
+    pub(crate) content: u64,
+    pub(crate) protocol: u64,
+}
+
+/// What the generator itself added to the schedule.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Lag {
+    pub(crate) p50: Option<f64>,
+    pub(crate) p99: Option<f64>,
+    pub(crate) max: Option<f64>,
+}
+
+/// One step of the series.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Step {
+    /// The beginning of the step, from the begin of the window.
+    pub(crate) at_s: f64,
+    pub(crate) completed: u64,
+    pub(crate) errors: u64,
+}
+
+/// CPU time of the load threads within the window.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Cpu {
+    pub(crate) user: f64,
+    pub(crate) system: f64,
+}
+
+/// One thread's share.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Thread {
+    pub(crate) cpu_s: f64,
+    pub(crate) completed: u64,
+}
+
+/// The counted window as it turned out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    pub(crate) begin_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) interrupted: bool,
+}
+
+impl Errors {
+    pub(crate) fn total(&self) -> u64 {
+        self.named().iter().map(|(_, count)| count).sum()
+    }
+
+    pub(crate) fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("connect", self.connect),
+            ("timeout", self.timeout),
+            ("reset", self.reset),
+            ("short", self.short),
+            ("status", self.status),
+            ("length", self.length),
+            ("content", self.content),
+            ("protocol", self.protocol),
+        ]
+    }
+}
+
+impl From<&ErrorCounts> for Errors {
+    fn from(counts: &ErrorCounts) -> Self {
+        Self {
+            connect: counts.of(ErrorClass::Connect),
+            timeout: counts.of(ErrorClass::Timeout),
+            reset: counts.of(ErrorClass::Reset),
+            short: counts.of(ErrorClass::Short),
+            status: counts.of(ErrorClass::Status),
+            length: counts.of(ErrorClass::Length),
+            content: counts.of(ErrorClass::Content),
+            protocol: counts.of(ErrorClass::Protocol),
+        }
+    }
+}
+
+impl Result {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run fit 53 bits")]
+    pub(crate) fn new(options: &Options, plan: &Plan, counted: Counted, tallies: &[Tally]) -> Self {
+        let mut sum = Tally::new();
+        tallies.iter().for_each(|tally| sum.add(tally));
+        let elapsed_s = span_s(counted.end_ns - counted.begin_ns);
+        let is_closed = plan.pace == Pace::Closed;
+        let service = if is_closed {
+            &sum.latency
+        } else {
+            &sum.service
+        };
+        let lag = &sum.schedule_lag;
+        let statuses = sum
+            .statuses
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0);
+        let completed = sum.completed as f64;
+        let record = Record {
+            schema: 1,
+            tool: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            url: options.url.clone(),
+            options: effective(options, plan),
+            interrupted: counted.interrupted,
+            begin_ns: counted.begin_ns,
+            end_ns: counted.end_ns,
+            elapsed_s,
+            completed: sum.completed,
+            sent: sum.sent,
+            unsent: sum.unsent,
+            drained: sum.drained,
+            unanswered: sum.unanswered,
+            connections_opened: sum.connections_opened,
+            connections_lost: sum.connections_lost,
+            errors: (&sum.errors).into(),
+            statuses: statuses
+                .map(|(status, count)| (status.to_string(), *count))
+                .collect(),
+            bodies_compared: sum.bodies_compared,
+            requests_per_s: if elapsed_s > 0.0 {
+                completed / elapsed_s
+            } else {
+                0.0
+            },
+            bytes_read: sum.bytes_read,
+            bytes_written: sum.bytes_written,
+            latency_us: sum.latency.summary(),
+            service_us: service.summary(),
+            histogram_unit: "ns".to_owned(),
+            latency_histogram: sum.latency.encode(),
+            service_histogram: service.encode(),
+            schedule_lag_us: (!is_closed).then(|| Lag {
+                p50: lag.percentile_us(50.0),
+                p99: lag.percentile_us(99.0),
+                max: lag.max_us(),
+            }),
+            intervals: steps(&sum.intervals, counted.end_ns - counted.begin_ns),
+            cpu_s: Cpu {
+                user: sum.cpu.user_s,
+                system: sum.cpu.system_s,
+            },
+            cpu_us_per_request: (sum.completed > 0).then(|| sum.cpu.total_s() * 1e6 / completed),
+            threads: tallies
+                .iter()
+                .map(|tally| Thread {
+                    cpu_s: tally.cpu.total_s(),
+                    completed: tally.completed,
+                })
+                .collect(),
+        };
+        Self {
+            record,
+            latency: sum.latency,
+        }
+    }
+}
+
+/// The series in steps of a second, or of a tenth where the run is shorter than
+/// [`SHORT_RUN_NS`]. What was counted after the window's end (errors of the drain) joins the last.
+fn steps(intervals: &[Interval], span_ns: u64) -> Vec<Step> {
+    let n_joined: usize = if span_ns < SHORT_RUN_NS { 1 } else { 10 };
+    let step_ns = INTERVAL_NS * n_joined as u64;
+    let n_steps = usize::try_from(span_ns.div_ceil(step_ns)).unwrap_or(usize::MAX);
+    let mut steps: Vec<Step> = Vec::new();
+    for (index, interval) in intervals.iter().enumerate() {
+        let place = (index / n_joined).min(n_steps.saturating_sub(1));
+        if place == steps.len() {
+            let at_s = span_s(step_ns * place as u64);
+            steps.push(Step {
+                at_s,
+                completed: 0,
+                errors: 0,
+            });
+        }
+        steps[place].completed += interval.completed;
+        steps[place].errors += interval.errors;
+    }
+    steps
+}
+
+/// Every option as it took effect.
+fn effective(options: &Options, plan: &Plan) -> Value {
+    let span = |span_ns: u64| span_s(span_ns);
+    let (pace, rate, users, ramp_s) = match plan.pace {
+        Pace::Closed => ("closed", None, None, None),
+        Pace::Constant { per_s } => ("constant", Some(per_s), None, None),
+        Pace::Poisson { per_s } => ("poisson", Some(per_s), None, None),
+        Pace::Users { users, ramp_ns } => ("users", None, Some(users), Some(span(ramp_ns))),
+    };
+    serde_json::json!({
+        "pace": pace,
+        "rate": rate,
+        "users": users,
+        "ramp_s": ramp_s,
+        "connections": plan.transport.connections,
+        "threads": plan.threads,
+        "pipeline": plan.transport.pipeline,
+        "keepalive": plan.transport.keep_alive,
+        "duration_s": plan.stop.after_ns.map(span),
+        "requests": plan.stop.requests,
+        "timeout_s": span(plan.timeout_ns),
+        "warmup_s": span(plan.warmup_ns),
+        "check_every": plan.check_every,
+        "cpus": plan.cpus,
+        "seed": plan.seed,
+        "address": plan.address.to_string(),
+        "fail_if": options.fail_if.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "mix": plan.mix.entries.iter().map(entry).collect::<Vec<_>>(),
+    })
+}
+
+fn entry(entry: &Entry) -> Value {
+    let Entry {
+        request,
+        expectation,
+        weight,
+    } = entry;
+    serde_json::json!({
+        "weight": weight,
+        "method": request.method,
+        "path": request.target,
+        "headers": request.headers,
+        "body_bytes": request.body.len(),
+        "expect_status": expectation.status,
+        "expect_length": expectation.length,
+        "expect_body": expectation.body.is_some(),
+    })
+}
+
+/// Below this the series is kept in tenths of a second.
+const SHORT_RUN_NS: u64 = 5_000_000_000;
+
+#[cfg(test)]
+mod tests;
