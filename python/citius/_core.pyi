@@ -89,6 +89,8 @@ class Request:
         Raises:
             ClientDisconnected: The rest will never come.
         """
+    def _set_body(self, whole: bytes) -> None:
+        """Keep a body that was read piece by piece for ``body``, ``json`` and the like."""
     def _on_body(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when ``_next_chunk`` has something new."""
     def _answer(self, value: object) -> None:

@@ -1,1 +1,40 @@
-//! .
+//! The extension module `citius._core`, and the only crate that knows Python exists.
+//!
+//! It parses nothing and touches no socket: bytes stop at `citius-reactor`. What runs once per request
+//! is here, what runs once per process is Python. Reading order: [`host`] (how a loop calls us),
+//! [`gateway`] (how an application is called), [`task`] (how a coroutine is stepped), [`answer`] (how
+//! what it returns is sent), [`link`] (how late answers come back).
+//!
+//! Locks: every `Mutex` here is held for moments in which no Python code can run, so that no thread
+//! ever waits for one while it holds the GIL; the one exception, the reactor itself, is only ever tried.
+#![allow(
+    unsafe_code,
+    reason = "reference counts, PyIter_Send and contexts have no safe binding; all of it is in task.rs"
+)]
+
+use pyo3::prelude::*;
+
+mod answer;
+mod gateway;
+mod host;
+mod link;
+mod negotiate;
+mod request;
+mod response;
+mod stream;
+mod support;
+mod task;
+
+/// The module `citius._core`.
+#[pymodule(gil_used = true)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("LIMITS", host::limit_defaults(module.py())?)?;
+    module.add_class::<request::Request>()?;
+    module.add_class::<response::Response>()?;
+    module.add_class::<stream::Stream>()?;
+    module.add_class::<gateway::native::Native>()?;
+    module.add_class::<host::Reactor>()?;
+    module.add_class::<task::Driver>()?;
+    Ok(())
+}

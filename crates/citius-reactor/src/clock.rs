@@ -17,7 +17,12 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(with_date: bool) -> Self {
-        let mut clock = Self { now: 0, second: i64::MIN, date: Vec::new(), with_date };
+        let mut clock = Self {
+            now: 0,
+            second: i64::MIN,
+            date: Vec::new(),
+            with_date,
+        };
         clock.refresh();
         clock
     }
@@ -30,7 +35,8 @@ impl Clock {
             self.second = second;
             self.date.clear();
             self.date.extend_from_slice(b"date: ");
-            self.date.extend_from_slice(&imf_fixdate(second.unsigned_abs()));
+            self.date
+                .extend_from_slice(&imf_fixdate(second.unsigned_abs()));
             self.date.extend_from_slice(b"\r\n");
         }
     }
@@ -44,4 +50,10 @@ impl Clock {
 pub(crate) fn coarse_ms() -> Millis {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
     tv_sec.unsigned_abs() * 1000 + tv_nsec.unsigned_abs() / 1_000_000
+}
+
+/// Microseconds on the exact monotonic clock, for whoever measures single requests.
+pub fn exact_us() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000
 }

@@ -99,7 +99,11 @@ impl Conn {
                 let n = memory.incoming.len().min(buffer.len());
                 buffer[..n].copy_from_slice(&memory.incoming[..n]);
                 memory.incoming.drain(..n);
-                if n == 0 && !memory.incoming_ended { Err(Errno::AGAIN) } else { Ok(n) }
+                if n == 0 && !memory.incoming_ended {
+                    Err(Errno::AGAIN)
+                } else {
+                    Ok(n)
+                }
             }
         }
     }
@@ -129,8 +133,12 @@ impl Conn {
                 rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
             }
             (Transport::Socket(socket), None) => {
-                let pieces: SmallVec<[IoSlice<'_>; 8]> =
-                    self.output.pieces().take(PIECES_MAX).map(IoSlice::new).collect();
+                let pieces: SmallVec<[IoSlice<'_>; 8]> = self
+                    .output
+                    .pieces()
+                    .take(PIECES_MAX)
+                    .map(IoSlice::new)
+                    .collect();
                 let mut control = SendAncillaryBuffer::default();
                 rustix::net::sendmsg(socket, &pieces, &mut control, SendFlags::NOSIGNAL)
             }

@@ -18,6 +18,7 @@ mod service;
 mod timers;
 mod turn;
 
+pub use clock::exact_us;
 pub use mailbox::{Letter, Mailbox, Post};
 pub use reactor::{Options, Reactor};
 pub use service::{ConnectionId, Peer, Reply, Service, StreamId};

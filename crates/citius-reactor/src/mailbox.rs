@@ -19,8 +19,17 @@ use crate::service::StreamId;
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the variants are those of Action")]
 pub enum Post {
-    Respond { status: Status, content_type: Option<Bytes>, fields: Fields, body: Bytes },
-    Start { status: Status, content_type: Option<Bytes>, fields: Fields },
+    Respond {
+        status: Status,
+        content_type: Option<Bytes>,
+        fields: Fields,
+        body: Bytes,
+    },
+    Start {
+        status: Status,
+        content_type: Option<Bytes>,
+        fields: Fields,
+    },
     Data(Bytes),
     End,
     Abort,
@@ -31,18 +40,31 @@ static NO_FIELDS: Fields = Fields::EMPTY;
 impl Post {
     pub(crate) fn borrowed(&self) -> Action<'_> {
         fn answer<'a>(status: Status, media: Option<&'a Bytes>, fields: &'a Fields) -> Answer<'a> {
-            Answer { status, content_type: media.map(AsRef::as_ref), fields }
+            Answer {
+                status,
+                content_type: media.map(AsRef::as_ref),
+                fields,
+            }
         }
         match self {
-            Self::Respond { status, content_type, fields, body } => Action::Respond(
+            Self::Respond {
+                status,
+                content_type,
+                fields,
+                body,
+            } => Action::Respond(
                 answer(*status, content_type.as_ref(), fields),
                 Payload::Shared(body.clone()),
             ),
-            Self::Start { status, content_type, fields } => {
-                Action::Start(answer(*status, content_type.as_ref(), fields))
-            }
+            Self::Start {
+                status,
+                content_type,
+                fields,
+            } => Action::Start(answer(*status, content_type.as_ref(), fields)),
             Self::Data(bytes) => Action::Data(Payload::Shared(bytes.clone())),
-            Self::End => Action::End { trailers: &NO_FIELDS },
+            Self::End => Action::End {
+                trailers: &NO_FIELDS,
+            },
             Self::Abort => Action::Abort,
         }
     }
@@ -71,7 +93,11 @@ pub struct Mailbox {
 impl Mailbox {
     pub(crate) fn new() -> Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { letters: Mutex::default(), expected: AtomicBool::new(false), bell })
+        Ok(Self {
+            letters: Mutex::default(),
+            expected: AtomicBool::new(false),
+            bell,
+        })
     }
 
     /// Posts a letter. `true`: no turn is certain to come, so the caller has to wake one, by
@@ -114,6 +140,8 @@ impl Mailbox {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(StreamId, Letter)>> {
         // A push cannot panic half-way, so a poisoned lock holds a whole vector.
-        self.letters.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.letters
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -15,6 +15,13 @@ use crate::mailbox::{Letter, Mailbox};
 use crate::service::{ConnectionId, StreamId};
 use crate::timers::Timers;
 
+/// A descriptor that is ready, and for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) id: ConnectionId,
+    pub(crate) flags: EventFlags,
+}
+
 /// How a reactor is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -27,10 +34,11 @@ pub struct Options {
 }
 
 /// One thread's epoll set and its connections.
+#[derive(Debug)]
 pub struct Reactor {
     pub(crate) epoll: OwnedFd,
     /// What `poll` found and `turn` has not looked at yet.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<Ready>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) accepting: bool,
     pub(crate) draining: bool,
@@ -90,7 +98,12 @@ impl Reactor {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let (timers, mailbox) = (Timers::new()?, Mailbox::new()?);
         epoll::add(&epoll, mailbox.bell(), token(INDEX_BELL, 0), EventFlags::IN)?;
-        epoll::add(&epoll, timers.descriptor(), token(INDEX_TIMER, 0), EventFlags::IN)?;
+        epoll::add(
+            &epoll,
+            timers.descriptor(),
+            token(INDEX_TIMER, 0),
+            EventFlags::IN,
+        )?;
         let server = options.server.map_or_else(Vec::new, |name| {
             [b"server: ", name.as_bytes(), b"\r\n"].concat()
         });
@@ -172,7 +185,10 @@ pub(crate) fn token(index: u32, generation: u32) -> EventData {
 #[expect(clippy::cast_possible_truncation, reason = "the two halves of `token`")]
 pub(crate) fn id_of(event: &Event) -> ConnectionId {
     let token = event.data.u64();
-    ConnectionId { index: token as u32, generation: (token >> 32) as u32 }
+    ConnectionId {
+        index: token as u32,
+        generation: (token >> 32) as u32,
+    }
 }
 
 /// The connections, by index and generation.
@@ -198,14 +214,21 @@ impl Table {
             u32::try_from(self.slots.len() - 1).expect("descriptors are fewer than 2^32")
         });
         self.len += 1;
-        ConnectionId { index, generation: self.slots[index as usize].generation }
+        ConnectionId {
+            index,
+            generation: self.slots[index as usize].generation,
+        }
     }
 
     /// Takes a connection in hand; it must be put back or released.
     #[inline]
     pub(crate) fn take(&mut self, id: ConnectionId) -> Option<Box<Conn>> {
         let slot = self.slots.get_mut(id.index as usize)?;
-        if slot.generation == id.generation { slot.conn.take() } else { None }
+        if slot.generation == id.generation {
+            slot.conn.take()
+        } else {
+            None
+        }
     }
 
     #[inline]
@@ -225,7 +248,11 @@ impl Table {
 
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Conn> {
         let slot = self.slots.get_mut(id.index as usize)?;
-        if slot.generation == id.generation { slot.conn.as_deref_mut() } else { None }
+        if slot.generation == id.generation {
+            slot.conn.as_deref_mut()
+        } else {
+            None
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Conn> {

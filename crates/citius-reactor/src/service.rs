@@ -91,12 +91,14 @@ impl Reply<'_> {
     /// A fault to blame the application for; the client gets a 500 or a closed connection.
     #[inline]
     pub fn send(&mut self, action: Action<'_>) -> Result<(), Fault> {
-        self.wire.send(&mut self.context, self.id.stream, action, self.output)
+        self.wire
+            .send(&mut self.context, self.id.stream, action, self.output)
     }
 
     /// Asks for `bytes` more of the body.
     pub fn want(&mut self, bytes: u64) {
-        self.wire.want(&mut self.context, self.id.stream, bytes, self.output);
+        self.wire
+            .want(&mut self.context, self.id.stream, bytes, self.output);
     }
 
     /// Bytes of a streamed answer that may be sent now without piling up.

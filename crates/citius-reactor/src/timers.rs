@@ -30,7 +30,11 @@ impl Timers {
     pub(crate) fn new() -> Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let descriptor = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Self { heap: BinaryHeap::new(), descriptor, armed_for: Millis::MAX })
+        Ok(Self {
+            heap: BinaryHeap::new(),
+            descriptor,
+            armed_for: Millis::MAX,
+        })
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
@@ -59,7 +63,9 @@ impl Timers {
 
     /// Arms the descriptor for the first entry, if it is not armed for it or for earlier.
     pub(crate) fn arm(&mut self, now: Millis) {
-        let Some(&Reverse((at, _))) = self.heap.peek() else { return };
+        let Some(&Reverse((at, _))) = self.heap.peek() else {
+            return;
+        };
         if at >= self.armed_for {
             return;
         }
@@ -69,7 +75,13 @@ impl Timers {
             tv_sec: i64::try_from(wait_ms / 1000).unwrap_or(i64::MAX),
             tv_nsec: i64::try_from(wait_ms % 1000 * 1_000_000).unwrap_or(0),
         };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        let once = Itimerspec {
+            it_interval: Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: value,
+        };
         if timerfd_settime(&self.descriptor, TimerfdTimerFlags::empty(), &once).is_ok() {
             self.armed_for = at;
         }

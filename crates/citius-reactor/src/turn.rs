@@ -9,6 +9,7 @@
 //! loop's other work is not starved: what is left makes the epoll descriptor readable again at once.
 //! Late answers join at ⑤ through the mailbox. A panic costs the connection it happened on.
 
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use citius_h1::Closing;
@@ -21,7 +22,7 @@ use crate::clock::coarse_ms;
 use crate::conn::{Conn, Memory, Phase, Transport};
 use crate::listener::Accepted;
 use crate::reactor::{
-    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, id_of, token,
+    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, id_of, token,
 };
 use crate::service::{ConnectionId, Peer, Reply, Service, StreamId};
 
@@ -53,8 +54,13 @@ impl Reactor {
     /// # Errors
     /// `EINTR` when a signal came.
     pub fn poll(&mut self, timeout: Option<&Timespec>) -> Result<()> {
+        let mut buffer = [const { MaybeUninit::uninit() }; EVENTS_PER_TURN];
+        let (events, _) = epoll::wait(&self.epoll, &mut buffer[..], timeout)?;
         self.events.clear();
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout)?;
+        self.events.extend(events.iter().map(|event| Ready {
+            id: id_of(event),
+            flags: event.flags,
+        }));
         Ok(())
     }
 
@@ -68,18 +74,20 @@ impl Reactor {
         // ① poll
         if self.events.is_empty() {
             // An interrupted poll found nothing; the descriptor stays readable and we come again.
-            let _ = self.poll(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+            let _ = self.poll(Some(&Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            }));
         }
         let events = std::mem::take(&mut self.events);
         let started_at = self.tools.clock.now;
-        for event in &events {
-            let id = id_of(event);
+        for &Ready { id, flags } in &events {
             match id.index {
                 INDEX_BELL => self.mailbox.silence(),
                 INDEX_TIMER => self.timers.fired(),
                 INDEX_LISTENER => self.accept(id.generation as usize, service),
                 _ => self.in_hand(id, service, |reactor, conn, service| {
-                    reactor.ready(conn, event.flags, service)
+                    reactor.ready(conn, flags, service)
                 }),
             }
             if coarse_ms().saturating_sub(started_at) > TURN_MS {
@@ -127,14 +135,23 @@ impl Reactor {
     pub fn open_memory(&mut self) -> ConnectionId {
         let transport = Transport::Memory(Memory::default());
         let id = self.table.reserve();
-        self.table.put(Box::new(Conn::new(id, transport, Peer::Local, self.tools.clock.now)));
+        self.table.put(Box::new(Conn::new(
+            id,
+            transport,
+            Peer::Local,
+            self.tools.clock.now,
+        )));
         id
     }
 
     /// Bytes from the peer of a connection in memory, or its end if there are none.
     pub fn feed_memory<S: Service>(&mut self, id: ConnectionId, bytes: &[u8], service: &mut S) {
         self.tools.clock.refresh();
-        if let Some(Conn { transport: Transport::Memory(memory), .. }) = self.table.get_mut(id) {
+        if let Some(Conn {
+            transport: Transport::Memory(memory),
+            ..
+        }) = self.table.get_mut(id)
+        {
             memory.incoming.extend_from_slice(bytes);
             memory.incoming_ended |= bytes.is_empty();
         }
@@ -145,9 +162,10 @@ impl Reactor {
     /// Bytes for the peer of a connection in memory; `None` once it is closed.
     pub fn take_memory(&mut self, id: ConnectionId) -> Option<Vec<u8>> {
         match self.table.get_mut(id)? {
-            Conn { transport: Transport::Memory(memory), .. } => {
-                Some(std::mem::take(&mut memory.outgoing))
-            }
+            Conn {
+                transport: Transport::Memory(memory),
+                ..
+            } => Some(std::mem::take(&mut memory.outgoing)),
             Conn { .. } => None,
         }
     }
@@ -160,7 +178,9 @@ impl Reactor {
         service: &mut S,
         act: impl FnOnce(&mut Self, &mut Conn, &mut S) -> Verdict,
     ) {
-        let Some(mut conn) = self.table.take(id) else { return };
+        let Some(mut conn) = self.table.take(id) else {
+            return;
+        };
         // A panic leaves at worst a half-used connection, and that is dropped here; the reactor's own
         // tables are only changed by whole calls.
         let verdict = catch_unwind(AssertUnwindSafe(|| act(self, &mut conn, service)));
@@ -178,7 +198,12 @@ impl Reactor {
     }
 
     /// A connection's socket is ready.
-    fn ready<S: Service>(&mut self, conn: &mut Conn, flags: EventFlags, service: &mut S) -> Verdict {
+    fn ready<S: Service>(
+        &mut self,
+        conn: &mut Conn,
+        flags: EventFlags,
+        service: &mut S,
+    ) -> Verdict {
         match conn.phase {
             Phase::Lingering { .. } => self.linger(conn),
             Phase::Flushing => self.settle(conn, service),
@@ -261,14 +286,24 @@ impl Reactor {
     #[inline]
     fn dispatch<S: Service>(&mut self, conn: &mut Conn, event: Event<'_>, service: &mut S) {
         match event {
-            Event::Request { stream, head, ended } => {
+            Event::Request {
+                stream,
+                head,
+                ended,
+            } => {
                 self.requests_total += 1;
                 service.request(head, ended, &mut self.reply(conn, stream));
             }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
             Event::Broken { stream, fault } => {
-                service.broken(StreamId { connection: conn.id, stream }, fault);
+                service.broken(
+                    StreamId {
+                        connection: conn.id,
+                        stream,
+                    },
+                    fault,
+                );
             }
         }
     }
@@ -276,7 +311,10 @@ impl Reactor {
     #[inline]
     fn reply<'a>(&'a mut self, conn: &'a mut Conn, stream: u32) -> Reply<'a> {
         Reply {
-            id: StreamId { connection: conn.id, stream },
+            id: StreamId {
+                connection: conn.id,
+                stream,
+            },
             peer: conn.peer,
             wire: &mut conn.wire,
             context: self.tools.context(),
@@ -325,7 +363,9 @@ impl Reactor {
 
     /// Whether a connection whose queue is empty could go on without its socket.
     fn has_more(&self, conn: &Conn) -> bool {
-        conn.rooms.iter().any(|&stream| conn.wire.is_at_front(stream))
+        conn.rooms
+            .iter()
+            .any(|&stream| conn.wire.is_at_front(stream))
             || (conn.is_held_back
                 && !conn.input.is_empty()
                 && conn.wire.wants_input(&self.tools.limits))
@@ -384,7 +424,9 @@ impl Reactor {
     /// Takes new connections.
     fn accept<S: Service>(&mut self, listener: usize, service: &mut S) {
         for _ in 0..ACCEPTS_PER_TURN {
-            let Some(accepted) = self.listeners.get(listener).map(|l| l.accept()) else { return };
+            let Some(accepted) = self.listeners.get(listener).map(|l| l.accept()) else {
+                return;
+            };
             let (socket, peer) = match accepted {
                 Accepted::Connection(socket, peer) => (socket, peer),
                 Accepted::Nothing => return,
@@ -395,16 +437,32 @@ impl Reactor {
                 continue;
             }
             let id = self.table.reserve();
-            if epoll::add(&self.epoll, &socket, token(id.index, id.generation), EventFlags::IN).is_err() {
+            if epoll::add(
+                &self.epoll,
+                &socket,
+                token(id.index, id.generation),
+                EventFlags::IN,
+            )
+            .is_err()
+            {
                 self.table.release(id);
                 return self.pause_accepting();
             }
             let now = self.tools.clock.now;
             let refused = self.table.len() > open_max;
-            self.table.put(Box::new(Conn::new(id, Transport::Socket(socket), peer, now)));
+            self.table.put(Box::new(Conn::new(
+                id,
+                Transport::Socket(socket),
+                peer,
+                now,
+            )));
             // Most clients have sent their first request by now; the others cost one vain read.
             self.in_hand(id, service, |reactor, conn, service| {
-                if refused { reactor.refuse(conn) } else { reactor.receive(conn, service) }
+                if refused {
+                    reactor.refuse(conn)
+                } else {
+                    reactor.receive(conn, service)
+                }
             });
         }
     }
@@ -426,8 +484,12 @@ impl Reactor {
                 // Deleting what is watched cannot fail.
                 let _ = epoll::delete(&self.epoll, listener.descriptor());
             }
-            let resume = ConnectionId { index: INDEX_LISTENER, generation: 0 };
-            self.timers.push(self.tools.clock.now + EXHAUSTED_MS, resume);
+            let resume = ConnectionId {
+                index: INDEX_LISTENER,
+                generation: 0,
+            };
+            self.timers
+                .push(self.tools.clock.now + EXHAUSTED_MS, resume);
         }
     }
 
@@ -485,7 +547,11 @@ impl Reactor {
                     return Verdict::Keep;
                 }
                 conn.timer_at = NEVER;
-                if reactor.deadline(conn) > now { Verdict::Keep } else { reactor.overdue(conn, service) }
+                if reactor.deadline(conn) > now {
+                    Verdict::Keep
+                } else {
+                    reactor.overdue(conn, service)
+                }
             });
         }
     }
@@ -510,7 +576,11 @@ impl Reactor {
         if matches!(conn.phase, Phase::Lingering { .. }) {
             return Verdict::Close;
         }
-        if conn.wire.deadline(&self.tools.limits).is_none_or(|at| at > now) {
+        if conn
+            .wire
+            .deadline(&self.tools.limits)
+            .is_none_or(|at| at > now)
+        {
             // It is the peer that takes nothing.
             conn.reset_on_close();
             return Verdict::Close;
@@ -525,7 +595,9 @@ impl Reactor {
     /// Lets epoll and the timers know what a connection waits for.
     #[inline]
     fn watch(&mut self, conn: &mut Conn) {
-        let Some(descriptor) = conn.descriptor() else { return };
+        let Some(descriptor) = conn.descriptor() else {
+            return;
+        };
         let limits = &self.tools.limits;
         let hears = match conn.phase {
             Phase::Open => {

@@ -1,14 +1,12 @@
 //! The table of routes.
 
-use std::borrow::Cow;
-
 use smallvec::SmallVec;
 
 use crate::pattern::{Param, Pattern, PatternError};
 use crate::percent::{decode, normalize};
 
 /// Parameter values in the order of [`Pattern::params`], percent-decoded.
-pub type Captures<'a> = SmallVec<[Cow<'a, [u8]>; 4]>;
+pub type Captures = SmallVec<[Vec<u8>; 2]>;
 
 /// All routes of one application; `T` is whatever a route stands for.
 #[derive(Clone, Debug)]
@@ -39,9 +37,9 @@ struct Candidate<T> {
 
 /// What a method and a path lead to.
 #[derive(Debug)]
-pub enum Found<'r, 'p, T> {
+pub enum Found<'r, T> {
     /// A route.
-    Route(&'r T, &'r [Param], Captures<'p>),
+    Route(&'r T, &'r [Param], Captures),
     /// The path exists, the method does not: the value of `Allow`.
     MethodNotAllowed(String),
     /// There is no such path.
@@ -151,7 +149,7 @@ impl<T> Router<T> {
     /// Looks up `method` and `path` (as sent).
     ///
     /// `HEAD` is answered by a `GET` route where there is no other.
-    pub fn find<'r, 'p>(&'r self, method: &str, path: &'p [u8]) -> Found<'r, 'p, T> {
+    pub fn find<'r>(&'r self, method: &str, path: &[u8]) -> Found<'r, T> {
         let normal = normalize(path);
         let mut refused = None;
         for tree in [&self.exact, &self.rests] {
@@ -234,13 +232,13 @@ impl<T> Candidate<T> {
         exact(method).or_else(|| if method == "HEAD" { exact("GET") } else { None })
     }
 
-    fn found<'r, 'p>(&'r self, value: &'r T, values: &[&str]) -> Found<'r, 'p, T> {
-        let mut captures: Captures<'p> = values
+    fn found<'r>(&'r self, value: &'r T, values: &[&str]) -> Found<'r, T> {
+        let mut captures: Captures = values
             .iter()
-            .map(|value| Cow::Owned(decode(value.as_bytes()).into_owned()))
+            .map(|value| decode(value.as_bytes()).into_owned())
             .collect();
         if self.rest_is_empty {
-            captures.push(Cow::Borrowed(b""));
+            captures.push(Vec::new());
         }
         Found::Route(value, &self.params, captures)
     }

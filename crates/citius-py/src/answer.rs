@@ -1,0 +1,580 @@
+//! From what a handler returned, or raised, to an answer on its way.
+//!
+//! One place for all ways in: a `def` handler inside the turn, a coroutine that ended eagerly or late,
+//! a thread. Only the [`Sink`] differs. Nothing an application returns gets past this file unchecked,
+//! and whatever is wrong with it ends as a logged error and a 500.
+
+use std::sync::Arc;
+
+use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status, Version};
+use citius_reactor::{Peer, StreamId};
+use citius_route::{Captures, Converter};
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::gateway::native::Route;
+use crate::link::{LEVEL_ERROR, Link, LogRecord, Sink, State, payload};
+use crate::negotiate::prefers_msgpack;
+use crate::request::Request;
+use crate::response::Response;
+use crate::stream::Stream;
+use crate::support;
+use crate::task::Tasks;
+
+/// One request as its answer needs it: with or without a Python object.
+pub(crate) struct Asked {
+    pub(crate) id: StreamId,
+    pub(crate) peer: Peer,
+    pub(crate) link: Arc<Link>,
+    pub(crate) route: Option<Arc<Route>>,
+    pub(crate) captures: Captures,
+    /// On the exact clock, if the access log is on.
+    pub(crate) started_us: u64,
+    pub(crate) head: Option<Box<Head>>,
+    pub(crate) request: Option<Py<Request>>,
+    /// The head of a streamed answer has been sent.
+    pub(crate) is_streaming: bool,
+    /// The error handlers are at work: what they raise is not handed to them again.
+    is_failing: bool,
+}
+
+/// How far an answer is.
+pub(crate) enum Settled {
+    /// It is on its way.
+    Answered,
+    /// Its head is; a stream follows by itself.
+    Streaming,
+    /// This is to be stepped; what it returns concludes the request.
+    Coroutine(Py<PyAny>),
+}
+
+impl Asked {
+    pub(crate) fn new(id: StreamId, peer: Peer, link: Arc<Link>, head: Box<Head>) -> Self {
+        let started_us = if link.is_logging() {
+            citius_reactor::exact_us()
+        } else {
+            0
+        };
+        Self {
+            id,
+            peer,
+            link,
+            route: None,
+            captures: Captures::new(),
+            started_us,
+            head: Some(head),
+            request: None,
+            is_streaming: false,
+            is_failing: false,
+        }
+    }
+
+    pub(crate) fn of_request(request: &Bound<'_, Request>) -> Self {
+        let this = request.get();
+        Self {
+            id: this.id,
+            peer: this.peer(),
+            link: Arc::clone(&this.link),
+            route: None,
+            captures: Captures::new(),
+            started_us: this.started_us,
+            head: None,
+            request: Some(request.clone().unbind()),
+            is_streaming: false,
+            is_failing: false,
+        }
+    }
+
+    /// The Python object, made now if there is none yet.
+    pub(crate) fn request<'py>(
+        &mut self,
+        py: Python<'py>,
+        body_ended: bool,
+    ) -> PyResult<&Bound<'py, Request>> {
+        if let Some(head) = self.head.take() {
+            let request = Request::new(self, head, body_ended);
+            self.request = Some(Py::new(py, request)?);
+        }
+        Ok(self
+            .request
+            .as_ref()
+            .expect("a request without a head has an object")
+            .bind(py))
+    }
+
+    fn with_head<R>(&self, py: Python<'_>, look: impl FnOnce(&Head) -> R) -> R {
+        match (&self.head, &self.request) {
+            (Some(head), _) => look(head),
+            (None, Some(request)) => look(request.bind(py).get().head()),
+            (None, None) => look(&Head::default()),
+        }
+    }
+
+    /// Writes a line of the access log, if there is one.
+    pub(crate) fn record(&self, py: Python<'_>, status: Status, body_bytes: usize) {
+        if !self.link.is_logging() {
+            return;
+        }
+        self.link.record(self.with_head(py, |head| LogRecord {
+            peer: self.peer,
+            method: head.slice(head.method_span).to_vec(),
+            target: head.slice(head.target).to_vec(),
+            http_10: head.version == Version::Http10,
+            status: status.code(),
+            body_bytes: if head.method == Method::Head {
+                0
+            } else {
+                body_bytes as u64
+            },
+            duration_us: citius_reactor::exact_us().saturating_sub(self.started_us),
+        }));
+    }
+}
+
+const TEXT: &[u8] = b"text/plain; charset=utf-8";
+const OCTETS: &[u8] = b"application/octet-stream";
+const JSON: &[u8] = b"application/json";
+const MSGPACK: &[u8] = b"application/msgpack";
+
+/// Sends what a handler returned or raised.
+#[inline]
+pub(crate) fn conclude<S: Sink>(
+    py: Python<'_>,
+    result: PyResult<Bound<'_, PyAny>>,
+    asked: &mut Asked,
+    sink: &mut S,
+) -> Settled {
+    match result {
+        Ok(value) => match send_value(py, &value, asked, sink) {
+            Ok(settled) => settled,
+            Err(error) => conclude_error(py, error, asked, sink),
+        },
+        Err(error) => conclude_error(py, error, asked, sink),
+    }
+}
+
+/// Lets the error handlers make an answer of an exception.
+#[cold]
+fn conclude_error<S: Sink>(
+    py: Python<'_>,
+    error: PyErr,
+    asked: &mut Asked,
+    sink: &mut S,
+) -> Settled {
+    if asked.is_failing {
+        return conclude_plainly(py, &error, asked, sink);
+    }
+    asked.is_failing = true;
+    let exception: Bound<'_, PyBaseException> = error.value(py).clone();
+    let made = asked.request(py, true).cloned().and_then(|request| {
+        asked
+            .link
+            .callbacks
+            .on_error
+            .bind(py)
+            .call1((request, exception))
+    });
+    match made.and_then(|value| {
+        if is_coroutine(&value) {
+            Ok(Settled::Coroutine(value.unbind()))
+        } else {
+            send_value(py, &value, asked, sink)
+        }
+    }) {
+        Ok(settled) => settled,
+        Err(error) => conclude_plainly(py, &error, asked, sink),
+    }
+}
+
+/// The last resort: a logged error and a 500 without a word.
+#[cold]
+pub(crate) fn conclude_plainly<S: Sink>(
+    py: Python<'_>,
+    error: &PyErr,
+    asked: &mut Asked,
+    sink: &mut S,
+) -> Settled {
+    let trace = error
+        .traceback(py)
+        .and_then(|trace| trace.format().ok())
+        .map_or_else(String::new, |trace| format!("\n{trace}"));
+    let (id, link) = (asked.id, Arc::clone(&asked.link));
+    link.log(
+        py,
+        LEVEL_ERROR,
+        &format!("request {}: {error}{trace}", id.stream),
+    );
+    send_plain(py, Fault::HandlerFailed, asked, sink);
+    Settled::Answered
+}
+
+/// What a stream's driver lets through although it handles its own errors: logged, and the answer cut.
+#[cold]
+pub(crate) fn cut_stream<S: Sink>(
+    py: Python<'_>,
+    error: Option<PyErr>,
+    asked: &Asked,
+    sink: &mut S,
+) {
+    if let Some(error) = error {
+        asked.link.log(
+            py,
+            LEVEL_ERROR,
+            &format!("request {}: {error}", asked.id.stream),
+        );
+    }
+    // Cutting what is cut already changes nothing.
+    let _ = sink.send(py, Action::Abort);
+}
+
+/// Answers with a fault's status and text.
+pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, asked: &Asked, sink: &mut S) {
+    let status = fault.status();
+    let mut fields = Fields::default();
+    if status.code() == 503 {
+        fields.push(b"retry-after", b"1").expect("a valid field");
+    }
+    let answer = Answer {
+        status,
+        content_type: Some(TEXT),
+        fields: &fields,
+    };
+    let body = if status == Status::INTERNAL_SERVER_ERROR {
+        status.reason()
+    } else {
+        fault.text()
+    };
+    asked.record(py, status, body.len());
+    // An answer of ours that is refused has come too late: the connection is being cut already.
+    let _ = sink.send(
+        py,
+        Action::Respond(answer, Payload::Copied(body.as_bytes())),
+    );
+}
+
+/// Sends one whole answer.
+#[inline]
+fn send<S: Sink>(
+    py: Python<'_>,
+    answer: Answer<'_>,
+    body: Payload<'_>,
+    asked: &Asked,
+    sink: &mut S,
+) -> Settled {
+    let (status, body_bytes) = (answer.status, body.len());
+    if let Err(fault) = sink.send(py, Action::Respond(answer, body)) {
+        report(py, fault, asked);
+    }
+    asked.record(py, status, body_bytes);
+    Settled::Answered
+}
+
+/// Logs what the protocol refused of an application's answer.
+#[cold]
+pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked) {
+    let what = asked.with_head(py, |head| {
+        let text = |span| String::from_utf8_lossy(head.slice(span)).into_owned();
+        format!("{} {}", text(head.method_span), text(head.target))
+    });
+    asked.link.log(
+        py,
+        LEVEL_ERROR,
+        &format!("{what}: {} ({})", fault.text(), fault.spec()),
+    );
+}
+
+/// Sends what a handler returned.
+#[inline]
+fn send_value<S: Sink>(
+    py: Python<'_>,
+    value: &Bound<'_, PyAny>,
+    asked: &mut Asked,
+    sink: &mut S,
+) -> PyResult<Settled> {
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        let answer = Answer {
+            status: Status::OK,
+            content_type: Some(TEXT),
+            fields: &Fields::EMPTY,
+        };
+        return Ok(send(
+            py,
+            answer,
+            Payload::Copied(text.to_str()?.as_bytes()),
+            asked,
+            sink,
+        ));
+    }
+    if let Ok(bytes) = value.cast_exact::<PyBytes>() {
+        let answer = Answer {
+            status: Status::OK,
+            content_type: Some(OCTETS),
+            fields: &Fields::EMPTY,
+        };
+        return Ok(send(py, answer, payload(bytes), asked, sink));
+    }
+    if let Ok(response) = value.cast::<Response>() {
+        return send_response(py, response, asked, sink);
+    }
+    if value.is_none() {
+        let answer = Answer {
+            status: Status::NO_CONTENT,
+            content_type: None,
+            fields: &Fields::EMPTY,
+        };
+        return Ok(send(py, answer, Payload::Copied(b""), asked, sink));
+    }
+    send_body(py, Status::OK, None, Fields::default(), value, asked, sink)
+}
+
+fn send_response<S: Sink>(
+    py: Python<'_>,
+    response: &Bound<'_, Response>,
+    asked: &mut Asked,
+    sink: &mut S,
+) -> PyResult<Settled> {
+    let this = response.borrow();
+    let checked = match (this.checked_status(), this.fields(py)?) {
+        (Ok(status), Ok(fields)) => Ok((status, fields)),
+        (Err(fault), _) | (_, Err(fault)) => Err(fault),
+    };
+    let (status, fields) = match checked {
+        Ok(checked) => checked,
+        Err(fault) => {
+            report(py, fault, asked);
+            send_plain(py, fault, asked, sink);
+            return Ok(Settled::Answered);
+        }
+    };
+    let media = this
+        .content_type
+        .as_ref()
+        .map(|media| media.bind(py).to_str())
+        .transpose()?;
+    if let Some(media) = media
+        && !media.bytes().all(citius_http::fields::is_value_byte)
+    {
+        report(py, Fault::AnswerFieldValue, asked);
+        send_plain(py, Fault::AnswerFieldValue, asked, sink);
+        return Ok(Settled::Answered);
+    }
+    let body = this.body.bind(py).clone();
+    let media = media.map(str::to_owned);
+    drop(this);
+    send_body(
+        py,
+        status,
+        media.as_deref().map(str::as_bytes),
+        fields,
+        &body,
+        asked,
+        sink,
+    )
+}
+
+/// Sends an answer whose status and fields are known and whose body may be anything.
+fn send_body<S: Sink>(
+    py: Python<'_>,
+    status: Status,
+    media: Option<&[u8]>,
+    mut fields: Fields,
+    body: &Bound<'_, PyAny>,
+    asked: &mut Asked,
+    sink: &mut S,
+) -> PyResult<Settled> {
+    if let Ok(bytes) = body.cast::<PyBytes>() {
+        // An empty body has no type unless somebody gave it one.
+        let media = media.or((!bytes.as_bytes().is_empty()).then_some(OCTETS));
+        let answer = Answer {
+            status,
+            content_type: media,
+            fields: &fields,
+        };
+        return Ok(send(py, answer, payload(bytes), asked, sink));
+    }
+    if let Ok(text) = body.cast::<PyString>() {
+        let answer = Answer {
+            status,
+            content_type: media.or(Some(TEXT)),
+            fields: &fields,
+        };
+        return Ok(send(
+            py,
+            answer,
+            Payload::Copied(text.to_str()?.as_bytes()),
+            asked,
+            sink,
+        ));
+    }
+    if body.is_none() {
+        let answer = Answer {
+            status,
+            content_type: media,
+            fields: &fields,
+        };
+        return Ok(send(py, answer, Payload::Copied(b""), asked, sink));
+    }
+    if let Some(kind) = iterator_kind(body)? {
+        return start_stream(py, status, media, &fields, body, kind, asked, sink);
+    }
+    let named = asked.with_head(py, |head| {
+        head.field(b"accept")
+            .map(|accept| (prefers_msgpack(accept), names_msgpack(accept)))
+    });
+    let (msgpack, varies) = named.unwrap_or((false, false));
+    if varies && media.is_none() {
+        fields.push(b"vary", b"accept").expect("a valid field");
+    }
+    let (encode, own) = if msgpack && media.is_none() {
+        (&support::ENCODE_MSGPACK, MSGPACK)
+    } else {
+        (&support::ENCODE_JSON, JSON)
+    };
+    let encoded = encode.call1(py, body)?;
+    let bytes = encoded.cast::<PyBytes>()?;
+    let answer = Answer {
+        status,
+        content_type: media.or(Some(own)),
+        fields: &fields,
+    };
+    Ok(send(py, answer, payload(bytes), asked, sink))
+}
+
+/// Whether a cache must know that MessagePack could have been chosen.
+fn names_msgpack(accept: &[u8]) -> bool {
+    accept
+        .windows(7)
+        .any(|window| window.eq_ignore_ascii_case(b"msgpack"))
+}
+
+/// How an iterator is driven.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IteratorKind {
+    Sync,
+    Async,
+}
+
+fn iterator_kind(value: &Bound<'_, PyAny>) -> PyResult<Option<IteratorKind>> {
+    let kind = value.get_type();
+    if kind.hasattr(pyo3::intern!(value.py(), "__next__"))? {
+        return Ok(Some(IteratorKind::Sync));
+    }
+    if kind.hasattr(pyo3::intern!(value.py(), "__aiter__"))? {
+        return Ok(Some(IteratorKind::Async));
+    }
+    Ok(None)
+}
+
+/// Sends the head of a streamed answer and sets its driver going.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a head, a body and where both go"
+)]
+fn start_stream<S: Sink>(
+    py: Python<'_>,
+    status: Status,
+    media: Option<&[u8]>,
+    fields: &Fields,
+    body: &Bound<'_, PyAny>,
+    kind: IteratorKind,
+    asked: &mut Asked,
+    sink: &mut S,
+) -> PyResult<Settled> {
+    let answer = Answer {
+        status,
+        content_type: media.or(Some(OCTETS)),
+        fields,
+    };
+    if let Err(fault) = sink.send(py, Action::Start(answer)) {
+        report(py, fault, asked);
+        return Ok(Settled::Answered);
+    }
+    asked.record(py, status, 0);
+    asked.is_streaming = true;
+    let stream = Py::new(py, Stream::new(Arc::clone(&asked.link), asked.id))?;
+    let entered = asked.link.with(asked.id, |state| {
+        let task = match state {
+            State::Handler { task, .. } | State::Stream { task, .. } => task.take(),
+            State::Body(..) => None,
+        };
+        std::mem::replace(
+            state,
+            State::Stream {
+                stream: stream.clone_ref(py),
+                task,
+            },
+        )
+    });
+    if entered.is_none() {
+        asked.link.open(
+            asked.id,
+            State::Stream {
+                stream: stream.clone_ref(py),
+                task: None,
+            },
+        );
+    }
+    if kind == IteratorKind::Async {
+        let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
+        return Ok(Settled::Coroutine(pump.unbind()));
+    }
+    support::PUMP_BLOCKING.get(py)?.call1((stream, body))?;
+    Ok(Settled::Streaming)
+}
+
+/// Whether `value` is a coroutine object.
+pub(crate) fn is_coroutine(value: &Bound<'_, PyAny>) -> bool {
+    static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let kind = KIND.get_or_try_init(value.py(), || {
+        Ok::<_, PyErr>(
+            value
+                .py()
+                .import("types")?
+                .getattr("CoroutineType")?
+                .unbind(),
+        )
+    });
+    kind.is_ok_and(|kind| value.is_instance(kind.bind(value.py())).unwrap_or(false))
+}
+
+/// A path parameter as the handler sees it.
+pub(crate) fn convert<'py>(
+    py: Python<'py>,
+    converter: Converter,
+    value: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    static UUID: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let text = String::from_utf8_lossy(value);
+    Ok(match converter {
+        Converter::Int => text.parse::<i64>()?.into_pyobject(py)?.into_any(),
+        Converter::Float => text.parse::<f64>()?.into_pyobject(py)?.into_any(),
+        Converter::Uuid => {
+            let kind = UUID.get_or_try_init(py, || {
+                Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind())
+            })?;
+            kind.bind(py).call1((text,))?
+        }
+        Converter::Str | Converter::Path => PyString::new(py, &text).into_any(),
+    })
+}
+
+/// Concludes a request inside the turn and steps what has to be stepped.
+pub(crate) fn conclude_in_turn(
+    py: Python<'_>,
+    result: PyResult<Bound<'_, PyAny>>,
+    mut asked: Asked,
+    reply: &mut citius_reactor::Reply<'_>,
+    tasks: &mut Tasks,
+) {
+    match conclude(py, result, &mut asked, reply) {
+        Settled::Answered => {
+            if let Some(head) = asked.head.take() {
+                reply.recycle(head);
+            }
+        }
+        Settled::Streaming => {}
+        Settled::Coroutine(coroutine) => tasks.step(py, coroutine, asked, reply),
+    }
+}

@@ -1,0 +1,388 @@
+//! The reactor as a loop sees it: a descriptor to wait for and a turn to call.
+//!
+//! The reactor is behind a lock that is only ever *tried*: while a turn runs, whatever else is asked of
+//! the reactor, by a handler, a signal handler or another thread, is noted and done when the turn ends.
+
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+
+use citius_http::Limits;
+use citius_reactor::{ConnectionId, Mailbox, Options};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::gateway::native::{Native, Routes, Turn};
+use crate::link::{Callbacks, Flag, LEVEL_ERROR, Link, lock};
+use crate::task::Tasks;
+
+/// One thread's epoll set, its connections and its gateway.
+#[pyclass(frozen, module = "citius._core", weakref)]
+pub(crate) struct Reactor {
+    core: Mutex<Core>,
+    commands: Mutex<Vec<Command>>,
+    link: Arc<Link>,
+    mailbox: Arc<Mailbox>,
+    event_loop: Option<Py<PyAny>>,
+    descriptor: RawFd,
+    stopped: Flag,
+    on_drained: Mutex<Option<Py<PyAny>>>,
+    connections: AtomicUsize,
+    requests_open: AtomicUsize,
+    requests_total: AtomicU64,
+}
+
+/// What a turn borrows as a whole.
+struct Core {
+    reactor: citius_reactor::Reactor,
+    tasks: Tasks,
+    routes: Routes,
+}
+
+/// What is done when the turn ends.
+enum Command {
+    Drain,
+    Close,
+}
+
+/// Names and defaults of all limits.
+pub(crate) fn limit_defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let (defaults, values) = (PyDict::new(py), Limits::default());
+    for name in Limits::NAMES {
+        defaults.set_item(name, values.value_of(name))?;
+    }
+    Ok(defaults)
+}
+
+fn limits_from(overrides: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
+    let mut limits = Limits::default();
+    let Some(overrides) = overrides else {
+        return Ok(limits);
+    };
+    for item in overrides.call_method0("items")?.try_iter()? {
+        let (name, value): (String, u64) = item?.extract()?;
+        limits.set(&name, value).ok_or_else(|| {
+            PyValueError::new_err(if Limits::NAMES.contains(&name.as_str()) {
+                format!("limit {name} is too large: {value}")
+            } else {
+                format!(
+                    "there is no limit {name:?}; the limits are {}",
+                    Limits::NAMES.join(", ")
+                )
+            })
+        })?;
+    }
+    Ok(limits)
+}
+
+#[pymethods]
+impl Reactor {
+    #[new]
+    #[pyo3(signature = (native, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
+                        r#loop = None, access_log = None, log = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of a Python constructor"
+    )]
+    fn new(
+        py: Python<'_>,
+        native: &Bound<'_, Native>,
+        limits: Option<&Bound<'_, PyAny>>,
+        server_header: Option<String>,
+        date_header: bool,
+        r#loop: Option<Py<PyAny>>,
+        access_log: Option<Py<PyAny>>,
+        log: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        if let Some(name) = &server_header
+            && !name.bytes().all(citius_http::fields::is_value_byte)
+        {
+            return Err(PyValueError::new_err(
+                "server_header has a control character",
+            ));
+        }
+        let limits = limits_from(limits)?;
+        let options = Options {
+            limits: limits.clone(),
+            server: server_header,
+            date: date_header,
+        };
+        let reactor = citius_reactor::Reactor::new(options)
+            .map_err(|error| os_error("epoll set", error.into()))?;
+        let native = native.get();
+        let callbacks = Callbacks {
+            app: native.app.clone_ref(py),
+            on_error: native.on_error.clone_ref(py),
+            submit: native.submit.as_ref().map(|submit| submit.clone_ref(py)),
+            access_log,
+            log,
+        };
+        let mailbox = reactor.mailbox();
+        let link = Arc::new(Link::new(Arc::clone(&mailbox), limits, callbacks));
+        let tasks = Tasks::new(
+            py,
+            r#loop.as_ref().map(|event_loop| event_loop.clone_ref(py)),
+        )?;
+        let descriptor = reactor.descriptor().as_raw_fd();
+        Ok(Self {
+            core: Mutex::new(Core {
+                reactor,
+                tasks,
+                routes: native.routes(),
+            }),
+            commands: Mutex::default(),
+            link,
+            mailbox,
+            event_loop: r#loop,
+            descriptor,
+            stopped: Flag::default(),
+            on_drained: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            requests_open: AtomicUsize::new(0),
+            requests_total: AtomicU64::new(0),
+        })
+    }
+
+    fn listen(&self, fd: RawFd) -> PyResult<()> {
+        // SAFETY: the caller says that `fd` is open; it is only borrowed for the call that duplicates it,
+        // and a wrong number is refused by the kernel.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+        let socket = borrowed
+            .try_clone_to_owned()
+            .map_err(|error| os_error("socket", error))?;
+        let mut core = self.try_core().ok_or_else(busy)?;
+        core.reactor
+            .listen(socket)
+            .map_err(|error| os_error("listening socket", error.into()))
+    }
+
+    fn fileno(&self) -> RawFd {
+        self.descriptor
+    }
+
+    fn turn(slf: &Bound<'_, Self>) {
+        let this = slf.get();
+        this.settle_home(slf);
+        if let Some(mut core) = this.try_core() {
+            this.run_turn(slf.py(), &mut core);
+        }
+        this.after_turn(slf.py());
+    }
+
+    fn run(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        this.settle_home(slf);
+        while !this.stopped.is_set() {
+            {
+                let mut core = this.try_core().ok_or_else(busy)?;
+                let reactor = &mut core.reactor;
+                // EINTR: a signal came, and its handler runs in `check_signals`.
+                let _ = py.detach(|| reactor.poll(None));
+                this.run_turn(py, &mut core);
+            }
+            this.after_turn(py);
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    fn stop(&self) {
+        self.stopped.set();
+        self.mailbox.ring();
+    }
+
+    #[pyo3(signature = (on_drained = None))]
+    fn drain(&self, py: Python<'_>, on_drained: Option<Py<PyAny>>) {
+        if on_drained.is_some() {
+            *lock(&self.on_drained) = on_drained;
+        }
+        self.command(py, Command::Drain);
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.command(py, Command::Close);
+    }
+
+    #[getter]
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    #[getter]
+    fn requests_open(&self) -> usize {
+        match self.try_core() {
+            Some(core) => core.reactor.requests_open(),
+            None => self.requests_open.load(Ordering::Relaxed),
+        }
+    }
+
+    #[getter]
+    fn requests_total(&self) -> u64 {
+        self.requests_total.load(Ordering::Relaxed)
+    }
+
+    fn memory_open(&self) -> PyResult<u64> {
+        let id = self.try_core().ok_or_else(busy)?.reactor.open_memory();
+        Ok(u64::from(id.generation) << 32 | u64::from(id.index))
+    }
+
+    fn memory_feed(slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<()> {
+        if data.is_empty() {
+            Ok(())
+        } else {
+            slf.get().feed(slf, connection, data)
+        }
+    }
+
+    fn memory_eof(slf: &Bound<'_, Self>, connection: u64) -> PyResult<()> {
+        slf.get().feed(slf, connection, b"")
+    }
+
+    fn memory_take<'py>(
+        &self,
+        py: Python<'py>,
+        connection: u64,
+    ) -> PyResult<(Bound<'py, PyBytes>, bool)> {
+        let mut core = self.try_core().ok_or_else(busy)?;
+        let taken = core.reactor.take_memory(memory_id(connection));
+        Ok((
+            PyBytes::new(py, taken.as_deref().unwrap_or_default()),
+            taken.is_none(),
+        ))
+    }
+}
+
+impl Reactor {
+    fn try_core(&self) -> Option<std::sync::MutexGuard<'_, Core>> {
+        match self.core.try_lock() {
+            Ok(core) => Some(core),
+            // A panic inside a turn has cost its connection; the tables are whole.
+            Err(TryLockError::Poisoned(core)) => Some(core.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Remembers how to call the next turn from this thread.
+    fn settle_home(&self, slf: &Bound<'_, Self>) {
+        self.link.settle_home(|| {
+            let event_loop = self.event_loop.as_ref()?.bind(slf.py());
+            let call_soon = event_loop.getattr("call_soon").ok()?.unbind();
+            Some((call_soon, slf.getattr("turn").ok()?.unbind()))
+        });
+    }
+
+    fn run_turn(&self, py: Python<'_>, core: &mut Core) {
+        let Core {
+            reactor,
+            tasks,
+            routes,
+        } = core;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut service = Turn {
+                py,
+                routes,
+                link: &self.link,
+                tasks,
+            };
+            reactor.turn(&mut service);
+            for command in std::mem::take(&mut *lock(&self.commands)) {
+                match command {
+                    Command::Drain => reactor.drain(&mut service),
+                    Command::Close => reactor.close(&mut service),
+                }
+            }
+            service.tasks.leave(py);
+        }));
+        if outcome.is_err() {
+            self.link.log(
+                py,
+                LEVEL_ERROR,
+                "a defect of the server's ended a turn early",
+            );
+        }
+        self.connections
+            .store(reactor.connections(), Ordering::Relaxed);
+        self.requests_total
+            .store(reactor.requests_total(), Ordering::Relaxed);
+        if reactor.is_drained() {
+            tasks.close(py);
+        }
+    }
+
+    /// What may call into Python freely, because no turn is running.
+    fn after_turn(&self, py: Python<'_>) {
+        if self.link.is_logging() {
+            self.link.flush_log(py);
+        }
+        let is_drained = self
+            .try_core()
+            .is_some_and(|core| core.reactor.is_drained());
+        if is_drained {
+            self.link.leave_home();
+        }
+        if is_drained
+            && let Some(callback) = lock(&self.on_drained).take()
+            && let Err(error) = callback.bind(py).call0()
+        {
+            error.write_unraisable(py, Some(callback.bind(py)));
+        }
+    }
+
+    /// Does something now, or at the end of the turn that is running.
+    fn command(&self, py: Python<'_>, command: Command) {
+        lock(&self.commands).push(command);
+        let Some(mut core) = self.try_core() else {
+            return self.mailbox.ring();
+        };
+        self.run_turn(py, &mut core);
+        drop(core);
+        self.after_turn(py);
+    }
+
+    fn feed(&self, slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<()> {
+        self.settle_home(slf);
+        let py = slf.py();
+        {
+            let mut core = self.try_core().ok_or_else(busy)?;
+            let Core {
+                reactor,
+                tasks,
+                routes,
+            } = &mut *core;
+            let mut service = Turn {
+                py,
+                routes,
+                link: &self.link,
+                tasks,
+            };
+            reactor.feed_memory(memory_id(connection), data, &mut service);
+            service.tasks.leave(py);
+        }
+        self.after_turn(py);
+        Ok(())
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the two halves of what memory_open returned"
+)]
+fn memory_id(connection: u64) -> ConnectionId {
+    ConnectionId {
+        index: connection as u32,
+        generation: (connection >> 32) as u32,
+    }
+}
+
+fn busy() -> PyErr {
+    PyRuntimeError::new_err("the reactor is in the middle of a turn")
+}
+
+fn os_error(what: &str, error: std::io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, format!("{what}: {error}"))),
+        None => PyOSError::new_err(format!("{what}: {error}")),
+    }
+}

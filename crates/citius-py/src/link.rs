@@ -1,0 +1,347 @@
+//! What outlives a turn: the table of open exchanges, the way back into the reactor, the callbacks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+use bytes::Bytes;
+use citius_http::{Action, Fault, Head, Limits, Payload};
+use citius_reactor::{ConnectionId, Letter, Mailbox, Peer, Post, Reply, StreamId};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use smallvec::SmallVec;
+
+use crate::gateway::native::Route;
+use crate::request::Request;
+use crate::stream::Stream;
+
+/// Shared by the reactor's gateway and everything that may answer late.
+pub(crate) struct Link {
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) limits: Limits,
+    exchanges: Mutex<Vec<ConnectionExchanges>>,
+    /// Heads of requests that are gone, on their way back to the reactor's pool.
+    heads: Mutex<Vec<Box<Head>>>,
+    log_records: Mutex<Vec<LogRecord>>,
+    pub(crate) callbacks: Callbacks,
+    /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
+    home: Mutex<Option<Home>>,
+}
+
+/// The Python objects a gateway calls.
+pub(crate) struct Callbacks {
+    pub(crate) app: Py<PyAny>,
+    pub(crate) on_error: Py<PyAny>,
+    pub(crate) submit: Option<Py<PyAny>>,
+    pub(crate) access_log: Option<Py<PyAny>>,
+    pub(crate) log: Option<Py<PyAny>>,
+}
+
+struct Home {
+    thread: ThreadId,
+    wake: Option<(Py<PyAny>, Py<PyAny>)>,
+}
+
+/// The open exchanges of one place in the reactor's table.
+#[derive(Default)]
+struct ConnectionExchanges {
+    generation: u32,
+    open: SmallVec<[Exchange; 1]>,
+}
+
+/// A request that was not answered at once.
+pub(crate) struct Exchange {
+    pub(crate) stream: u32,
+    pub(crate) state: State,
+}
+
+/// What an exchange waits for.
+pub(crate) enum State {
+    /// Its body; then the route's handler is called.
+    Body(Py<Request>, Arc<Route>),
+    /// Its handler, which may read the body meanwhile.
+    Handler {
+        request: Option<Py<Request>>,
+        task: Option<Py<PyAny>>,
+    },
+    /// Room to write, for whoever drives the stream.
+    Stream {
+        stream: Py<Stream>,
+        task: Option<Py<PyAny>>,
+    },
+}
+
+/// One line of the access log, not formatted yet.
+pub(crate) struct LogRecord {
+    pub(crate) peer: Peer,
+    pub(crate) method: Vec<u8>,
+    pub(crate) target: Vec<u8>,
+    pub(crate) http_10: bool,
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    pub(crate) duration_us: u64,
+}
+
+/// Heads kept for the reactor's pool at most.
+const HEADS_KEPT_MAX: usize = 64;
+
+impl Link {
+    pub(crate) fn new(mailbox: Arc<Mailbox>, limits: Limits, callbacks: Callbacks) -> Self {
+        Self {
+            mailbox,
+            limits,
+            exchanges: Mutex::default(),
+            heads: Mutex::default(),
+            log_records: Mutex::default(),
+            callbacks,
+            home: Mutex::default(),
+        }
+    }
+
+    /// Says where the reactor runs, if that is not known yet.
+    pub(crate) fn settle_home(&self, wake: impl FnOnce() -> Option<(Py<PyAny>, Py<PyAny>)>) {
+        if lock(&self.home).is_none() {
+            let home = Home {
+                thread: std::thread::current().id(),
+                wake: wake(),
+            };
+            *lock(&self.home) = Some(home);
+        }
+    }
+
+    /// Lets go of the loop and the reactor, which would keep each other alive.
+    pub(crate) fn leave_home(&self) {
+        let home = lock(&self.home).take();
+        drop(home);
+    }
+
+    /// Posts a letter and sees to it that a turn comes.
+    pub(crate) fn post(&self, py: Python<'_>, id: StreamId, letter: Letter) {
+        if self.mailbox.post(id, letter) {
+            self.wake(py);
+        }
+    }
+
+    /// On the loop's own thread a scheduled callback wakes the reactor without a system call.
+    fn wake(&self, py: Python<'_>) {
+        let here = match &*lock(&self.home) {
+            Some(Home {
+                thread,
+                wake: Some((call_soon, turn)),
+            }) if *thread == std::thread::current().id() => {
+                Some((call_soon.clone_ref(py), turn.clone_ref(py)))
+            }
+            _ => None,
+        };
+        if let Some((call_soon, turn)) = here
+            && call_soon.bind(py).call1((turn,)).is_ok()
+        {
+            return;
+        }
+        self.mailbox.ring();
+    }
+
+    /// Enters an exchange that is not answered yet.
+    pub(crate) fn open(&self, id: StreamId, state: State) {
+        let mut table = lock(&self.exchanges);
+        let index = id.connection.index as usize;
+        if table.len() <= index {
+            table.resize_with(index + 1, ConnectionExchanges::default);
+        }
+        let place = &mut table[index];
+        // A leftover of an earlier generation has been emptied by `take_all`.
+        place.generation = id.connection.generation;
+        place.open.push(Exchange {
+            stream: id.stream,
+            state,
+        });
+    }
+
+    /// Looks at or changes an open exchange. `act` must not run Python code.
+    pub(crate) fn with<R>(&self, id: StreamId, act: impl FnOnce(&mut State) -> R) -> Option<R> {
+        let mut table = lock(&self.exchanges);
+        let place = table.get_mut(id.connection.index as usize)?;
+        if place.generation != id.connection.generation {
+            return None;
+        }
+        place
+            .open
+            .iter_mut()
+            .find(|open| open.stream == id.stream)
+            .map(|open| act(&mut open.state))
+    }
+
+    /// Ends an exchange. What is returned must be dropped outside of any lock.
+    pub(crate) fn take(&self, id: StreamId) -> Option<State> {
+        let mut table = lock(&self.exchanges);
+        let place = table.get_mut(id.connection.index as usize)?;
+        if place.generation != id.connection.generation {
+            return None;
+        }
+        let at = place
+            .open
+            .iter()
+            .position(|open| open.stream == id.stream)?;
+        Some(place.open.swap_remove(at).state)
+    }
+
+    /// Ends all exchanges of a connection.
+    pub(crate) fn take_all(&self, connection: ConnectionId) -> SmallVec<[Exchange; 1]> {
+        let mut table = lock(&self.exchanges);
+        match table.get_mut(connection.index as usize) {
+            Some(place) if place.generation == connection.generation => {
+                std::mem::take(&mut place.open)
+            }
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// Keeps a head for its memory.
+    pub(crate) fn keep_head(&self, head: Box<Head>) {
+        let mut heads = lock(&self.heads);
+        if heads.len() < HEADS_KEPT_MAX {
+            heads.push(head);
+        }
+    }
+
+    /// Gives kept heads back to the reactor.
+    pub(crate) fn return_head(&self, reply: &mut Reply<'_>) {
+        if let Some(head) = lock(&self.heads).pop() {
+            reply.recycle(head);
+        }
+    }
+
+    pub(crate) fn is_logging(&self) -> bool {
+        self.callbacks.access_log.is_some()
+    }
+
+    pub(crate) fn record(&self, record: LogRecord) {
+        lock(&self.log_records).push(record);
+    }
+
+    /// Hands the turn's access log to Python in one call.
+    pub(crate) fn flush_log(&self, py: Python<'_>) {
+        let Some(access_log) = &self.callbacks.access_log else {
+            return;
+        };
+        let records = std::mem::take(&mut *lock(&self.log_records));
+        if records.is_empty() {
+            return;
+        }
+        let rows = records.iter().map(|record| {
+            (
+                peer_address(record.peer),
+                String::from_utf8_lossy(&record.method),
+                String::from_utf8_lossy(&record.target),
+                if record.http_10 { "1.0" } else { "1.1" },
+                record.status,
+                record.body_bytes,
+                record.duration_us,
+            )
+        });
+        let outcome =
+            PyList::new(py, rows).and_then(|rows| access_log.bind(py).call1((rows,)).map(drop));
+        if let Err(error) = outcome {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    /// Tells Python's logging something that is no handler's exception.
+    pub(crate) fn log(&self, py: Python<'_>, level: u8, message: &str) {
+        let Some(log) = &self.callbacks.log else {
+            return;
+        };
+        if let Err(error) = log.bind(py).call1((level, message)) {
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+/// Python's logging levels.
+pub(crate) const LEVEL_ERROR: u8 = 40;
+pub(crate) const LEVEL_DEBUG: u8 = 10;
+
+/// Locks; what these locks guard is whole after every statement, so a poisoned one is used as it is.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn peer_address(peer: Peer) -> Option<(String, u16)> {
+    match peer {
+        Peer::Internet(address) => Some((address.ip().to_string(), address.port())),
+        Peer::Local => None,
+    }
+}
+
+/// Where an answer goes: straight into the turn, or into the mailbox.
+pub(crate) trait Sink {
+    fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault>;
+}
+
+impl Sink for Reply<'_> {
+    #[inline]
+    fn send(&mut self, _py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
+        Reply::send(self, action)
+    }
+}
+
+/// The way to a stream from outside a turn.
+pub(crate) struct Late<'a> {
+    pub(crate) link: &'a Link,
+    pub(crate) id: StreamId,
+}
+
+impl Sink for Late<'_> {
+    fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
+        let own = |payload: Payload<'_>| match payload {
+            Payload::Copied(bytes) => Bytes::copy_from_slice(bytes),
+            Payload::Shared(bytes) => bytes,
+        };
+        let media = |media: Option<&[u8]>| media.map(Bytes::copy_from_slice);
+        let post = match action {
+            Action::Respond(answer, body) => Post::Respond {
+                status: answer.status,
+                content_type: media(answer.content_type),
+                fields: answer.fields.clone(),
+                body: own(body),
+            },
+            Action::Start(answer) => Post::Start {
+                status: answer.status,
+                content_type: media(answer.content_type),
+                fields: answer.fields.clone(),
+            },
+            Action::Data(body) => Post::Data(own(body)),
+            Action::End { .. } => Post::End,
+            Action::Abort => Post::Abort,
+            Action::Inform(_) => return Err(Fault::AnswerOrder),
+        };
+        self.link.post(py, self.id, Letter::Act(post));
+        Ok(())
+    }
+}
+
+/// Body bytes of a Python object: copied when small, kept alive when large.
+pub(crate) fn payload<'a>(bytes: &'a Bound<'_, PyBytes>) -> Payload<'a> {
+    let view = bytes.as_bytes();
+    if view.len() < citius_http::Output::SHARED_BYTES_MIN {
+        Payload::Copied(view)
+    } else {
+        Payload::Shared(Bytes::from_owner(pyo3::pybacked::PyBackedBytes::from(
+            bytes.clone(),
+        )))
+    }
+}
+
+/// A flag that is set once.
+#[derive(Debug, Default)]
+pub(crate) struct Flag(AtomicBool);
+
+impl Flag {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,444 @@
+//! `citius.Request`: slices of the head, made into Python objects when somebody asks.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+
+use citius_http::{Head, Version};
+use citius_reactor::{Letter, Peer, StreamId};
+use citius_route::{Captures, decode};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::answer::{self, Asked, Settled};
+use crate::gateway::native::Route;
+use crate::link::{Late, Link, lock, peer_address};
+use crate::support;
+
+/// One request; made by the server only.
+#[pyclass(frozen, module = "citius._core", weakref)]
+pub(crate) struct Request {
+    /// `None` only while it is being dropped.
+    head: Option<Box<Head>>,
+    pub(crate) id: StreamId,
+    peer: Peer,
+    pub(crate) link: Arc<Link>,
+    route: Option<Arc<Route>>,
+    captures: Captures,
+    pub(crate) started_us: u64,
+    body: Mutex<Body>,
+    made: Mutex<Made>,
+}
+
+/// The body as far as it has come.
+#[derive(Default)]
+struct Body {
+    bytes: Vec<u8>,
+    /// The whole body, once somebody has asked for it.
+    whole: Option<Py<PyBytes>>,
+    ended: bool,
+    broken: bool,
+    /// The handler reads it piece by piece.
+    streamed: bool,
+    asked: bool,
+    on_change: Option<Py<PyAny>>,
+}
+
+/// Objects that are made once.
+#[derive(Default)]
+struct Made {
+    path_params: Option<Py<PyDict>>,
+    query: Option<Py<PyAny>>,
+    headers: Option<Py<PyAny>>,
+    cookies: Option<Py<PyAny>>,
+    state: Option<Py<PyAny>>,
+}
+
+impl Request {
+    pub(crate) fn new(asked: &mut Asked, head: Box<Head>, body_ended: bool) -> Self {
+        Self {
+            head: Some(head),
+            id: asked.id,
+            peer: asked.peer,
+            link: Arc::clone(&asked.link),
+            route: asked.route.clone(),
+            captures: std::mem::take(&mut asked.captures),
+            started_us: asked.started_us,
+            body: Mutex::new(Body {
+                ended: body_ended,
+                ..Body::default()
+            }),
+            made: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn head(&self) -> &Head {
+        self.head
+            .as_deref()
+            .expect("the head is there until the request is dropped")
+    }
+
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// The handler reads the body piece by piece.
+    pub(crate) fn set_streamed(&self) {
+        lock(&self.body).streamed = true;
+    }
+
+    /// A piece of the body has come.
+    pub(crate) fn push_body(&self, py: Python<'_>, bytes: &[u8]) {
+        let mut body = lock(&self.body);
+        body.bytes.extend_from_slice(bytes);
+        self.changed(py, body);
+    }
+
+    /// The body is complete.
+    pub(crate) fn end_body(&self, py: Python<'_>) {
+        let mut body = lock(&self.body);
+        body.ended = true;
+        self.changed(py, body);
+    }
+
+    /// The body will never be complete.
+    pub(crate) fn break_body(&self, py: Python<'_>) {
+        let mut body = lock(&self.body);
+        body.broken = !body.ended;
+        self.changed(py, body);
+    }
+
+    fn changed(&self, py: Python<'_>, mut body: std::sync::MutexGuard<'_, Body>) {
+        let callback = body.on_change.take();
+        drop(body);
+        if let Some(callback) = callback
+            && let Err(error) = callback.bind(py).call0()
+        {
+            error.write_unraisable(py, Some(callback.bind(py)));
+        }
+    }
+
+    /// What `made` holds in `slot`, made by `make` if it is not there.
+    fn once<'py, T>(
+        &self,
+        py: Python<'py>,
+        slot: impl Fn(&mut Made) -> &mut Option<Py<T>>,
+        make: impl FnOnce() -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<Bound<'py, T>> {
+        if let Some(object) = slot(&mut lock(&self.made)) {
+            return Ok(object.bind(py).clone());
+        }
+        let object = make()?;
+        // Two threads may make it at once; the first to come back wins.
+        let mut made = lock(&self.made);
+        Ok(slot(&mut made)
+            .get_or_insert_with(|| object.unbind())
+            .bind(py)
+            .clone())
+    }
+
+    /// An answer from outside the turn.
+    fn settle(&self, slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
+        let py = slf.py();
+        let mut asked = Asked::of_request(slf);
+        let mut late = Late {
+            link: &self.link,
+            id: self.id,
+        };
+        match answer::conclude(py, result, &mut asked, &mut late) {
+            Settled::Answered => drop(self.link.take(self.id)),
+            Settled::Streaming => {}
+            Settled::Coroutine(coroutine) => {
+                // Only the loop's thread may step coroutines: nobody returns one to a pool's thread but
+                // by mistake.
+                let _ = coroutine.bind(py).call_method0("close");
+                let error = PyRuntimeError::new_err(
+                    "a coroutine or an async iterator cannot be answered from a blocking handler",
+                );
+                if let Settled::Answered =
+                    answer::conclude_plainly(py, &error, &mut asked, &mut late)
+                {
+                    drop(self.link.take(self.id));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if let Some(head) = self.head.take() {
+            self.link.keep_head(head);
+        }
+    }
+}
+
+#[pymethods]
+impl Request {
+    #[getter]
+    fn method<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        let head = self.head();
+        latin(py, head.slice(head.method_span))
+    }
+
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        match decode(self.head().path()) {
+            Cow::Borrowed(plain) => latin(py, plain),
+            Cow::Owned(decoded) => PyString::new(py, &String::from_utf8_lossy(&decoded)),
+        }
+    }
+
+    #[getter]
+    fn raw_path<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.head().path())
+    }
+
+    #[getter]
+    fn raw_query<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.head().query())
+    }
+
+    #[getter]
+    fn target<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let head = self.head();
+        PyBytes::new(py, head.slice(head.target))
+    }
+
+    #[getter]
+    fn http_version(&self) -> &'static str {
+        match self.head().version {
+            Version::Http10 => "1.0",
+            Version::Http11 => "1.1",
+        }
+    }
+
+    #[getter]
+    #[expect(
+        clippy::unused_self,
+        reason = "a property of the request once there is TLS"
+    )]
+    fn scheme(&self) -> &'static str {
+        "http"
+    }
+
+    #[getter]
+    fn client(&self) -> Option<(String, u16)> {
+        peer_address(self.peer)
+    }
+
+    #[getter]
+    fn path_params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.once(
+            py,
+            |made| &mut made.path_params,
+            || {
+                let params = PyDict::new(py);
+                if let Some(route) = &self.route {
+                    for (param, value) in route.params.iter().zip(&self.captures) {
+                        params
+                            .set_item(&param.name, answer::convert(py, param.converter, value)?)?;
+                    }
+                }
+                Ok(params)
+            },
+        )
+    }
+
+    #[getter]
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.once(
+            py,
+            |made| &mut made.query,
+            || support::QUERY.call1(py, PyBytes::new(py, self.head().query()).as_any()),
+        )
+    }
+
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.once(
+            py,
+            |made| &mut made.headers,
+            || support::HEADERS.call1(py, self.header_items(py)?.as_any()),
+        )
+    }
+
+    #[getter]
+    fn cookies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.once(
+            py,
+            |made| &mut made.cookies,
+            || {
+                let cookies = self
+                    .head()
+                    .fields()
+                    .filter(|(n, _)| n.eq_ignore_ascii_case(b"cookie"));
+                let values =
+                    PyList::new(py, cookies.map(|(_, v)| latin(py, v)).collect::<Vec<_>>())?;
+                support::COOKIES.call1(py, values.as_any())
+            },
+        )
+    }
+
+    #[getter]
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.once(
+            py,
+            |made| &mut made.state,
+            || support::STATE.get(py)?.call0(),
+        )
+    }
+
+    #[getter]
+    fn app<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.link.callbacks.app.bind(py).clone()
+    }
+
+    #[pyo3(signature = (name, default = None))]
+    fn header<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> Option<Bound<'py, PyAny>> {
+        match self.head().field(name.as_bytes()) {
+            Some(value) => Some(latin(py, value).into_any()),
+            None => default,
+        }
+    }
+
+    fn header_items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let items = self
+            .head()
+            .fields()
+            .map(|(name, value)| (latin(py, &name.to_ascii_lowercase()), latin(py, value)));
+        PyList::new(py, items.collect::<Vec<_>>())
+    }
+
+    fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut body = lock(&self.body);
+        if let Some(whole) = &body.whole {
+            return Ok(whole.bind(py).clone());
+        }
+        if !body.ended {
+            return Err(PyRuntimeError::new_err(
+                "the body has not arrived: a handler with stream=True reads it with \
+                 'await request.read()' or 'async for chunk in request.stream()'",
+            ));
+        }
+        let whole = PyBytes::new(py, &std::mem::take(&mut body.bytes));
+        body.whole = Some(whole.clone().unbind());
+        Ok(whole)
+    }
+
+    fn read<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        support::READ.call1(slf.py(), slf.as_any())
+    }
+
+    fn stream<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        support::BODY_STREAM.call1(slf.py(), slf.as_any())
+    }
+
+    #[pyo3(signature = (r#type = None))]
+    fn json<'py>(
+        &self,
+        py: Python<'py>,
+        r#type: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        support::DECODE_JSON
+            .get(py)?
+            .call1((r#type, self.body(py)?))
+    }
+
+    #[pyo3(signature = (r#type = None))]
+    fn msgpack<'py>(
+        &self,
+        py: Python<'py>,
+        r#type: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        support::DECODE_MSGPACK
+            .get(py)?
+            .call1((r#type, self.body(py)?))
+    }
+
+    fn form<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        support::FORM.call1(slf.py(), slf.as_any())
+    }
+
+    fn _next_chunk<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut body = lock(&self.body);
+        if let Some(whole) = body.whole.take() {
+            return Ok(Some(whole.into_bound(py)));
+        }
+        if !body.bytes.is_empty() {
+            let bytes = std::mem::take(&mut body.bytes);
+            let wants_more = body.streamed && !body.ended;
+            drop(body);
+            if wants_more {
+                self.link
+                    .post(py, self.id, Letter::Want(bytes.len() as u64));
+            }
+            return Ok(Some(PyBytes::new(py, &bytes)));
+        }
+        if body.ended {
+            return Ok(Some(PyBytes::new(py, b"")));
+        }
+        if body.broken {
+            return Err(support::client_disconnected(py));
+        }
+        let first = !std::mem::replace(&mut body.asked, true);
+        let streamed = body.streamed;
+        drop(body);
+        if first && streamed {
+            let window = u64::from(self.link.limits.body_window_bytes);
+            self.link.post(py, self.id, Letter::Want(window));
+        }
+        Ok(None)
+    }
+
+    /// Keeps a body that was read piece by piece for `body`, `json` and the like.
+    fn _set_body(&self, whole: Py<PyBytes>) {
+        let mut body = lock(&self.body);
+        body.whole = Some(whole);
+        body.ended = true;
+    }
+
+    fn _on_body(&self, py: Python<'_>, callback: Py<PyAny>) {
+        let mut body = lock(&self.body);
+        body.on_change = Some(callback);
+        if !body.bytes.is_empty() || body.ended || body.broken {
+            self.changed(py, body);
+        }
+    }
+
+    fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
+        slf.get().settle(slf, Ok(value));
+    }
+
+    fn _fail(slf: &Bound<'_, Self>, error: Bound<'_, PyAny>) {
+        slf.get().settle(slf, Err(PyErr::from_value(error)));
+    }
+
+    fn __repr__(&self) -> String {
+        let head = self.head();
+        format!(
+            "<Request {} {}>",
+            String::from_utf8_lossy(head.slice(head.method_span)),
+            String::from_utf8_lossy(head.slice(head.target))
+        )
+    }
+}
+
+/// Field values and methods are bytes; each becomes the character of its number (RFC 9110 §5.5).
+fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.is_ascii() => PyString::new(py, text),
+        _ => PyString::new(
+            py,
+            &bytes
+                .iter()
+                .map(|&byte| char::from(byte))
+                .collect::<String>(),
+        ),
+    }
+}

@@ -1,0 +1,123 @@
+//! `citius.Response`: an answer with everything said.
+
+use citius_http::{Fault, Fields, Status};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use crate::support;
+
+/// An answer with everything said.
+#[pyclass(module = "citius._core")]
+pub(crate) struct Response {
+    #[pyo3(get, set)]
+    pub(crate) status: i64,
+    #[pyo3(get, set)]
+    pub(crate) body: Py<PyAny>,
+    #[pyo3(get, set)]
+    pub(crate) content_type: Option<Py<PyString>>,
+    /// Pairs of `str`, as given.
+    headers: Option<Py<PyList>>,
+}
+
+#[pymethods]
+impl Response {
+    #[new]
+    #[pyo3(signature = (body = None, status = 200, headers = None, content_type = None))]
+    fn new(
+        py: Python<'_>,
+        body: Option<Py<PyAny>>,
+        status: i64,
+        headers: Option<&Bound<'_, PyAny>>,
+        content_type: Option<Py<PyString>>,
+    ) -> PyResult<Self> {
+        let headers = headers.map(pairs).transpose()?.map(Bound::unbind);
+        let body = body.unwrap_or_else(|| PyBytes::new(py, b"").into_any().unbind());
+        Ok(Self {
+            status,
+            body,
+            content_type,
+            headers,
+        })
+    }
+
+    #[getter]
+    fn headers<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let list = self
+            .headers
+            .get_or_insert_with(|| PyList::empty(py).unbind());
+        support::MUTABLE_HEADERS.call1(py, list.bind(py).as_any())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Response {}>", self.status)
+    }
+}
+
+impl Response {
+    /// The status, if it is one a final answer may have.
+    pub(crate) fn checked_status(&self) -> Result<Status, Fault> {
+        u16::try_from(self.status)
+            .ok()
+            .and_then(Status::new)
+            .filter(|status| !status.is_informational())
+            .ok_or(Fault::AnswerStatus)
+    }
+
+    /// The header fields, checked.
+    pub(crate) fn fields(&self, py: Python<'_>) -> PyResult<Result<Fields, Fault>> {
+        let mut fields = Fields::default();
+        let Some(headers) = &self.headers else {
+            return Ok(Ok(fields));
+        };
+        for pair in headers.bind(py) {
+            let pair = pair.cast::<PyTuple>()?;
+            let (name, value) = (pair.get_item(0)?, pair.get_item(1)?);
+            let (name, value) = (text(&name)?, text(&value)?);
+            if let Err(fault) = fields.push(&name, &value) {
+                return Ok(Err(fault));
+            }
+        }
+        Ok(Ok(fields))
+    }
+}
+
+/// A field name or value on the wire: latin-1 where it fits (RFC 9110 §5.5), UTF-8 otherwise.
+fn text(text: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let text = text
+        .cast::<PyString>()
+        .map_err(|_| PyTypeError::new_err("header names and values are str"))?
+        .to_str()?;
+    if text.is_ascii() {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let latin: Option<Vec<u8>> = text
+        .chars()
+        .map(|c| u8::try_from(u32::from(c)).ok())
+        .collect();
+    Ok(latin.unwrap_or_else(|| text.as_bytes().to_vec()))
+}
+
+/// A new list of `(name, value)` from a mapping or an iterable of pairs.
+fn pairs<'py>(headers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    let py = headers.py();
+    if let Ok(mapping) = headers.cast::<PyDict>() {
+        return PyList::new(py, mapping.iter());
+    }
+    let source = match headers.getattr_opt("items")? {
+        Some(items) => items.call0()?,
+        None => headers.clone(),
+    };
+    let list = PyList::empty(py);
+    for pair in source.try_iter()? {
+        let pair = pair?;
+        let (name, value): (Bound<'_, PyString>, Bound<'_, PyString>) =
+            pair.extract().map_err(|_: PyErr| {
+                PyTypeError::new_err(
+                    "headers is a mapping or an iterable of (name, value), all str",
+                )
+            })?;
+        list.append((name, value))?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,123 @@
+//! A streamed answer, as whoever drives it sees it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use citius_reactor::{Letter, Post, StreamId};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::link::{Flag, Link, lock};
+use crate::support::client_disconnected;
+
+/// The way out for one streamed answer. Callable from any thread.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct Stream {
+    link: Arc<Link>,
+    id: StreamId,
+    /// Bytes sent since there was room last.
+    sent_bytes: AtomicUsize,
+    /// Nobody reads any more.
+    is_gone: Flag,
+    /// `end` or `abort` was called.
+    is_over: Flag,
+    on_room: Mutex<Option<Py<PyAny>>>,
+}
+
+impl Stream {
+    pub(crate) fn new(link: Arc<Link>, id: StreamId) -> Self {
+        Self {
+            link,
+            id,
+            sent_bytes: AtomicUsize::new(0),
+            is_gone: Flag::default(),
+            is_over: Flag::default(),
+            on_room: Mutex::default(),
+        }
+    }
+
+    /// There is room.
+    pub(crate) fn has_room(&self, py: Python<'_>) {
+        self.sent_bytes.store(0, Ordering::Release);
+        self.call_back(py);
+    }
+
+    /// Nobody reads any more.
+    pub(crate) fn gone(&self, py: Python<'_>) {
+        self.is_gone.set();
+        self.call_back(py);
+    }
+
+    fn call_back(&self, py: Python<'_>) {
+        let callback = lock(&self.on_room).take();
+        if let Some(callback) = callback
+            && let Err(error) = callback.bind(py).call0()
+        {
+            error.write_unraisable(py, Some(callback.bind(py)));
+        }
+    }
+
+    fn post(&self, py: Python<'_>, post: Post) {
+        self.link.post(py, self.id, Letter::Act(post));
+    }
+
+    fn finish(&self, py: Python<'_>, post: Post) {
+        if !self.is_over.is_set() {
+            self.is_over.set();
+            self.post(py, post);
+            drop(self.link.take(self.id));
+        }
+    }
+}
+
+#[pymethods]
+impl Stream {
+    fn send(&self, py: Python<'_>, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.is_gone.is_set() {
+            return Err(client_disconnected(py));
+        }
+        let bytes = chunk_bytes(chunk)?;
+        if !bytes.is_empty() {
+            self.sent_bytes.fetch_add(bytes.len(), Ordering::AcqRel);
+            self.post(py, Post::Data(bytes));
+        }
+        let most = self.link.limits.write_queue_bytes_max as usize;
+        Ok(self.sent_bytes.load(Ordering::Acquire) < most)
+    }
+
+    fn on_room(&self, py: Python<'_>, callback: Py<PyAny>) {
+        *lock(&self.on_room) = Some(callback);
+        if self.is_gone.is_set() {
+            self.call_back(py);
+        } else {
+            self.link.post(py, self.id, Letter::AwaitRoom);
+        }
+    }
+
+    fn end(&self, py: Python<'_>) {
+        self.finish(py, Post::End);
+    }
+
+    fn abort(&self, py: Python<'_>) {
+        self.finish(py, Post::Abort);
+    }
+}
+
+/// The bytes of a piece that an application yields.
+fn chunk_bytes(chunk: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    if let Ok(bytes) = chunk.cast::<PyBytes>() {
+        return Ok(Bytes::from_owner(PyBackedBytes::from(bytes.clone())));
+    }
+    if let Ok(text) = chunk.cast::<PyString>() {
+        return Ok(Bytes::copy_from_slice(text.to_str()?.as_bytes()));
+    }
+    if let Ok(bytes) = chunk.extract::<PyBackedBytes>() {
+        return Ok(Bytes::from_owner(bytes));
+    }
+    Err(pyo3::exceptions::PyTypeError::new_err(format!(
+        "a streamed answer consists of bytes or str, but its iterator yielded {}",
+        chunk.get_type().name()?
+    )))
+}

@@ -1,0 +1,69 @@
+//! What Rust borrows from Python: functions of `citius._support`, imported when first used.
+//!
+//! Late imports keep msgspec and the parsers out of a process that never needs them.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
+
+/// A function of `citius._support`.
+pub(crate) struct Function {
+    name: &'static str,
+    cell: PyOnceLock<Py<PyAny>>,
+}
+
+impl Function {
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            cell: PyOnceLock::new(),
+        }
+    }
+
+    pub(crate) fn get<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let function = self.cell.get_or_try_init(py, || {
+            let module = PyModule::import(py, intern!(py, "citius._support"))?;
+            Ok::<_, PyErr>(module.getattr(PyString::new(py, self.name))?.unbind())
+        })?;
+        Ok(function.bind(py).clone())
+    }
+
+    pub(crate) fn call1<'py>(
+        &'static self,
+        py: Python<'py>,
+        argument: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py)?.call1((argument,))
+    }
+}
+
+pub(crate) static ENCODE_JSON: Function = Function::new("encode_json");
+pub(crate) static ENCODE_MSGPACK: Function = Function::new("encode_msgpack");
+pub(crate) static DECODE_JSON: Function = Function::new("decode_json");
+pub(crate) static DECODE_MSGPACK: Function = Function::new("decode_msgpack");
+pub(crate) static QUERY: Function = Function::new("query");
+pub(crate) static COOKIES: Function = Function::new("cookies");
+pub(crate) static FORM: Function = Function::new("form");
+pub(crate) static HEADERS: Function = Function::new("headers");
+pub(crate) static MUTABLE_HEADERS: Function = Function::new("mutable_headers");
+pub(crate) static STATE: Function = Function::new("state");
+pub(crate) static BODY_STREAM: Function = Function::new("body_stream");
+pub(crate) static READ: Function = Function::new("read");
+pub(crate) static PUMP_ASYNC: Function = Function::new("pump_async");
+pub(crate) static PUMP_BLOCKING: Function = Function::new("pump_blocking");
+
+/// A new `citius.errors.ClientDisconnected`.
+pub(crate) fn client_disconnected(py: Python<'_>) -> PyErr {
+    static TYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let made = TYPE
+        .get_or_try_init(py, || {
+            let module = PyModule::import(py, intern!(py, "citius.errors"))?;
+            Ok::<_, PyErr>(module.getattr(intern!(py, "ClientDisconnected"))?.unbind())
+        })
+        .and_then(|kind| kind.bind(py).call0());
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}

@@ -1,0 +1,606 @@
+//! Coroutines, stepped on the spot, and still proper tasks.
+//!
+//! Making an `asyncio.Task` for every request costs microseconds; most handlers never suspend. So one
+//! *spare* task waits, parked, ready to be somebody's. A new coroutine is stepped inside the turn with
+//! the spare entered as the loop's current task and with the spare's context entered too: whoever asks
+//! sees a task. If the coroutine ends without suspending and nobody has kept or touched the spare,
+//! the spare serves the next request. If it suspends, the spare *becomes* its task, for good, with
+//! the identity that may have been seen:
+//!
+//! ```text
+//! new task --first step: returns itself as the future to wait for--> Parked
+//! Parked   --coroutine suspended on F: wakeup()------------------->  waits for F, an ordinary task
+//! ```
+//!
+//! [`Driver`] is the coroutine that the task runs and the future it is parked on. Everything goes
+//! through asyncio's documented protocol between tasks and futures; no private state is touched.
+
+use std::ptr;
+use std::sync::{Arc, Mutex};
+
+use citius_http::Fault;
+use citius_reactor::{Reply, StreamId};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyStopIteration, PySystemExit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::{IntoPyObjectExt, ffi};
+
+use crate::answer::{self, Asked, Settled};
+use crate::link::{Late, Link, Sink, State, lock};
+
+/// What steps the coroutines of one reactor.
+pub(crate) struct Tasks {
+    /// `None` without an event loop.
+    asyncio: Option<Asyncio>,
+    spare: Option<Spare>,
+    /// The spare is the loop's current task and its context is the thread's.
+    entered: bool,
+}
+
+struct Asyncio {
+    event_loop: Py<PyAny>,
+    task_type: Py<PyAny>,
+    enter_task: Py<PyAny>,
+    leave_task: Py<PyAny>,
+    weak_references: Py<PyAny>,
+    starts_eagerly: bool,
+}
+
+/// A task that is nobody's yet.
+struct Spare {
+    task: Py<PyAny>,
+    driver: Py<Driver>,
+    context: Py<PyAny>,
+    /// The context as it was; what a handler sets makes the two differ.
+    pristine: Py<PyAny>,
+    /// References and weak references to the task when nobody else has any.
+    references: ffi::Py_ssize_t,
+    weak_references: usize,
+}
+
+impl Tasks {
+    pub(crate) fn new(py: Python<'_>, event_loop: Option<Py<PyAny>>) -> PyResult<Self> {
+        let asyncio = event_loop
+            .map(|event_loop| Asyncio::new(py, event_loop))
+            .transpose()?;
+        Ok(Self {
+            asyncio,
+            spare: None,
+            entered: false,
+        })
+    }
+
+    /// Steps a new coroutine; what it comes to is answered now or later.
+    pub(crate) fn step(
+        &mut self,
+        py: Python<'_>,
+        coroutine: Py<PyAny>,
+        asked: Asked,
+        reply: &mut Reply<'_>,
+    ) {
+        let mut work = Work { coroutine, asked };
+        if let Err(error) = self.enter(py) {
+            let _ = work.coroutine.bind(py).call_method0(intern!(py, "close"));
+            answer::conclude_plainly(py, &error, &mut work.asked, reply);
+            return;
+        }
+        match work.advance(py, Push::Next, reply) {
+            Progress::Suspended(awaited) => {
+                self.leave(py);
+                self.hand_over(py, work, awaited);
+            }
+            Progress::Done(_) => {
+                drop(work.asked.link.take(work.asked.id));
+                if let Some(head) = work.asked.head.take() {
+                    reply.recycle(head);
+                }
+                self.check_spare(py);
+            }
+        }
+    }
+
+    /// Makes the spare the current task, with its context.
+    #[inline]
+    fn enter(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.entered {
+            return Ok(());
+        }
+        let asyncio = self.asyncio.as_ref().ok_or_else(|| {
+            PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
+        })?;
+        if self.spare.is_none() {
+            self.spare = Some(asyncio.make_spare(py)?);
+        }
+        let spare = self.spare.as_mut().expect("made above");
+        asyncio
+            .enter_task
+            .bind(py)
+            .call1((&asyncio.event_loop, &spare.task))?;
+        // SAFETY: `context` is a context object, made by PyContext_CopyCurrent.
+        if unsafe { ffi::PyContext_Enter(spare.context.as_ptr()) } != 0 {
+            let error = PyErr::fetch(py);
+            asyncio
+                .leave_task
+                .bind(py)
+                .call1((&asyncio.event_loop, &spare.task))?;
+            return Err(error);
+        }
+        if spare.references == 0 {
+            spare.references = reference_count(&spare.task);
+            spare.weak_references = asyncio.count_weak_references(py, &spare.task);
+        }
+        self.entered = true;
+        Ok(())
+    }
+
+    /// Undoes [`enter`](Self::enter). Called before anything runs that is not a coroutine's step.
+    #[inline]
+    pub(crate) fn leave(&mut self, py: Python<'_>) {
+        if !std::mem::replace(&mut self.entered, false) {
+            return;
+        }
+        let (Some(asyncio), Some(spare)) = (&self.asyncio, &self.spare) else {
+            return;
+        };
+        // SAFETY: `context` was entered by `enter` on this thread, and every step in between has left
+        // the contexts it entered.
+        if unsafe { ffi::PyContext_Exit(spare.context.as_ptr()) } != 0 {
+            PyErr::fetch(py).write_unraisable(py, None);
+        }
+        if let Err(error) = asyncio
+            .leave_task
+            .bind(py)
+            .call1((&asyncio.event_loop, &spare.task))
+        {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    /// After a coroutine that did not suspend: may the spare serve again?
+    #[inline]
+    fn check_spare(&mut self, py: Python<'_>) {
+        let (Some(asyncio), Some(spare)) = (&self.asyncio, &self.spare) else {
+            return;
+        };
+        let untouched = reference_count(&spare.task) == spare.references
+            && !is_touched(py, &spare.task)
+            && spare.context.bind(py).eq(&spare.pristine).unwrap_or(false)
+            && asyncio.count_weak_references(py, &spare.task) == spare.weak_references;
+        if !untouched {
+            self.leave(py);
+            if let Some(spare) = self.spare.take() {
+                // Whoever kept the task sees it end, as the task of a handler that has returned.
+                spare.driver.get().retire(py);
+            }
+        }
+    }
+
+    /// The coroutine has suspended: from here on the spare is its task.
+    fn hand_over(&mut self, py: Python<'_>, work: Work, awaited: Py<PyAny>) {
+        let Some(spare) = self.spare.take() else {
+            return;
+        };
+        let (id, link) = (work.asked.id, Arc::clone(&work.asked.link));
+        let task = spare.task.clone_ref(py);
+        let entered = link.with(id, |state| match state {
+            State::Handler { task: place, .. } | State::Stream { task: place, .. } => {
+                place.replace(task.clone_ref(py))
+            }
+            State::Body(..) => None,
+        });
+        if entered.is_none() {
+            let request = work
+                .asked
+                .request
+                .as_ref()
+                .map(|request| request.clone_ref(py));
+            link.open(
+                id,
+                State::Handler {
+                    request,
+                    task: Some(task),
+                },
+            );
+        }
+        spare.driver.get().take_over(py, work, awaited);
+    }
+
+    /// Lets the spare go, so that the loop can close without a pending task.
+    pub(crate) fn close(&mut self, py: Python<'_>) {
+        self.leave(py);
+        if let Some(spare) = self.spare.take() {
+            spare.driver.get().retire(py);
+        }
+    }
+}
+
+impl Asyncio {
+    fn new(py: Python<'_>, event_loop: Py<PyAny>) -> PyResult<Self> {
+        let tasks = py.import("asyncio.tasks")?;
+        Ok(Self {
+            event_loop,
+            task_type: py.import("citius._task")?.getattr("RequestTask")?.unbind(),
+            enter_task: tasks.getattr("_enter_task")?.unbind(),
+            leave_task: tasks.getattr("_leave_task")?.unbind(),
+            weak_references: py.import("weakref")?.getattr("getweakrefcount")?.unbind(),
+            starts_eagerly: py.version_info() >= (3, 12),
+        })
+    }
+
+    fn make_spare(&self, py: Python<'_>) -> PyResult<Spare> {
+        let context = copy_context(py)?;
+        let pristine = context.bind(py).call_method0(intern!(py, "copy"))?.unbind();
+        let driver = Py::new(py, Driver::new(self.event_loop.clone_ref(py)))?;
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "loop"), &self.event_loop)?;
+        keywords.set_item(intern!(py, "context"), &context)?;
+        keywords.set_item(intern!(py, "name"), intern!(py, "citius-request"))?;
+        if self.starts_eagerly {
+            keywords.set_item(intern!(py, "eager_start"), true)?;
+        }
+        let task = self
+            .task_type
+            .bind(py)
+            .call((&driver,), Some(&keywords))?
+            .unbind();
+        Ok(Spare {
+            task,
+            driver,
+            context,
+            pristine,
+            references: 0,
+            weak_references: 0,
+        })
+    }
+
+    fn count_weak_references(&self, py: Python<'_>, task: &Py<PyAny>) -> usize {
+        let count = self.weak_references.bind(py).call1((task,));
+        count
+            .and_then(|count| count.extract())
+            .unwrap_or(usize::MAX)
+    }
+}
+
+fn copy_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    // SAFETY: the GIL is held; the call returns a new reference or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContext_CopyCurrent()) }.map(Bound::unbind)
+}
+
+fn reference_count(object: &Py<PyAny>) -> ffi::Py_ssize_t {
+    // SAFETY: `object` is a live reference and the GIL is held by every caller.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+}
+
+/// Whether a handler has called something of the task's that a later request would feel.
+fn is_touched(py: Python<'_>, task: &Py<PyAny>) -> bool {
+    task.bind(py)
+        .getattr(intern!(py, "touched"))
+        .is_ok_and(|touched| touched.is_truthy().unwrap_or(true))
+}
+
+/// A coroutine and what its result is for.
+struct Work {
+    coroutine: Py<PyAny>,
+    asked: Asked,
+}
+
+/// How a coroutine is gone on with.
+enum Push {
+    Next,
+    Throw(Py<PyAny>),
+}
+
+/// What came of it.
+enum Progress {
+    /// It waits for this.
+    Suspended(Py<PyAny>),
+    /// It is over and answered; the error is one that the task must end with.
+    Done(Option<PyErr>),
+}
+
+impl Work {
+    /// Steps until it waits or is answered.
+    #[inline]
+    fn advance<S: Sink>(&mut self, py: Python<'_>, mut push: Push, sink: &mut S) -> Progress {
+        loop {
+            let result = match step(py, &self.coroutine, &push) {
+                Step::Yielded(awaited) => return Progress::Suspended(awaited),
+                Step::Returned(value) => Ok(value),
+                Step::Raised(error) => Err(error),
+            };
+            if let Err(error) = &result
+                && let Some(error) = self.ends_task(py, error, sink)
+            {
+                return Progress::Done(Some(error));
+            }
+            if self.asked.is_streaming {
+                // The stream's driver has sent everything itself.
+                if let Err(error) = result {
+                    answer::cut_stream(py, Some(error), &self.asked, sink);
+                }
+                drop(self.asked.link.take(self.asked.id));
+                return Progress::Done(None);
+            }
+            match answer::conclude(py, result, &mut self.asked, sink) {
+                Settled::Coroutine(next) => {
+                    self.coroutine = next;
+                    push = Push::Next;
+                }
+                Settled::Streaming => return Progress::Done(None),
+                Settled::Answered => {
+                    drop(self.asked.link.take(self.asked.id));
+                    return Progress::Done(None);
+                }
+            }
+        }
+    }
+
+    /// Errors that are the task's own: a cancellation, or the end of the program.
+    #[cold]
+    fn ends_task<S: Sink>(&self, py: Python<'_>, error: &PyErr, sink: &mut S) -> Option<PyErr> {
+        let ends = is_cancellation(py, error)
+            || error.is_instance_of::<PyKeyboardInterrupt>(py)
+            || error.is_instance_of::<PySystemExit>(py);
+        if !ends {
+            return None;
+        }
+        // With the client gone this goes nowhere; otherwise somebody still waits for an answer.
+        drop(self.asked.link.take(self.asked.id));
+        if self.asked.is_streaming {
+            answer::cut_stream(py, None, &self.asked, sink);
+        } else {
+            answer::send_plain(py, Fault::HandlerFailed, &self.asked, sink);
+        }
+        Some(error.clone_ref(py))
+    }
+}
+
+fn is_cancellation(py: Python<'_>, error: &PyErr) -> bool {
+    static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let kind = KIND.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("asyncio")?.getattr("CancelledError")?.unbind())
+    });
+    kind.is_ok_and(|kind| error.is_instance(py, kind.bind(py)))
+}
+
+enum Step<'py> {
+    Yielded(Py<PyAny>),
+    Returned(Bound<'py, PyAny>),
+    Raised(PyErr),
+}
+
+/// One step of a coroutine.
+#[inline]
+fn step<'py>(py: Python<'py>, coroutine: &Py<PyAny>, push: &Push) -> Step<'py> {
+    if let Push::Throw(error) = push {
+        return match coroutine
+            .bind(py)
+            .call_method1(intern!(py, "throw"), (error,))
+        {
+            Ok(awaited) => Step::Yielded(awaited.unbind()),
+            Err(error) if error.is_instance_of::<PyStopIteration>(py) => {
+                match error.value(py).getattr(intern!(py, "value")) {
+                    Ok(value) => Step::Returned(value),
+                    Err(error) => Step::Raised(error),
+                }
+            }
+            Err(error) => Step::Raised(error),
+        };
+    }
+    let mut result = ptr::null_mut();
+    // SAFETY: both arguments are live objects and the GIL is held; `result` receives a new reference
+    // unless an exception is set.
+    let sent = unsafe { ffi::PyIter_Send(coroutine.as_ptr(), ffi::Py_None(), &raw mut result) };
+    if sent == ffi::PySendResult::PYGEN_ERROR {
+        return Step::Raised(PyErr::fetch(py));
+    }
+    // SAFETY: without an error `result` is a new reference.
+    let value = unsafe { Bound::from_owned_ptr(py, result) };
+    if sent == ffi::PySendResult::PYGEN_RETURN {
+        Step::Returned(value)
+    } else {
+        Step::Yielded(value.unbind())
+    }
+}
+
+/// The coroutine that a request's task runs, and the future it is parked on while it is a spare.
+#[pyclass(frozen, module = "citius._core", name = "_Driver", weakref)]
+pub(crate) struct Driver {
+    event_loop: Py<PyAny>,
+    state: Mutex<DriverState>,
+}
+
+#[derive(Default)]
+struct DriverState {
+    /// asyncio's mark of a future that is being awaited.
+    is_blocking: bool,
+    /// What the parked task wants to be called with.
+    wakeup: Option<Py<PyAny>>,
+    /// What the coroutine waits for and the task does not know of yet.
+    awaited: Option<Py<PyAny>>,
+    work: Option<Work>,
+    is_retired: bool,
+}
+
+impl Driver {
+    fn new(event_loop: Py<PyAny>) -> Self {
+        Self {
+            event_loop,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Drives `work` from here on, which waits for `awaited`.
+    fn take_over(&self, py: Python<'_>, work: Work, awaited: Py<PyAny>) {
+        let wakeup = {
+            let mut state = lock(&self.state);
+            state.work = Some(work);
+            state.awaited = Some(awaited);
+            state.wakeup.take()
+        };
+        self.wake(py, wakeup);
+    }
+
+    /// Ends the task of a spare that was kept by somebody.
+    fn retire(&self, py: Python<'_>) {
+        let wakeup = {
+            let mut state = lock(&self.state);
+            state.is_retired = true;
+            state.wakeup.take()
+        };
+        self.wake(py, wakeup);
+    }
+
+    /// Without a wake-up the task has not been started yet; its first step comes by itself.
+    fn wake(&self, py: Python<'_>, wakeup: Option<Py<PyAny>>) {
+        if let Some(wakeup) = wakeup
+            && let Err(error) = wakeup.bind(py).call1((Parked,))
+        {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    /// Goes on with the coroutine.
+    fn advance(&self, py: Python<'_>, push: Push) -> PyResult<Option<Py<PyAny>>> {
+        let Some(mut work) = lock(&self.state).work.take() else {
+            return Ok(None);
+        };
+        let link: Arc<Link> = Arc::clone(&work.asked.link);
+        let id: StreamId = work.asked.id;
+        match work.advance(py, push, &mut Late { link: &link, id }) {
+            Progress::Suspended(awaited) => {
+                lock(&self.state).work = Some(work);
+                Ok(Some(awaited))
+            }
+            Progress::Done(None) => Ok(None),
+            Progress::Done(Some(error)) => Err(error),
+        }
+    }
+}
+
+/// Stands in for the finished future that a woken task looks at.
+#[pyclass(frozen, module = "citius._core", name = "_Parked")]
+struct Parked;
+
+#[pymethods]
+impl Parked {
+    #[expect(clippy::unused_self, reason = "asyncio calls it as a method")]
+    fn result(&self) {}
+}
+
+#[pymethods]
+impl Driver {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        let py = slf.py();
+        let this = slf.get();
+        {
+            let mut state = lock(&this.state);
+            if let Some(awaited) = state.awaited.take() {
+                return Ok(Some(awaited));
+            }
+            if state.is_retired {
+                return Ok(None);
+            }
+            if state.work.is_none() {
+                state.is_blocking = true;
+                drop(state);
+                return Ok(Some(slf.clone().into_py_any(py)?));
+            }
+        }
+        this.advance(py, Push::Next)
+    }
+
+    fn send(slf: &Bound<'_, Self>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        Self::__next__(slf)?.ok_or_else(|| PyStopIteration::new_err(()))
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    fn throw(
+        slf: &Bound<'_, Self>,
+        error: Bound<'_, PyAny>,
+        _rest: &Bound<'_, PyTuple>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let this = slf.get();
+        let (awaited, has_work) = {
+            let mut state = lock(&this.state);
+            (state.awaited.take(), state.work.is_some())
+        };
+        // The task was cancelled between the coroutine's suspension and its own first look at what
+        // it waits for: as a task does, cancel that first and wait for it to tell.
+        if let Some(awaited) = awaited
+            && awaited
+                .bind(py)
+                .call_method0(intern!(py, "cancel"))?
+                .is_truthy()?
+        {
+            return Ok(awaited);
+        }
+        if !has_work {
+            return Err(PyErr::from_value(error));
+        }
+        this.advance(py, Push::Throw(error.unbind()))?
+            .ok_or_else(|| PyStopIteration::new_err(()))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        let work = lock(&self.state).work.take();
+        if let Some(work) = work {
+            // What a coroutine raises while it is closed is nobody's to handle.
+            let _ = work.coroutine.bind(py).call_method0(intern!(py, "close"));
+        }
+    }
+
+    // asyncio's future protocol, as far as a task uses it on what its coroutine yields.
+
+    #[getter(_asyncio_future_blocking)]
+    fn is_blocking(&self) -> bool {
+        lock(&self.state).is_blocking
+    }
+
+    #[setter(_asyncio_future_blocking)]
+    fn set_blocking(&self, value: bool) {
+        lock(&self.state).is_blocking = value;
+    }
+
+    fn get_loop(&self, py: Python<'_>) -> Py<PyAny> {
+        self.event_loop.clone_ref(py)
+    }
+
+    #[pyo3(signature = (callback, *, context = None))]
+    fn add_done_callback(&self, callback: Py<PyAny>, context: Option<&Bound<'_, PyAny>>) {
+        let _ = context;
+        lock(&self.state).wakeup = Some(callback);
+    }
+
+    /// A parked task cannot be cancelled by way of what it waits for: it remembers instead and is
+    /// told at its next step.
+    #[pyo3(signature = (msg = None))]
+    #[expect(clippy::unused_self, reason = "asyncio calls it as a method")]
+    fn cancel(&self, msg: Option<&Bound<'_, PyAny>>) -> bool {
+        let _ = msg;
+        false
+    }
+
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
+        let py = slf.py();
+        let coroutine = lock(&slf.get().state)
+            .work
+            .as_ref()
+            .map(|work| work.coroutine.clone_ref(py));
+        match coroutine {
+            Some(coroutine) => coroutine.bind(py).repr(),
+            None => Ok(PyString::new(py, "a spare request")),
+        }
+    }
+}
