@@ -149,9 +149,9 @@ pub(crate) fn conclude<S: Sink>(
     match result {
         Ok(value) => match send_value(py, &value, asked, sink) {
             Ok(settled) => settled,
-            Err(error) => conclude_error(py, error, asked, sink),
+            Err(error) => conclude_error(py, &error, asked, sink),
         },
-        Err(error) => conclude_error(py, error, asked, sink),
+        Err(error) => conclude_error(py, &error, asked, sink),
     }
 }
 
@@ -159,12 +159,12 @@ pub(crate) fn conclude<S: Sink>(
 #[cold]
 fn conclude_error<S: Sink>(
     py: Python<'_>,
-    error: PyErr,
+    error: &PyErr,
     asked: &mut Asked,
     sink: &mut S,
 ) -> Settled {
     if asked.is_failing {
-        return conclude_plainly(py, &error, asked, sink);
+        return conclude_plainly(py, error, asked, sink);
     }
     asked.is_failing = true;
     let exception: Bound<'_, PyBaseException> = error.value(py).clone();

@@ -110,7 +110,7 @@ impl Reactor {
             date: date_header,
         };
         let reactor = citius_reactor::Reactor::new(options)
-            .map_err(|error| os_error("epoll set", error.into()))?;
+            .map_err(|error| os_error("epoll set", &error.into()))?;
         let native = native.get();
         let callbacks = Callbacks {
             app: native.app.clone_ref(py),
@@ -151,11 +151,11 @@ impl Reactor {
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let socket = borrowed
             .try_clone_to_owned()
-            .map_err(|error| os_error("socket", error))?;
+            .map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
         core.reactor
             .listen(socket)
-            .map_err(|error| os_error("listening socket", error.into()))
+            .map_err(|error| os_error("listening socket", &error.into()))
     }
 
     fn fileno(&self) -> RawFd {
@@ -380,7 +380,7 @@ fn busy() -> PyErr {
     PyRuntimeError::new_err("the reactor is in the middle of a turn")
 }
 
-fn os_error(what: &str, error: std::io::Error) -> PyErr {
+fn os_error(what: &str, error: &std::io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, format!("{what}: {error}"))),
         None => PyOSError::new_err(format!("{what}: {error}")),

@@ -21,6 +21,7 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     exchanges: Mutex<Vec<ConnectionExchanges>>,
     /// Heads of requests that are gone, on their way back to the reactor's pool.
+    #[expect(clippy::vec_box, reason = "the reactor's pool keeps boxes")]
     heads: Mutex<Vec<Box<Head>>>,
     log_records: Mutex<Vec<LogRecord>>,
     pub(crate) callbacks: Callbacks,

@@ -1,7 +1,7 @@
 //! `citius.Request`: slices of the head, made into Python objects when somebody asks.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use citius_http::{Head, Version};
 use citius_reactor::{Letter, Peer, StreamId};
@@ -32,6 +32,10 @@ pub(crate) struct Request {
 
 /// The body as far as it has come.
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one body"
+)]
 struct Body {
     bytes: Vec<u8>,
     /// The whole body, once somebody has asked for it.
@@ -91,24 +95,25 @@ impl Request {
     pub(crate) fn push_body(&self, py: Python<'_>, bytes: &[u8]) {
         let mut body = lock(&self.body);
         body.bytes.extend_from_slice(bytes);
-        self.changed(py, body);
+        Self::changed(py, body);
     }
 
     /// The body is complete.
     pub(crate) fn end_body(&self, py: Python<'_>) {
         let mut body = lock(&self.body);
         body.ended = true;
-        self.changed(py, body);
+        Self::changed(py, body);
     }
 
     /// The body will never be complete.
     pub(crate) fn break_body(&self, py: Python<'_>) {
         let mut body = lock(&self.body);
         body.broken = !body.ended;
-        self.changed(py, body);
+        Self::changed(py, body);
     }
 
-    fn changed(&self, py: Python<'_>, mut body: std::sync::MutexGuard<'_, Body>) {
+    /// Lets go of the body and tells whoever waits for it.
+    fn changed(py: Python<'_>, mut body: MutexGuard<'_, Body>) {
         let callback = body.on_change.take();
         drop(body);
         if let Some(callback) = callback
@@ -407,7 +412,7 @@ impl Request {
         let mut body = lock(&self.body);
         body.on_change = Some(callback);
         if !body.bytes.is_empty() || body.ended || body.broken {
-            self.changed(py, body);
+            Self::changed(py, body);
         }
     }
 

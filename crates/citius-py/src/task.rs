@@ -264,8 +264,10 @@ impl Asyncio {
 }
 
 fn copy_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    // SAFETY: the GIL is held; the call returns a new reference or null with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContext_CopyCurrent()) }.map(Bound::unbind)
+    // SAFETY: the GIL is held.
+    let context = unsafe { ffi::PyContext_CopyCurrent() };
+    // SAFETY: it is a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, context) }.map(Bound::unbind)
 }
 
 fn reference_count(object: &Py<PyAny>) -> ffi::Py_ssize_t {
@@ -389,10 +391,10 @@ fn step<'py>(py: Python<'py>, coroutine: &Py<PyAny>, push: &Push) -> Step<'py> {
             Err(error) => Step::Raised(error),
         };
     }
-    let mut result = ptr::null_mut();
+    let (none, mut result) = (py.None(), ptr::null_mut());
     // SAFETY: both arguments are live objects and the GIL is held; `result` receives a new reference
     // unless an exception is set.
-    let sent = unsafe { ffi::PyIter_Send(coroutine.as_ptr(), ffi::Py_None(), &raw mut result) };
+    let sent = unsafe { ffi::PyIter_Send(coroutine.as_ptr(), none.as_ptr(), &raw mut result) };
     if sent == ffi::PySendResult::PYGEN_ERROR {
         return Step::Raised(PyErr::fetch(py));
     }
@@ -440,7 +442,7 @@ impl Driver {
             state.awaited = Some(awaited);
             state.wakeup.take()
         };
-        self.wake(py, wakeup);
+        Self::wake(py, wakeup);
     }
 
     /// Ends the task of a spare that was kept by somebody.
@@ -450,11 +452,11 @@ impl Driver {
             state.is_retired = true;
             state.wakeup.take()
         };
-        self.wake(py, wakeup);
+        Self::wake(py, wakeup);
     }
 
     /// Without a wake-up the task has not been started yet; its first step comes by itself.
-    fn wake(&self, py: Python<'_>, wakeup: Option<Py<PyAny>>) {
+    fn wake(py: Python<'_>, wakeup: Option<Py<PyAny>>) {
         if let Some(wakeup) = wakeup
             && let Err(error) = wakeup.bind(py).call1((Parked,))
         {

@@ -20,7 +20,7 @@ use rustix::time::Timespec;
 
 use crate::clock::coarse_ms;
 use crate::conn::{Conn, Memory, Phase, Transport};
-use crate::listener::Accepted;
+use crate::listener::{Accepted, Listener};
 use crate::reactor::{
     EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, id_of, token,
 };
@@ -424,7 +424,7 @@ impl Reactor {
     /// Takes new connections.
     fn accept<S: Service>(&mut self, listener: usize, service: &mut S) {
         for _ in 0..ACCEPTS_PER_TURN {
-            let Some(accepted) = self.listeners.get(listener).map(|l| l.accept()) else {
+            let Some(accepted) = self.listeners.get(listener).map(Listener::accept) else {
                 return;
             };
             let (socket, peer) = match accepted {
