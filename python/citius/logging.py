@@ -110,7 +110,8 @@ def _handler() -> Any:
 
     class Formatter(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            text = f"{_stamp(record.created)} {record.levelname:<5.5} {record.getMessage()}"
+            name = _SHORT.get(record.levelname, record.levelname)
+            text = f"{_stamp(record.created)} {name:<5} {record.getMessage()}"
             if record.exc_info:
                 text = f"{text}\n{self.formatException(record.exc_info)}"
             return text
@@ -130,6 +131,7 @@ def _stamp(now: float | None = None) -> str:
     return f"{_second_text}.{int((now - second) * 1000):03}"
 
 
+_SHORT = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 _level = _LEVELS["info"]
 _configured = False
 _second = -1

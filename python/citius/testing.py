@@ -301,7 +301,10 @@ class Client:
         self._reactor.turn()
         for connection in list(self._connections.values()):
             data, closed = self._reactor.memory_take(connection.number)
-            connection.receive(data, closed)
+            try:
+                connection.receive(data, closed)
+            except ProtocolError as error:  # a callback of the loop has nobody to raise to
+                self._error = self._error or error
         if self._changed is not None and not self._changed.done():
             self._changed.set_result(None)
 

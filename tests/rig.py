@@ -1,0 +1,222 @@
+"""Black-box tools: a `citius serve` of one's own, and a peer that speaks bytes.
+
+No fixed ports and no sleeps: servers listen on port 0 and say where, peers wait for what they expect
+until the socket's timeout.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+TIMEOUT_S = 10.0
+
+
+def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
+    """Poll until ``condition`` is true."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout_s} s in vain for {what}")
+        time.sleep(0.005)
+
+
+class Server:
+    """One ``citius serve`` process (and its workers)."""
+
+    def __init__(self, arguments: list[str], env: dict[str, str], cwd: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-X", "dev", "-m", "citius", "serve", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env={**os.environ, "PYTHONWARNINGS": "error", **env},
+            text=True,
+        )
+        self.out = ""
+        self.err = ""
+        self.port = 0
+        self.uds = ""
+        self._threads = [
+            threading.Thread(target=self._collect, args=(name,), daemon=True)
+            for name in ("stdout", "stderr")
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _collect(self, name: str) -> None:
+        stream = getattr(self.process, name)
+        for line in stream:
+            if name == "stdout":
+                self.out += line
+            else:
+                self.err += line
+        stream.close()
+
+    def wait_ready(self) -> Server:
+        """Wait until it says where it serves."""
+        pattern = re.compile(r"serves on (?:http://\S+:(\d+)|unix:(\S+))")
+        wait_for(lambda: pattern.search(self.err) or self.process.poll() is not None, "a server")
+        found = pattern.search(self.err)
+        assert found, f"the server ended with {self.process.returncode}:\n{self.err}"
+        self.port = int(found[1] or 0)
+        self.uds = found[2] or ""
+        return self
+
+    def connect(self, receive_buffer_bytes: int | None = None) -> Peer:
+        """A connection to it."""
+        if self.uds:
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            address: object = self.uds
+        else:
+            made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            address = ("127.0.0.1", self.port)
+        if receive_buffer_bytes is not None:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        made.settimeout(TIMEOUT_S)
+        made.connect(address)
+        return Peer(made)
+
+    def get(self, path: str, **headers: str) -> Reply:
+        """One request on a connection of its own."""
+        with self.connect() as peer:
+            return peer.request("GET", path, **headers)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process that was started."""
+        self.process.send_signal(number)
+
+    def wait(self, timeout_s: float = TIMEOUT_S) -> int:
+        """The exit code, when it has ended and everything it said is here."""
+        code = self.process.wait(timeout_s)
+        for thread in self._threads:
+            thread.join(timeout_s)
+        return code
+
+    def wait_for_log(self, pattern: str) -> None:
+        """Wait until a notice matches."""
+        wait_for(lambda: re.search(pattern, self.err), f"{pattern!r} in\n{self.err}")
+
+    def kill(self) -> None:
+        """End it, however it is."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.wait()
+
+
+@dataclass(slots=True)
+class Reply:
+    """One answer as it came over the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    raw_head: bytes
+
+
+class Peer:
+    """A client that decides about every byte."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self._received = b""
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.socket.close()
+
+    def reset(self) -> None:
+        """Hang up with a reset."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Write all of it."""
+        self.socket.sendall(data)
+
+    def request(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Reply:
+        """Send a proper request and wait for its answer."""
+        fields = {"host": "test", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        if body is not None:
+            fields["content-length"] = str(len(body))
+        head = "".join(f"{k}: {v}\r\n" for k, v in fields.items())
+        self.send(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + (body or b""))
+        return self.reply(method)
+
+    def read_until(self, mark: bytes) -> bytes:
+        """Everything up to and including ``mark``."""
+        while mark not in self._received:
+            self._more()
+        end = self._received.index(mark) + len(mark)
+        taken, self._received = self._received[:end], self._received[end:]
+        return taken
+
+    def read(self, count: int) -> bytes:
+        """So many bytes."""
+        while len(self._received) < count:
+            self._more()
+        taken, self._received = self._received[:count], self._received[count:]
+        return taken
+
+    def read_to_end(self) -> bytes:
+        """Everything until the server closes; a reset is an end too."""
+        while True:
+            try:
+                piece = self.socket.recv(65536)
+            except ConnectionResetError:
+                piece = b""
+            if not piece:
+                taken, self._received = self._received, b""
+                return taken
+            self._received += piece
+
+    def reply(self, method: str = "GET") -> Reply:
+        """The next answer, with its body."""
+        head = self.read_until(b"\r\n\r\n")
+        start, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+        status = int(start.split(" ")[1])
+        pairs = [line.partition(":") for line in lines]
+        headers = {name.lower(): value.strip() for name, _, value in pairs}
+        if method == "HEAD" or status < 200 or status in (204, 304):
+            body = b""
+        elif headers.get("transfer-encoding") == "chunked":
+            body = b"".join(self.chunks())
+        elif "content-length" in headers:
+            body = self.read(int(headers["content-length"]))
+        else:
+            body = self.read_to_end()
+        return Reply(status, headers, body, head)
+
+    def chunks(self):
+        """The chunks of a body as they come."""
+        while True:
+            size = int(self.read_until(b"\r\n"), 16)
+            data = self.read(size + 2)[:-2]
+            if size == 0:
+                return
+            yield data
+
+    def is_closed(self) -> bool:
+        """Whether the server hangs up without another byte."""
+        return self.read_to_end() == b""
+
+    def _more(self) -> None:
+        piece = self.socket.recv(65536)
+        if not piece:
+            raise EOFError(f"the server closed the connection; unread: {self._received!r}")
+        self._received += piece

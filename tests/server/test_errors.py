@@ -1,0 +1,123 @@
+"""Nothing an application returns or raises ends a worker: it is logged, and answered with 500 or a close."""
+
+from __future__ import annotations
+
+import pytest
+from rig import Server
+
+APP = """
+@app.get("/")
+def hello():
+    return "Hello"
+
+def of(path, make):
+    app.get(path)(make)
+
+of("/bad-status-0", lambda: Response("x", 0))
+of("/bad-status-99", lambda: Response("x", 99))
+of("/bad-status-1000", lambda: Response("x", 1000))
+of("/bad-status-102", lambda: Response("x", 102))
+of("/crlf-value", lambda: Response("x", headers=[("a", "b\\r\\nc: d")]))
+of("/crlf-name", lambda: Response("x", headers=[("a\\r\\nb", "c")]))
+of("/nul-value", lambda: Response("x", headers={"a": "b\\0"}))
+of("/crlf-type", lambda: Response("x", content_type="text/plain\\r\\na: b"))
+of("/two-lengths", lambda: Response("x", headers={"content-length": "7"}))
+of("/unencodable", lambda: object())
+of("/unencodable-inside", lambda: {"a": object()})
+of("/lone-surrogate", lambda: "\\ud800")
+of("/exception", lambda: 1 // 0)
+of("/base-exception", lambda: (_ for _ in ()).throw(BaseException("odd")))
+of("/system-exit", lambda: sys.exit(7))
+of("/keyboard-interrupt", lambda: (_ for _ in ()).throw(asyncio.CancelledError()))
+
+@app.get("/async-exception")
+async def async_exception():
+    await asyncio.sleep(0)
+    raise KeyError("late")
+
+@app.get("/async-base-exception")
+async def async_base_exception():
+    await asyncio.sleep(0)
+    raise BaseException("late and odd")
+
+@app.get("/recursion")
+def recursion():
+    return recursion()
+
+@app.get("/blocking-exception", blocking=True)
+def blocking_exception():
+    raise KeyError("in a thread")
+
+@app.get("/blocking-unencodable", blocking=True)
+def blocking_unencodable():
+    return object()
+
+@app.get("/stream-exception")
+def stream_exception():
+    yield b"begun"
+    raise KeyError("in the middle")
+
+@app.get("/stream-wrong-type")
+def stream_wrong_type():
+    yield b"begun"
+    yield {"not": "bytes"}
+
+@app.get("/async-stream-exception")
+async def async_stream_exception():
+    yield b"begun"
+    await asyncio.sleep(0)
+    raise KeyError("in the middle")
+
+@app.get("/blocking-stream-exception", blocking=True)
+def blocking_stream_exception():
+    yield b"begun"
+    raise KeyError("in the middle")
+"""
+
+WHOLE = [
+    "bad-status-0", "bad-status-99", "bad-status-1000", "bad-status-102", "crlf-value", "crlf-name",
+    "nul-value", "crlf-type", "two-lengths", "unencodable", "unencodable-inside", "lone-surrogate",
+    "exception", "base-exception", "async-exception", "async-base-exception", "recursion",
+    "blocking-exception", "blocking-unencodable", "system-exit", "keyboard-interrupt",
+]  # fmt: skip
+STREAMED = [
+    "stream-exception", "stream-wrong-type", "async-stream-exception", "blocking-stream-exception",
+]  # fmt: skip
+
+
+def test_all_of_them_and_the_worker_lives(serve) -> None:
+    server: Server = serve(APP)
+    for path in WHOLE:
+        server_says_so(server, path)
+    for path in STREAMED:
+        breaks_off(server, path)
+    assert server.get("/").body == b"Hello"
+    assert server.process.poll() is None
+
+
+def server_says_so(server: Server, path: str) -> None:
+    with server.connect() as peer:
+        reply = peer.request("GET", f"/{path}")
+        assert reply.status == 500, f"{path}: {reply}"
+        assert reply.raw_head.count(b"\r\n\r\n") == 1
+        assert b"c: d" not in reply.raw_head
+    server.wait_for_log(rf"(?s)ERROR .*{path}|Traceback")
+    assert "Error" in server.err or "odd" in server.err, f"{path} left no trace in the log"
+
+
+def breaks_off(server: Server, path: str) -> None:
+    with server.connect() as peer:
+        peer.send(f"GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        rest = peer.read_to_end()
+        assert rest.startswith(b"HTTP/1.1 200 OK"), path
+        assert b"5\r\nbegun\r\n" in rest, path
+        assert not rest.endswith(b"0\r\n\r\n"), f"{path}: half an answer looks whole"
+    server.wait_for_log("a streamed answer broke off")
+
+
+@pytest.mark.parametrize("path", WHOLE[:3])
+def test_the_connection_is_usable_after_a_500(serve, path: str) -> None:
+    server: Server = serve(APP)
+    with server.connect() as peer:
+        assert peer.request("GET", f"/{path}").status == 500
+        assert peer.request("GET", "/").body == b"Hello"

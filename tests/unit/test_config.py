@@ -1,0 +1,137 @@
+"""Options: sources and their order, and what a wrong value is told."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from citius._core import LIMITS
+from citius.config import OPTIONS, Config, load, make
+from citius.errors import ConfigError
+
+
+def test_defaults() -> None:
+    config = load({}, {})
+    assert config == Config()
+    assert (config.host, config.port, config.workers, config.loop) == ("127.0.0.1", 8000, 1, "auto")
+
+
+def test_every_limit_is_an_option_with_help() -> None:
+    for name, default in LIMITS.items():
+        option = OPTIONS[name]
+        assert option.default == default
+        assert option.unit, f"{name} has no unit in config.py"
+        assert option.flags[0] == "--" + name.replace("_", "-")
+    assert {name for name, option in OPTIONS.items() if option.is_limit} == set(LIMITS)
+
+
+def test_every_field_is_an_option() -> None:
+    assert {f.name for f in dataclasses.fields(Config)} - {"limits"} == {
+        name for name, option in OPTIONS.items() if not option.is_limit
+    }
+
+
+def test_no_flag_or_variable_means_two_things() -> None:
+    flags = [flag for option in OPTIONS.values() for flag in {*option.flags, *option.scale}]
+    assert len(flags) == len(set(flags))
+    variables = [variable for option in OPTIONS.values() for variable in option.env]
+    assert len(variables) == len(set(variables))
+
+
+def test_precedence(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.citius]\nport = 1\nworkers = 1\nhost = "file"\nhead-bytes-max = 100\n'
+    )
+    environ = {"CITIUS_PORT": "2", "CITIUS_WORKERS": "2"}
+    config = load({"port": 3, "app_dir": str(tmp_path)}, environ)
+    assert (config.port, config.workers, config.host) == (3, 2, "file")
+    assert config.limits == {"head_bytes_max": 100}
+
+
+def test_web_concurrency_and_its_better_name() -> None:
+    assert load({}, {"WEB_CONCURRENCY": "3"}).workers == 3
+    assert load({}, {"WEB_CONCURRENCY": "3", "CITIUS_WORKERS": "4"}).workers == 4
+    assert load({}, {"WEB_CONCURRENCY": ""}).workers == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("yes", True), ("Off", False), ("false", False)]
+)
+def test_booleans(text: str, value: bool) -> None:
+    assert load({}, {"CITIUS_ACCESS_LOG": text}).access_log is value
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        (
+            {"CITIUS_PORT": "eighty"},
+            "CITIUS_PORT: expected a whole number from 0 to 65535, got 'eighty'",
+        ),
+        ({"CITIUS_PORT": "70000"}, "CITIUS_PORT: expected a whole number from 0 to 65535, got 70000"),
+        ({"CITIUS_LOOP": "trio"}, "CITIUS_LOOP: expected one of auto, uvloop, asyncio, none, got 'trio'"),
+        ({"WEB_CONCURRENCY": "0"}, "WEB_CONCURRENCY: expected a whole number from 1 to 1024, got 0"),
+        ({"CITIUS_RELOAD": "maybe"}, "CITIUS_RELOAD: expected true or false, got 'maybe'"),
+        (
+            {"CITIUS_KEEP_ALIVE_MS": "-1"},
+            "CITIUS_KEEP_ALIVE_MS: expected a whole number of milliseconds, at least 0, got -1",
+        ),
+        ({"CITIUS_DRAIN_S": "x"}, "CITIUS_DRAIN_S: expected a number of seconds, at least 0, got 'x'"),
+    ],
+)  # fmt: skip
+def test_wrong_values_in_the_environment(environ: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load({}, environ)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("port = '80'", "port: expected a whole number from 0 to 65535, got '80'"),
+        ("port = true", "port: expected a whole number from 0 to 65535, got True"),
+        ("prot = 80", "has no option prot; did you mean port?"),
+        ("reload_dir = 'x'", "reload_dir: expected a list of texts, got 'x'"),
+        ("port = ", "is no valid TOML"),
+    ],
+)
+def test_wrong_values_in_the_file(tmp_path: Path, table: str, message: str) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.citius]\n" + table)
+    with pytest.raises(ConfigError) as caught:
+        load({"app_dir": str(tmp_path)}, {})
+    assert message in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_lists_in_the_file_and_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.citius]\nreload-include = ["*.html"]\n')
+    config = load({"app_dir": str(tmp_path)}, {"CITIUS_RELOAD_DIR": "a:b"})
+    assert config.reload_include == ("*.html",)
+    assert config.reload_dir == ("a", "b")
+
+
+def test_a_file_without_a_table_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    assert load({"app_dir": str(tmp_path)}, {}).port == 8000
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"workers": 2, "reload": True}, "reload and workers contradict each other"),
+        ({"limits": {"head_byte_max": 1}}, "no limit is called head_byte_max; did you mean head_bytes_max?"),
+        ({"limits": {"head_bytes_max": "1"}}, "head_bytes_max: expected a whole number of bytes"),
+        ({"port": -1}, "port: expected a whole number from 0 to 65535, got -1"),
+        ({"host": None}, "host: expected text, got None"),
+    ],
+)  # fmt: skip
+def test_a_config_that_cannot_be(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config(**values)
+    assert message in str(caught.value)
+
+
+def test_make_sorts_limits_from_options() -> None:
+    assert make({"port": 1, "fields_max": 2}) == Config(port=1, limits={"fields_max": 2})

@@ -1,0 +1,94 @@
+"""Targets: what is found, and what the message says when it is not."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import pytest
+from citius import App
+from citius.errors import AppImportError
+from citius.imports import import_app
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Write a module with a name of its own; gives that name."""
+    monkeypatch.setattr(sys, "path", sys.path[:])
+
+    def write(text: str) -> str:
+        name = f"imported_{next(_numbers)}"
+        (tmp_path / f"{name}.py").write_text("from citius import App\n" + text)
+        return name
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "factory"),
+    [
+        ("app = App()", ":app", False),
+        ("app = App()", "", False),
+        ("application = App()", "", False),
+        ("api = App()", "", False),
+        ("shop = App()", "", False),
+        ("class a:\n  b = App()", ":a.b", False),
+        ("def create_app(): return App()", "", False),
+        ("def create_app(): return App()", ":create_app", True),
+        ("def make(debug=False): return App()", ":make", True),
+        ("app = App()", ":app", True),
+    ],
+)
+def test_found(tmp_path: Path, module, text: str, attribute: str, factory: bool) -> None:
+    name = module(text)
+    found = import_app(name + attribute, app_dir=str(tmp_path), factory=factory)
+    assert isinstance(found, App)
+    by_path = import_app(f"{name}.py{attribute}", app_dir=str(tmp_path), factory=factory)
+    assert isinstance(by_path, App)
+
+
+def test_a_file_in_a_package_is_imported_as_part_of_it(tmp_path: Path, module) -> None:
+    package = tmp_path / f"package_{next(_numbers)}"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "routes.py").write_text("from citius import App\napp = App()\n")
+    (package / "main.py").write_text("from .routes import app\n")
+    assert isinstance(import_app(str(package / "main.py")), App)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "message"),
+    [
+        ("a = App()\nb = App()", "{}", r"applications in it: a, b; say which one it is: {}:NAME"),
+        ("a = App()", "{}:b", r"has no attribute 'b'; applications in it: a"),
+        ("x = 1", "{}", r"there is no citius.App in it"),
+        ("x = 1", "{}:x", r"{}:x: expected a citius.App, got builtins.int"),
+        ("def f(): return App()", "{}:f", r"if it makes the application, add --factory"),
+        ("def create_app(): return 1", "{}", r"{}:create_app: expected a citius.App, got builtins.int"),
+        ("def create_app(x): return 1", "{}", r"cannot be called without arguments: missing .*'x'"),
+        ("", "no_such_module:app", r"no module 'no_such_module' in .*modules there: imported_"),
+        ("", "no/such/file.py", r"there is no file .*/no/such/file.py"),
+        ("", "{}.py.txt", r"no module"),
+        ("", "", r"expected module:attribute or a file, got ''"),
+        ("", ":app", r"expected module:attribute or a file, got ':app'"),
+    ],
+)  # fmt: skip
+def test_not_found(tmp_path: Path, module, text: str, target: str, message: str) -> None:
+    name = module(text)
+    with pytest.raises(AppImportError, match=message.replace("{}", name)):
+        import_app(target.replace("{}", name), app_dir=str(tmp_path))
+
+
+def test_what_the_module_misses_is_its_own_problem(tmp_path: Path, module) -> None:
+    name = module("import no_such_dependency")
+    with pytest.raises(ModuleNotFoundError, match="no_such_dependency"):
+        import_app(name, app_dir=str(tmp_path))
+
+
+def test_a_file_that_cannot_be_a_module(tmp_path: Path) -> None:
+    (tmp_path / "my-app.py").write_text("")
+    with pytest.raises(AppImportError, match="my-app is no module name"):
+        import_app("my-app.py", app_dir=str(tmp_path))
