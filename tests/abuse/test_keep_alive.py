@@ -1,0 +1,18 @@
+"""keep_alive_ms: a silent close."""
+
+import time
+
+
+def test_an_idle_connection(limited) -> None:
+    server = limited(keep_alive_ms=150)
+    with server.connect() as peer:
+        assert peer.request("GET", "/").status == 200
+        begun = time.monotonic()
+        assert peer.is_closed()
+        assert 0.1 < time.monotonic() - begun < 5
+
+
+def test_a_slow_handler_is_not_idle(limited) -> None:
+    server = limited(keep_alive_ms=100)
+    with server.connect() as peer:
+        assert peer.request("GET", "/slow/400").status == 200

@@ -1,0 +1,239 @@
+"""`citius serve`: what it accepts, what it says when it cannot start, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from citius import __version__
+from citius.config import OPTIONS
+from rig import Server
+
+APP = """
+@app.get("/")
+def hello():
+    return "Hello"
+"""
+
+
+def citius(*arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None):
+    return subprocess.run(
+        [sys.executable, "-m", "citius", *arguments],
+        capture_output=True, text=True, timeout=20, cwd=cwd, env=env,
+    )  # fmt: skip
+
+
+def test_version() -> None:
+    done = citius("--version")
+    assert (done.returncode, done.stdout) == (0, f"citius {__version__}\n")
+
+
+def test_help_lists_the_commands_and_every_option() -> None:
+    assert re.findall(r"^  (\w+) ", citius("--help").stdout, re.M) == ["serve", "load", "lab"]
+    text = citius("serve", "--help").stdout
+    for option in OPTIONS.values():
+        assert option.flags[0] in text, option.name
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_serves_until_a_signal(serve, sig: signal.Signals) -> None:
+    server: Server = serve(APP)
+    assert server.get("/").body == b"Hello"
+    server.signal(sig)
+    assert server.wait() == 0
+    assert re.search(
+        r'^\S+ \S+ INFO  127\.0\.0\.1:\d+ - "GET / HTTP/1\.1" 200 5B \d+\.\dms$', server.out, re.M
+    )
+
+
+def test_access_log_off_and_quiet(serve) -> None:
+    server: Server = serve(APP, "--no-access-log")
+    server.get("/")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert server.out == ""
+
+
+class TestCannotStart:
+    """Exit code 3, and a message that says what was expected, what came, and what to do."""
+
+    def check(self, server: Server, *patterns: str) -> None:
+        assert server.wait() == 3
+        for pattern in patterns:
+            assert re.search(pattern, server.err), f"{pattern!r} is not in\n{server.err}"
+
+    def test_port_taken(self, serve) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = str(other.getsockname()[1])
+            for workers in ("1", "2"):
+                server = serve(APP, "--port", port, "--workers", workers, ready=False)
+                self.check(
+                    server,
+                    f"cannot listen on 127.0.0.1:{port}: address already in use",
+                    "choose another port with --port",
+                )
+                assert "Traceback" not in server.err
+
+    def test_port_taken_by_another_citius(self, serve) -> None:
+        for workers in ("1", "2"):
+            first: Server = serve(APP, "--workers", workers)
+            second = serve(APP, "--port", str(first.port), "--workers", workers, ready=False)
+            self.check(second, "address already in use")
+            first.kill()
+
+    def test_foreign_address(self, serve) -> None:
+        self.check(
+            serve(APP, "--host", "192.0.2.1", ready=False),
+            "cannot listen on 192.0.2.1:0: cannot assign",
+            "--host wants an address of this machine",
+        )
+
+    def test_syntax_error(self, serve) -> None:
+        self.check(serve("def", ready=False), "importing main.py failed", "SyntaxError")
+
+    def test_exception_in_the_module(self, serve) -> None:
+        self.check(serve("1 // 0", ready=False), "ZeroDivisionError", r"main\.py")
+
+    @pytest.mark.parametrize("workers", ["1", "2"])
+    def test_no_application(self, serve, workers: str) -> None:
+        self.check(
+            serve("del app", "--workers", workers, ready=False),
+            "main has no app, application, api, create_app, make_app; there is no citius.App in it",
+        )
+
+    @pytest.mark.parametrize("workers", ["1", "2"])
+    def test_failing_hook(self, serve, workers: str) -> None:
+        source = "@app.on_startup\ndef hook(): raise RuntimeError('no database')"
+        self.check(
+            serve(source, "--workers", workers, ready=False),
+            "the application did not start", "RuntimeError: no database",
+        )  # fmt: skip
+
+    def test_routes_that_contradict(self, serve) -> None:
+        source = 'app.get("/{a}")(lambda a: a)\napp.get("/{b}")(lambda b: b)'
+        self.check(serve(source, ready=False), r"GET /\{b\} for .*main\.py:\d+.* cannot be added")
+
+    def test_loop_none_with_async_handlers(self, serve) -> None:
+        source = '@app.get("/")\nasync def hello(): ...'
+        self.check(
+            serve(source, "--loop", "none", ready=False),
+            r"--loop none has no event loop, and hello \(.*main\.py:\d+\) is `async def`",
+        )
+
+    def test_bad_fd(self, serve) -> None:
+        self.check(serve(APP, "--fd", "99", ready=False), "cannot listen on descriptor 99")
+
+    def test_uds_that_somebody_serves(self, serve, tmp_path: Path) -> None:
+        path = str(tmp_path / "s")
+        serve(APP, "--uds", path)
+        self.check(serve(APP, "--uds", path, ready=False), "address already in use")
+
+
+class TestUsage:
+    """Exit code 2: the command line itself is wrong."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ([], "no target: say what to serve"),
+            (
+                ["x:app", "--port", "eighty"],
+                "expected a whole number from 0 to 65535, got 'eighty'",
+            ),
+            (
+                ["x:app", "--loop", "trio"],
+                "expected one of auto, uvloop, asyncio, none, got 'trio'",
+            ),
+            (["x:app", "--reload", "-w", "2"], "reload and workers contradict each other"),
+            (["x:app", "--head-bytes-max", "-1"], "expected a whole number of bytes, at least 0"),
+            (["x:app", "-b", "h:port"], "--bind: expected a whole number"),
+            (["x:app", "--prot", "1"], "No such option"),
+        ],
+    )
+    def test_message(self, arguments: list[str], message: str) -> None:
+        done = citius("serve", *arguments)
+        assert done.returncode == 2
+        assert message in " ".join(done.stderr.split())
+
+
+class TestSources:
+    def test_environment_and_file(self, serve, tmp_path: Path) -> None:
+        (tmp_path / "pyproject.toml").write_text("[tool.citius]\nserver-header = false\n")
+        server: Server = serve(APP, env={"CITIUS_DATE_HEADER": "off"})
+        headers = server.get("/").headers
+        assert not {"server", "date"} & headers.keys()
+
+    def test_gunicorns_bind(self, serve) -> None:
+        server: Server = serve(APP, "-b", "127.0.0.1:0")
+        assert server.get("/").status == 200
+
+    def test_inherited_socket(self, tmp_path: Path) -> None:
+        (tmp_path / "main.py").write_text(f"from citius import App\napp = App(){APP}")
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "citius", "serve", "main:app", "--fd", str(listener.fileno())],
+                cwd=tmp_path, pass_fds=[listener.fileno()], stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            try:
+                with socket.create_connection(listener.getsockname(), 10) as peer:
+                    peer.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                    assert peer.recv(100).startswith(b"HTTP/1.1 200")
+            finally:
+                process.terminate()
+                assert process.wait(10) == 0
+
+    def test_uvicorns_keep_alive_in_seconds(self, serve) -> None:
+        server: Server = serve(APP, "--timeout-keep-alive", "0.1")
+        with server.connect() as peer:
+            assert peer.request("GET", "/").status == 200
+            assert peer.is_closed()
+
+    def test_the_fixtures_own_port_is_not_used(self, serve, tmp_path: Path) -> None:
+        """A stale Unix socket is replaced."""
+        path = tmp_path / "s"
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(str(path))
+        server: Server = serve(APP, "--uds", str(path))
+        assert server.get("/").status == 200
+
+
+def test_load_is_the_bundled_binary() -> None:
+    binary = Path(__file__).parents[2] / "python/citius/bin/citius-load"
+    done = citius("load", "--help")
+    if binary.exists():
+        assert done.returncode == 0
+        assert "citius" in done.stdout.lower()
+    else:
+        assert done.returncode == 1
+        assert "make build" in done.stderr
+
+
+def test_lab_is_there_or_says_how_to_get_it(tmp_path: Path) -> None:
+    # An empty package of that name stands in for "not installed": it has no cli module.
+    (tmp_path / "citius_lab").mkdir()
+    (tmp_path / "citius_lab" / "__init__.py").write_text("")
+    done = citius("lab", "--help", env={"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "pip install -e lab" in done.stderr
+
+
+def test_run_from_code(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(
+        f"from citius import App, Config\napp = App(){APP}\napp.run(Config(port=0, access_log=False))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "main.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        assert "serves on http://127.0.0.1:" in process.stderr.readline()
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+        process.stderr.close()

@@ -1,0 +1,272 @@
+"""Coroutines are stepped on the spot and are still proper tasks, before and after they suspend."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from rig import Server, wait_for
+
+APP = """
+import anyio
+
+variable = contextvars.ContextVar("variable", default="unset")
+
+def identity():
+    task = asyncio.current_task()
+    return {"name": task.get_name(), "id": id(task), "in_all": task in asyncio.all_tasks(),
+            "coro": task.get_coro() is not None, "done": task.done(), "cancelling": task.cancelling()}
+
+async def pause(how):
+    if how == "suspends":
+        await asyncio.sleep(0.001)
+
+@app.get("/task/{how}")
+async def task(how: str):
+    before = asyncio.current_task()
+    first = identity()
+    await pause(how)
+    assert asyncio.current_task() is before, "the task changed under the handler"
+    await pause(how)
+    return [first, identity()]
+
+@app.get("/timeout/{how}")
+async def timeout(how: str):
+    await pause(how)
+    try:
+        async with asyncio.timeout(0.02):
+            await asyncio.sleep(60)
+    except TimeoutError:
+        return "timed out"
+
+@app.get("/timeout-unused/{how}")
+async def timeout_unused(how: str):
+    async with asyncio.timeout(60):
+        await pause(how)
+    return "in time"
+
+@app.get("/wait-for/{how}")
+async def wait_for(how: str):
+    await pause(how)
+    try:
+        await asyncio.wait_for(asyncio.sleep(60), 0.02)
+    except TimeoutError:
+        return "timed out"
+
+@app.get("/group/{how}")
+async def group(how: str):
+    await pause(how)
+    async def double(x):
+        await asyncio.sleep(0.001)
+        return 2 * x
+    async with asyncio.TaskGroup() as tasks:
+        made = [tasks.create_task(double(x)) for x in range(3)]
+    return [task.result() for task in made]
+
+@app.get("/group-fails/{how}")
+async def group_fails(how: str):
+    await pause(how)
+    async def fail():
+        raise KeyError("in the group")
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fail())
+            await asyncio.sleep(60)
+    except* KeyError:
+        return "cancelled and collected"
+
+@app.get("/anyio/{how}")
+async def with_anyio(how: str):
+    await pause(how)
+    with anyio.move_on_after(0.02) as scope:
+        await anyio.sleep(60)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.sleep, 60)
+        tasks.cancel_scope.cancel()
+    with anyio.CancelScope() as inner:
+        inner.cancel()
+        await anyio.sleep(60)
+    return {"cancelled": scope.cancelled_caught, "inner": inner.cancelled_caught,
+            "thread": await anyio.to_thread.run_sync(lambda: "ran")}
+
+@app.get("/cancel-oneself/{how}")
+async def cancel_oneself(how: str):
+    await pause(how)
+    asyncio.current_task().cancel()
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        asyncio.current_task().uncancel()
+        return "cancelled"
+
+@app.get("/context/{how}/{value}")
+async def context(how: str, value: str):
+    before = variable.get()
+    variable.set(value)
+    await pause(how)
+    after = variable.get()
+    child = await asyncio.create_task(read_variable())
+    return [before, after, child]
+
+async def read_variable():
+    return variable.get()
+
+@app.get("/context-def/{value}")
+def context_def(value):
+    before = variable.get()
+    variable.set(value)
+    return before
+
+@app.get("/keeps-its-task/{how}")
+async def keeps_its_task(how: str):
+    app.state.kept = asyncio.current_task()
+    await pause(how)
+    return "kept"
+
+@app.get("/the-kept-task")
+async def the_kept_task():
+    return {"done": app.state.kept.done(), "mine": app.state.kept is asyncio.current_task()}
+
+@app.get("/awaited-task")
+async def awaited_task():
+    task = asyncio.create_task(read_variable())
+    return await task
+
+@app.get("/callback/{how}")
+async def callback(how: str):
+    asyncio.current_task().add_done_callback(lambda task: setattr(app.state, "called", how))
+    await pause(how)
+    return "ok"
+
+@app.get("/called")
+def called():
+    return getattr(app.state, "called", "")
+
+@app.get("/generator/{how}")
+async def generator(how: str):
+    yield json.dumps(identity())
+    await pause(how)
+    async with asyncio.timeout(60):
+        yield "\\n" + json.dumps(identity())
+
+@app.get("/hang/{how}")
+async def hang(how: str):
+    await pause(how)
+    try:
+        app.state.hanging = True
+        await asyncio.Event().wait()
+    except asyncio.CancelledError as error:
+        app.state.cancelled = how
+        raise
+
+@app.get("/state/{name}")
+def state(name):
+    return str(getattr(app.state, name, ""))
+
+@app.get("/swallows")
+async def swallows():
+    app.state.hanging = True
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            app.state.cancelled = "swallowed"
+            return "too late"
+"""
+
+HOW = ["at-once", "suspends"]
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def server(serve, request: pytest.FixtureRequest) -> Server:
+    return serve(APP, "--loop", request.param, "--no-access-log")
+
+
+def get(server: Server, path: str):
+    reply = server.get(path)
+    assert reply.status == 200, f"{path}: {reply}\n{server.err}"
+    try:
+        return json.loads(reply.body)
+    except ValueError:
+        return reply.body.decode()
+
+
+def test_the_semantics_of_a_task(server: Server) -> None:
+    for how in HOW:
+        for seen in get(server, f"/task/{how}"):
+            assert seen["in_all"], how
+            assert seen["coro"], how
+            assert seen["done"] is False, how
+            assert seen["cancelling"] == 0, how
+            assert seen["name"], how
+        assert get(server, f"/timeout/{how}") == "timed out"
+        assert get(server, f"/timeout-unused/{how}") == "in time"
+        assert get(server, f"/wait-for/{how}") == "timed out"
+        assert get(server, f"/group/{how}") == [0, 2, 4]
+        assert get(server, f"/group-fails/{how}") == "cancelled and collected"
+        assert get(server, f"/anyio/{how}") == {"cancelled": True, "inner": True, "thread": "ran"}
+        assert get(server, f"/cancel-oneself/{how}") == "cancelled"
+    assert get(server, "/awaited-task") == "unset"
+
+
+def test_contexts_are_isolated(server: Server) -> None:
+    with server.connect() as peer:
+        for number in range(20):
+            how = HOW[number % 2]
+            value = f"value{number}"
+            seen = json.loads(peer.request("GET", f"/context/{how}/{value}").body)
+            assert seen == ["unset", value, value]
+    # In one turn, interleaved: what one request sets, the next must not see.
+    with server.connect() as peer:
+        paths = [f"/context/{HOW[n % 2]}/v{n}" for n in range(30)]
+        peer.send("".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths).encode())
+        for n in range(30):
+            assert json.loads(peer.reply().body) == ["unset", f"v{n}", f"v{n}"]
+
+
+def test_a_kept_task_stays_its_requests(server: Server) -> None:
+    for how in HOW:
+        assert get(server, f"/keeps-its-task/{how}") == "kept"
+        wait_for(
+            lambda: get(server, "/the-kept-task") == {"done": True, "mine": False}, "it to be done"
+        )
+
+
+def test_done_callbacks_are_called(server: Server) -> None:
+    for how in HOW:
+        assert get(server, f"/callback/{how}") == "ok"
+        wait_for(lambda how=how: get(server, "/called") == how, "the callback")
+
+
+def test_streams_are_tasks_too(server: Server) -> None:
+    for how in HOW:
+        first, second = (
+            json.loads(line) for line in server.get(f"/generator/{how}").body.splitlines()
+        )
+        assert first["in_all"]
+        assert second["in_all"]
+        assert first["id"] == second["id"]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_client_that_goes_away_cancels(server: Server, how: str) -> None:
+    with server.connect() as peer:
+        peer.send(f"GET /hang/{how} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        wait_for(lambda: get(server, "/state/hanging"), "the handler")
+    wait_for(lambda: get(server, "/state/cancelled") == how, "the cancellation")
+    assert "Traceback" not in server.err
+
+
+def test_a_cancellation_that_is_swallowed_harms_nobody(server: Server) -> None:
+    with server.connect() as peer:
+        peer.send(b"GET /swallows HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(lambda: get(server, "/state/hanging"), "the handler")
+    wait_for(lambda: get(server, "/state/cancelled") == "swallowed", "the cancellation")
+    assert get(server, "/awaited-task") == "unset"
+
+
+def test_concurrent_handlers_have_tasks_of_their_own(server: Server) -> None:
+    with server.connect() as peer:
+        peer.send(b"GET /task/suspends HTTP/1.1\r\nHost: a\r\n\r\n" * 10)
+        ids = [json.loads(peer.reply().body)[0]["id"] for _ in range(10)]
+    assert len(set(ids)) == 10

@@ -1,0 +1,132 @@
+"""The same behaviour on every host."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import pytest
+from rig import Server, wait_for
+
+APP = """
+@app.get("/")
+def hello():
+    return "Hello"
+
+@app.get("/blocking/{ms:int}", blocking=True)
+def blocking(ms):
+    time.sleep(ms / 1000)
+    return threading.current_thread().name
+
+@app.get("/stream")
+def stream():
+    for number in range(3):
+        yield f"{number}"
+
+@app.post("/echo")
+def echo(request):
+    return request.body()
+
+@app.get("/blocking-stream", blocking=True)
+def blocking_stream():
+    for number in range(300):
+        yield b"x" * 1000
+
+@app.get("/error")
+def error():
+    raise NotFound("nothing")
+
+@app.on_startup
+def up():
+    print("up", flush=True)
+
+@app.on_shutdown
+def down():
+    print("down", flush=True)
+"""
+
+ASYNC = """
+@app.get("/loop")
+async def loop():
+    await asyncio.sleep(0.001)
+    return type(asyncio.get_running_loop()).__module__
+
+@app.on_startup
+async def async_up():
+    await asyncio.sleep(0)
+    app.state.task = asyncio.create_task(asyncio.sleep(3600))
+"""
+
+HOSTS = ["asyncio", "uvloop", "none"]
+
+
+@pytest.mark.parametrize("loop", HOSTS)
+class TestEveryHost:
+    def test_requests(self, serve, loop: str) -> None:
+        server: Server = serve(APP, "--loop", loop)
+        with server.connect() as peer:
+            assert peer.request("GET", "/").body == b"Hello"
+            assert peer.request("GET", "/stream").body == b"012"
+            assert peer.request("POST", "/echo", b"x" * 100_000).body == b"x" * 100_000
+            assert peer.request("GET", "/blocking/1").body.startswith(b"citius-blocking-")
+            assert len(peer.request("GET", "/blocking-stream").body) == 300_000
+            assert peer.request("GET", "/error").status == 404
+
+    @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+    def test_drain(self, serve, loop: str, sig: signal.Signals) -> None:
+        server: Server = serve(APP, "--loop", loop, "--no-access-log")
+        replies = []
+        thread = threading.Thread(target=lambda: replies.append(server.get("/blocking/500")))
+        thread.start()
+        time.sleep(0.2)  # nothing outside shows that the handler has begun
+        idle = server.connect()
+        assert idle.request("GET", "/").status == 200
+        server.signal(sig)
+        assert idle.is_closed()
+        thread.join()
+        assert replies[0].status == 200
+        assert server.wait() == 0
+        assert server.out == "up\ndown\n"
+
+    def test_drain_deadline(self, serve, loop: str) -> None:
+        server: Server = serve(APP, "--loop", loop, "--drain-s", "0.2")
+        with server.connect() as peer:
+            peer.send(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab")
+            server.get("/")
+            server.signal(signal.SIGTERM)
+            assert peer.is_closed()
+        assert server.wait(5) == 0
+
+    def test_the_port_is_free_while_it_drains(self, serve, loop: str) -> None:
+        first: Server = serve(APP, "--loop", loop)
+        peer = first.connect()
+        peer.send(b"GET /blocking/1000 HTTP/1.1\r\nHost: a\r\n\r\n")
+        first.get("/")
+        first.signal(signal.SIGTERM)
+
+        def refused() -> bool:
+            try:
+                first.connect().close()
+            except ConnectionRefusedError:
+                return True
+            return False
+
+        wait_for(refused, "the listener to close")
+        second: Server = serve(APP, "--loop", loop, "--port", str(first.port))
+        assert second.get("/").status == 200
+        assert peer.reply().status == 200
+
+
+@pytest.mark.parametrize(("loop", "module"), [("asyncio", "asyncio"), ("uvloop", "uvloop")])
+def test_async_handlers_and_what_they_leave_behind(serve, loop: str, module: str) -> None:
+    server: Server = serve(APP + ASYNC, "--loop", loop)
+    assert server.get("/loop").body.decode().partition(".")[0] == module
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert "was destroyed" not in server.err
+
+
+def test_auto_is_uvloop(serve) -> None:
+    server: Server = serve(APP + ASYNC)
+    assert server.get("/loop").body.startswith(b"uvloop")

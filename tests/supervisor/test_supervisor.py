@@ -1,0 +1,203 @@
+"""Workers come, go, are killed and replaced; clients should not notice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from rig import Server, wait_for
+
+APP = """
+@app.get("/")
+def pid():
+    return str(os.getpid())
+
+@app.get("/slow/{ms:int}")
+async def slow(ms: int):
+    await asyncio.sleep(ms / 1000)
+    return str(os.getpid())
+
+@app.get("/version")
+def version():
+    return VERSION
+
+VERSION = "one"
+"""
+
+
+def pids(server: Server, count: int = 60) -> set[int]:
+    """Workers that answer; the kernel spreads connections by their ports."""
+    return {int(server.get("/").body) for _ in range(count)}
+
+
+def children(server: Server) -> list[int]:
+    """The workers there are."""
+    pid = server.process.pid
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in text.split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def server(serve) -> Server:
+    return serve(APP, "--workers", "2", "--no-access-log")
+
+
+def test_all_workers_serve_and_none_is_the_supervisor(server: Server) -> None:
+    assert pids(server) == set(children(server))
+    assert len(children(server)) == 2
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_open_requests_are_finished(server: Server, sig: signal.Signals) -> None:
+    workers = children(server)
+    peers = [server.connect() for _ in range(8)]
+    for peer in peers:
+        peer.send(b"GET /slow/500 HTTP/1.1\r\nHost: a\r\n\r\n")
+    # A request on each connection has been taken when a later connection is answered.
+    for _ in range(20):
+        server.get("/")
+    server.signal(sig)
+    for peer in peers:
+        assert peer.reply().status == 200
+        peer.close()
+    assert server.wait() == 0
+    assert not any(map(is_alive, workers))
+
+
+def test_the_drain_deadline_cuts(serve) -> None:
+    server: Server = serve(APP, "--workers", "2", "--drain-s", "0.2")
+    with server.connect() as peer:
+        peer.send(b"GET /slow/60000 HTTP/1.1\r\nHost: a\r\n\r\n")
+        server.get("/")
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert peer.is_closed()
+    assert "1 open requests were cut off" in server.err
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_second_int_does_not_wait(serve, workers: str) -> None:
+    server: Server = serve(APP, "--workers", workers, "--drain-s", "60")
+    with server.connect() as peer:
+        peer.send(b"GET /slow/60000 HTTP/1.1\r\nHost: a\r\n\r\n")
+        for _ in range(10):
+            server.get("/")
+        server.signal(signal.SIGINT)
+        with pytest.raises(Exception, match="timed out"):
+            server.process.wait(0.5)
+        server.signal(signal.SIGINT)
+        assert server.wait(5) == 0
+        assert peer.is_closed()
+
+
+def test_a_killed_worker_is_replaced_and_no_client_is_refused(server: Server) -> None:
+    before = children(server)
+    os.kill(before[0], signal.SIGKILL)
+    replies = [server.get("/").status for _ in range(50)]
+    assert replies == [200] * 50
+    wait_for(
+        lambda: len(children(server)) == 2 and before[0] not in children(server), "a new worker"
+    )
+    assert "was ended by SIGKILL; replacing it" in server.err
+
+
+def test_a_crash_loop_slows_down(serve, tmp_path: Path) -> None:
+    server: Server = serve(APP + "if (marker := os.path.exists('crash')): os._exit(9)\n", "-w", "2")
+    (tmp_path / "crash").touch()
+    os.kill(children(server)[0], signal.SIGKILL)
+    server.wait_for_log(r"ended with code 9; replacing it in 1 s")
+    assert server.get("/").status == 200 or children(server)  # the other one still serves
+    (tmp_path / "crash").unlink()
+    wait_for(lambda: len(children(server)) == 2, "the loop to end")
+
+
+def test_hup_replaces_all_without_a_failed_request(server: Server, tmp_path: Path) -> None:
+    before = set(children(server))
+    main = tmp_path / "main.py"
+    main.write_text(main.read_text().replace('VERSION = "one"', 'VERSION = "two"'))
+    stop = threading.Event()
+    failures: list[str] = []
+    answered = []
+
+    def ask() -> None:
+        while not stop.is_set():
+            try:
+                answered.append(server.get("/version").body)
+            except Exception as error:
+                failures.append(repr(error))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        server.signal(signal.SIGHUP)
+        wait_for(
+            lambda: not before & set(children(server)) and len(children(server)) == 2, "new workers"
+        )
+        wait_for(lambda: answered[-1] == b"two", "the new code")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert server.get("/version").body == b"two"
+
+
+def test_ttin_and_ttou(server: Server) -> None:
+    server.signal(signal.SIGTTIN)
+    wait_for(lambda: len(children(server)) == 3, "a third worker")
+    wait_for(lambda: pids(server) == set(children(server)), "it to serve")
+    server.signal(signal.SIGTTOU)
+    wait_for(lambda: len(children(server)) == 2, "it to leave")
+    server.signal(signal.SIGTTOU)
+    wait_for(lambda: len(children(server)) == 1, "the second to leave")
+    server.signal(signal.SIGTTOU)
+    assert server.get("/").status == 200  # the last one stays
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
+def test_workers_do_not_outlive_the_supervisor(server: Server) -> None:
+    workers = children(server)
+    server.process.kill()
+    wait_for(lambda: not any(map(is_alive, workers)), "the workers to end")
+
+
+def test_shared_unix_socket(serve, tmp_path: Path) -> None:
+    server: Server = serve(APP, "--workers", "2", "--uds", str(tmp_path / "s"))
+    assert server.get("/").status == 200
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert not (tmp_path / "s").exists()
+
+
+def test_hooks_run_in_each_worker(serve, tmp_path: Path) -> None:
+    server: Server = serve(
+        """
+        def note(what):
+            with open("notes", "a") as file:
+                file.write(f"{what} {os.getpid()}\\n")
+
+        app.on_startup(lambda: note("up"))
+        app.on_shutdown(lambda: note("down"))
+        """,
+        "--workers", "2",
+    )  # fmt: skip
+    workers = children(server)
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    notes = (tmp_path / "notes").read_text().splitlines()
+    assert sorted(notes) == sorted(f"{what} {pid}" for what in ("up", "down") for pid in workers), (
+        json.dumps(notes)
+    )
