@@ -1,4 +1,4 @@
-"""Nothing an application returns or raises ends a worker: it is logged, and answered with 500 or a close."""
+"""Nothing an application returns or raises ends a worker: it is logged, and answered with 500 or close."""
 
 from __future__ import annotations
 

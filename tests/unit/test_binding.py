@@ -150,7 +150,6 @@ class TestRefused:
         def handler(value: Any) -> None: ...
 
         handler.__annotations__["value"] = Custom
-        # msgspec only complains about a custom type when it has to make one.
         with pytest.raises(ConfigError, match="value is not supported"):
             bind(handler, "/")
 
