@@ -75,7 +75,7 @@ check: $(MADE)/extension $(MADE)/lab ## formats, lints, types, stubs, and the ru
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
-	$(BIN)/python -m mypy.stubtest citius._core
+	$(BIN)/python -m mypy.stubtest --allowlist tests/typing/stubtest-allowlist.txt citius._core
 	$(BIN)/pytest -q tests/tidy tests/typing
 
 test: $(MADE)/extension $(MADE)/lab ## everything that is tested in a few minutes

@@ -8,7 +8,7 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, final, overload
+from typing import Any, Literal, Self, TypeVar, final, overload
 
 from citius.headers import Headers, MutableHeaders, Query
 
@@ -59,7 +59,7 @@ class Request:
     @property
     def app(self) -> Any: ...
     @overload
-    def header(self, name: str) -> str | None: ...
+    def header(self, name: str, default: None = None) -> str | None: ...
     @overload
     def header(self, name: str, default: _T) -> str | _T: ...
     def header_items(self) -> list[tuple[str, str]]:
@@ -75,11 +75,11 @@ class Request:
     def stream(self) -> Any:
         """The body in pieces as they come: ``async for`` on the loop, ``for`` in a blocking handler."""
     @overload
-    def json(self) -> Any: ...
+    def json(self, type: None = None) -> Any: ...
     @overload
     def json(self, type: type[_T]) -> _T: ...
     @overload
-    def msgpack(self) -> Any: ...
+    def msgpack(self, type: None = None) -> Any: ...
     @overload
     def msgpack(self, type: type[_T]) -> _T: ...
     def form(self) -> Any: ...
@@ -105,13 +105,18 @@ class Response:
     status: int
     body: Any
     content_type: str | None
-    def __init__(
-        self,
-        body: bytes | str | Iterator[bytes | str] | AsyncIterator[bytes | str] | object = b"",
+    def __new__(
+        cls,
+        body: object = None,
         status: int = 200,
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         content_type: str | None = None,
-    ) -> None: ...
+    ) -> Self:
+        """
+        Args:
+            body: Whatever a handler may return: bytes, str, ``None``, an (async) iterator of bytes
+                and str, or an object to be encoded.
+        """
     @property
     def headers(self) -> MutableHeaders: ...
 
@@ -134,13 +139,13 @@ class Stream:
 class Native:
     """The native gateway: routes and how their handlers are called."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         app: object,
         on_error: Callable[[Request, BaseException], Any],
         submit: Callable[..., bool] | None = None,
-    ) -> None:
+    ) -> Self:
         """
         Args:
             on_error: Makes an answer of an exception (returns what a handler may return).
@@ -154,7 +159,7 @@ class Native:
         handler: Callable[..., Any],
         *,
         kind: Literal["def", "async", "blocking"],
-        args: tuple[str | None, ...] = (),
+        args: tuple[str | None, ...] = ...,
         stream: bool = False,
     ) -> None:
         """Add a route.
@@ -178,17 +183,17 @@ class Native:
 class Reactor:
     """One thread's epoll set, its connections and its gateway."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         native: Native,
         *,
         limits: Mapping[str, int] | None = None,
-        server_header: str | None = "citius",
+        server_header: str | None = ...,
         date_header: bool = True,
         loop: Any = None,
         access_log: Callable[[list[tuple[Any, ...]]], object] | None = None,
         log: Callable[[int, str], object] | None = None,
-    ) -> None:
+    ) -> Self:
         """
         Args:
             limits: Overrides of ``LIMITS``; unknown names are refused with ``ValueError``.

@@ -516,6 +516,7 @@ def _compose(
     if kind == "blocking" and (async_middleware or has_async_errors):
         assert pool is not None, "a blocking route has made freeze ask for a pool"
         endpoint, kind = pool.as_async(endpoint), "async"
+    chain: Callable[[Request], Any]
     if kind == "async" or has_async_errors:
         chain, is_async = _guard_async(endpoint, errors), True
     else:

@@ -213,7 +213,7 @@ def _is_body(annotation: Any) -> bool:
         return True
     if origin is Union or origin is types.UnionType or origin in (list, tuple, set, frozenset):
         return any(_is_body(argument) for argument in get_args(annotation))
-    plain = origin or annotation
+    plain: Any = origin or annotation
     return isinstance(plain, type) and (
         plain is dict
         or hasattr(plain, "__struct_fields__")  # msgspec.Struct, without importing it
@@ -320,12 +320,11 @@ def _converter(parameter: _Parameter) -> Callable[[Any, list[dict[str, str]]], A
         return lambda value, mistakes: value
     import msgspec
 
-    try:
-        msgspec.convert("", annotation, strict=False)
-    except msgspec.ValidationError:
-        pass  # that "" is no value of this type says nothing about the type
-    except TypeError as error:
-        raise ConfigError(f"the type of parameter {name} is not supported: {error}") from None
+    if annotation not in (int, float, bool):
+        import msgspec.inspect
+
+        if isinstance(msgspec.inspect.type_info(annotation), msgspec.inspect.CustomType):
+            raise ConfigError(f"the type of parameter {name} is not supported: {annotation!r}")
     convert = msgspec.convert
 
     def converted(value: Any, mistakes: list[dict[str, str]]) -> Any:

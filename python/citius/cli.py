@@ -102,7 +102,7 @@ def _bind_values(bind: str) -> dict[str, Any]:
     return values
 
 
-class _Value(click.ParamType):
+class _Value(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     """An option's own parser, so that all sources accept the same and complain alike."""
 
     def __init__(self, option: Option, scale: float = 1) -> None:

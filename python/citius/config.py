@@ -73,21 +73,25 @@ class Option:
         """
         if value is None and self.default is None:
             return value
-        kinds = {"str": str, "int": int, "float": (int, float), "bool": bool, "list": (list, tuple)}
-        right = isinstance(value, kinds[self.kind]) and (
-            self.kind == "bool" or not isinstance(value, bool)
-        )
-        if self.kind == "list" and right:
-            right = all(isinstance(item, str) for item in value)
-        if right and self.choices:
-            right = value in self.choices
-        if right and self.minimum is not None:
-            right = value >= self.minimum
-        if right and self.maximum is not None:
-            right = value <= self.maximum
-        if not right:
+        if not self._fits(value):
             raise ConfigError(f"{source}: expected {self.expected}, got {value!r}")
         return tuple(value) if self.kind == "list" else value
+
+    def _fits(self, value: Any) -> bool:
+        if self.kind == "bool":
+            return isinstance(value, bool)
+        if self.kind == "list":
+            items: Any = value if isinstance(value, (list, tuple)) else (None,)
+            return all(isinstance(item, str) for item in items)
+        if self.kind == "str":
+            return isinstance(value, str) and (not self.choices or value in self.choices)
+        number = int if self.kind == "int" else (int, float)
+        return (
+            isinstance(value, number)
+            and not isinstance(value, bool)
+            and (self.minimum is None or value >= self.minimum)
+            and (self.maximum is None or value <= self.maximum)
+        )
 
     @property
     def expected(self) -> str:

@@ -61,7 +61,7 @@ class Reloader:
         listener.listen(self._config.backlog)
         os.set_inheritable(listener.fileno(), True)
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: self._stop.set())
+            signal.signal(number, self._on_signal)
         child = self._start(listener.fileno())
         try:
             logging.info(f"watching {', '.join(map(os.path.abspath, self._directories))}")
@@ -79,6 +79,9 @@ class Reloader:
             self._end(child)
             listener.close()
         return 0
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self._stop.set()
 
     def _start(self, fd: int) -> subprocess.Popen[bytes]:
         # What comes last on a command line counts.
