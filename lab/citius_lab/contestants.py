@@ -1,0 +1,346 @@
+"""Contestants: folders with a ``contestant.toml``, built under ``lab/.build/<name>/``.
+
+A definition names commands as lists of words with placeholders: ``{source}`` (the folder),
+``{shared}`` (what contestants of one language share), ``{build}`` (its own, git-ignored),
+``{venv}`` (its Python environment), ``{citius}`` (the ``citius`` of this environment), ``{port}``
+and ``{workers}``. No shell is involved.
+
+A build leaves a stamp, a hash of everything it was made from; a contestant whose stamp still holds
+is not built again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from citius_lab.errors import BuildError, ContestantError
+from citius_lab.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One server, as its ``contestant.toml`` describes it.
+
+    Attributes:
+        rules: ``production`` (documented settings only), ``tuned``, or ``floor`` (not a server
+            anybody would use).
+        maintainer: Who looks after the definition, where that may be a conflict of interest.
+        records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
+        needs: Toolchains that have to be on PATH.
+        python: Version of the Python it runs on: ``running``, or such as ``3.6``; ``None`` if it
+            needs no Python environment of its own.
+    """
+
+    name: str
+    language: str
+    label: str
+    note: str
+    json: str
+    records: str
+    start: tuple[str, ...]
+    workloads: tuple[str, ...]
+    source: Path
+    build_root: Path
+    rules: str = "production"
+    maintainer: str = "lab"
+    needs: tuple[str, ...] = ()
+    build: tuple[tuple[str, ...], ...] = ()
+    version: tuple[str, ...] = ()
+    python: str | None = None
+    requirements: str = "requirements.txt"
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shared(self) -> Path:
+        """The folder with what contestants of one language have in common."""
+        return self.source.parent / "shared"
+
+    @property
+    def build_dir(self) -> Path:
+        """Where its build output lives."""
+        return self.build_root / self.name
+
+    @property
+    def venv(self) -> Path:
+        """Its own Python environment."""
+        return self.build_dir / "venv"
+
+    def missing(self) -> str | None:
+        """Return why it cannot be built or run on this machine, ``None`` if it can."""
+        for tool in self.needs:
+            if tool == "citius":
+                if citius_command() is None:
+                    return "needs citius in this environment (make build)"
+            elif shutil.which(tool) is None:
+                return f"needs {tool}, which is not on PATH"
+        if self.python is not None and python_command(self.python) is None:
+            return f"needs Python {self.python} (python{self.python} on PATH, or a pyenv version)"
+        return None
+
+    def built(self) -> bool:
+        """Tell whether the last build was made from what is there now."""
+        if not self.build and self.python is None:
+            return True
+        with contextlib.suppress(OSError):
+            return (self.build_dir / "stamp").read_text() == self.fingerprint()
+        return False
+
+    def last_failure(self) -> str | None:
+        """Return the last line of what went wrong when this very source was last built."""
+        with contextlib.suppress(OSError):
+            stamp, _, text = (self.build_dir / "failure").read_text().partition("\n")
+            if stamp == self.fingerprint():
+                return text.strip().splitlines()[-1] if text.strip() else "it failed silently"
+        return None
+
+    def fingerprint(self) -> str:
+        """Return a hash of everything a build is made from."""
+        digest = hashlib.sha256(f"{self.python} {sys.version}".encode())
+        for folder in (self.source, self.shared / self.language.lower()):
+            for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+                if path.is_file() and "__pycache__" not in path.parts and "target" not in path.parts:
+                    digest.update(f"{path.relative_to(folder)}\0".encode())
+                    digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    def make(self) -> None:
+        """Build it, whatever the stamp says; output goes to ``<build>/log``.
+
+        Raises:
+            BuildError: A command failed; the message ends with the log's last lines.
+        """
+        if (reason := self.missing()) is not None:
+            raise BuildError(f"{self.name} cannot be built here: {reason}")
+        self.build_dir.mkdir(parents=True, exist_ok=True)
+        (self.build_dir / "stamp").unlink(missing_ok=True)
+        log_path = self.build_dir / "log"
+        with log_path.open("wb") as log:
+            for command in [*self._venv_commands(), *(self._fill(words) for words in self.build)]:
+                log.write(f"$ {' '.join(command)}\n".encode())
+                log.flush()
+                code = _run(command, cwd=self.source, log=log)
+                if code != 0:
+                    tail = "\n".join(_tail(log_path))
+                    (self.build_dir / "failure").write_text(f"{self.fingerprint()}\n{tail}\n")
+                    raise BuildError(
+                        f"{self.name} does not build: {command[0]} ended with code {code}; "
+                        f"the log is {log_path} and ends with\n{tail}"
+                    )
+        (self.build_dir / "failure").unlink(missing_ok=True)
+        (self.build_dir / "stamp").write_text(self.fingerprint())
+
+    def _venv_commands(self) -> Iterable[list[str]]:
+        if self.python is None:
+            return
+        python = python_command(self.python)
+        assert python is not None, "missing() was asked first"
+        own_python = str(self.venv / "bin" / "python")
+        yield [python, "-m", "venv", "--clear", str(self.venv)]
+        if self.python in ("3.6", "3.7"):
+            # The pip these bring along does not know today's wheel tags.
+            yield [own_python, "-m", "pip", "install", "--quiet", "pip==21.3.1"]
+        requirements = str(self.source / self.requirements)
+        yield [own_python, "-m", "pip", "install", "--quiet", "-r", requirements]
+
+    def command(self, *, port: int, workers: int) -> list[str]:
+        """Return the words that start it."""
+        return self._fill(self.start, port=port, workers=workers)
+
+    def environment(self) -> dict[str, str]:
+        """Return its whole environment: the person's own settings do not reach a contestant."""
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        return kept | {name: self._fill([value])[0] for name, value in self.env.items()}
+
+    def version_text(self) -> str:
+        """Return what it says its version is, or how it could not be asked."""
+        if not self.version:
+            return ""
+        try:
+            done = subprocess.run(
+                self._fill(self.version),
+                capture_output=True,
+                text=True,
+                timeout=20,
+                env=os.environ | self.environment(),
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"unknown ({error})"
+        lines = [line.strip() for line in done.stdout.splitlines()]
+        # `go version -m` lists every module; the compiler and the direct ones are enough.
+        return "; ".join(" ".join(line.split()) for line in lines if not line.startswith("build"))[
+            :400
+        ]
+
+    def _fill(self, words: Iterable[str], *, port: int = 0, workers: int = 1) -> list[str]:
+        values = {
+            "source": str(self.source),
+            "shared": str(self.shared),
+            "build": str(self.build_dir),
+            "venv": str(self.venv),
+            "citius": citius_command() or "citius",
+            "python": sys.executable,
+            "port": str(port),
+            "workers": str(workers),
+        }
+        return [_fill_word(word, values) for word in words]
+
+
+def load(folders: Iterable[Path], build_root: Path | None = None) -> dict[str, Contestant]:
+    """Read every definition under ``folders``; later folders win.
+
+    Raises:
+        ContestantError: A definition cannot be read.
+    """
+    found: dict[str, Contestant] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise ContestantError(f"no folder {folder}; expected one folder per contestant in it")
+        for path in sorted(folder.glob("*/contestant.toml")):
+            contestant = read(path, build_root or lab_root() / ".build")
+            found[contestant.name] = contestant
+    return found
+
+
+def read(path: Path, build_root: Path) -> Contestant:
+    """Read one ``contestant.toml``.
+
+    Raises:
+        ContestantError: It is not TOML, lacks a key, or has one nobody knows.
+    """
+    try:
+        table: dict[str, Any] = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ContestantError(f"{path}: {error}") from error
+    python = table.pop("python", None)
+    try:
+        contestant = Contestant(
+            name=table.pop("name"),
+            language=table.pop("language"),
+            label=table.pop("label"),
+            note=table.pop("note"),
+            json=table.pop("json"),
+            records=table.pop("records"),
+            start=tuple(table.pop("start")),
+            workloads=tuple(table.pop("workloads")),
+            source=path.parent.resolve(),
+            build_root=build_root,
+            rules=table.pop("rules", "production"),
+            maintainer=table.pop("maintainer", "lab"),
+            needs=tuple(table.pop("needs", ())),
+            build=tuple(tuple(words) for words in table.pop("build", ())),
+            version=tuple(table.pop("version", ())),
+            python=None if python is None else python["version"],
+            requirements="requirements.txt" if python is None else python["requirements"],
+            env=table.pop("env", {}),
+        )
+    except KeyError as error:
+        raise ContestantError(f"{path}: the key {error.args[0]!r} is missing") from error
+    if table:
+        raise ContestantError(f"{path}: unknown key {sorted(table)[0]!r}")
+    unknown = sorted(set(contestant.workloads) - set(WORKLOADS))
+    if unknown:
+        raise ContestantError(f"{path}: unknown workload {unknown[0]!r}; known: {_list(WORKLOADS)}")
+    if contestant.rules not in RULES:
+        raise ContestantError(f"{path}: rules are {contestant.rules!r}, expected {_list(RULES)}")
+    return contestant
+
+
+def choose(found: dict[str, Contestant], names: Iterable[str]) -> list[Contestant]:
+    """Return the contestants of the given names, all without any.
+
+    Raises:
+        ContestantError: Nobody has that name.
+    """
+    names = list(names)
+    for name in names:
+        if name not in found:
+            raise ContestantError(f"no contestant is called {name!r}; there are {_list(found)}")
+    return [found[name] for name in names] if names else list(found.values())
+
+
+def citius_command() -> str | None:
+    """Return the ``citius`` of this environment, or of PATH."""
+    beside = Path(sys.executable).with_name("citius")
+    return str(beside) if beside.exists() else shutil.which("citius")
+
+
+def python_command(version: str) -> str | None:
+    """Return an interpreter of ``version``: the running one, one on PATH, or one of pyenv."""
+    if version in ("running", f"{sys.version_info.major}.{sys.version_info.minor}"):
+        return sys.executable
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for folder in sorted(root.glob(f"versions/{version}.*"), reverse=True):
+        if (python := folder / "bin" / "python").exists():
+            return str(python)
+    # A pyenv shim of that name exists for every version and may refuse to run, so it comes last.
+    on_path = shutil.which(f"python{version}")
+    return None if on_path is None or "shims" in Path(on_path).parts else on_path
+
+
+def lab_root() -> Path:
+    """Return the ``lab`` folder of the checkout.
+
+    Raises:
+        ContestantError: The package was installed without it.
+    """
+    root = Path(__file__).resolve().parents[1]
+    if not (root / "contestants").is_dir():
+        raise ContestantError(
+            f"no contestants beside {root}; the lab runs from a checkout (pip install -e lab)"
+        )
+    return root
+
+
+def _fill_word(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace("{" + name + "}", value)
+    return word
+
+
+def _run(command: list[str], *, cwd: Path, log: Any) -> int:
+    """Run one build command to its end; Ctrl-C ends its whole group."""
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        log.write(f"{command[0]}: {error}\n".encode())
+        return 127
+    try:
+        return process.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        process.wait()
+        raise
+
+
+def _tail(path: Path, n_lines: int = 12) -> list[str]:
+    return path.read_text(errors="replace").splitlines()[-n_lines:]
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+RULES = ("production", "tuned", "floor")
+# What a server may know of the person who runs the lab.
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

@@ -1,0 +1,30 @@
+"""The lab's errors; each message says what was expected, what came, and what to do.
+
+LabError
+├── ContestantError   a definition is wrong, or a name is unknown
+├── BuildError        a contestant does not build
+├── LaunchError       a contestant does not start, or died
+└── LoadError         the load generator is missing or failed
+"""
+
+from __future__ import annotations
+
+
+class LabError(Exception):
+    """Anything the person at the terminal can do something about."""
+
+
+class ContestantError(LabError):
+    """A contestant's definition is wrong, or nobody has that name."""
+
+
+class BuildError(LabError):
+    """A contestant does not build; the message ends with the log's last lines."""
+
+
+class LaunchError(LabError):
+    """A contestant did not start listening, or ended while it was needed."""
+
+
+class LoadError(LabError):
+    """The load generator is missing, failed, or wrote what is not a record."""

@@ -1,0 +1,104 @@
+"""HdrHistogram blobs (V2, deflated or not): decode, merge, percentiles.
+
+Percentiles of several rounds are those of the merged histogram; percentiles are never averaged.
+The encoding: a cookie, for the deflated form a zlib stream with a second cookie inside, then the
+parameters, then the counts as zigzag LEB128, a negative number standing for that many zeros.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Counts by value; ``counts`` maps the highest value equivalent to a bucket to its count."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def decode(cls, text: str) -> Histogram:
+        """Read the base64 form.
+
+        Raises:
+            ValueError: It is not a V2 HdrHistogram.
+        """
+        try:
+            data = base64.b64decode(text, validate=True)
+            if _cookie(data) == COOKIE_DEFLATED:
+                data = zlib.decompress(data[8:])
+            if _cookie(data) != COOKIE:
+                raise ValueError("not a V2 HdrHistogram")
+            length, _, digits, lowest = struct.unpack_from(">iiiq", data, 4)
+        except (binascii.Error, zlib.error, struct.error) as error:
+            raise ValueError(f"not a V2 HdrHistogram: {error}") from error
+        return cls(_counts(data[HEAD_BYTES : HEAD_BYTES + length], digits, lowest))
+
+    def merge(self, other: Histogram) -> None:
+        """Add another histogram's counts to this one's."""
+        for value, count in other.counts.items():
+            self.counts[value] = self.counts.get(value, 0) + count
+
+    @property
+    def total(self) -> int:
+        """How many values were recorded."""
+        return sum(self.counts.values())
+
+    def percentile(self, percent: float) -> int | None:
+        """Return the value that ``percent`` of the values do not exceed, ``None`` without any."""
+        wanted = max(1, -(-self.total * percent // 100))
+        seen = 0
+        for value in sorted(self.counts):
+            seen += self.counts[value]
+            if seen >= wanted:
+                return value
+        return None
+
+
+def _cookie(data: bytes) -> int:
+    return int(struct.unpack_from(">i", data)[0]) & ~0xF0
+
+
+def _counts(payload: bytes, digits: int, lowest: int) -> dict[int, int]:
+    unit_bits = max(0, lowest.bit_length() - 1)
+    sub_bits = (2 * 10**digits - 1).bit_length()
+    half = 1 << (sub_bits - 1)
+    counts, index, at = {}, 0, 0
+    while at < len(payload):
+        number, at = _zigzag(payload, at)
+        if number < 0:
+            index -= number
+            continue
+        if number:
+            bucket = index // half - 1
+            sub = index % half + half
+            if bucket < 0:
+                bucket, sub = 0, sub - half
+            shift = bucket + unit_bits
+            counts[((sub + 1) << shift) - 1] = number
+        index += 1
+    return counts
+
+
+def _zigzag(payload: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    for n_bytes in range(1, 10):
+        byte = payload[at]
+        at += 1
+        if n_bytes == 9:  # the ninth byte carries eight bits and no continuation flag
+            value |= byte << shift
+            break
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return (value >> 1) ^ -(value & 1), at
+
+
+COOKIE = 0x1C849303
+COOKIE_DEFLATED = 0x1C849304
+HEAD_BYTES = 40

@@ -1,0 +1,250 @@
+"""Starts processes that cannot outlive the lab, and reads what they cost.
+
+Every server and every load generator runs under ``guard.py``, which kills the process group it
+started, and everything that group left behind, when the lab asks or dies. Nothing is ever killed
+by name.
+
+CPU time is the processes' CPU clock (nanoseconds, exited threads included), summed over the tree;
+memory is PSS, so that pages shared by the workers of one server are counted once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from citius_lab.errors import LaunchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from citius_lab.contestants import Contestant
+
+
+class Guarded:
+    """One command under the guard.
+
+    Args:
+        cpus: CPUs it and its children may use; all if empty.
+        grace_s: Seconds between SIGTERM and SIGKILL when it is stopped.
+
+    Raises:
+        LaunchError: The guard itself does not start.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        cpus: Iterable[int] = (),
+        grace_s: float = 3.0,
+        stdout: IO[bytes] | int = subprocess.DEVNULL,
+        stderr: IO[bytes] | int = subprocess.STDOUT,
+    ) -> None:
+        self.command = command
+        self._grace_s = grace_s
+        self._ended: int | None = None
+        status_read, status_write = os.pipe()
+        self._status = os.fdopen(status_read, "r")
+        words = [str(status_write), str(os.getpid()), ",".join(map(str, cpus)), str(grace_s), "--"]
+        try:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(GUARD), *words, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                pass_fds=(status_write,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._status.close()
+            raise LaunchError(f"{sys.executable} does not start: {error}") from error
+        finally:
+            os.close(status_write)
+        try:
+            word, _, number = self._status.readline().partition(" ")
+            if word != "pid":
+                raise LaunchError(f"the guard of {command[0]} ended before it started it")
+        except BaseException:
+            self.stop()
+            raise
+        self.pid = int(number)
+
+    @property
+    def stderr(self) -> IO[bytes]:
+        """The command's standard error, when it was asked for as a pipe."""
+        assert self._guard.stderr is not None, "stderr=PIPE was not given"
+        return self._guard.stderr
+
+    def ended(self) -> int | None:
+        """Return its exit code (a negative signal number), ``None`` while it runs."""
+        if self._ended is None and self._guard.poll() is not None:
+            self._collect()
+        return self._ended
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Wait for its end; ``None`` if it still runs then."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._guard.wait(timeout_s)
+            self._collect()
+        return self._ended
+
+    def stop(self) -> None:
+        """End it and all it started; returns when they are gone."""
+        while self._guard.poll() is None:
+            self._guard.terminate()
+            try:
+                self._guard.wait(self._grace_s + 2.0)
+            except subprocess.TimeoutExpired:
+                # The guard is stuck; the command dies with it, by the kernel's hand.
+                self._guard.kill()
+        self._collect()
+
+    def _collect(self) -> None:
+        if not self._status.closed:
+            for line in self._status.read().splitlines():
+                word, _, number = line.partition(" ")
+                if word == "ended":
+                    self._ended = int(number)
+            self._status.close()
+        if self._ended is None:
+            self._ended = self._guard.returncode
+        if self._guard.stderr is not None:
+            self._guard.stderr.close()
+
+
+class Server:
+    """A contestant that listens on a port of 127.0.0.1; a context manager."""
+
+    def __init__(
+        self,
+        contestant: Contestant,
+        *,
+        workers: int,
+        cpus: Iterable[int],
+        log_path: Path,
+        ready_s: float = 30.0,
+    ) -> None:
+        self.contestant = contestant
+        self.port = free_port()
+        self.log_path = log_path
+        self.command = contestant.command(port=self.port, workers=workers)
+        started_at = time.monotonic()
+        with log_path.open("ab") as log:
+            log.write(f"$ {' '.join(self.command)}\n".encode())
+            log.flush()
+            self._process = Guarded(
+                self.command,
+                env=contestant.environment(),
+                cwd=contestant.source,
+                cpus=cpus,
+                stdout=log,
+            )
+        self.pid = self._process.pid
+        try:
+            self._wait_until_it_accepts(started_at + ready_s)
+        except BaseException:
+            self.stop()
+            raise
+        self.ready_after_s = time.monotonic() - started_at
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End it and all its children."""
+        self._process.stop()
+
+    def ended(self) -> str | None:
+        """Return how it ended, with the last lines of its log; ``None`` while it runs."""
+        code = self._process.ended()
+        if code is None:
+            return None
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        return f"{self.contestant.name} {how}; the end of its log:\n{self._log_tail()}"
+
+    def _wait_until_it_accepts(self, deadline: float) -> None:
+        while True:
+            if (how := self.ended()) is not None:
+                raise LaunchError(f"{how}\n(it was starting on port {self.port})")
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", self.port), timeout=1.0).close()
+                return
+            if time.monotonic() > deadline:
+                raise LaunchError(
+                    f"{self.contestant.name} does not accept on 127.0.0.1:{self.port}; "
+                    f"the end of its log:\n{self._log_tail()}"
+                )
+            time.sleep(0.02)
+
+    def _log_tail(self) -> str:
+        lines = self.log_path.read_text(errors="replace").splitlines()[-8:]
+        return "\n".join(f"    {line}" for line in lines)
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def port_in_use(port: int) -> bool:
+    """Tell whether somebody listens on ``port``, also with SO_REUSEPORT."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+def tree(pid: int) -> list[int]:
+    """Return ``pid`` and all its descendants."""
+    found, queue = [], [pid]
+    while queue:
+        pid = queue.pop()
+        found.append(pid)
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                queue.extend(int(word) for word in path.read_text().split())
+    return found
+
+
+def cpu_clocks_s(pids: Iterable[int]) -> dict[int, float]:
+    """Return the CPU time each process used so far, threads that ended included."""
+    clocks = {}
+    for pid in pids:
+        # The kernel's encoding of "the CPU clock of that process", CPUCLOCK_SCHED.
+        with contextlib.suppress(OSError):
+            clocks[pid] = time.clock_gettime((~pid << 3) | 2)
+    return clocks
+
+
+def pss_kib(pids: Iterable[int]) -> int:
+    """Return the memory of the processes, shared pages counted in proportion."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1])
+    return total
+
+
+GUARD = Path(__file__).with_name("guard.py")

@@ -1,0 +1,465 @@
+"""The records of a run as a table in the terminal and as one HTML file.
+
+A pure function of the result folder: no clock, no network, no randomness. The HTML names no
+address and carries everything it shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from citius_lab.analyse import FAILED, SUSPECT, VALID, Analysis, Figure
+from citius_lab.plot import COLOURS, Dot, dot_plot
+from citius_lab.workloads import CASE_BY_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from citius_lab.analyse import Interval
+    from citius_lab.record import Results
+
+
+# --- terminal -------------------------------------------------------------------------------------
+
+
+def terminal(results: Results, analysis: Analysis) -> Group:
+    """Return what is printed after a run; readable at 100 columns."""
+    parts: list[Any] = []
+    for section in analysis.sections():
+        for names in _chunks(_present(analysis, section), COLUMNS_MAX):
+            parts.append(_matrix(analysis, section, names, "requests/s", _rate_cell))
+        if section == "pipelined":
+            parts.append(Text(_pipelined_note(analysis), style="dim"))
+    for names in _chunks(_present(analysis, "closed loop"), COLUMNS_MAX):
+        parts.append(
+            _matrix(analysis, "closed loop", names, "CPU µs per request, server", _cpu_cell)
+        )
+    if analysis.baseline is not None:
+        for names in _chunks(_present(analysis, "closed loop"), COLUMNS_MAX):
+            title = f"requests/s, times {analysis.baseline}"
+            parts.append(_matrix(analysis, "closed loop", names, title, _ratio_cell))
+    parts.append(_memory_table(analysis))
+    parts.append(Text(LEGEND, style="dim"))
+    parts += [Text(line) for line in _verdict_lines(analysis)]
+    parts += [Text(f"left out: {line}") for line in left_out(results)]
+    return Group(*parts)
+
+
+def print_to(console: Console, results: Results, analysis: Analysis) -> None:
+    """Print the tables."""
+    console.print(terminal(results, analysis))
+
+
+def _matrix(
+    analysis: Analysis, section: str, names: list[str], title: str, cell: Any
+) -> Table:
+    table = Table(title=f"{title} ({section})", title_justify="left", padding=(0, 1, 0, 0), box=None)
+    table.add_column("", no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold")
+    for case in analysis.cases(section):
+        figures = [analysis.figures.get((section, case, name)) for name in names]
+        table.add_row(case, *(Text("") if figure is None else cell(figure) for figure in figures))
+    return table
+
+
+def _rate_cell(figure: Figure) -> Text:
+    if figure.verdict.word == FAILED or figure.rate is None:
+        return Text("failed", style="red")
+    spread = figure.rate.spread
+    text = number(figure.rate.value) + ("" if spread is None else f" ±{_percent(spread)}")
+    if figure.verdict.word == SUSPECT:
+        return Text(text + "?", style="yellow")
+    return Text(text, style="bold" if figure.leads else "")
+
+
+def _cpu_cell(figure: Figure) -> Text:
+    if figure.verdict.word == FAILED or figure.cpu_us is None:
+        return Text("")
+    return Text(_micros(figure.cpu_us.value))
+
+
+def _ratio_cell(figure: Figure) -> Text:
+    if figure.verdict.word == FAILED or figure.rate is None:
+        return Text("")
+    if figure.ratio is None:
+        return Text("1", style="dim") if figure.contestant else Text("")
+    return Text(_ratio_text(figure), style="dim" if figure.tie else "")
+
+
+def _memory_table(analysis: Analysis) -> Table:
+    table = Table(title="memory and start", title_justify="left", padding=(0, 1, 0, 0), box=None)
+    table.add_column("")
+    for column in ("PSS idle, MB", "PSS loaded, MB", "accepts after, ms"):
+        table.add_column(column, justify="right")
+    for name in analysis.contestants:
+        table.add_row(name, *_memory_words(analysis, name))
+    return table
+
+
+def _memory_words(analysis: Analysis, name: str) -> tuple[str, str, str]:
+    loaded = [
+        figure.pss_kib for figure in analysis.figures.values()
+        if figure.contestant == name and figure.pss_kib
+    ]
+    idle = analysis.idle_pss_kib.get(name)
+    ready_s = analysis.ready_s.get(name)
+    return (
+        "" if idle is None else _megabytes(idle),
+        _megabytes(max(loaded)) if loaded else "",
+        "" if ready_s is None else f"{ready_s * 1e3:.0f}",
+    )
+
+
+def _verdict_lines(analysis: Analysis) -> Iterable[str]:
+    """Name every figure that is not valid, those with the same reason together."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for figure in analysis.figures.values():
+        for reason in figure.verdict.reasons:
+            place = f"{figure.contestant}/{figure.case}"
+            if figure.section == "pipelined":
+                place += " (pipelined)"
+            by_reason.setdefault((figure.verdict.word, reason), []).append(place)
+    for (word, reason), places in sorted(by_reason.items()):
+        shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+        yield f"{word}: {shown}: {reason}"
+
+
+def _pipelined_note(analysis: Analysis) -> str:
+    """Say of each contestant what pipelining changed, so that nobody reads it as capacity."""
+    words = []
+    for name in _present(analysis, "pipelined"):
+        pair = [
+            analysis.figures.get((section, "hello", name))
+            for section in ("closed loop", "pipelined")
+        ]
+        plain, piped = pair
+        if plain and piped and plain.rate and piped.rate:
+            words.append(f"{name} ×{piped.rate.value / plain.rate.value:.1f}")
+    return "pipelined over the same connections unpipelined: " + ", ".join(words)
+
+
+def left_out(results: Results) -> list[str]:
+    """Return who was left out and why, one line each."""
+    return [f"{record['contestant']}: {record['reason']}" for record in results.of_kind("left out")]
+
+
+# --- HTML -----------------------------------------------------------------------------------------
+
+
+def html(results: Results, analysis: Analysis) -> str:
+    """Return the report as one page that needs nothing else."""
+    run = results.run
+    sections = [
+        _head(results, analysis),
+        _overview(analysis),
+        *(_section(results, analysis, section) for section in analysis.sections()),
+        _memory_html(analysis),
+        _verdicts_html(results, analysis),
+        _contestants_html(results, analysis),
+        _environment_html(run),
+        METHOD_HTML,
+    ]
+    style = resources.files("citius_lab").joinpath("report.css").read_text()
+    title = f"Citius lab: {run['plan']['scenario']}, {_day(run)}"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        + "\n".join(sections)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _head(results: Results, analysis: Analysis) -> str:
+    run, plan = results.run, results.run["plan"]
+    machine = run["environment"]
+    counts = Counter(figure.verdict.word for figure in analysis.figures.values())
+    verdicts = ", ".join(f"{counts[word]} {word}" for word in (VALID, SUSPECT, FAILED))
+    same = plan["server_cpus"] == plan["load_cpus"]
+    lines = [
+        f"{escape(machine['cpu'])}, {machine['cpus_online']} CPUs"
+        f"{', virtual machine' if machine['hypervisor'] else ''}, {escape(machine['kernel'])}",
+        "Server on CPU "
+        + ",".join(map(str, plan["server_cpus"]))
+        + ", load generator on CPU "
+        + ",".join(map(str, plan["load_cpus"]))
+        + (" (the same: they compete)" if same else "")
+        + ", loopback; one worker each.",
+        f"{plan['rounds']} rounds; every round restarts every server. "
+        f"{len(analysis.figures)} figures: {verdicts}.",
+    ]
+    end = results.of_kind("end")
+    if not end or end[-1]["interrupted"]:
+        lines.append("<strong>The run was interrupted;</strong> what was measured is shown.")
+    lines += [f"Left out: {escape(line)}." for line in left_out(results)]
+    body = "".join(f"<p>{line}</p>" for line in lines)
+    return f"<header><h1>Who serves how much, {_day(run)}</h1>{body}</header>"
+
+
+def _overview(analysis: Analysis) -> str:
+    if analysis.baseline is None:
+        return ""
+    names = _present(analysis, "closed loop")
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    rows = []
+    for case in analysis.cases("closed loop"):
+        cells = [analysis.figures.get(("closed loop", case, name)) for name in names]
+        rows.append(f"<tr><th>{case}</th>{''.join(map(_overview_cell, cells))}</tr>")
+    return (
+        f"<section><h2>Times {escape(analysis.baseline)}</h2>"
+        f"<p>Requests per second as a multiple of {escape(analysis.baseline)}'s on the same case. "
+        "≈ marks a tie: the 95&nbsp;% interval of the ratio reaches 1 within 2&nbsp;%. "
+        "? marks a suspect figure.</p>"
+        f'<div class="wide"><table class="matrix"><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _overview_cell(figure: Figure | None) -> str:
+    if figure is None:
+        return "<td></td>"
+    if figure.verdict.word == FAILED or figure.rate is None:
+        return '<td class="failed">failed</td>'
+    text = "1" if figure.ratio is None else _ratio_text(figure)
+    mark = "?" if figure.verdict.word == SUSPECT else ""
+    title = "" if figure.ratio is None else f' title="{_range_text(figure.ratio)}"'
+    kind = "leads" if figure.leads else "tie" if figure.tie else figure.verdict.word
+    return f'<td class="{kind}"{title}>{text}{mark}</td>'
+
+
+def _section(results: Results, analysis: Analysis, section: str) -> str:
+    languages = {entry["name"]: entry for entry in results.run["contestants"]}
+    if section == "pipelined":
+        intro = (
+            "<h2>Pipelined, which no browser does</h2><p>24 requests in flight on each of 100 "
+            "connections, as article 002 measured Japronto. It shows how much of a small request "
+            "is system calls; it is nobody's capacity. Beside it stands the same case on the same "
+            f"connections unpipelined.</p><p>{escape(_pipelined_note(analysis))}</p>"
+        )
+        pairs = [("closed loop", "hello"), ("pipelined", "hello")]
+    else:
+        intro = (
+            "<h2>Each case</h2><p>Closed loop: a connection sends its next request when the answer "
+            "is there, so latency follows from the rate. Log scales; whiskers are 95&nbsp;% "
+            "intervals over restarts; a hollow dot is a suspect figure.</p>"
+        )
+        pairs = [(section, case) for case in analysis.cases(section)]
+    cards = [_card(analysis, name, case, languages) for name, case in pairs]
+    return f'<section>{intro}<div class="cards">{"".join(cards)}</div></section>'
+
+
+def _card(analysis: Analysis, section: str, case: str, entries: dict[str, Any]) -> str:
+    figures = [
+        figure
+        for name in analysis.contestants
+        if (figure := analysis.figures.get((section, case, name))) is not None
+    ]
+    figures.sort(key=lambda figure: -(figure.rate.value if figure.rate else 0.0))
+    dots = [_dot(figure, entries[figure.contestant]) for figure in figures]
+    depth = figures[0].pipeline
+    load = f"{figures[0].connections} connections" + (f" × {depth} in flight" if depth > 1 else "")
+    heading = case if section != "pipelined" else f"{case}, pipelined"
+    articles = ", ".join(CASE_BY_ID[case].articles)
+    return (
+        f"<article><h3>{heading}</h3><p>{escape(CASE_BY_ID[case].title)}; {load}; "
+        f"asked by article {articles}.</p>"
+        + dot_plot(f"{heading}: requests per second", dots)
+        + _card_table(figures, analysis.baseline)
+        + "</article>"
+    )
+
+
+def _dot(figure: Figure, entry: dict[str, Any]) -> Dot:
+    colour = COLOURS.get(_family(entry), COLOURS["Python"])
+    if figure.verdict.word == FAILED or figure.rate is None:
+        return Dot(figure.contestant, colour, "failed")
+    rate = figure.rate
+    firm = figure.verdict.word == VALID
+    text = number(rate.value) + ("" if firm else "?")
+    return Dot(figure.contestant, colour, text, rate.value, rate.low, rate.high, firm)
+
+
+def _family(entry: dict[str, Any]) -> str:
+    if entry["name"].startswith("citius"):
+        return "Citius"
+    return "floor" if entry["rules"] == "floor" else str(entry["language"])
+
+
+def _card_table(figures: list[Figure], baseline: str | None) -> str:
+    times = f"<th>× {escape(baseline)}</th>" if baseline else ""
+    rows = "".join(_card_row(figure, baseline) for figure in figures)
+    return (
+        '<div class="wide"><table><thead><tr><th></th><th>requests/s</th><th>95&nbsp;%</th>'
+        f"{times}<th>CPU µs</th><th>p50 ms</th><th>p99 ms</th><th>MB</th><th>errors</th>"
+        f"<th>verdict</th></tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _card_row(figure: Figure, baseline: str | None) -> str:
+    failed = figure.verdict.word == FAILED or figure.rate is None
+    rate = "" if failed or figure.rate is None else number(figure.rate.value)
+    spread = None if failed or figure.rate is None else figure.rate.spread
+    ratio = ""
+    if baseline and not failed:
+        ratio = "1" if figure.ratio is None else _ratio_text(figure)
+        if figure.ratio is not None:
+            ratio += f" <small>({_range_text(figure.ratio)})</small>"
+    cells = [
+        rate,
+        "" if spread is None else f"±{_percent(spread)}",
+        *([ratio] if baseline else []),
+        "" if failed or figure.cpu_us is None else _micros(figure.cpu_us.value),
+        "" if failed or figure.p50_ms is None else f"{figure.p50_ms:.3g}",
+        "" if failed or figure.p99_ms is None else f"{figure.p99_ms:.3g}",
+        "" if not figure.pss_kib else _megabytes(figure.pss_kib),
+        str(sum(figure.errors.values())) if figure.errors else "",
+    ]
+    reasons = "; ".join(figure.verdict.reasons)
+    verdict = f'<td class="{figure.verdict.word}" title="{escape(reasons)}">{figure.verdict.word}</td>'
+    values = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f"<tr><th>{escape(figure.contestant)}</th>{values}{verdict}</tr>"
+
+
+def _memory_html(analysis: Analysis) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th>"
+        + "".join(f"<td>{word}</td>" for word in _memory_words(analysis, name))
+        + "</tr>"
+        for name in analysis.contestants
+    )
+    return (
+        "<section><h2>Memory and start</h2><p>PSS of the process tree (shared pages in proportion): "
+        "after the first checks, and the highest seen at the end of a window.</p>"
+        '<div class="wide"><table><thead><tr><th></th><th>idle MB</th><th>loaded MB</th>'
+        f"<th>accepts after ms</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _verdicts_html(results: Results, analysis: Analysis) -> str:
+    lines = [escape(line) for line in _verdict_lines(analysis)]
+    lines += [
+        f"{escape(name)}: {escape(item.replace('_', ' '))}: {escape(fault)}"
+        for name, faults in analysis.conduct_faults.items()
+        for item, fault in faults.items()
+    ]
+    items = "".join(f"<li>{line}</li>" for line in lines) or "<li>Every figure is valid.</li>"
+    return f"<section><h2>What not to build on</h2><ul>{items}</ul></section>"
+
+
+def _contestants_html(results: Results, analysis: Analysis) -> str:
+    commands = {start["contestant"]: start["command"] for start in results.of_kind("start")}
+    items = []
+    for entry in results.run["contestants"]:
+        if entry["name"] not in analysis.contestants:
+            continue
+        command = " ".join(commands.get(entry["name"], []))
+        words = f"JSON: {entry['json']}; records as {entry['records']}; rules: {entry['rules']}"
+        if entry["maintainer"] != "lab":
+            words += f"; defined by {entry['maintainer']}"
+        items.append(
+            f"<dt>{escape(entry['name'])}: {escape(entry['label'])}</dt>"
+            f"<dd>{escape(entry['note'])} {escape(words)}. {escape(entry['version'])}"
+            f"<code>{escape(command)}</code></dd>"
+        )
+    return f"<section><h2>Contestants</h2><dl>{''.join(items)}</dl></section>"
+
+
+def _environment_html(run: dict[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(_value_text(value))}</td></tr>"
+        for name, value in (run["environment"] | {"load generator": run["load"]}).items()
+    )
+    return (
+        "<section><h2>Environment</h2>"
+        f'<div class="wide"><table class="plain"><tbody>{rows}</tbody></table></div></section>'
+    )
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """Return a rate in at most four significant digits: 98 720, 413, 16.4."""
+    if value >= 1000:
+        digits = len(str(int(value))) - 4
+        return f"{round(value, -max(digits, 0)):,.0f}".replace(",", " ")
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _ratio_text(figure: Figure) -> str:
+    assert figure.ratio is not None
+    value = figure.ratio.value
+    text = f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+    return ("≈" if figure.tie else "") + text
+
+
+def _range_text(ratio: Interval) -> str:
+    if ratio.low is None or ratio.high is None:
+        return "one restart"
+    return f"{ratio.low:.3g} to {ratio.high:.3g}"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f}%" if share >= 0.0095 else f"{share * 100:.1f}%"
+
+
+def _micros(value: float) -> str:
+    if value >= 1000:
+        return number(value)
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _megabytes(kib: float) -> str:
+    return f"{kib / 1024 * 1.048576:.1f}"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {item}" for name, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _day(run: dict[str, Any]) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(run["started_at"]))
+
+
+def _present(analysis: Analysis, section: str) -> list[str]:
+    return [
+        name
+        for name in analysis.contestants
+        if any(key[0] == section and key[2] == name for key in analysis.figures)
+    ]
+
+
+def _chunks(names: list[str], size: int) -> list[list[str]]:
+    return [names[at : at + size] for at in range(0, len(names), size)]
+
+
+# Seven columns of "123 456 ±12%" and the case names fit into 100 characters.
+COLUMNS_MAX = 7
+LEGEND = (
+    "± half the 95 % interval over restarts · bold: fastest, or tied with it · ≈ tie · ? suspect"
+)
+METHOD_HTML = """<section><h2>How to read this</h2>
+<ul>
+<li>Every answer was parsed and compared with a golden one before and after each measurement, and
+its bytes were compared while it ran. A figure with wrong answers, or with more than 0.1&nbsp;% of
+errors, is failed.</li>
+<li>The unit of repetition is the restart of a server. Intervals are bootstrap intervals over the
+restarts' geometric mean, widened for their small number. Order is random in every round.</li>
+<li>CPU µs is the CPU time of the server's whole process tree over exactly the counted window,
+divided by the requests answered in it. It does not contain what the kernel does in interrupts.</li>
+<li>p50 and p99 are those of all rounds' histograms merged, in a closed loop at full load: they say
+how evenly a server shares its time, not how it answers an idle day.</li>
+<li>This is one machine, loopback, no TLS, no database, one worker, one request at a time per kind.
+It does not say how servers scale over cores or behave on a network.</li>
+</ul></section>"""

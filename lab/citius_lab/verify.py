@@ -1,0 +1,191 @@
+"""Asks a server single requests and checks the answers, before and after it is measured.
+
+The client here reads responses on its own (``http.client`` parses the header fields), because the
+probes need the raw socket: heads cut into pieces, connections used again, requests in flight
+together. It is no part of the measurement.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from dataclasses import dataclass
+from http.client import HTTPException, parse_headers
+from typing import TYPE_CHECKING
+
+from citius_lab.workloads import Answer, Case, WrongAnswer
+
+if TYPE_CHECKING:
+    import random
+    from types import TracebackType
+
+
+class Connection:
+    """One connection to a server under test; a context manager.
+
+    Raises:
+        OSError: The server does not accept, or breaks off.
+        WrongAnswer: What comes back is not an HTTP/1.1 response.
+    """
+
+    def __init__(self, port: int, *, timeout_s: float = 10.0) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._reader = self._socket.makefile("rb")
+        self._port = port
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._reader.close()
+        self._socket.close()
+
+    def head(self, target: str) -> bytes:
+        """Return the bytes of a request for ``target``."""
+        return f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\n\r\n".encode()
+
+    def send(self, data: bytes) -> None:
+        """Send raw bytes."""
+        self._socket.sendall(data)
+
+    def ask(self, target: str) -> Answer:
+        """Send one request and wait for its answer."""
+        started_at = time.perf_counter()
+        self.send(self.head(target))
+        return self.receive(started_at)
+
+    def receive(self, started_at: float | None = None) -> Answer:
+        """Read one response to its last byte."""
+        started_at = time.perf_counter() if started_at is None else started_at
+        try:
+            status = self._status()
+            fields = parse_headers(self._reader)
+            body = self._body(fields.get("Transfer-Encoding"), fields.get("Content-Length"))
+        except (HTTPException, ValueError) as error:
+            raise WrongAnswer(f"not an HTTP response: {error}") from error
+        content_type = (fields.get("Content-Type") or "").partition(";")[0].strip().lower()
+        return Answer(status, content_type, body, time.perf_counter() - started_at)
+
+    def _status(self) -> int:
+        line = self._reader.readline(1024)
+        if not line:
+            raise WrongAnswer("the server closed the connection instead of answering")
+        words = line.split(None, 2)
+        if len(words) < 2 or words[0] not in (b"HTTP/1.1", b"HTTP/1.0"):
+            raise WrongAnswer(f"expected a status line, got {line[:60]!r}")
+        return int(words[1])
+
+    def _body(self, transfer_encoding: str | None, content_length: str | None) -> bytes:
+        if (transfer_encoding or "").lower() == "chunked":
+            return self._chunks()
+        if content_length is None:
+            raise WrongAnswer("a response without content length that is not chunked")
+        return self._exactly(int(content_length))
+
+    def _chunks(self) -> bytes:
+        body = b""
+        while size := int(self._reader.readline(1024).partition(b";")[0], 16):
+            body += self._exactly(size)
+            self._reader.readline(1024)
+        self._reader.readline(1024)
+        return body
+
+    def _exactly(self, length: int) -> bytes:
+        body = self._reader.read(length)
+        if len(body) != length:
+            raise WrongAnswer(f"expected a body of {length} bytes, got {len(body)}")
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How a server treats a connection; each item holds, or says what was wrong."""
+
+    fragmented: str | None
+    reused: str | None
+    pipelined: str | None
+    unknown_path: str | None
+
+    def faults(self) -> dict[str, str]:
+        """Return what was wrong, by item."""
+        items = ((name, getattr(self, name)) for name in self.__slots__)
+        return {name: fault for name, fault in items if fault is not None}
+
+
+def verify_case(port: int, case: Case, random: random.Random) -> Answer:
+    """Ask the measured target and one with random input; return the answer to the former.
+
+    Raises:
+        OSError: The connection failed.
+        WrongAnswer: An answer is wrong.
+    """
+    with Connection(port) as connection:
+        answer = connection.ask(case.target)
+        case.check(answer)
+        target = case.probe(random)
+        if target != case.target:
+            case.check(connection.ask(target), target)
+        return answer
+
+
+def verify_conduct(port: int, cases: list[Case]) -> Conduct:
+    """Try what HTTP/1.1 promises of a connection on the first two cases that take no time."""
+    quick = [case for case in cases if case.workload not in ("million-loop", "async")]
+    first, last = quick[0], quick[min(1, len(quick) - 1)]
+    return Conduct(
+        fragmented=_fault(_fragmented, port, first),
+        reused=_fault(_reused, port, first),
+        pipelined=_fault(_pipelined, port, first, last),
+        unknown_path=_fault(_unknown_path, port),
+    )
+
+
+def _fault(probe: object, port: int, *cases: Case) -> str | None:
+    assert callable(probe)
+    try:
+        probe(port, *cases)
+    except (OSError, WrongAnswer) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+def _fragmented(port: int, case: Case) -> None:
+    with Connection(port) as connection:
+        head = connection.head(case.target)
+        for cut in (slice(0, 3), slice(3, 17), slice(17, len(head) - 2)):
+            connection.send(head[cut])
+            time.sleep(PIECE_S)
+        connection.send(head[-2:])
+        case.check(connection.receive())
+
+
+def _reused(port: int, case: Case) -> None:
+    with Connection(port) as connection:
+        for _ in range(3):
+            case.check(connection.ask(case.target))
+
+
+def _pipelined(port: int, first: Case, last: Case) -> None:
+    """Send 24 requests in one piece, all alike but the last: answers must keep the order."""
+    with Connection(port) as connection:
+        connection.send(connection.head(first.target) * 23 + connection.head(last.target))
+        for _ in range(23):
+            first.check(connection.receive())
+        last.check(connection.receive())
+
+
+def _unknown_path(port: int) -> None:
+    with Connection(port) as connection:
+        answer = connection.ask("/no-such-page")
+        if answer.status != 404:
+            raise WrongAnswer(f"unknown path: expected status 404, got {answer.status}")
+
+
+# Long enough for each piece to be a read of its own on the other side.
+PIECE_S = 0.005

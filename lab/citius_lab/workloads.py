@@ -1,0 +1,293 @@
+"""What is asked of a server and which answers are right (the contract of WORKLOADS.md).
+
+The golden answers are computed here, independently of every contestant's code. A check parses an
+answer and compares values; it never compares with another server's answer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+
+class WrongAnswer(Exception):
+    """A server answered, and the answer is not the golden one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One complete HTTP response as the verifier saw it."""
+
+    status: int
+    content_type: str
+    body: bytes
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One request that is measured: a workload at one size.
+
+    Attributes:
+        id: Name in records and tables; the workload's, with a size where there are several.
+        workload: What a contestant has to be able to do.
+        target: The request target that is measured.
+        connections: Connections of the closed loop: enough to keep one core of any contestant
+            busy, few where a request takes long.
+        title: What the request makes the server do, for the report.
+        articles: Which source articles asked this.
+    """
+
+    id: str
+    workload: str
+    target: str
+    connections: int
+    title: str
+    articles: tuple[str, ...]
+
+    def check(self, answer: Answer, target: str | None = None) -> None:
+        """Check an answer to ``target``, the measured one by default.
+
+        Raises:
+            WrongAnswer: Status, type or body are not what the contract says.
+        """
+        if answer.status != 200:
+            raise WrongAnswer(f"{self.id}: expected status 200, got {answer.status}")
+        _CHECKS[self.workload](answer, target or self.target)
+
+    def probe(self, random: random.Random) -> str:
+        """Return a target of this workload with random input, the measured one if it has none."""
+        if self.workload == "million-loop":
+            return f"/million-loop?seed={random.randrange(1, 1_000_000_000)}"
+        if self.workload == "classify":
+            length = random.randrange(0, 120)
+            letters = "abcdefghijklmnopqrstuvwxyz0123456789.-"
+            return "/classify/" + "".join(random.choices(letters, k=length))
+        return self.target
+
+
+def record(i: int) -> dict[str, object]:
+    """Return record ``i`` of the contract."""
+    return {
+        "id": i,
+        "name": "My name",
+        "description": "Some words on here so it looks full",
+        "type": "U",
+        "count": 33,
+        "created_at": 1569882498.9117897,
+    }
+
+
+@lru_cache(maxsize=1)
+def records() -> list[dict[str, object]]:
+    """Return the 1000 records."""
+    return [record(i) for i in range(RECORDS)]
+
+
+@lru_cache(maxsize=1)
+def array_lengths() -> dict[int, str]:
+    """Return the lengths that the records have as one JSON array, and the layout of each."""
+    compact = json.dumps(records(), separators=(",", ":"))
+    return {len(compact): "compact separators", len(json.dumps(records())): "default separators"}
+
+
+@lru_cache(maxsize=256)
+def million_loop(seed: int) -> int:
+    """Return the total of the million steps that start at ``seed``.
+
+    Works on residues: the branch looks at ``total % 7`` alone, so the total is carried modulo 7
+    beside the exact sum of what was added and taken away.
+    """
+    residue, taken = seed % 7, 0
+    for i in range(1_000_000):
+        residue = (residue + i * 3) % 7
+        if not residue:
+            taken += i
+            residue = -i % 7
+    return seed + 3 * (999_999 * 1_000_000 // 2) - taken
+
+
+def classify(path: bytes) -> dict[str, int]:
+    """Return how many bytes of ``path`` are close to each name, and how many there are."""
+    counts = {
+        name: sum(path.count(bytes([byte])) for byte in _near(name.encode())) for name in NAMES
+    }
+    return {**counts, "total": len(path)}
+
+
+def _near(name: bytes) -> set[int]:
+    return {byte + step for byte in name for step in (-1, 0, 1)}
+
+
+def _expect(what: str, expected: object, got: object) -> None:
+    if expected != got:
+        raise WrongAnswer(f"{what}: expected {_short(expected)}, got {_short(got)}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _integer(what: str, body: bytes) -> int:
+    try:
+        return int(body)
+    except ValueError:
+        raise WrongAnswer(f"{what}: expected a number, got {_short(body)}") from None
+
+
+def _check_hello(answer: Answer, target: str) -> None:
+    _expect("hello", b"Welcome!\n", answer.body)
+    _expect("hello, content type", "text/plain", answer.content_type)
+
+
+def _check_parse_msgpack(answer: Answer, target: str) -> None:
+    _expect("parse-msgpack", RECORDS, _integer("parse-msgpack", answer.body))
+
+
+def _check_encode_json(answer: Answer, target: str) -> None:
+    length = _integer("encode-json", answer.body)
+    if length not in array_lengths():
+        known = " or ".join(str(length) for length in sorted(array_lengths()))
+        raise WrongAnswer(f"encode-json: expected {known} characters, got {length}")
+
+
+def _check_transfer_data(answer: Answer, target: str) -> None:
+    _expect("transfer-data, content type", "application/json", answer.content_type)
+    try:
+        array = json.loads(answer.body)
+    except ValueError as error:
+        raise WrongAnswer(f"transfer-data: not JSON: {error}") from None
+    _expect("transfer-data, records", RECORDS, len(array) if isinstance(array, list) else array)
+    for expected, got in zip(records(), array, strict=True):
+        _expect("transfer-data", expected, got)
+
+
+def _check_million_loop(answer: Answer, target: str) -> None:
+    seed = int(target.partition("seed=")[2] or 1)
+    _expect(f"million-loop, seed {seed}", million_loop(seed), _integer("million-loop", answer.body))
+
+
+def _check_async(answer: Answer, target: str) -> None:
+    _expect("async", b"OK", answer.body)
+    if answer.elapsed_s < SLEEP_S:
+        raise WrongAnswer(
+            f"async: expected a sleep of {SLEEP_S * 1e3:g} ms, "
+            f"the answer came after {answer.elapsed_s * 1e3:.2f} ms"
+        )
+
+
+def _check_fibonacci(answer: Answer, target: str) -> None:
+    _expect("fibonacci", b"OK", answer.body)
+
+
+def _check_classify(answer: Answer, target: str) -> None:
+    path = target.encode()
+    counts: dict[str, int] = {}
+    for line in answer.body.decode("ascii", "replace").splitlines():
+        name, _, count = line.partition(":\t")
+        counts[name] = _integer(f"classify, {name}", count.encode())
+    _expect(f"classify, path of {len(path)} bytes", classify(path), counts)
+
+
+RECORDS = 1000
+SLEEP_S = 0.002
+NAMES = ("navytux.spb.ru", "nexedi.com", "lab.nexedi.com", "erp5.com")
+
+_CHECKS: dict[str, Callable[[Answer, str], None]] = {
+    "hello": _check_hello,
+    "parse-msgpack": _check_parse_msgpack,
+    "encode-json": _check_encode_json,
+    "transfer-data": _check_transfer_data,
+    "million-loop": _check_million_loop,
+    "async": _check_async,
+    "fibonacci": _check_fibonacci,
+    "classify": _check_classify,
+}
+
+WORKLOADS = tuple(_CHECKS)
+
+# 100 connections is article 002's number and 40 article 004's. The loop of a million steps takes a
+# plain Python server some 60 ms, so eight connections keep it busy without queueing for seconds. A
+# server that sleeps 2 ms per request needs hundreds of connections before its core is the limit.
+CASES = (
+    Case("hello", "hello", "/", 100, "answers a greeting", ("000", "002", "003")),
+    Case(
+        "parse-msgpack",
+        "parse-msgpack",
+        "/parse-msgpack",
+        64,
+        "decodes 1000 MessagePack records",
+        ("000",),
+    ),
+    Case(
+        "encode-json",
+        "encode-json",
+        "/encode-json",
+        64,
+        "encodes 1000 records as one JSON array",
+        ("000",),
+    ),
+    Case(
+        "transfer-data",
+        "transfer-data",
+        "/transfer-data",
+        64,
+        "sends a JSON array of 134 kB from memory",
+        ("000",),
+    ),
+    Case(
+        "million-loop",
+        "million-loop",
+        "/million-loop?seed=1",
+        8,
+        "runs a loop of a million steps with a branch",
+        ("000",),
+    ),
+    Case("async", "async", "/async", 256, "sleeps 2 ms without blocking", ("001",)),
+    Case(
+        "fibonacci",
+        "fibonacci",
+        "/fibonacci",
+        64,
+        "builds the Fibonacci numbers up to 100 million",
+        ("001",),
+    ),
+    Case(
+        "classify-0",
+        "classify",
+        "/classify/",
+        40,
+        "compares each of 10 path bytes with four names",
+        ("004",),
+    ),
+    Case(
+        "classify-10",
+        "classify",
+        "/classify/" + "helloworld",
+        40,
+        "compares each of 20 path bytes with four names",
+        ("004",),
+    ),
+    Case(
+        "classify-100",
+        "classify",
+        "/classify/" + "helloworld" * 10,
+        40,
+        "compares each of 110 path bytes with four names",
+        ("004",),
+    ),
+)
+
+CASE_BY_ID = {case.id: case for case in CASES}
+
+
+def cases_of(workloads: tuple[str, ...] | list[str]) -> list[Case]:
+    """Return the cases of the given workloads, in the order of the contract."""
+    return [case for case in CASES if case.workload in workloads]
