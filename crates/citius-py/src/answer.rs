@@ -24,20 +24,30 @@ use crate::support;
 use crate::task::Tasks;
 
 /// One request as its answer needs it: with or without a Python object.
-pub(crate) struct Asked {
+///
+/// Borrows what the turn has, so that a request answered at once counts no references.
+pub(crate) struct Asked<'a> {
     pub(crate) id: StreamId,
     pub(crate) peer: Peer,
-    pub(crate) link: Arc<Link>,
-    pub(crate) route: Option<Arc<Route>>,
+    pub(crate) link: &'a Arc<Link>,
+    pub(crate) route: Option<&'a Arc<Route>>,
     pub(crate) captures: Captures,
     /// On the exact clock, if the access log is on.
     pub(crate) started_us: u64,
     pub(crate) head: Option<Box<Head>>,
     pub(crate) request: Option<Py<Request>>,
-    /// The head of a streamed answer has been sent.
-    pub(crate) is_streaming: bool,
-    /// The error handlers are at work: what they raise is not handed to them again.
-    is_failing: bool,
+    pub(crate) stage: Stage,
+}
+
+/// How far the application's part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The handler is at work.
+    Handling,
+    /// The error handlers are: what they raise is not handed to them again.
+    Failing,
+    /// The head of a streamed answer has been sent; its driver is at work.
+    Streaming,
 }
 
 /// How far an answer is.
@@ -50,8 +60,9 @@ pub(crate) enum Settled {
     Coroutine(Py<PyAny>),
 }
 
-impl Asked {
-    pub(crate) fn new(id: StreamId, peer: Peer, link: Arc<Link>, head: Box<Head>) -> Self {
+impl<'a> Asked<'a> {
+    #[inline]
+    pub(crate) fn new(id: StreamId, peer: Peer, link: &'a Arc<Link>, head: Box<Head>) -> Self {
         let started_us = if link.is_logging() {
             citius_reactor::exact_us()
         } else {
@@ -66,24 +77,23 @@ impl Asked {
             started_us,
             head: Some(head),
             request: None,
-            is_streaming: false,
-            is_failing: false,
+            stage: Stage::Handling,
         }
     }
 
-    pub(crate) fn of_request(request: &Bound<'_, Request>) -> Self {
+    /// From a request that has its object already.
+    pub(crate) fn of_request(request: &'a Bound<'_, Request>) -> Self {
         let this = request.get();
         Self {
             id: this.id,
             peer: this.peer(),
-            link: Arc::clone(&this.link),
+            link: &this.link,
             route: None,
             captures: Captures::new(),
             started_us: this.started_us,
             head: None,
             request: Some(request.clone().unbind()),
-            is_streaming: false,
-            is_failing: false,
+            stage: Stage::Handling,
         }
     }
 
@@ -143,7 +153,7 @@ const MSGPACK: &[u8] = b"application/msgpack";
 pub(crate) fn conclude<S: Sink>(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
-    asked: &mut Asked,
+    asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> Settled {
     match result {
@@ -160,14 +170,15 @@ pub(crate) fn conclude<S: Sink>(
 fn conclude_error<S: Sink>(
     py: Python<'_>,
     error: &PyErr,
-    asked: &mut Asked,
+    asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> Settled {
-    if asked.is_failing {
+    if asked.stage == Stage::Failing {
         return conclude_plainly(py, error, asked, sink);
     }
-    asked.is_failing = true;
-    let exception: Bound<'_, PyBaseException> = error.value(py).clone();
+    asked.stage = Stage::Failing;
+    // By way of `into_value`, which puts the traceback where Python looks for it.
+    let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
     let made = asked.request(py, true).cloned().and_then(|request| {
         asked
             .link
@@ -193,14 +204,14 @@ fn conclude_error<S: Sink>(
 pub(crate) fn conclude_plainly<S: Sink>(
     py: Python<'_>,
     error: &PyErr,
-    asked: &mut Asked,
+    asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> Settled {
     let trace = error
         .traceback(py)
         .and_then(|trace| trace.format().ok())
         .map_or_else(String::new, |trace| format!("\n{trace}"));
-    let (id, link) = (asked.id, Arc::clone(&asked.link));
+    let (id, link) = (asked.id, asked.link);
     link.log(
         py,
         LEVEL_ERROR,
@@ -215,7 +226,7 @@ pub(crate) fn conclude_plainly<S: Sink>(
 pub(crate) fn cut_stream<S: Sink>(
     py: Python<'_>,
     error: Option<PyErr>,
-    asked: &Asked,
+    asked: &Asked<'_>,
     sink: &mut S,
 ) {
     if let Some(error) = error {
@@ -230,7 +241,7 @@ pub(crate) fn cut_stream<S: Sink>(
 }
 
 /// Answers with a fault's status and text.
-pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, asked: &Asked, sink: &mut S) {
+pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, asked: &Asked<'_>, sink: &mut S) {
     let status = fault.status();
     let mut fields = Fields::default();
     if status.code() == 503 {
@@ -260,7 +271,7 @@ fn send<S: Sink>(
     py: Python<'_>,
     answer: Answer<'_>,
     body: Payload<'_>,
-    asked: &Asked,
+    asked: &Asked<'_>,
     sink: &mut S,
 ) -> Settled {
     let (status, body_bytes) = (answer.status, body.len());
@@ -273,7 +284,7 @@ fn send<S: Sink>(
 
 /// Logs what the protocol refused of an application's answer.
 #[cold]
-pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked) {
+pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
     let what = asked.with_head(py, |head| {
         let text = |span| String::from_utf8_lossy(head.slice(span)).into_owned();
         format!("{} {}", text(head.method_span), text(head.target))
@@ -290,7 +301,7 @@ pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked) {
 fn send_value<S: Sink>(
     py: Python<'_>,
     value: &Bound<'_, PyAny>,
-    asked: &mut Asked,
+    asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
     if let Ok(text) = value.cast_exact::<PyString>() {
@@ -332,7 +343,7 @@ fn send_value<S: Sink>(
 fn send_response<S: Sink>(
     py: Python<'_>,
     response: &Bound<'_, Response>,
-    asked: &mut Asked,
+    asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
     let this = response.borrow();
@@ -381,7 +392,7 @@ fn send_body<S: Sink>(
     media: Option<&[u8]>,
     mut fields: Fields,
     body: &Bound<'_, PyAny>,
-    asked: &mut Asked,
+    asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
     if let Ok(bytes) = body.cast::<PyBytes>() {
@@ -479,7 +490,7 @@ fn start_stream<S: Sink>(
     fields: &Fields,
     body: &Bound<'_, PyAny>,
     kind: IteratorKind,
-    asked: &mut Asked,
+    asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
     let answer = Answer {
@@ -492,8 +503,8 @@ fn start_stream<S: Sink>(
         return Ok(Settled::Answered);
     }
     asked.record(py, status, 0);
-    asked.is_streaming = true;
-    let stream = Py::new(py, Stream::new(Arc::clone(&asked.link), asked.id))?;
+    asked.stage = Stage::Streaming;
+    let stream = Py::new(py, Stream::new(Arc::clone(asked.link), asked.id))?;
     let entered = asked.link.with(asked.id, |state| {
         let task = match state {
             State::Handler { task, .. } | State::Stream { task, .. } => task.take(),
@@ -564,7 +575,7 @@ pub(crate) fn convert<'py>(
 pub(crate) fn conclude_in_turn(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
-    mut asked: Asked,
+    mut asked: Asked<'_>,
     reply: &mut citius_reactor::Reply<'_>,
     tasks: &mut Tasks,
 ) {

@@ -23,6 +23,8 @@ pub(crate) struct Link {
     /// Heads of requests that are gone, on their way back to the reactor's pool.
     #[expect(clippy::vec_box, reason = "the reactor's pool keeps boxes")]
     heads: Mutex<Vec<Box<Head>>>,
+    /// There are heads to give back: most turns are spared the lock.
+    has_heads: AtomicBool,
     log_records: Mutex<Vec<LogRecord>>,
     pub(crate) callbacks: Callbacks,
     /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
@@ -93,6 +95,7 @@ impl Link {
             limits,
             exchanges: Mutex::default(),
             heads: Mutex::default(),
+            has_heads: AtomicBool::new(false),
             log_records: Mutex::default(),
             callbacks,
             home: Mutex::default(),
@@ -202,13 +205,18 @@ impl Link {
         let mut heads = lock(&self.heads);
         if heads.len() < HEADS_KEPT_MAX {
             heads.push(head);
+            self.has_heads.store(true, Ordering::Relaxed);
         }
     }
 
     /// Gives kept heads back to the reactor.
-    pub(crate) fn return_head(&self, reply: &mut Reply<'_>) {
-        if let Some(head) = lock(&self.heads).pop() {
-            reply.recycle(head);
+    #[inline]
+    pub(crate) fn return_heads(&self, reply: &mut Reply<'_>) {
+        if self.has_heads.load(Ordering::Relaxed) {
+            self.has_heads.store(false, Ordering::Relaxed);
+            for head in lock(&self.heads).drain(..) {
+                reply.recycle(head);
+            }
         }
     }
 

@@ -59,13 +59,13 @@ struct Made {
 }
 
 impl Request {
-    pub(crate) fn new(asked: &mut Asked, head: Box<Head>, body_ended: bool) -> Self {
+    pub(crate) fn new(asked: &mut Asked<'_>, head: Box<Head>, body_ended: bool) -> Self {
         Self {
             head: Some(head),
             id: asked.id,
             peer: asked.peer,
-            link: Arc::clone(&asked.link),
-            route: asked.route.clone(),
+            link: Arc::clone(asked.link),
+            route: asked.route.cloned(),
             captures: std::mem::take(&mut asked.captures),
             started_us: asked.started_us,
             body: Mutex::new(Body {

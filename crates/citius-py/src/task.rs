@@ -16,10 +16,10 @@
 //! through asyncio's documented protocol between tasks and futures; no private state is touched.
 
 use std::ptr;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use citius_http::Fault;
-use citius_reactor::{Reply, StreamId};
+use citius_reactor::Reply;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyStopIteration, PySystemExit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -27,8 +27,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
-use crate::answer::{self, Asked, Settled};
-use crate::link::{Late, Link, Sink, State, lock};
+use crate::answer::{self, Asked, Settled, Stage};
+use crate::link::{Late, Sink, State, lock};
+use crate::request::Request;
 
 /// What steps the coroutines of one reactor.
 pub(crate) struct Tasks {
@@ -77,23 +78,22 @@ impl Tasks {
         &mut self,
         py: Python<'_>,
         coroutine: Py<PyAny>,
-        asked: Asked,
+        mut asked: Asked<'_>,
         reply: &mut Reply<'_>,
     ) {
-        let mut work = Work { coroutine, asked };
+        let mut coroutine = coroutine;
         if let Err(error) = self.enter(py) {
-            let _ = work.coroutine.bind(py).call_method0(intern!(py, "close"));
-            answer::conclude_plainly(py, &error, &mut work.asked, reply);
+            let _ = coroutine.bind(py).call_method0(intern!(py, "close"));
+            answer::conclude_plainly(py, &error, &mut asked, reply);
             return;
         }
-        match work.advance(py, Push::Next, reply) {
+        match advance(py, &mut coroutine, Push::Next, &mut asked, reply) {
             Progress::Suspended(awaited) => {
                 self.leave(py);
-                self.hand_over(py, work, awaited);
+                self.hand_over(py, coroutine, awaited, &mut asked, reply);
             }
             Progress::Done(_) => {
-                drop(work.asked.link.take(work.asked.id));
-                if let Some(head) = work.asked.head.take() {
+                if let Some(head) = asked.head.take() {
                     reply.recycle(head);
                 }
                 self.check_spare(py);
@@ -178,32 +178,47 @@ impl Tasks {
     }
 
     /// The coroutine has suspended: from here on the spare is its task.
-    fn hand_over(&mut self, py: Python<'_>, work: Work, awaited: Py<PyAny>) {
+    #[inline]
+    fn hand_over(
+        &mut self,
+        py: Python<'_>,
+        coroutine: Py<PyAny>,
+        awaited: Py<PyAny>,
+        asked: &mut Asked<'_>,
+        reply: &mut Reply<'_>,
+    ) {
         let Some(spare) = self.spare.take() else {
             return;
         };
-        let (id, link) = (work.asked.id, Arc::clone(&work.asked.link));
+        let request = match asked.request(py, true) {
+            Ok(request) => request.clone().unbind(),
+            Err(error) => {
+                answer::conclude_plainly(py, &error, asked, reply);
+                return;
+            }
+        };
         let task = spare.task.clone_ref(py);
-        let entered = link.with(id, |state| match state {
+        let replaced = asked.link.with(asked.id, |state| match state {
             State::Handler { task: place, .. } | State::Stream { task: place, .. } => {
                 place.replace(task.clone_ref(py))
             }
             State::Body(..) => None,
         });
-        if entered.is_none() {
-            let request = work
-                .asked
-                .request
-                .as_ref()
-                .map(|request| request.clone_ref(py));
-            link.open(
-                id,
+        if replaced.is_none() {
+            let request = Some(request.clone_ref(py));
+            asked.link.open(
+                asked.id,
                 State::Handler {
                     request,
                     task: Some(task),
                 },
             );
         }
+        let work = Work {
+            coroutine,
+            request,
+            stage: asked.stage,
+        };
         spare.driver.get().take_over(py, work, awaited);
     }
 
@@ -282,10 +297,11 @@ fn is_touched(py: Python<'_>, task: &Py<PyAny>) -> bool {
         .is_ok_and(|touched| touched.is_truthy().unwrap_or(true))
 }
 
-/// A coroutine and what its result is for.
+/// A coroutine that has suspended, and what its result is for.
 struct Work {
     coroutine: Py<PyAny>,
-    asked: Asked,
+    request: Py<Request>,
+    stage: Stage,
 }
 
 /// How a coroutine is gone on with.
@@ -302,60 +318,68 @@ enum Progress {
     Done(Option<PyErr>),
 }
 
-impl Work {
-    /// Steps until it waits or is answered.
-    #[inline]
-    fn advance<S: Sink>(&mut self, py: Python<'_>, mut push: Push, sink: &mut S) -> Progress {
-        loop {
-            let result = match step(py, &self.coroutine, &push) {
-                Step::Yielded(awaited) => return Progress::Suspended(awaited),
-                Step::Returned(value) => Ok(value),
-                Step::Raised(error) => Err(error),
-            };
-            if let Err(error) = &result
-                && let Some(error) = self.ends_task(py, error, sink)
-            {
-                return Progress::Done(Some(error));
+/// Steps until the coroutine waits or is answered; another may take its place on the way.
+#[inline]
+fn advance<S: Sink>(
+    py: Python<'_>,
+    coroutine: &mut Py<PyAny>,
+    mut push: Push,
+    asked: &mut Asked<'_>,
+    sink: &mut S,
+) -> Progress {
+    loop {
+        let result = match step(py, coroutine, &push) {
+            Step::Yielded(awaited) => return Progress::Suspended(awaited),
+            Step::Returned(value) => Ok(value),
+            Step::Raised(error) => Err(error),
+        };
+        if let Err(error) = &result
+            && ends_task(py, error)
+        {
+            end_with_task(py, asked, sink);
+            return Progress::Done(Some(error.clone_ref(py)));
+        }
+        if asked.stage == Stage::Streaming {
+            // The stream's driver has sent everything itself.
+            if let Err(error) = result {
+                answer::cut_stream(py, Some(error), asked, sink);
             }
-            if self.asked.is_streaming {
-                // The stream's driver has sent everything itself.
-                if let Err(error) = result {
-                    answer::cut_stream(py, Some(error), &self.asked, sink);
+            drop(asked.link.take(asked.id));
+            return Progress::Done(None);
+        }
+        match answer::conclude(py, result, asked, sink) {
+            Settled::Coroutine(next) => {
+                *coroutine = next;
+                push = Push::Next;
+            }
+            Settled::Streaming => return Progress::Done(None),
+            Settled::Answered => {
+                // Without an object the request was never entered in the table.
+                if asked.request.is_some() {
+                    drop(asked.link.take(asked.id));
                 }
-                drop(self.asked.link.take(self.asked.id));
                 return Progress::Done(None);
-            }
-            match answer::conclude(py, result, &mut self.asked, sink) {
-                Settled::Coroutine(next) => {
-                    self.coroutine = next;
-                    push = Push::Next;
-                }
-                Settled::Streaming => return Progress::Done(None),
-                Settled::Answered => {
-                    drop(self.asked.link.take(self.asked.id));
-                    return Progress::Done(None);
-                }
             }
         }
     }
+}
 
-    /// Errors that are the task's own: a cancellation, or the end of the program.
-    #[cold]
-    fn ends_task<S: Sink>(&self, py: Python<'_>, error: &PyErr, sink: &mut S) -> Option<PyErr> {
-        let ends = is_cancellation(py, error)
-            || error.is_instance_of::<PyKeyboardInterrupt>(py)
-            || error.is_instance_of::<PySystemExit>(py);
-        if !ends {
-            return None;
-        }
-        // With the client gone this goes nowhere; otherwise somebody still waits for an answer.
-        drop(self.asked.link.take(self.asked.id));
-        if self.asked.is_streaming {
-            answer::cut_stream(py, None, &self.asked, sink);
-        } else {
-            answer::send_plain(py, Fault::HandlerFailed, &self.asked, sink);
-        }
-        Some(error.clone_ref(py))
+/// Errors that are the task's own: a cancellation, or the end of the program.
+#[cold]
+fn ends_task(py: Python<'_>, error: &PyErr) -> bool {
+    is_cancellation(py, error)
+        || error.is_instance_of::<PyKeyboardInterrupt>(py)
+        || error.is_instance_of::<PySystemExit>(py)
+}
+
+/// With the client gone this goes nowhere; otherwise somebody still waits for an answer.
+#[cold]
+fn end_with_task<S: Sink>(py: Python<'_>, asked: &Asked<'_>, sink: &mut S) {
+    drop(asked.link.take(asked.id));
+    if asked.stage == Stage::Streaming {
+        answer::cut_stream(py, None, asked, sink);
+    } else {
+        answer::send_plain(py, Fault::HandlerFailed, asked, sink);
     }
 }
 
@@ -469,10 +493,16 @@ impl Driver {
         let Some(mut work) = lock(&self.state).work.take() else {
             return Ok(None);
         };
-        let link: Arc<Link> = Arc::clone(&work.asked.link);
-        let id: StreamId = work.asked.id;
-        match work.advance(py, push, &mut Late { link: &link, id }) {
+        let request = work.request.bind(py).clone();
+        let mut asked = Asked::of_request(&request);
+        asked.stage = work.stage;
+        let mut late = Late {
+            link: asked.link,
+            id: asked.id,
+        };
+        match advance(py, &mut work.coroutine, push, &mut asked, &mut late) {
             Progress::Suspended(awaited) => {
+                work.stage = asked.stage;
                 lock(&self.state).work = Some(work);
                 Ok(Some(awaited))
             }

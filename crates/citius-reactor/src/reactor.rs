@@ -54,6 +54,42 @@ pub struct Reactor {
     /// Connections that could go on at once but have had their share of this turn.
     pub(crate) again: Vec<ConnectionId>,
     pub(crate) requests_total: u64,
+    pub(crate) poll_worth: PollWorth,
+}
+
+/// Whether polling again within a turn has lately found anything.
+#[derive(Debug, Default)]
+pub(crate) struct PollWorth {
+    /// Finds minus vain polls, from 0 to `MOST`.
+    score: u8,
+    /// Turns since it was tried last.
+    idle: u8,
+}
+
+impl PollWorth {
+    const MOST: u8 = 8;
+    /// After so many turns without, it is tried once more.
+    const RETRY_TURNS: u8 = 32;
+
+    pub(crate) fn note(&mut self, found: bool) {
+        self.score = if found {
+            (self.score + 1).min(Self::MOST)
+        } else {
+            self.score.saturating_sub(2)
+        };
+    }
+
+    pub(crate) fn is_likely(&mut self) -> bool {
+        if self.score > 0 {
+            return true;
+        }
+        self.idle += 1;
+        if self.idle == Self::RETRY_TURNS {
+            self.idle = 0;
+            return true;
+        }
+        false
+    }
 }
 
 /// What protocols may look at, apart from the connections so that both can be borrowed.
@@ -127,6 +163,7 @@ impl Reactor {
             spare_letters: Vec::new(),
             again: Vec::new(),
             requests_total: 0,
+            poll_worth: PollWorth::default(),
         })
     }
 

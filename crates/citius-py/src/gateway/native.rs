@@ -159,24 +159,24 @@ pub(crate) struct Turn<'a, 'py> {
 }
 
 /// What is called for a request, and with what.
-struct Match {
-    route: Arc<Route>,
+struct Match<'a> {
+    route: &'a Arc<Route>,
     /// Status and `Allow` for the application's own answer to a request that no route takes.
     unmatched: Option<(u16, String)>,
 }
 
 impl Service for Turn<'_, '_> {
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
-        self.link.return_head(reply);
+        self.link.return_heads(reply);
         let mut captures = Captures::new();
         let chosen = self.choose(&head, &mut captures);
-        let mut asked = Asked::new(reply.id(), reply.peer(), Arc::clone(self.link), head);
+        let mut asked = Asked::new(reply.id(), reply.peer(), self.link, head);
         let matched = match chosen {
             Ok(matched) => matched,
             Err(plain) => return self.answer_plainly(&plain, asked, reply),
         };
         asked.captures = captures;
-        asked.route = Some(Arc::clone(&matched.route));
+        asked.route = Some(matched.route);
         if ended {
             return self.call(&matched, asked, true, reply);
         }
@@ -201,7 +201,7 @@ impl Service for Turn<'_, '_> {
             self.call(&matched, asked, false, reply);
         } else {
             self.link
-                .open(reply.id(), State::Body(request, matched.route));
+                .open(reply.id(), State::Body(request, Arc::clone(matched.route)));
             reply.want(u64::MAX);
         }
     }
@@ -226,7 +226,7 @@ impl Service for Turn<'_, '_> {
             let asked = Asked::of_request(request.bind(self.py));
             self.call(
                 &Match {
-                    route,
+                    route: &route,
                     unmatched: None,
                 },
                 asked,
@@ -286,10 +286,10 @@ struct Plain {
     allow: Option<String>,
 }
 
-impl Turn<'_, '_> {
+impl<'a> Turn<'a, '_> {
     /// Finds what to call, or what to say without calling anything.
     #[inline]
-    fn choose(&self, head: &Head, captures: &mut Captures) -> Result<Match, Plain> {
+    fn choose(&self, head: &Head, captures: &mut Captures) -> Result<Match<'a>, Plain> {
         let method = match head.method {
             Method::Get => Cow::Borrowed("GET"),
             _ => String::from_utf8_lossy(head.slice(head.method_span)),
@@ -298,7 +298,7 @@ impl Turn<'_, '_> {
             Found::Route(route, _, found) => {
                 *captures = found;
                 return Ok(Match {
-                    route: Arc::clone(route),
+                    route,
                     unmatched: None,
                 });
             }
@@ -309,7 +309,7 @@ impl Turn<'_, '_> {
         };
         match &self.routes.unmatched {
             Some(route) => Ok(Match {
-                route: Arc::clone(route),
+                route,
                 unmatched: Some((status, allow.unwrap_or_default())),
             }),
             None => Err(Plain {
@@ -320,7 +320,7 @@ impl Turn<'_, '_> {
     }
 
     #[cold]
-    fn answer_plainly(&mut self, plain: &Plain, asked: Asked, reply: &mut Reply<'_>) {
+    fn answer_plainly(&mut self, plain: &Plain, asked: Asked<'_>, reply: &mut Reply<'_>) {
         let mut fields = Fields::default();
         if let Some(allow) = &plain.allow {
             fields
@@ -349,9 +349,15 @@ impl Turn<'_, '_> {
 
     /// Calls the handler.
     #[inline]
-    fn call(&mut self, matched: &Match, mut asked: Asked, body_ended: bool, reply: &mut Reply<'_>) {
+    fn call(
+        &mut self,
+        matched: &Match<'_>,
+        mut asked: Asked<'_>,
+        body_ended: bool,
+        reply: &mut Reply<'_>,
+    ) {
         let py = self.py;
-        let route = &*matched.route;
+        let route = &**matched.route;
         let handler = route.handler.bind(py);
         if route.kind != Kind::Async {
             self.tasks.leave(py);
@@ -382,7 +388,7 @@ impl Turn<'_, '_> {
         &mut self,
         result: PyResult<Bound<'_, PyAny>>,
         kind: Kind,
-        asked: Asked,
+        asked: Asked<'_>,
         reply: &mut Reply<'_>,
     ) {
         match result {
@@ -398,7 +404,7 @@ impl Turn<'_, '_> {
         &mut self,
         handler: &Bound<'_, PyAny>,
         arguments: &Bound<'_, PyTuple>,
-        mut asked: Asked,
+        mut asked: Asked<'_>,
         body_ended: bool,
         reply: &mut Reply<'_>,
     ) {
@@ -475,7 +481,7 @@ impl Turn<'_, '_> {
 fn arguments<'py>(
     py: Python<'py>,
     route: &Route,
-    asked: &mut Asked,
+    asked: &mut Asked<'_>,
     body_ended: bool,
 ) -> PyResult<Bound<'py, PyTuple>> {
     // Parameters first: making the request takes the captures along.
