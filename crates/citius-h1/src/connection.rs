@@ -1,8 +1,33 @@
 //! One connection: requests in the order they came, answers in the same order.
+//!
+//! Two halves that know little of each other. The reading half ([`Reading`]) is in a head or in the
+//! body of the newest request. The answering half is the [`Queue`]: every request that is not fully
+//! answered. They meet where a body is left unread, where `100 Continue` is due, and where
+//! the connection ends.
+//!
+//! ```text
+//!            ┌── bodiless request, or end of body ──┐
+//!            ▼                                      │
+//! new ─► Head ── request with a body ──► Exact | Chunked      closing() is set once the queue has
+//!            │                                      │         run empty, or at an answer that
+//!            └──► Over ◄────────────────────────────┘         ends the connection
+//!   fault, `connection: close`, drain, end of input
+//! ```
 
-use citius_http::{Action, Event, Fault, HeadPool, Limits, Millis, Output};
+use alloc::boxed::Box;
+
+use citius_http::{
+    Action, BodyLength, Event, Fault, Fields, Head, HeadPool, Limits, Millis, Output,
+};
+
+use crate::chunked::{Chunked, Piece};
+use crate::encode::{self, Persistence};
+use crate::exchange::{Exchange, Progress, Queue};
+use crate::head::{self, Stop};
+use crate::scan;
 
 /// What a call may look at besides its input.
+#[derive(Debug)]
 pub struct Context<'a> {
     /// The turn's clock.
     pub now: Millis,
@@ -21,94 +46,835 @@ pub struct Context<'a> {
 pub enum Closing {
     /// Close.
     Clean,
-    /// The peer may still be sending: shut down the sending side and drop input for a while.
+    /// The peer may still be sending: shut down the sending side and drop input for a while, so that
+    /// a reset does not overtake the last answer (RFC 9112 §9.6).
     Linger,
     /// Close without ceremony (reset), so that the peer can tell that something is missing.
     Abort,
 }
 
 /// One HTTP/1.1 connection, server side.
+///
+/// Duties of the caller: after every call but the queries, look at [`closing`](Self::closing) and
+/// write what came to the output. After [`send`](Self::send) and [`want`](Self::want), offer the
+/// unread bytes to [`receive`](Self::receive) again: the pipeline may have room, or the body credit.
+/// Stop reading from the socket while [`wants_input`](Self::wants_input) is false.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts; the states that exclude each other are enums"
+)]
 pub struct Connection {
+    queue: Queue,
+    reading: Reading,
+    /// Body bytes the application still wants; while discarding, those that may still be dropped.
+    credit: u64,
+    /// Accept, the end of the last answer, the first byte of a head, or the start of the window over which
+    /// a body's rate is judged.
+    since: Millis,
+    /// Body bytes that came in that window.
+    window_bytes: u64,
+    /// Bytes of an incomplete head that were searched for its end.
+    searched: u32,
+    /// Whether the client waits for `100 Continue`.
+    expecting: Expecting,
+    /// What ended reading, if the peer is to blame.
+    fault: Option<Fault>,
+    /// How the server's own answer to `fault` is due once the queue is empty.
+    last_words: LastWords,
     closing: Option<Closing>,
+    /// No request was taken so far.
+    fresh: bool,
+    /// The one blank line before a request line that is tolerated has been taken.
+    blank_line_taken: bool,
+    /// The newest request is answered, the rest of its body is dropped.
+    discarding: bool,
+    /// No new request is taken.
+    draining: bool,
+    /// The peer has closed its sending side.
+    peer_finished: bool,
+    /// The last call of `receive` left bytes over.
+    unread: bool,
+    /// Reading stopped where the peer may go on sending.
+    lingers: bool,
+}
+
+/// What the next byte is part of.
+#[derive(Debug)]
+enum Reading {
+    /// A request head, or nothing yet.
+    Head,
+    /// A body of which so many bytes are to come.
+    Exact(u64),
+    /// A chunked body.
+    Chunked(Chunked),
+    /// Nothing: no further byte is read.
+    Over,
+}
+
+/// The state of `Expect: 100-continue` for the newest request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expecting {
+    /// The client does not wait, or does so no longer.
+    Nothing,
+    /// The client waits, and the application has not asked for the body.
+    Unasked,
+    /// The application has asked, and older answers come first.
+    Asked,
+}
+
+/// The server's own answer to a peer's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastWords {
+    None,
+    Due { head_only: bool },
+}
+
+/// How much of the newest request's body is unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    Known(u64),
+    Unknown,
 }
 
 impl Connection {
     /// A connection accepted at `now`.
-    pub fn new(_now: Millis) -> Self {
-        Self { closing: None }
+    pub fn new(now: Millis) -> Self {
+        Self {
+            queue: Queue::default(),
+            reading: Reading::Head,
+            credit: 0,
+            since: now,
+            window_bytes: 0,
+            searched: 0,
+            expecting: Expecting::Nothing,
+            fault: None,
+            last_words: LastWords::None,
+            closing: None,
+            fresh: true,
+            blank_line_taken: false,
+            discarding: false,
+            draining: false,
+            peer_finished: false,
+            unread: false,
+            lingers: false,
+        }
     }
 
     /// Takes as much of `input` as it can (advances the slice) and returns the next event; call
     /// until `None`. What is left must be offered again, longer.
+    ///
+    /// A peer's fault in a head is no event: its answer goes to `out`, and [`fault`](Self::fault)
+    /// tells it.
+    #[inline]
     pub fn receive<'i>(
         &mut self,
-        _cx: &mut Context<'_>,
-        _input: &mut &'i [u8],
-        _out: &mut Output,
+        cx: &mut Context<'_>,
+        input: &mut &'i [u8],
+        out: &mut Output,
     ) -> Option<Event<'i>> {
-        None
+        let event = self.next_event(cx, input, out);
+        self.unread = !input.is_empty();
+        event
     }
 
-    /// The peer has closed its sending side.
-    pub fn finish(&mut self, _cx: &mut Context<'_>, _out: &mut Output) -> Option<Event<'static>> {
-        None
+    /// The peer has closed its sending side: a request that is not complete will never be.
+    ///
+    /// Offer all input to `receive` first. Requests that are complete are still answered. If `receive` left
+    /// bytes over because the pipeline was full or the body not wanted, nothing is decided yet: go on
+    /// offering them.
+    pub fn finish(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        self.peer_finished = true;
+        if self.unread && !self.wants_input(cx.limits) {
+            return None;
+        }
+        self.conclude(cx, out)
     }
 
-    /// What the application wants to happen to `stream`.
+    /// Does what the application wants to happen to `stream`; nothing if that has ended already.
     ///
     /// # Errors
-    /// The application's fault.
+    /// The application's fault, to be logged. What is on the wire stays consistent: 500 if nothing was
+    /// sent for the stream yet, otherwise the connection is cut.
+    #[inline]
     pub fn send(
         &mut self,
-        _cx: &mut Context<'_>,
-        _stream: u32,
-        _action: Action<'_>,
-        _out: &mut Output,
+        cx: &mut Context<'_>,
+        stream: u32,
+        action: Action<'_>,
+        out: &mut Output,
     ) -> Result<(), Fault> {
-        Ok(())
+        let Some(index) = self.open_index(stream) else {
+            return Ok(());
+        };
+        let is_final = matches!(action, Action::Respond(..));
+        let ends_here = self.ends_with(index, cx.limits, is_final);
+        let mut result = Ok(());
+        self.with_exchange(index, out, |exchange, out| {
+            result = exchange.answer(cx, action, ends_here, out);
+            if let Err(fault) = result {
+                exchange.fail(cx, fault, ends_here, out);
+            }
+        });
+        self.follow_up(index, cx, out);
+        result
     }
 
-    /// The application wants up to `bytes` more of the body of `stream`.
-    pub fn want(&mut self, _cx: &mut Context<'_>, _stream: u32, _bytes: u64, _out: &mut Output) {}
-
-    /// Whether more input could be used.
-    pub fn wants_input(&self, _limits: &Limits) -> bool {
-        true
+    /// The handler of `stream` failed: 500 if nothing was sent for it yet, otherwise the connection is cut.
+    pub fn fail(&mut self, cx: &mut Context<'_>, stream: u32, fault: Fault, out: &mut Output) {
+        let Some(index) = self.open_index(stream) else {
+            return;
+        };
+        let ends_here = self.ends_with(index, cx.limits, true);
+        self.with_exchange(index, out, |exchange, out| {
+            exchange.fail(cx, fault, ends_here, out);
+        });
+        self.follow_up(index, cx, out);
     }
 
-    /// When [`Connection::expire`] wants to be called.
-    pub fn deadline(&self, _limits: &Limits) -> Option<Millis> {
-        None
+    /// The application wants up to `bytes` more of the body of `stream`; adds up, `u64::MAX` is all of it.
+    ///
+    /// Writes `100 Continue` if the client waits for it, as soon as older answers are out of the way.
+    pub fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
+        let reads_body = matches!(self.reading, Reading::Exact(_) | Reading::Chunked(_));
+        let is_read = self.queue.index_of(stream) == self.queue.len().checked_sub(1);
+        if !reads_body || !is_read || self.queue.is_empty() || self.discarding || bytes == 0 {
+            return;
+        }
+        if self.credit == 0 {
+            self.open_window(cx.now);
+        }
+        self.credit = self.credit.saturating_add(bytes);
+        if self.expecting == Expecting::Unasked {
+            self.expecting = Expecting::Asked;
+            self.continue_if_due(cx, out);
+        }
     }
 
-    /// The deadline has passed.
-    pub fn expire(&mut self, _cx: &mut Context<'_>, _out: &mut Output) -> Option<Event<'static>> {
-        None
+    /// Whether more input could be used: not while the pipeline is full or the body not wanted, nor once
+    /// reading has ended.
+    #[inline]
+    pub fn wants_input(&self, limits: &Limits) -> bool {
+        if self.closing.is_some() || self.peer_finished && !self.unread {
+            return false;
+        }
+        match &self.reading {
+            Reading::Head => self.queue.len() < pipeline_max(limits),
+            Reading::Exact(_) => self.credit > 0,
+            // The framing between two chunks costs nobody credit, and may be the end.
+            Reading::Chunked(chunked) => {
+                self.credit > 0 || !chunked.is_in_data() && chunked.is_begun()
+            }
+            Reading::Over => false,
+        }
     }
 
-    /// Stops taking new requests.
+    /// When [`expire`](Self::expire) wants to be called, whatever happens before; `None` for never.
+    ///
+    /// Changes with every other call.
+    #[inline]
+    pub fn deadline(&self, limits: &Limits) -> Option<Millis> {
+        if self.closing.is_some() {
+            return None;
+        }
+        let patience_ms = match &self.reading {
+            Reading::Head if self.searched > 0 => limits.head_read_ms,
+            Reading::Head if !self.queue.is_empty() => 0,
+            Reading::Head if self.fresh => limits.head_read_ms,
+            Reading::Head => limits.keep_alive_ms,
+            Reading::Exact(_) | Reading::Chunked(_) => {
+                let is_awaited = self.credit > 0 && self.expecting == Expecting::Nothing;
+                if is_awaited && limits.body_rate_min_bytes_per_s > 0 {
+                    limits.body_read_ms
+                } else {
+                    0
+                }
+            }
+            Reading::Over => 0,
+        };
+        (patience_ms > 0).then(|| self.since.saturating_add(patience_ms))
+    }
+
+    /// Time has passed; does nothing before the deadline.
+    pub fn expire(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        if self.deadline(cx.limits)? > cx.now {
+            return None;
+        }
+        match &self.reading {
+            Reading::Head if self.searched > 0 => {
+                self.refuse_head(cx, Fault::HeadTooSlow, out);
+                None
+            }
+            Reading::Head | Reading::Over => {
+                self.reading = Reading::Over;
+                self.closing = Some(Closing::Clean);
+                None
+            }
+            Reading::Exact(_) | Reading::Chunked(_) => {
+                let span_ms = cx.now.saturating_sub(self.since);
+                let due = cx.limits.body_rate_min_bytes_per_s.saturating_mul(span_ms);
+                if self.window_bytes.saturating_mul(1000) < due {
+                    return self.break_body(cx, Fault::BodyTooSlow, out);
+                }
+                self.open_window(cx.now);
+                None
+            }
+        }
+    }
+
+    /// Stops taking new requests: answers in flight leave, the last with `connection: close`.
     pub fn drain(&mut self) {
-        self.closing = Some(Closing::Clean);
+        if self.draining || self.closing.is_some() {
+            return;
+        }
+        self.draining = true;
+        let is_idle = self.queue.is_empty();
+        self.lingers |= self.searched > 0 || self.unread || self.discarding || !is_idle;
+        if is_idle || matches!(self.reading, Reading::Head) {
+            self.reading = Reading::Over;
+        }
+        if is_idle {
+            self.closing = Some(self.kind_of_end());
+        }
     }
 
-    /// Set once nothing more will be read or begun.
+    /// Answers what is open, then `fault`, and reads no further byte; for reasons this machine does not
+    /// know, such as [`Fault::Overloaded`]. `Broken` for a request whose body is incomplete.
+    pub fn refuse(
+        &mut self,
+        cx: &mut Context<'_>,
+        fault: Fault,
+        out: &mut Output,
+    ) -> Option<Event<'static>> {
+        match self.reading {
+            Reading::Over => None,
+            Reading::Exact(_) | Reading::Chunked(_) => self.break_body(cx, fault, out),
+            Reading::Head => {
+                self.refuse_head(cx, fault, out);
+                None
+            }
+        }
+    }
+
+    /// Set once nothing more will be read or begun: flush the output, then close in this way. Streams
+    /// that are open at that moment are over.
+    #[inline]
     pub fn closing(&self) -> Option<Closing> {
         self.closing
     }
 
-    /// Requests taken and not fully answered.
-    pub fn streams_open(&self) -> usize {
-        0
+    /// The rule the peer broke, if that is why reading ended; for the log.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
     }
 
-    /// Whether what is sent for `stream` goes to the output now.
-    pub fn is_at_front(&self, _stream: u32) -> bool {
-        false
+    /// Requests taken and not fully answered.
+    #[inline]
+    pub fn streams_open(&self) -> usize {
+        self.queue.n_open()
+    }
+
+    /// Whether what is sent for `stream` goes to the output now: it is the oldest unanswered. What is sent
+    /// for others is kept until their turn, so let those who stream wait for it.
+    #[inline]
+    pub fn is_at_front(&self, stream: u32) -> bool {
+        self.queue.index_of(stream) == Some(0)
     }
 
     /// Whether `stream` may still be answered.
-    pub fn is_open(&self, _stream: u32) -> bool {
-        false
+    #[inline]
+    pub fn is_open(&self, stream: u32) -> bool {
+        self.open_index(stream).is_some()
+    }
+
+    /// The position of `stream`, if the application may still say something about it.
+    #[inline]
+    fn open_index(&self, stream: u32) -> Option<usize> {
+        let index = self.queue.index_of(stream)?;
+        self.queue.at(index)?.is_open().then_some(index)
+    }
+
+    #[inline]
+    fn next_event<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Option<Event<'i>> {
+        loop {
+            match &mut self.reading {
+                Reading::Over => return None,
+                Reading::Head => {
+                    if self.queue.len() >= pipeline_max(cx.limits) {
+                        return None;
+                    }
+                    match self.take_head(cx, input) {
+                        Ok(Some(head)) => return Some(self.begin(head)),
+                        Ok(None) if self.peer_finished => return self.conclude(cx, out),
+                        Ok(None) => return None,
+                        Err(fault) => {
+                            self.refuse_head(cx, fault, out);
+                            return None;
+                        }
+                    }
+                }
+                Reading::Exact(_) | Reading::Chunked(_) => {
+                    let piece = match self.take_body(cx, input) {
+                        Ok(piece) => piece,
+                        Err(fault) => return self.break_body(cx, fault, out),
+                    };
+                    match piece {
+                        Piece::Data(bytes) => {
+                            self.note_data(bytes.len());
+                            if !self.discarding {
+                                let stream = self.queue.newest_stream();
+                                return Some(Event::Data { stream, bytes });
+                            }
+                        }
+                        Piece::End(trailers) => {
+                            if let Some(event) = self.end_body(cx, trailers, out) {
+                                return Some(event);
+                            }
+                        }
+                        Piece::Starved if self.peer_finished => return self.conclude(cx, out),
+                        Piece::Held if self.discarding => {
+                            // Dropping the rest would cost more than a new connection.
+                            self.stop_reading(cx, out);
+                            return None;
+                        }
+                        Piece::Starved | Piece::Held => return None,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a complete head off `input`, if there is one.
+    #[inline]
+    fn take_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &[u8],
+    ) -> Result<Option<Box<Head>>, Fault> {
+        if self.searched == 0 && !self.find_start(input)? {
+            return Ok(None);
+        }
+        let head_bytes_max = cx.limits.head_bytes_max as usize;
+        let window = input.get(..head_bytes_max).unwrap_or(input);
+        let mut head = cx.heads.take();
+        if self.searched == 0
+            && let Ok(length) = head::parse(window, cx.limits, &mut head)
+        {
+            *input = input.get(length..).unwrap_or_default();
+            return Ok(Some(head));
+        }
+        let result = self.take_arriving_head(cx, window, &mut head);
+        match result {
+            Ok(Some(length)) => {
+                *input = input.get(length..).unwrap_or_default();
+                Ok(Some(head))
+            }
+            Ok(None) => {
+                cx.heads.give(head);
+                Ok(None)
+            }
+            Err(fault) => {
+                cx.heads.give(head);
+                Err(fault)
+            }
+        }
+    }
+
+    /// The way of heads that come in pieces or are broken: first find the end, then read.
+    #[cold]
+    fn take_arriving_head(
+        &mut self,
+        cx: &Context<'_>,
+        window: &[u8],
+        head: &mut Head,
+    ) -> Result<Option<usize>, Fault> {
+        let Some(length) = head::search(window, self.searched as usize, cx.limits)? else {
+            if self.searched == 0 && !self.fresh {
+                self.since = cx.now;
+            }
+            self.searched = u32::try_from(window.len()).unwrap_or(u32::MAX);
+            return Ok(None);
+        };
+        head.clear();
+        let complete = window.get(..length).unwrap_or_default();
+        match head::parse(complete, cx.limits, head) {
+            Ok(length) => Ok(Some(length)),
+            Err(Stop::Fault(fault)) => Err(fault),
+            // A complete head ends in CRLF CRLF, so only a lone CR can make it look unfinished.
+            Err(Stop::Partial) => Err(Fault::LineEnding),
+        }
+    }
+
+    /// Whether a request line begins; takes one blank line before it.
+    ///
+    /// RFC 9112 §2.2 asks for that leniency: clients of the nineties, and scripts that post a body with a
+    /// line end too many, send one CRLF. A second one has no such excuse.
+    #[inline]
+    fn find_start(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
+        loop {
+            match *input {
+                [byte, ..] if scan::is_token(*byte) => return Ok(true),
+                [b'\r', ..] if self.blank_line_taken => return Err(Fault::RequestLineSyntax),
+                [] | [b'\r'] => return Ok(false),
+                [b'\r', b'\n', rest @ ..] => {
+                    self.blank_line_taken = true;
+                    *input = rest;
+                }
+                [b'\r' | b'\n', ..] => return Err(Fault::LineEnding),
+                [b' ', ..] => return Err(Fault::RequestLineSyntax),
+                _ => return Err(Fault::MethodSyntax),
+            }
+        }
+    }
+
+    /// A request is taken.
+    #[inline]
+    fn begin(&mut self, head: Box<Head>) -> Event<'static> {
+        let exchange = Exchange::new(&head);
+        let closes = exchange.closes;
+        let stream = self.queue.push(exchange);
+        self.fresh = false;
+        self.searched = 0;
+        self.blank_line_taken = false;
+        self.reading = match head.body {
+            BodyLength::None if closes => Reading::Over,
+            BodyLength::None => Reading::Head,
+            BodyLength::Exact(length) => Reading::Exact(length),
+            BodyLength::Chunked => Reading::Chunked(Chunked::new()),
+        };
+        let ended = head.body == BodyLength::None;
+        if !ended {
+            self.credit = 0;
+            self.expecting = if head.expects_continue {
+                Expecting::Unasked
+            } else {
+                Expecting::Nothing
+            };
+        }
+        Event::Request {
+            stream,
+            head,
+            ended,
+        }
+    }
+
+    /// The next piece of the body that is being read.
+    fn take_body<'i>(
+        &mut self,
+        cx: &Context<'_>,
+        input: &mut &'i [u8],
+    ) -> Result<Piece<'i>, Fault> {
+        match &mut self.reading {
+            Reading::Exact(0) => Ok(Piece::End(Fields::EMPTY)),
+            Reading::Exact(_) if input.is_empty() => Ok(Piece::Starved),
+            Reading::Exact(left) => {
+                let size = usize::try_from(self.credit.min(*left)).unwrap_or(usize::MAX);
+                let (data, rest) = input.split_at_checked(size).unwrap_or((*input, &[]));
+                if data.is_empty() {
+                    return Ok(Piece::Held);
+                }
+                *left = left.saturating_sub(data.len() as u64);
+                *input = rest;
+                Ok(Piece::Data(data))
+            }
+            Reading::Chunked(chunked) => {
+                let before = input.len();
+                let piece = chunked.decode(input, self.credit, cx.limits);
+                if input.len() < before && self.expecting != Expecting::Nothing {
+                    self.expecting = Expecting::Nothing;
+                    self.open_window(cx.now);
+                }
+                piece
+            }
+            Reading::Head | Reading::Over => Ok(Piece::Starved),
+        }
+    }
+
+    fn note_data(&mut self, n_bytes: usize) {
+        self.credit = self.credit.saturating_sub(n_bytes as u64);
+        self.window_bytes = self.window_bytes.saturating_add(n_bytes as u64);
+        self.expecting = Expecting::Nothing;
+    }
+
+    /// The body is complete.
+    fn end_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        trailers: Fields,
+        out: &mut Output,
+    ) -> Option<Event<'static>> {
+        self.expecting = Expecting::Nothing;
+        let closes = self.queue.newest().is_some_and(|newest| newest.closes);
+        let stays = !closes && !self.draining;
+        self.reading = if stays { Reading::Head } else { Reading::Over };
+        if self.discarding {
+            self.discarding = false;
+            self.advance(cx, out);
+            return None;
+        }
+        Some(Event::End {
+            stream: self.queue.newest_stream(),
+            trailers,
+        })
+    }
+
+    /// Nothing more will come; whatever is incomplete stays so.
+    fn conclude(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        match &self.reading {
+            Reading::Over => {}
+            Reading::Head if self.searched > 0 => self.refuse_head(cx, Fault::Truncated, out),
+            Reading::Head => self.stop_reading(cx, out),
+            Reading::Exact(_) | Reading::Chunked(_) => {
+                return self.break_body(cx, Fault::Truncated, out);
+            }
+        }
+        None
+    }
+
+    /// The next request is not understood, or not wanted.
+    #[cold]
+    fn refuse_head(&mut self, cx: &mut Context<'_>, fault: Fault, out: &mut Output) {
+        self.reading = Reading::Over;
+        self.lingers = true;
+        self.fault = Some(fault);
+        self.last_words = LastWords::Due { head_only: false };
+        self.advance(cx, out);
+    }
+
+    /// The body that is being read will never be complete.
+    #[cold]
+    fn break_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        fault: Fault,
+        out: &mut Output,
+    ) -> Option<Event<'static>> {
+        self.fault = Some(fault);
+        if self.discarding {
+            self.stop_reading(cx, out);
+            return None;
+        }
+        self.reading = Reading::Over;
+        self.lingers = true;
+        let stream = self.queue.newest_stream();
+        match self.queue.newest_mut() {
+            Some(newest) if newest.is_begun() => newest.progress = Progress::Cut,
+            Some(newest) => {
+                let head_only = newest.head_only;
+                self.queue.remove_newest();
+                self.last_words = LastWords::Due { head_only };
+            }
+            None => {}
+        }
+        self.advance(cx, out);
+        Some(Event::Broken { stream, fault })
+    }
+
+    /// No further byte is read; what is open is still answered.
+    fn stop_reading(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        self.lingers |= self.discarding || self.unread;
+        self.discarding = false;
+        self.reading = Reading::Over;
+        self.advance(cx, out);
+    }
+
+    /// Whether the answer at `index`, of which the head is about to be written, is the last of this
+    /// connection; `is_final` if the rest of it is written at once.
+    #[inline]
+    fn ends_with(&self, index: usize, limits: &Limits, is_final: bool) -> bool {
+        if !self.queue.is_newest(index) {
+            return false;
+        }
+        let rest = match self.rest_of_body() {
+            Rest::Nothing => return self.draining,
+            rest => rest,
+        };
+        // RFC 9110 §10.1.1: a client that waited for 100 and got a final answer may send the body or not;
+        // nobody could tell what its next bytes mean.
+        self.draining
+            || self.expecting != Expecting::Nothing
+            || is_final && matches!(rest, Rest::Known(n) if n > limits.discard_bytes_max)
+    }
+
+    #[inline]
+    fn rest_of_body(&self) -> Rest {
+        match &self.reading {
+            Reading::Head | Reading::Over | Reading::Exact(0) => Rest::Nothing,
+            Reading::Exact(left) => Rest::Known(*left),
+            Reading::Chunked(_) => Rest::Unknown,
+        }
+    }
+
+    /// Calls `act` with the exchange at `index` and the output its bytes go to for now.
+    #[inline]
+    fn with_exchange(
+        &mut self,
+        index: usize,
+        out: &mut Output,
+        act: impl FnOnce(&mut Exchange, &mut Output),
+    ) {
+        let Some(exchange) = self.queue.at_mut(index) else {
+            return;
+        };
+        if index == 0 {
+            act(exchange, out);
+        } else {
+            let mut parked = exchange.unpark();
+            act(exchange, &mut parked);
+            exchange.park(parked);
+        }
+    }
+
+    /// Draws the conclusions of what was said for the exchange at `index`.
+    #[inline]
+    fn follow_up(&mut self, index: usize, cx: &mut Context<'_>, out: &mut Output) {
+        let Some(exchange) = self.queue.at(index) else {
+            return;
+        };
+        let (progress, closes) = (exchange.progress, exchange.closes);
+        let peer_closes = exchange.peer_closes;
+        if progress == Progress::Unanswered {
+            return;
+        }
+        let is_newest = self.queue.is_newest(index);
+        if progress == Progress::Cut || closes && !is_newest {
+            // No answer follows this one: whatever else was asked is forgotten.
+            self.queue.truncate_behind(index);
+            self.reading = Reading::Over;
+            self.discarding = false;
+            self.lingers = true;
+        } else if is_newest {
+            self.end_reading_with(cx, progress == Progress::Done, closes, peer_closes);
+        }
+        if index == 0 && matches!(progress, Progress::Done | Progress::Cut) {
+            self.advance(cx, out);
+        }
+    }
+
+    /// The newest answer has begun, and is complete if `done`: what becomes of the reading half?
+    #[inline]
+    fn end_reading_with(&mut self, cx: &Context<'_>, done: bool, closes: bool, peer_closes: bool) {
+        if closes && !peer_closes {
+            self.lingers = true;
+        }
+        match self.rest_of_body() {
+            Rest::Nothing => {
+                if closes || self.draining {
+                    self.end_reading_if_complete(done);
+                } else if done && matches!(self.reading, Reading::Exact(0)) {
+                    self.reading = Reading::Head;
+                }
+            }
+            rest => {
+                self.expecting = Expecting::Nothing;
+                if !done {
+                    return;
+                }
+                let too_long = matches!(rest, Rest::Known(n) if n > cx.limits.discard_bytes_max);
+                if closes || self.draining || too_long {
+                    self.reading = Reading::Over;
+                    self.lingers = true;
+                } else {
+                    self.discarding = true;
+                    self.credit = cx.limits.discard_bytes_max;
+                    self.open_window(cx.now);
+                }
+            }
+        }
+    }
+
+    /// Ends reading, unless the end of a body is still to be told.
+    fn end_reading_if_complete(&mut self, done: bool) {
+        if done || !matches!(self.reading, Reading::Exact(_)) {
+            self.reading = Reading::Over;
+        }
+    }
+
+    /// Lets answers leave whose turn has come, and ends the connection where it is to end.
+    #[inline]
+    fn advance(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        while let Some(front) = self.queue.at(0) {
+            match front.progress {
+                Progress::Done if front.closes => {
+                    self.queue.clear();
+                    self.closing = Some(self.kind_of_end());
+                    return;
+                }
+                Progress::Done => self.queue.pop(out),
+                Progress::Cut => {
+                    self.queue.clear();
+                    self.reading = Reading::Over;
+                    self.closing = Some(Closing::Abort);
+                    return;
+                }
+                _ => {
+                    self.continue_if_due(cx, out);
+                    return;
+                }
+            }
+        }
+        match self.reading {
+            Reading::Over => self.end(cx, out),
+            Reading::Head if self.searched == 0 => self.since = cx.now,
+            _ => {}
+        }
+    }
+
+    /// The queue is empty and nothing more is read: last words, and the end.
+    #[cold]
+    fn end(&mut self, cx: &Context<'_>, out: &mut Output) {
+        if self.closing.is_some() {
+            return;
+        }
+        if let (LastWords::Due { head_only }, Some(fault)) = (self.last_words, self.fault) {
+            encode::fault(out, cx, fault, Persistence::Close, head_only);
+        }
+        self.closing = Some(self.kind_of_end());
+    }
+
+    fn kind_of_end(&self) -> Closing {
+        if !self.peer_finished && (self.lingers || self.unread) {
+            Closing::Linger
+        } else {
+            Closing::Clean
+        }
+    }
+
+    /// Writes `100 Continue` if it is due: asked for, at the front, and before the final answer.
+    fn continue_if_due(&mut self, cx: &Context<'_>, out: &mut Output) {
+        let is_turn = self.queue.len() == 1 && self.queue.at(0).is_some_and(|e| !e.is_begun());
+        if self.expecting == Expecting::Asked && is_turn {
+            self.expecting = Expecting::Nothing;
+            self.open_window(cx.now);
+            out.tail()
+                .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+    }
+
+    fn open_window(&mut self, now: Millis) {
+        self.since = now;
+        self.window_bytes = 0;
+    }
+}
+
+/// Requests that may wait for their answers; without one there would be no service at all.
+#[inline]
+fn pipeline_max(limits: &Limits) -> usize {
+    (limits.pipeline_max as usize).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        assert!(size_of::<Connection>() < 200, "{}", size_of::<Connection>());
     }
 }

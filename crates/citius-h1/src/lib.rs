@@ -4,6 +4,15 @@
 //! offers it input with [`Connection::receive`], the application's wishes with [`Connection::send`],
 //! and the passing of time with [`Connection::expire`]; what is to be written appears in an
 //! [`Output`](citius_http::Output).
+//!
+//! Invariants, each with its vectors under `vectors/h1/`:
+//! - A head or a chunk with more than one reading is refused, never interpreted (`framing`, `chunked`).
+//! - After a peer's fault no further byte of the connection is read (`pipelining`).
+//! - Answers leave in the order of the requests, whatever order the application gives them in.
+//! - parse(whole) == parse(any cut): how the bytes were split up never shows.
+//! - No byte of an application can end a line of an answer early, nor make its body longer or shorter
+//!   than its head announced (`answers`).
+//! - Nothing grows without a limit of [`Limits`](citius_http::Limits) (`limits`).
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(
@@ -14,6 +23,12 @@
 
 extern crate alloc;
 
+mod chunked;
 mod connection;
+mod encode;
+mod exchange;
+mod head;
+mod host;
+mod scan;
 
 pub use connection::{Closing, Connection, Context};

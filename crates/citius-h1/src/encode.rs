@@ -1,0 +1,187 @@
+//! Heads of answers: [`Answer`] in, bytes out (RFC 9112 §4–§6).
+//!
+//! One reservation, then plain copies: a small answer costs no allocation once the write queue has
+//! its size. Invariant: nothing an application gave can end a line early; its fields were checked when they
+//! were built, its media type is checked by the caller.
+
+use alloc::vec::Vec;
+
+use citius_http::{Answer, Fault, Fields, Output, Payload, Status};
+
+use crate::Context;
+
+/// How the client finds the end of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// The status says that there is none.
+    Bodiless,
+    /// `content-length`.
+    Length(u64),
+    /// `transfer-encoding: chunked`.
+    Chunked,
+    /// The end of the connection.
+    UntilClose,
+}
+
+/// What the client is told about the life of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    /// Nothing: HTTP/1.1 connections live on.
+    Implied,
+    /// `connection: keep-alive`, for HTTP/1.0.
+    KeepAlive,
+    /// `connection: close`.
+    Close,
+}
+
+/// Appends the head of a final answer; room for `body_bytes` more is reserved with it.
+#[inline]
+pub(crate) fn final_head(
+    out: &mut Vec<u8>,
+    cx: &Context<'_>,
+    answer: &Answer<'_>,
+    framing: Framing,
+    persistence: Persistence,
+    body_bytes: usize,
+) {
+    let media_type = answer.content_type.unwrap_or_default();
+    let fields = answer.fields;
+    // Status line, names and separators, length and persistence take at most 160 bytes.
+    out.reserve(
+        [
+            cx.server.len(),
+            cx.date.len(),
+            media_type.len(),
+            fields.lines().len(),
+            body_bytes,
+        ]
+        .into_iter()
+        .fold(160, usize::saturating_add),
+    );
+    status_line(out, answer.status);
+    if !fields.has_server {
+        out.extend_from_slice(cx.server);
+    }
+    if !fields.has_date {
+        out.extend_from_slice(cx.date);
+    }
+    if answer.content_type.is_some() && !fields.has_content_type {
+        out.extend_from_slice(b"content-type: ");
+        out.extend_from_slice(media_type);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(fields.lines());
+    match persistence {
+        Persistence::Implied => {}
+        Persistence::KeepAlive => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        Persistence::Close => out.extend_from_slice(b"connection: close\r\n"),
+    }
+    match framing {
+        Framing::Length(length) => {
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+            out.extend_from_slice(b"\r\n\r\n");
+        }
+        Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n\r\n"),
+        Framing::Bodiless | Framing::UntilClose => out.extend_from_slice(b"\r\n"),
+    }
+}
+
+/// Appends an informational answer.
+pub(crate) fn informational(out: &mut Vec<u8>, answer: &Answer<'_>) {
+    status_line(out, answer.status);
+    if let (Some(media_type), false) = (answer.content_type, answer.fields.has_content_type) {
+        out.extend_from_slice(b"content-type: ");
+        out.extend_from_slice(media_type);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(answer.fields.lines());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the server's own answer to `fault`; `head_only` for one to HEAD.
+///
+/// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
+pub(crate) fn fault(
+    out: &mut Output,
+    cx: &Context<'_>,
+    fault: Fault,
+    persistence: Persistence,
+    head_only: bool,
+) {
+    let text = match fault.blame() {
+        citius_http::Blame::Peer => fault.text(),
+        citius_http::Blame::App => "internal server error",
+    };
+    let fields = match fault {
+        Fault::Overloaded => retry_after(),
+        _ => Fields::EMPTY,
+    };
+    let answer = Answer {
+        status: fault.status(),
+        content_type: Some(b"text/plain"),
+        fields: &fields,
+    };
+    let length = text.len().saturating_add(1);
+    let framing = Framing::Length(length as u64);
+    final_head(out.tail(), cx, &answer, framing, persistence, length);
+    if !head_only {
+        out.tail().extend_from_slice(text.as_bytes());
+        out.tail().push(b'\n');
+    }
+}
+
+/// Appends one chunk; `payload` is not empty, for an empty chunk would end the body.
+pub(crate) fn chunk(out: &mut Output, payload: Payload<'_>) {
+    let mut digits = [0u8; 16];
+    let mut rest = payload.len();
+    let mut start = digits.len();
+    for (index, slot) in digits.iter_mut().enumerate().rev() {
+        *slot = b"0123456789abcdef"
+            .get(rest % 16)
+            .copied()
+            .unwrap_or_default();
+        start = index;
+        rest /= 16;
+        if rest == 0 {
+            break;
+        }
+    }
+    let size = digits.get(start..).unwrap_or_default();
+    out.tail().extend_from_slice(size);
+    out.tail().extend_from_slice(b"\r\n");
+    out.push(payload);
+    out.tail().extend_from_slice(b"\r\n");
+}
+
+/// Appends the end of a chunked body.
+pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: &Fields) {
+    out.extend_from_slice(b"0\r\n");
+    out.extend_from_slice(trailers.lines());
+    out.extend_from_slice(b"\r\n");
+}
+
+#[inline]
+fn status_line(out: &mut Vec<u8>, status: Status) {
+    if status == Status::OK {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    } else {
+        other_status_line(out, status);
+    }
+}
+
+fn other_status_line(out: &mut Vec<u8>, status: Status) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(itoa::Buffer::new().format(status.code()).as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.reason().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn retry_after() -> Fields {
+    let mut fields = Fields::default();
+    fields
+        .push(b"retry-after", b"1")
+        .expect("a token and a digit");
+    fields
+}

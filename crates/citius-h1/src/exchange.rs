@@ -1,0 +1,434 @@
+//! One request and its answer, and the queue of those that are not fully answered.
+//!
+//! An [`Exchange`] knows how far its answer has come and what may follow; it doesn't know where its bytes
+//! go. The [`Queue`] keeps exchanges in the order of their requests: the oldest writes to the
+//! connection, the others to an [`Output`] of their own until their turn has come.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use citius_http::{Action, Answer, Fault, Fields, Head, Method, Output, Payload, Status, Version};
+
+use crate::Context;
+use crate::encode::{self, Framing, Persistence};
+use crate::scan;
+
+/// How far an answer has come.
+///
+/// ```text
+/// Unanswered ─► Exact(n) | Chunked | UntilClose | Bodiless ─► Done
+///     └──────────────────────┴─────────────────────────────► Cut
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// No final status is sent.
+    Unanswered,
+    /// The head is sent, and so many bytes of the body are still due.
+    Exact(u64),
+    /// The head is sent; chunks follow.
+    Chunked,
+    /// The head is sent; the body ends with the connection.
+    UntilClose,
+    /// The head is sent, and no body goes with it, whatever the application says.
+    Bodiless,
+    /// The answer is complete.
+    Done,
+    /// The answer will never be complete; the connection ends where it ends.
+    Cut,
+}
+
+/// A request that is taken, and its answer.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one request"
+)]
+pub(crate) struct Exchange {
+    /// Bytes of the answer that wait for their turn; none at the front of the queue.
+    parked: Option<Box<Output>>,
+    /// How far the answer has come.
+    pub(crate) progress: Progress,
+    /// The connection ends with this answer.
+    pub(crate) closes: bool,
+    /// The client said that it ends.
+    pub(crate) peer_closes: bool,
+    /// The method is HEAD.
+    pub(crate) head_only: bool,
+    http10: bool,
+}
+
+impl Exchange {
+    /// Of a request that has just been taken.
+    pub(crate) fn new(head: &Head) -> Self {
+        Self {
+            parked: None,
+            progress: Progress::Unanswered,
+            closes: !head.keep_alive,
+            peer_closes: !head.keep_alive,
+            head_only: head.method == Method::Head,
+            http10: head.version == Version::Http10,
+        }
+    }
+
+    /// Whether the application may still say something.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.progress, Progress::Done | Progress::Cut)
+    }
+
+    /// Whether a final status is sent.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.progress != Progress::Unanswered
+    }
+
+    /// Takes out what waits for its turn, to give it back with [`Exchange::park`].
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "the box goes back into its place"
+    )]
+    pub(crate) fn unpark(&mut self) -> Box<Output> {
+        self.parked.take().unwrap_or_default()
+    }
+
+    /// Keeps `output` until the turn has come.
+    pub(crate) fn park(&mut self, output: Box<Output>) {
+        if !output.is_empty() {
+            self.parked = Some(output);
+        }
+    }
+
+    /// Writes what waited to `out`: the turn has come.
+    fn flush(&mut self, out: &mut Output) {
+        if let Some(mut parked) = self.parked.take() {
+            out.append(&mut parked);
+        }
+    }
+
+    /// Does what the application wants; `ends_here` if no answer will follow this one.
+    ///
+    /// # Errors
+    /// The application's fault; nothing of the action is written then.
+    #[inline]
+    pub(crate) fn answer(
+        &mut self,
+        cx: &Context<'_>,
+        action: Action<'_>,
+        ends_here: bool,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        match action {
+            Action::Respond(answer, payload) => self.respond(cx, &answer, payload, ends_here, out),
+            Action::Inform(answer) => self.inform(&answer, out),
+            Action::Start(answer) => self.start(cx, &answer, ends_here, out),
+            Action::Data(payload) => self.data(payload, out),
+            Action::End { trailers } => self.end(trailers, out),
+            Action::Abort => {
+                self.progress = Progress::Cut;
+                Ok(())
+            }
+        }
+    }
+
+    /// Answers `fault` of the application: 500 while that is possible, else a cut.
+    pub(crate) fn fail(
+        &mut self,
+        cx: &Context<'_>,
+        fault: Fault,
+        ends_here: bool,
+        out: &mut Output,
+    ) {
+        if self.is_begun() {
+            self.progress = Progress::Cut;
+            return;
+        }
+        self.closes |= ends_here;
+        encode::fault(out, cx, fault, self.persistence(), self.head_only);
+        self.progress = Progress::Done;
+    }
+
+    #[inline]
+    fn respond(
+        &mut self,
+        cx: &Context<'_>,
+        answer: &Answer<'_>,
+        payload: Payload<'_>,
+        ends_here: bool,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        self.check_final(answer)?;
+        let payload_bytes = payload.len() as u64;
+        let announced = answer.fields.content_length;
+        let bodiless = self.head_only || refuses_body(answer.status);
+        let framing = match answer.status.code() {
+            204 => Framing::Bodiless,
+            205 => Framing::Length(0),
+            304 => announced.map_or(Framing::Bodiless, Framing::Length),
+            _ => {
+                let length = announced.unwrap_or(payload_bytes);
+                if length != payload_bytes && !bodiless {
+                    return Err(Fault::AnswerLength);
+                }
+                Framing::Length(length)
+            }
+        };
+        self.closes |= ends_here || answer.fields.close;
+        let body_bytes = match payload {
+            Payload::Copied(bytes) if !bodiless => bytes.len(),
+            _ => 0,
+        };
+        let persistence = self.persistence();
+        encode::final_head(out.tail(), cx, answer, framing, persistence, body_bytes);
+        if !bodiless {
+            out.push(payload);
+        }
+        self.progress = Progress::Done;
+        Ok(())
+    }
+
+    fn inform(&mut self, answer: &Answer<'_>, out: &mut Output) -> Result<(), Fault> {
+        if self.is_begun() {
+            return Err(Fault::AnswerOrder);
+        }
+        // 101 hands the connection over to another protocol, which is not this machine's to do.
+        if !answer.status.is_informational() || answer.status.code() == 101 {
+            return Err(Fault::AnswerStatus);
+        }
+        check_media_type(answer)?;
+        // RFC 9110 §15.2: not to HTTP/1.0 clients, which know no such answers.
+        if !self.http10 {
+            encode::informational(out.tail(), answer);
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        cx: &Context<'_>,
+        answer: &Answer<'_>,
+        ends_here: bool,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        self.check_final(answer)?;
+        let framing = match (answer.status.code(), answer.fields.content_length) {
+            (204, _) | (304, None) => Framing::Bodiless,
+            (205, _) => Framing::Length(0),
+            (_, Some(length)) => Framing::Length(length),
+            (_, None) if self.http10 => Framing::UntilClose,
+            (_, None) => Framing::Chunked,
+        };
+        self.closes |= ends_here || answer.fields.close || framing == Framing::UntilClose;
+        self.progress = match framing {
+            _ if self.head_only || refuses_body(answer.status) => Progress::Bodiless,
+            Framing::Bodiless => Progress::Bodiless,
+            Framing::Length(length) => Progress::Exact(length),
+            Framing::Chunked => Progress::Chunked,
+            Framing::UntilClose => Progress::UntilClose,
+        };
+        encode::final_head(out.tail(), cx, answer, framing, self.persistence(), 0);
+        Ok(())
+    }
+
+    fn data(&mut self, payload: Payload<'_>, out: &mut Output) -> Result<(), Fault> {
+        match &mut self.progress {
+            Progress::Exact(due) => {
+                *due = due
+                    .checked_sub(payload.len() as u64)
+                    .ok_or(Fault::AnswerLength)?;
+                out.push(payload);
+            }
+            Progress::Chunked if payload.is_empty() => {}
+            Progress::Chunked => encode::chunk(out, payload),
+            Progress::UntilClose => out.push(payload),
+            Progress::Bodiless => {}
+            Progress::Unanswered | Progress::Done | Progress::Cut => {
+                return Err(Fault::AnswerOrder);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, trailers: &Fields, out: &mut Output) -> Result<(), Fault> {
+        match self.progress {
+            Progress::Exact(0) | Progress::UntilClose | Progress::Bodiless => {}
+            Progress::Exact(_) => return Err(Fault::AnswerLength),
+            Progress::Chunked => encode::last_chunk(out.tail(), trailers),
+            Progress::Unanswered | Progress::Done | Progress::Cut => {
+                return Err(Fault::AnswerOrder);
+            }
+        }
+        self.progress = Progress::Done;
+        Ok(())
+    }
+
+    #[inline]
+    fn check_final(&self, answer: &Answer<'_>) -> Result<(), Fault> {
+        if self.is_begun() {
+            return Err(Fault::AnswerOrder);
+        }
+        if answer.status.is_informational() {
+            return Err(Fault::AnswerStatus);
+        }
+        check_media_type(answer)
+    }
+
+    #[inline]
+    fn persistence(&self) -> Persistence {
+        match (self.closes, self.http10) {
+            (true, _) => Persistence::Close,
+            (false, true) => Persistence::KeepAlive,
+            (false, false) => Persistence::Implied,
+        }
+    }
+}
+
+/// RFC 9110 §15: 1xx, 204 and 304 end with their head; a 205 must not carry content (§15.3.6).
+#[inline]
+fn refuses_body(status: Status) -> bool {
+    status.has_no_body() || status.code() == 205
+}
+
+#[inline]
+fn check_media_type(answer: &Answer<'_>) -> Result<(), Fault> {
+    let media_type = answer.content_type.unwrap_or_default();
+    if scan::value_end(media_type, 0) == media_type.len() {
+        Ok(())
+    } else {
+        Err(Fault::AnswerFieldValue)
+    }
+}
+
+/// The exchanges of a connection, oldest first, numbered without gaps.
+///
+/// The front has a place of its own, so that a connection that never pipelines never allocates.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    front: Option<Exchange>,
+    /// Empty if there is no front.
+    behind: VecDeque<Exchange>,
+    /// Stream number of the front, or of the next request if there is none.
+    first: u32,
+}
+
+impl Queue {
+    /// Exchanges for which an idle connection keeps memory; Japronto's benchmark pipelines 24.
+    const IDLE_CAPACITY_MAX: usize = 32;
+
+    /// Number of exchanges.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.front.is_some()).saturating_add(self.behind.len())
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.front.is_none()
+    }
+
+    /// Number of exchanges the application may still say something about.
+    pub(crate) fn n_open(&self) -> usize {
+        let open = |exchange: &&Exchange| exchange.is_open();
+        let behind = self.behind.iter().filter(open).count();
+        usize::from(self.front.as_ref().is_some_and(Exchange::is_open)).saturating_add(behind)
+    }
+
+    /// Adds the newest and returns its stream number.
+    #[inline]
+    pub(crate) fn push(&mut self, exchange: Exchange) -> u32 {
+        let stream = self.next_stream();
+        if self.front.is_none() {
+            self.front = Some(exchange);
+        } else {
+            self.behind.push_back(exchange);
+        }
+        stream
+    }
+
+    /// The position of `stream`, if it is here.
+    #[inline]
+    pub(crate) fn index_of(&self, stream: u32) -> Option<usize> {
+        let index = stream.wrapping_sub(self.first) as usize;
+        (index < self.len()).then_some(index)
+    }
+
+    /// Whether the exchange at `index` is the newest.
+    #[inline]
+    pub(crate) fn is_newest(&self, index: usize) -> bool {
+        index.saturating_add(1) == self.len()
+    }
+
+    /// Stream number of the newest.
+    pub(crate) fn newest_stream(&self) -> u32 {
+        self.next_stream().wrapping_sub(1)
+    }
+
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the length is at most pipeline_max, a u32"
+    )]
+    fn next_stream(&self) -> u32 {
+        self.first.wrapping_add(self.len() as u32)
+    }
+
+    /// The exchange at `index`.
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> Option<&Exchange> {
+        match index.checked_sub(1) {
+            None => self.front.as_ref(),
+            Some(behind) => self.behind.get(behind),
+        }
+    }
+
+    /// The exchange at `index`.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: usize) -> Option<&mut Exchange> {
+        match index.checked_sub(1) {
+            None => self.front.as_mut(),
+            Some(behind) => self.behind.get_mut(behind),
+        }
+    }
+
+    /// The newest.
+    pub(crate) fn newest(&self) -> Option<&Exchange> {
+        self.behind.back().or(self.front.as_ref())
+    }
+
+    /// The newest.
+    pub(crate) fn newest_mut(&mut self) -> Option<&mut Exchange> {
+        self.behind.back_mut().or(self.front.as_mut())
+    }
+
+    /// Forgets the newest.
+    pub(crate) fn remove_newest(&mut self) {
+        if self.behind.pop_back().is_none() {
+            self.front = None;
+        }
+    }
+
+    /// Forgets all that are newer than the one at `index`.
+    pub(crate) fn truncate_behind(&mut self, index: usize) {
+        self.behind.truncate(index);
+    }
+
+    /// Forgets the front; the next, if there is one, writes to `out` from now on.
+    #[inline]
+    pub(crate) fn pop(&mut self, out: &mut Output) {
+        if self.front.is_none() {
+            return;
+        }
+        self.first = self.first.wrapping_add(1);
+        self.front = self.behind.pop_front();
+        if let Some(front) = &mut self.front {
+            front.flush(out);
+        } else if self.behind.capacity() > Self::IDLE_CAPACITY_MAX {
+            self.behind = VecDeque::new();
+        }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.front = None;
+        self.behind = VecDeque::new();
+    }
+}

@@ -1,0 +1,115 @@
+//! `uri-host [ ":" port ]` (RFC 9110 §7.2, RFC 3986 §3.2.2): is it one?
+
+use core::net::Ipv6Addr;
+
+/// Whether `authority` names a host and, if it says one, a port; an empty host is not one.
+///
+/// No userinfo: RFC 9110 §4.2.4 wants it refused where it comes from outside. A comma is a legal byte of a
+/// reg-name, and refused all the same: nobody owns such a name, but it is what a proxy makes of
+/// two Host lines.
+pub(crate) fn is_valid(authority: &[u8]) -> bool {
+    let (host_ok, port) = if let Some(literal) = authority.strip_prefix(b"[") {
+        let end = memchr::memchr(b']', literal).unwrap_or(literal.len());
+        let (address, rest) = literal.split_at_checked(end).unwrap_or_default();
+        // A missing bracket stands in place of the port, and is not one.
+        let port = rest.strip_prefix(b"]").unwrap_or(b"[");
+        (is_ipv6(address), port)
+    } else {
+        let end = memchr::memchr(b':', authority).unwrap_or(authority.len());
+        let (name, rest) = authority.split_at_checked(end).unwrap_or_default();
+        (is_reg_name(name), rest)
+    };
+    host_ok && is_port(port)
+}
+
+fn is_ipv6(address: &[u8]) -> bool {
+    core::str::from_utf8(address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
+}
+
+fn is_reg_name(name: &[u8]) -> bool {
+    let mut bytes = name.iter();
+    while let Some(&byte) = bytes.next() {
+        let ok = match byte {
+            b'%' => {
+                let mut digit = || bytes.next().is_some_and(u8::is_ascii_hexdigit);
+                digit() && digit()
+            }
+            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+'
+            | b';' | b'=' => true,
+            _ => byte.is_ascii_alphanumeric(),
+        };
+        if !ok {
+            return false;
+        }
+    }
+    !name.is_empty()
+}
+
+/// Nothing, or a colon and a port number; the number may be missing (RFC 3986 §3.2.3).
+fn is_port(text: &[u8]) -> bool {
+    match text.split_first() {
+        None | Some((b':', [])) => true,
+        Some((b':', digits)) => {
+            citius_http::fields::parse_decimal(digits).is_some_and(|port| port <= 65_535)
+        }
+        Some(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_hosts_from_others() {
+        for good in [
+            "a",
+            "a.b",
+            "a_b",
+            "a:",
+            "a:0",
+            "a:65535",
+            "127.0.0.1:8000",
+            "[::1]",
+            "[::1]:80",
+            "%41",
+            "xn--bcher-kva.example",
+            "[::ffff:1.2.3.4]:8000",
+            "a~b",
+            "1",
+        ] {
+            assert!(is_valid(good.as_bytes()), "{good}");
+        }
+        for bad in [
+            "",
+            ":80",
+            "a:b",
+            "a:65536",
+            "a:-1",
+            "a:+1",
+            "a b",
+            "a,b",
+            "u@a",
+            "a/b",
+            "a?b",
+            "a#b",
+            "[::1",
+            "::1",
+            "[]",
+            "[::1]a",
+            "[1]",
+            "[fe80::1%eth0]",
+            "%4",
+            "%4x",
+            "%",
+            "a:80:80",
+            "a\\b",
+            "a\u{e9}",
+            "[v1.a]",
+            "\"a\"",
+            "a:99999999999999999999",
+        ] {
+            assert!(!is_valid(bad.as_bytes()), "{bad}");
+        }
+    }
+}

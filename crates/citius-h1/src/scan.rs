@@ -1,0 +1,142 @@
+//! Where runs of allowed bytes end.
+//!
+//! Eight bytes at a time in plain 64-bit arithmetic: safe code, and no call for the short runs that
+//! heads are made of.
+
+use citius_http::fields::{is_token_byte, is_value_byte};
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// Whether a byte is a `tchar` (RFC 9110 §5.6.2), as a table.
+static TOKEN: [bool; 256] = table(true);
+
+/// Whether a byte may stand in a request target: visible ASCII but `#`.
+///
+/// RFC 3986 allows fewer; `"`, `<`, `>`, `\`, `^`, `` ` ``, `{`, `|`, `}` are sent by browsers and curl
+/// as they are typed.
+static TARGET: [bool; 256] = table(false);
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "evaluated at compile time, where a mistake is a compile error"
+)]
+const fn table(token: bool) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = if token {
+            is_token_byte(b)
+        } else {
+            b > b' ' && b < 0x7f && b != b'#'
+        };
+        byte += 1;
+    }
+    table
+}
+
+#[inline]
+fn is_in(table: &[bool; 256], byte: u8) -> bool {
+    table.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+/// Whether `byte` is a `tchar`.
+#[inline]
+pub(crate) fn is_token(byte: u8) -> bool {
+    is_in(&TOKEN, byte)
+}
+
+/// Index of the first byte from `start` on that is not a `tchar`; the length of `bytes` if there is none.
+#[inline]
+pub(crate) fn token_end(bytes: &[u8], start: usize) -> usize {
+    run_end(bytes, start, |byte| is_in(&TOKEN, byte))
+}
+
+/// Index of the first byte from `start` on that cannot stand in a request target.
+#[inline]
+pub(crate) fn target_end(bytes: &[u8], start: usize) -> usize {
+    run_end(bytes, start, |byte| is_in(&TARGET, byte))
+}
+
+#[inline]
+fn run_end(bytes: &[u8], start: usize, allowed: impl Fn(u8) -> bool) -> usize {
+    let rest = bytes.get(start..).unwrap_or_default();
+    let run = rest.iter().position(|&byte| !allowed(byte));
+    start.saturating_add(run.unwrap_or(rest.len()))
+}
+
+/// Index of the first byte from `start` on that cannot stand in a field value.
+#[inline]
+pub(crate) fn value_end(bytes: &[u8], start: usize) -> usize {
+    let mut rest = bytes.get(start..).unwrap_or_default();
+    while let Some((block, after)) = rest.split_first_chunk::<8>() {
+        match first_control(u64::from_le_bytes(*block)) {
+            None => rest = after,
+            Some(index) => {
+                let (passed, from_control) = rest.split_at_checked(index).unwrap_or((rest, &[]));
+                if from_control.first() != Some(&b'\t') {
+                    return bytes
+                        .len()
+                        .saturating_sub(rest.len().saturating_sub(passed.len()));
+                }
+                rest = from_control.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    let run = rest.iter().position(|&byte| !is_value_byte(byte));
+    let left = rest.len().saturating_sub(run.unwrap_or(rest.len()));
+    bytes.len().saturating_sub(left)
+}
+
+/// Index of the first byte of `block` below 0x20 or equal to 0x7f.
+///
+/// A borrow can only reach bytes above one that is marked already, so the lowest mark is exact.
+#[inline]
+fn first_control(block: u64) -> Option<usize> {
+    let deleted = block ^ ONES.wrapping_mul(0x7f);
+    let below = block.wrapping_sub(ONES.wrapping_mul(0x20)) & !block;
+    let marks = (below | (deleted.wrapping_sub(ONES) & !deleted)) & HIGHS;
+    (marks != 0).then(|| marks.trailing_zeros() as usize / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn finds_every_byte_at_every_place() {
+        for length in 0..20 {
+            for at in 0..length {
+                for byte in 0..=255u8 {
+                    let mut bytes = vec![b'a'; at];
+                    bytes.push(byte);
+                    bytes.resize(length, b'a');
+                    for start in 0..=at {
+                        let expected = |ok: bool| if ok { length } else { at };
+                        let value = value_end(&bytes, start);
+                        assert_eq!(value, expected(is_value_byte(byte)), "{length} {at} {byte}");
+                        assert_eq!(token_end(&bytes, start), expected(is_token_byte(byte)));
+                        let visible = byte.is_ascii_graphic() && byte != b'#';
+                        assert_eq!(target_end(&bytes, start), expected(visible));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_controls_in_one_block_report_the_first() {
+        for first in [0u8, 9, 13, 31, 127] {
+            for second in [0u8, 10, 32, 33, 126, 127, 128, 255] {
+                let bytes = [b'a', first, second, b'b', b'c', b'd', b'e', b'f', b'g'];
+                let expected = bytes.iter().position(|&b| !is_value_byte(b)).unwrap_or(9);
+                assert_eq!(value_end(&bytes, 0), expected, "{first} {second}");
+            }
+        }
+    }
+}
