@@ -7,7 +7,7 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Self, TypeVar, final, overload
 
 from citius.headers import Headers, MutableHeaders, Query

@@ -214,12 +214,15 @@ def _is_body(annotation: Any) -> bool:
     if origin is Union or origin is types.UnionType or origin in (list, tuple, set, frozenset):
         return any(_is_body(argument) for argument in get_args(annotation))
     plain: Any = origin or annotation
-    return isinstance(plain, type) and (
-        plain is dict
-        or hasattr(plain, "__struct_fields__")  # msgspec.Struct, without importing it
-        or is_dataclass(plain)
-        or is_typeddict(plain)
-        or hasattr(plain, "__attrs_attrs__")
+    if not isinstance(plain, type):
+        return False
+    cls: type[Any] = plain
+    return (
+        cls is dict
+        or hasattr(cls, "__struct_fields__")  # msgspec.Struct, without importing it
+        or is_dataclass(cls)
+        or is_typeddict(cls)
+        or hasattr(cls, "__attrs_attrs__")
     )
 
 

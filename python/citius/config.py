@@ -71,18 +71,20 @@ class Option:
         Raises:
             ConfigError: It cannot.
         """
-        if value is None and self.default is None:
-            return value
-        if not self._fits(value):
+        if self.kind == "list" and self._fits(value):
+            return tuple(value)
+        if not self._fits(value) and not (value is None and self.default is None):
             raise ConfigError(f"{source}: expected {self.expected}, got {value!r}")
-        return tuple(value) if self.kind == "list" else value
+        return value
 
     def _fits(self, value: Any) -> bool:
         if self.kind == "bool":
             return isinstance(value, bool)
         if self.kind == "list":
-            items: Any = value if isinstance(value, (list, tuple)) else (None,)
-            return all(isinstance(item, str) for item in items)
+            return isinstance(value, (list, tuple)) and all(
+                isinstance(item, str)
+                for item in value  # pyright: ignore[reportUnknownVariableType]
+            )
         if self.kind == "str":
             return isinstance(value, str) and (not self.choices or value in self.choices)
         number = int if self.kind == "int" else (int, float)

@@ -68,7 +68,7 @@ def test_encoders() -> None:
     with pytest.raises(TypeError, match="unsupported"):
         _support.encode_json(object())
     with pytest.raises(AttributeError, match="encode_yaml"):
-        _support.encode_yaml  # noqa: B018
+        _support.encode_yaml
 
 
 DECODERS: list[Any] = [

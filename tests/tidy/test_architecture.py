@@ -1,0 +1,120 @@
+"""The crates keep to ARCHITECTURE.md: who may use whom, who may say `unsafe`, what has no I/O."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# An edge that is not here does not exist. ARCHITECTURE.md draws the same picture.
+MAY_USE = {
+    "citius-http": set(),
+    "citius-h1": {"citius-http"},
+    "citius-route": set(),
+    "citius-reactor": {"citius-http", "citius-h1"},
+    "citius-py": {"citius-http", "citius-route", "citius-reactor"},
+    "citius-testkit": {"citius-http", "citius-h1"},
+}
+MAY_TEST_WITH = {"citius-testkit"}
+PROTOCOL_CRATES = ["citius-http", "citius-h1"]
+WITH_UNSAFE = {"citius-py"}
+
+
+@functools.cache
+def packages() -> dict[str, dict[str, set[str]]]:
+    """Dependencies among our crates, by kind."""
+    done = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--offline", "--format-version=1"],
+        cwd=ROOT, capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    found: dict[str, dict[str, set[str]]] = {}
+    for package in json.loads(done.stdout)["packages"]:
+        kinds = found.setdefault(package["name"], {"normal": set(), "dev": set(), "build": set()})
+        for dependency in package["dependencies"]:
+            if dependency["name"].startswith("citius"):
+                kinds[dependency["kind"] or "normal"].add(dependency["name"])
+    return found
+
+
+def sources(crate: str) -> list[Path]:
+    return sorted((ROOT / "crates" / crate).rglob("*.rs"))
+
+
+def test_every_crate_is_in_the_table() -> None:
+    assert set(packages()) == set(MAY_USE)
+    assert {path.name for path in (ROOT / "crates").iterdir() if path.is_dir()} == set(MAY_USE)
+
+
+@pytest.mark.parametrize("crate", MAY_USE)
+def test_edges(crate: str) -> None:
+    uses = packages()[crate]
+    assert uses["normal"] | uses["build"] <= MAY_USE[crate]
+    assert uses["dev"] <= MAY_USE[crate] | MAY_TEST_WITH
+
+
+@pytest.mark.parametrize("crate", PROTOCOL_CRATES)
+def test_protocol_crates_can_name_no_socket_and_no_clock(crate: str) -> None:
+    text = (ROOT / "crates" / crate / "src/lib.rs").read_text()
+    assert "#![no_std]" in text
+    assert re.search(r"#!\[forbid\([^)]*unsafe_code", text)
+    for path in sources(crate):
+        if path.name == "tests.rs" or "tests" in path.parts:
+            continue
+        code = path.read_text().partition("#[cfg(test)]")[0]
+        assert not re.search(r"\bstd::", without_comments(code)), f"{path} names std"
+
+
+@pytest.mark.parametrize("crate", sorted(set(MAY_USE) - WITH_UNSAFE))
+def test_unsafe_is_quarantined(crate: str) -> None:
+    text = (ROOT / "crates" / crate / "src/lib.rs").read_text()
+    assert re.search(r"#!\[forbid\([^)]*unsafe_code", text), f"{crate} does not forbid unsafe code"
+    for path in sources(crate):
+        assert not re.search(r"\bunsafe\b", without_comments(path.read_text())), path
+
+
+def test_unsafe_says_why() -> None:
+    for path in sources("citius-py"):
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
+            if re.search(r"\bunsafe\s*\{", line.partition("//")[0]):
+                above = "\n".join(lines[max(0, number - 6) : number])
+                assert "SAFETY:" in above, f"{path}:{number + 1} does not say why it is safe"
+
+
+def test_nothing_below_the_binding_names_python() -> None:
+    for crate in set(MAY_USE) - {"citius-py"}:
+        for path in sources(crate):
+            assert not re.search(
+                r"\bpyo3\b|\bpython\b", without_comments(path.read_text()), re.I
+            ), path
+
+
+def test_only_one_file_reads_and_writes_sockets() -> None:
+    pattern = re.compile(
+        r"\b(?:recv|send|read|write|writev|sendmsg|recvmsg)\s*\(\s*&?self\.(?:fd|socket)"
+    )
+    for crate in MAY_USE:
+        for path in sources(crate):
+            if path.relative_to(ROOT / "crates").as_posix() != "citius-reactor/src/conn.rs":
+                assert not pattern.search(without_comments(path.read_text())), path
+
+
+def test_the_judge_shares_nothing_with_a_contestant() -> None:
+    manifest = tomllib.loads((ROOT / "lab/load/Cargo.toml").read_text())
+    assert not [name for name in manifest["dependencies"] if name.startswith("citius")]
+    assert "workspace" in manifest, "the load generator is a workspace of its own"
+    for path in (ROOT / "lab/citius_lab").rglob("*.py"):
+        assert not re.search(r"^\s*(?:from|import) citius\b", path.read_text(), re.M), path
+
+
+def without_comments(code: str) -> str:
+    """Code with its comments and the text of its strings blanked, roughly; enough for whole words."""
+    code = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', code)
+    return re.sub(r"//[^\n]*", "", code).replace("unsafe_code", "").replace("unsafe_op", "")

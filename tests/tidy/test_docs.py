@@ -1,0 +1,182 @@
+"""What the documents say is so: links resolve, code blocks run, commands exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from citius.cli import cli
+from markdown_it import MarkdownIt
+from rig import Server
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path
+    for path in [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").rglob("*.md"),
+        *(ROOT / "vectors").glob("*.md"),
+    ]
+)
+VERBS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
+
+
+def tokens(page: Path):
+    return MarkdownIt("commonmark").enable("table").parse(page.read_text())
+
+
+def anchors(page: Path) -> set[str]:
+    """GitHub's names of the headings."""
+    found = re.findall(r"^#+ +(.+?) *$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in found}
+
+
+def page_id(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_resolve(page: Path) -> None:
+    for token in tokens(page):
+        for child in token.children or []:
+            target = child.attrs.get("href") or child.attrs.get("src") if child.attrs else None
+            if not isinstance(target, str) or re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            linked = (page.parent / path) if path else page
+            assert linked.exists(), f"{target} leads nowhere"
+            if anchor and linked.suffix == ".md":
+                assert anchor in anchors(linked), f"{target}: no such heading"
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of the code blocks. A Python block that begins with `# …` goes on with the last."""
+    found: list[tuple[str, str]] = []
+    for token in tokens(page):
+        if token.type == "fence":
+            text = token.content
+            if token.info == "python" and text.startswith("# …\n") and found:
+                before = next(text for info, text in reversed(found) if info == "python")
+                text = before + text
+            found.append((token.info, text))
+    return found
+
+
+PAGES_WITH_CODE = [page for page in PAGES if blocks(page)]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_CODE, ids=page_id)
+def test_blocks_run(page: Path, tmp_path: Path) -> None:
+    """`python` runs; `console` is typed (`$ `) and answered; `sh` and `toml` are at least understood."""
+    source = ""
+    for info, text in blocks(page):
+        if info == "python":
+            source = text
+            run_python(text, tmp_path)
+        elif info == "console":
+            run_console(text, source, tmp_path)
+        elif info == "sh":
+            for line in re.sub(r"\\\n", " ", text).splitlines():
+                check_command(line)
+        else:
+            assert info in ("toml", "text", "ini", "rust", "json", ""), (
+                f"a block of {info or 'nothing'}"
+            )
+
+
+def run_python(text: str, directory: Path) -> None:
+    (directory / "block.py").write_text(text)
+    program = (
+        "import runpy; names = runpy.run_path('block.py')\n"
+        "from citius import App; from citius.testing import Client\n"
+        "[Client(app).close() for app in names.values() if isinstance(app, App)]\n"
+        "[test() for name, test in names.items() if name.startswith('test_')]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=directory, capture_output=True, text=True, timeout=20
+    )
+    assert done.returncode == 0, f"{text}\n{done.stderr}"
+
+
+def run_console(text: str, source: str, directory: Path) -> None:
+    """Run the `curl` commands of a dialogue against the application in the block above it."""
+    (directory / "block.py").write_text(source)
+    dialogue = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", text, re.M)
+    assert dialogue, text
+    server = Server(["block.py", "--port", "0"], {}, directory).wait_ready()
+    try:
+        for command, expected in dialogue:
+            if not command.startswith("curl"):
+                check_command(command)
+                continue
+            here = command.replace("localhost:8000", f"127.0.0.1:{server.port}")
+            done = subprocess.run(
+                shlex.split(here), capture_output=True, text=True, timeout=10, cwd=directory
+            )
+            assert done.stdout.strip().replace("\r", "") == expected.strip(), command
+    finally:
+        server.kill()
+
+
+def check_command(line: str) -> None:
+    """A command line of ours has to be one that exists."""
+    words = shlex.split(line, comments=True)
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words.pop(0)
+    if not words:
+        return
+    program, *rest = words
+    if program == "make":
+        targets = [word for word in rest if "=" not in word]
+        assert set(targets) <= VERBS, line
+    elif Path(program).name == "citius" and rest[:1] == ["serve"]:
+        command = cli.get_command(click.Context(cli), "serve")
+        assert command is not None
+        command.make_context("serve", rest[1:])
+    elif Path(program).name == "citius":
+        assert rest[0] in ("load", "lab", "--version"), line
+    else:
+        known = (
+            "pip",
+            "git",
+            "cd",
+            "curl",
+            "python",
+            "cargo",
+            "rustup",
+            "apt-get",
+            "kill",
+            "wrk",
+            "pytest",
+        )
+        assert Path(program).name.removesuffix("3") in known, f"{line}: is that a command?"
+
+
+def test_the_reference_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, "scripts/reference.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_readme_service_has_twelve_lines() -> None:
+    first = next(text for info, text in blocks(ROOT / "README.md") if info == "python")
+    assert len(first.strip().splitlines()) <= 12
+
+
+def test_make_help_lists_every_verb() -> None:
+    text = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)", text, re.M)
+    assert phony is not None
+    assert set(phony[1].split()) == VERBS
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {line.split()[1] for line in done.stdout.splitlines()} == VERBS

@@ -1,0 +1,104 @@
+"""The Python side: what a worker imports, how long files get, what the public face promises."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import citius
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python/citius"
+MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
+
+# What a worker pays for with memory although a plain service never uses it.
+NEVER = {"rich", "email", "http", "uuid", "unittest", "pydoc", "tomllib", "watchfiles", "multiprocessing",
+         "urllib.parse", "msgspec", "citius.forms", "citius.testing", "citius.supervisor", "decimal",
+         "xml", "encodings.idna", "difflib"}  # fmt: skip
+NEVER_WITHOUT_A_LOOP = {"asyncio", "ssl", "uvloop", "logging", "citius.pool", "concurrent"}
+
+
+def imported_by_a_worker(loop: str, tmp_path: Path) -> set[str]:
+    """The modules in a worker that has answered a request."""
+    (tmp_path / "main.py").write_text(
+        "import os, sys\n"
+        "from citius import App\n"
+        "app = App()\n"
+        "@app.get('/')\n"
+        "def hello():\n"
+        "    return '\\n'.join(sys.modules)\n"
+    )
+    from rig import Server
+
+    server = Server(["main.py", "--port", "0", "--loop", loop], {"PYTHONDEVMODE": ""}, tmp_path)
+    try:
+        return set(server.wait_ready().get("/").body.decode().split())
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize(
+    ("loop", "never"), [("uvloop", NEVER), ("none", NEVER | NEVER_WITHOUT_A_LOOP)]
+)
+def test_a_worker_holds_only_what_it_needs(loop: str, never: set[str], tmp_path: Path) -> None:
+    found = imported_by_a_worker(loop, tmp_path)
+    assert "citius._core" in found
+    assert found & never == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+class TestModules:
+    def test_has_a_contract_on_top(self, path: Path) -> None:
+        assert ast.get_docstring(ast.parse(path.read_text())), "no module doc"
+
+    def test_length(self, path: Path) -> None:
+        text = path.read_text()
+        lines = text.count("\n")
+        doc = ast.get_docstring(ast.parse(text)) or ""
+        assert lines <= 600 or "one thing" in doc, f"{lines} lines; say in the module doc why"
+        if path.parent.name == "hosts":
+            assert lines < 100 + 20, "a host is small"
+
+    def test_has_no_import_side_effects(self, path: Path) -> None:
+        """Statements on module level define things; they do not do things."""
+        if path.name == "__main__.py":
+            return
+        for node in ast.parse(path.read_text()).body:
+            allowed = (
+                ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
+                ast.Assign, ast.AnnAssign, ast.If,
+            )  # fmt: skip
+            is_doc = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            is_registration = path.name == "cli.py" and isinstance(node, ast.Expr)
+            assert isinstance(node, allowed) or is_doc or is_registration, ast.unparse(node)[:80]
+
+
+def test_every_public_name_exists_once() -> None:
+    assert len(set(citius.__all__)) == len(citius.__all__)
+    for name in citius.__all__:
+        assert getattr(citius, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        citius.nothing
+    assert set(citius.__all__) <= set(dir(citius))
+
+
+def test_the_annotations_of_lazy_names_are_their_homes() -> None:
+    """A type checker reads the imports under TYPE_CHECKING, the interpreter `__getattr__`."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom) and node.module != "typing":
+            for alias in node.names:
+                home = __import__(str(node.module), fromlist=[alias.name])
+                assert getattr(home, alias.name) is getattr(citius, alias.name), alias.name
+
+
+def test_the_version_is_said_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlib.metadata import version; print(version('citius'))"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == citius.__version__

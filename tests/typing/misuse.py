@@ -1,0 +1,25 @@
+"""Mistakes that type checkers have to find: each line with `# wrong` is an error under both of them."""
+
+from __future__ import annotations
+
+from citius import App, Config, NotFound, Request, Response
+from citius.testing import Client
+
+app = App()
+
+app.get(7)  # wrong
+app.get("/", blocking="yes")  # wrong
+app.route("/", method="GET")  # wrong
+app.mount("/x", "module:app")  # wrong
+app.error("404")  # wrong
+Config(port="8000")  # wrong
+Config(8000)  # wrong
+Response("x", status="200")  # wrong
+NotFound(404, 5)  # wrong
+Client("module:app")  # wrong
+
+
+def handler(request: Request) -> None:
+    request.method = "GET"  # wrong
+    request.json(Response).price  # wrong
+    request.header(7)  # wrong

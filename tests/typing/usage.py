@@ -1,0 +1,133 @@
+"""What users write, as type checkers see it: this file has to be free of errors under both of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import assert_type
+
+import msgspec
+from citius import (
+    App,
+    Config,
+    Form,
+    Headers,
+    HTTPError,
+    MutableHeaders,
+    NotFound,
+    Query,
+    Request,
+    Response,
+    json_response,
+    redirect,
+)
+from citius.testing import Answer, Client
+
+
+class Item(msgspec.Struct):
+    name: str
+    price: float = 0.0
+
+
+@asynccontextmanager
+async def lifespan(app: App) -> AsyncGenerator[None, None]:
+    app.state.items = {}
+    yield
+
+
+app = App(lifespan=lifespan)
+admin = App()
+app.mount("/admin", admin)
+
+
+@app.get("/")
+def index() -> str:
+    return "Hello"
+
+
+@app.get("/items/{id:int}")
+async def item(id: int, request: Request, verbose: bool = False) -> Item:
+    assert_type(request.query, Query)
+    assert_type(request.headers, Headers)
+    assert_type(request.header("accept"), str | None)
+    assert_type(request.header("accept", 7), str | int)
+    assert_type(request.json(Item), Item)
+    assert_type(request.body(), bytes)
+    assert_type(await request.read(), bytes)
+    assert_type(request.client, tuple[str, int] | None)
+    if id == 0:
+        raise NotFound("no such item", headers={"x": "y"})
+    return Item("x")
+
+
+@app.post("/items", blocking=True)
+def add(item: Item) -> Response:
+    response = Response(item, status=201, headers={"location": "/items/1"})
+    assert_type(response.headers, MutableHeaders)
+    response.headers.set_cookie("seen", "1", max_age_s=60)
+    return response
+
+
+@app.route("/stream", methods=("GET", "POST"), stream=True)
+async def stream(request: Request) -> AsyncIterator[bytes]:
+    async for piece in request.stream():
+        yield piece
+
+
+@app.get("/count")
+def count() -> Iterator[str]:
+    yield from ("1", "2")
+
+
+@app.post("/form")
+def form(request: Request) -> Response:
+    fields: Form = request.form()
+    return json_response(dict(fields)) if fields else redirect("/")
+
+
+@app.middleware
+async def timing(request: Request, next: Callable[[Request], Awaitable[Response]]) -> Response:
+    response = await next(request)
+    response.headers["x-seen"] = "1"
+    return response
+
+
+@app.middleware
+def guard(request: Request, next: Callable[[Request], Response]) -> Response:
+    return next(request)
+
+
+@app.error(404)
+def missing(request: Request, error: HTTPError) -> Response:
+    return Response(error.detail, error.status)
+
+
+@app.error(KeyError)
+async def no_key(request: Request, error: KeyError) -> dict[str, str]:
+    return {"missing": str(error)}
+
+
+@app.on_startup
+async def connect() -> None: ...
+
+
+@app.on_shutdown
+def disconnect() -> None: ...
+
+
+# The decorators give back what they got.
+assert_type(index(), str)
+
+
+def test() -> None:
+    with Client(app, limits={"body_bytes_max": 1000}) as client:
+        answer = client.get("/")
+        assert_type(answer, Answer)
+        assert_type(answer.json(Item), Item)
+        with client.stream("POST", "/stream", content=[b"x"]) as streamed:
+            for piece in streamed:
+                assert_type(piece, bytes)
+
+
+def main() -> None:
+    app.run(Config(port=8001, workers=2, limits={"keep_alive_ms": 5000}))
