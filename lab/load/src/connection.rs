@@ -40,6 +40,8 @@ pub(crate) struct Connection<W> {
     pub(crate) reserved: Option<Ticket>,
     /// Bytes the socket did not take; while there are any, no request is added.
     unwritten: Vec<u8>,
+    /// A write failed: nothing can be sent any more, but there may be something to read.
+    is_deaf: bool,
     /// When the opening began.
     pub(crate) opened_ns: u64,
     /// Complete answers since then.
@@ -73,6 +75,7 @@ impl<W: Wire> Connection<W> {
             flight: Flight::new(depth),
             reserved: None,
             unwritten: Vec::new(),
+            is_deaf: false,
             opened_ns: 0,
             n_answers: 0,
             n_failures: 0,
@@ -122,6 +125,7 @@ impl<W: Wire> Connection<W> {
         self.socket = None;
         self.stage = Stage::Closed;
         self.unwritten.clear();
+        self.is_deaf = false;
         self.reserved = None;
     }
 
@@ -129,9 +133,15 @@ impl<W: Wire> Connection<W> {
         !self.unwritten.is_empty()
     }
 
+    /// Whether another request may be written.
+    #[inline]
+    pub(crate) fn can_ask(&self) -> bool {
+        self.unwritten.is_empty() && !self.is_deaf
+    }
+
     /// Writes `output`, which the socket may take only in part; the rest follows with
     /// [`Connection::flush`]. Returns the bytes taken.
-    /// # Errors  The connection is gone.
+    /// # Errors  The peer takes nothing any more.
     #[inline]
     pub(crate) fn write(&mut self, output: &[u8]) -> Result<usize, Errno> {
         let n_written = self.send(output)?;
@@ -142,7 +152,7 @@ impl<W: Wire> Connection<W> {
     }
 
     /// Writes what the socket did not take before. Returns the bytes taken.
-    /// # Errors  The connection is gone.
+    /// # Errors  The peer takes nothing any more.
     pub(crate) fn flush(&mut self) -> Result<usize, Errno> {
         let unwritten = std::mem::take(&mut self.unwritten);
         let n_written = self.send(&unwritten)?;
@@ -152,12 +162,15 @@ impl<W: Wire> Connection<W> {
     }
 
     #[inline]
-    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         let socket = self.socket.as_ref().ok_or(Errno::NOTCONN)?;
         match send(socket, bytes, SendFlags::NOSIGNAL) {
             Ok(n_bytes) => Ok(n_bytes),
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            Err(error) => Err(error),
+            Err(error) => {
+                self.is_deaf = true;
+                Err(error)
+            }
         }
     }
 

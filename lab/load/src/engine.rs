@@ -82,6 +82,8 @@ pub(crate) struct Engine<W: Wire> {
     sweep_ns: u64,
     sweep_step_ns: u64,
     input: Box<[u8]>,
+    /// How much of it is offered where an answer begins.
+    head_room: usize,
     /// Never touched, so it costs address space only.
     discarded: Box<[u8]>,
     output: Vec<u8>,
@@ -158,6 +160,7 @@ impl<W: Wire> Engine<W> {
             sweep_ns: window.start_ns,
             sweep_step_ns: (plan.timeout_ns / 10).clamp(SWEEP_NS_MIN, SWEEP_NS_MAX),
             input: vec![0; INPUT_BYTES].into(),
+            head_room: INPUT_BYTES,
             discarded: vec![0; DISCARDED_BYTES].into(),
             output: Vec::with_capacity(INPUT_BYTES),
             plan: Arc::clone(plan),
@@ -284,7 +287,9 @@ impl<W: Wire> Engine<W> {
             }
         }
         self.judge.n_under_way -= unasked.len();
-        unasked.iter().for_each(|(_, sent)| self.give_back(sent));
+        for (_, sent) in &unasked {
+            self.give_back(sent);
+        }
     }
 
     /// Handles what an event says about a connection.
@@ -346,7 +351,13 @@ impl<W: Wire> Engine<W> {
                 .min(DISCARDED_BYTES);
             connection.discard(&mut self.discarded[..n_room])
         } else {
-            connection.receive(&mut self.input)
+            // A head alone is wanted where most of the body will be dropped.
+            let n_room = if n_skippable == 0 {
+                self.head_room
+            } else {
+                INPUT_BYTES
+            };
+            connection.receive(&mut self.input[..n_room])
         };
         self.tick();
         let Connection {
@@ -367,11 +378,14 @@ impl<W: Wire> Engine<W> {
                 }
                 if discards {
                     wire.skip(n_bytes as u64, &mut exchange);
+                    if self.plan.transport.pipeline == 1 {
+                        self.head_room = HEAD_BYTES;
+                    }
                     return Ok(flight.is_empty());
                 }
                 let bytes = &self.input[..n_bytes];
                 match wire.receive(&mut self.shared, bytes, &mut exchange) {
-                    Ok(()) => Ok(n_bytes < INPUT_BYTES),
+                    Ok(()) => Ok(n_bytes < self.head_room),
                     Err(_) => Err(Some(Cause::Fault)),
                 }
             }
@@ -402,7 +416,7 @@ impl<W: Wire> Engine<W> {
     /// Closed loop: asks for as much as the pipeline holds, in one write.
     #[inline]
     fn refill(&mut self, index: usize) {
-        if self.judge.phase == Phase::Draining || self.connections[index].has_unwritten() {
+        if self.judge.phase == Phase::Draining || !self.connections[index].can_ask() {
             return;
         }
         self.output.clear();
@@ -460,32 +474,33 @@ impl<W: Wire> Engine<W> {
         if self.output.is_empty() {
             return;
         }
-        match self.connections[index].write(&self.output) {
-            Ok(n_bytes) => self.note_written(n_bytes),
-            Err(_) => self.lose(index, Cause::Reset),
-        }
+        let written = self.connections[index].write(&self.output);
+        self.settle_write(index, written);
     }
 
     fn flush(&mut self, index: usize) {
-        match self.connections[index].flush() {
-            Ok(n_bytes) => {
-                self.note_written(n_bytes);
-                if !self.connections[index].has_unwritten() {
-                    self.tick();
-                    self.proceed(index);
-                }
-            }
-            Err(_) => {
-                self.tick();
-                self.lose(index, Cause::Reset);
-            }
+        let written = self.connections[index].flush();
+        self.settle_write(index, written);
+        if self.connections[index].can_ask() {
+            self.tick();
+            self.proceed(index);
         }
     }
 
     #[inline]
-    fn note_written(&mut self, n_bytes: usize) {
-        if self.judge.is_counting() {
-            self.judge.tally.bytes_written += n_bytes as u64;
+    fn settle_write(&mut self, index: usize, written: Result<usize, Errno>) {
+        match written {
+            Ok(n_bytes) if self.judge.is_counting() => {
+                self.judge.tally.bytes_written += n_bytes as u64;
+            }
+            Ok(_) => {}
+            // The peer has closed, but what it said before may still be unread: an answer that
+            // ends the connection in good order is the usual case.
+            Err(_) => {
+                let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
+                let generation = self.connections[index].generation;
+                self.unfinished.push((index, generation, flags));
+            }
         }
     }
 
@@ -561,9 +576,8 @@ impl<W: Wire> Engine<W> {
             Stage::Open
         };
         let connection = &mut self.connections[index];
-        let can_take = connection.stage == wanted
-            && connection.flight.has_room()
-            && !connection.has_unwritten();
+        let can_take =
+            connection.stage == wanted && connection.flight.has_room() && connection.can_ask();
         if can_take && !connection.is_queued {
             connection.is_queued = true;
             connection.free_ns = self.judge.now_ns;
@@ -635,11 +649,11 @@ impl<W: Wire> Engine<W> {
             let class = match cause {
                 Cause::Connect => ErrorClass::Connect,
                 // RFC 9112 §9.3.1: what a closing peer left unanswered may be asked again.
-                Cause::Done | Cause::End if is_over => {
+                Cause::Done | Cause::End | Cause::Reset if is_over => {
                     self.give_back(&sent);
                     continue;
                 }
-                Cause::End if has_begun => ErrorClass::Short,
+                Cause::End | Cause::Reset if has_begun => ErrorClass::Short,
                 Cause::Fault if has_begun => ErrorClass::Protocol,
                 Cause::TimedOut if now_ns - sent.sent_ns >= timeout_ns => ErrorClass::Timeout,
                 _ => ErrorClass::Reset,
@@ -739,6 +753,8 @@ impl<W: Wire> Engine<W> {
 
 /// One read. Room for a thousand small pipelined answers; larger does not fit the L2 cache.
 const INPUT_BYTES: usize = 64 * 1024;
+/// The same where bodies are being dropped: a usual head, and little of its body.
+const HEAD_BYTES: usize = 4 * 1024;
 /// Rest of a body from which on it is dropped in the kernel, unless it is compared: below, the
 /// copy costs less than the second system call.
 const DISCARD_BYTES_MIN: u64 = 16 * 1024;

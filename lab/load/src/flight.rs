@@ -3,6 +3,10 @@
 use crate::wire::Ticket;
 
 /// One request from the moment a connection begins to work on it until it is accounted for.
+#[expect(
+    clippy::struct_field_names,
+    reason = "`sent_ns` is the instant of being sent"
+)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     /// When it should have been sent; equals `sent_ns` in the closed loop.
@@ -148,7 +152,9 @@ mod tests {
     #[test]
     fn draining_ends_all_in_order_of_being_due() {
         let mut flight = Flight::new(3);
-        [5, 4, 9].map(|due_ns| flight.insert(sent(due_ns)));
+        for due_ns in [5, 4, 9] {
+            flight.insert(sent(due_ns));
+        }
         assert_eq!(flight.oldest_ns(), Some(91));
         let dues: Vec<u64> = flight.drain().iter().map(|(_, sent)| sent.due_ns).collect();
         assert_eq!(dues, [4, 5, 9]);

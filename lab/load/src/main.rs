@@ -133,8 +133,9 @@ fn verdict(options: &Options, result: &RunResult) -> u8 {
         .iter()
         .filter_map(|condition| condition.held_by(result))
         .collect();
-    held.iter()
-        .for_each(|condition| complain(&format!("failed: {condition}")));
+    for condition in &held {
+        complain(&format!("failed: {condition}"));
+    }
     if result.record.completed == 0 && !result.record.interrupted {
         complain("no valid answer was counted");
         return NOT_REACHABLE;

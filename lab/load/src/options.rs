@@ -23,6 +23,11 @@ use crate::stop::Stop;
 /// 3 a --fail-if condition held, 130 interrupted.
 #[derive(Clone, Debug, Parser)]
 #[command(version, max_term_width = 100)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+#[expect(clippy::doc_markdown, reason = "these comments are the text of --help")]
 pub(crate) struct Options {
     /// What to ask: http://host[:port]/path
     pub(crate) url: String,
@@ -206,14 +211,9 @@ impl Options {
     }
 
     fn read_mix(&self, url: &Url) -> Result<Mix, String> {
-        let headers = self.headers.iter().map(|line| {
-            let (name, value) = line.split_once(':').unwrap_or((line, ""));
-            let has_colon = line.contains(':');
-            if has_colon {
-                check_header(name, value)
-            } else {
-                check_header("", value)
-            }
+        let headers = self.headers.iter().map(|line| match line.split_once(':') {
+            Some((name, value)) => check_header(name, value),
+            None => Err(format!("a header is \"Name: value\", got {line:?}")),
         });
         let base = Entry {
             request: Request {

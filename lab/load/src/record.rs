@@ -108,6 +108,25 @@ pub(crate) struct Thread {
     pub(crate) completed: u64,
 }
 
+impl Lag {
+    fn new(lag: &Latencies) -> Self {
+        Self {
+            p50: lag.percentile_us(50.0),
+            p99: lag.percentile_us(99.0),
+            max: lag.max_us(),
+        }
+    }
+}
+
+impl Thread {
+    fn new(tally: &Tally) -> Self {
+        Self {
+            cpu_s: tally.cpu.total_s(),
+            completed: tally.completed,
+        }
+    }
+}
+
 /// The counted window as it turned out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
@@ -154,7 +173,9 @@ impl Result {
     #[expect(clippy::cast_precision_loss, reason = "counts of a run fit 53 bits")]
     pub(crate) fn new(options: &Options, plan: &Plan, counted: Counted, tallies: &[Tally]) -> Self {
         let mut sum = Tally::new();
-        tallies.iter().for_each(|tally| sum.add(tally));
+        for tally in tallies {
+            sum.add(tally);
+        }
         let elapsed_s = span_s(counted.end_ns - counted.begin_ns);
         let is_closed = plan.pace == Pace::Closed;
         let service = if is_closed {
@@ -162,7 +183,6 @@ impl Result {
         } else {
             &sum.service
         };
-        let lag = &sum.schedule_lag;
         let statuses = sum
             .statuses
             .iter()
@@ -203,24 +223,14 @@ impl Result {
             histogram_unit: "ns".to_owned(),
             latency_histogram: sum.latency.encode(),
             service_histogram: service.encode(),
-            schedule_lag_us: (!is_closed).then(|| Lag {
-                p50: lag.percentile_us(50.0),
-                p99: lag.percentile_us(99.0),
-                max: lag.max_us(),
-            }),
+            schedule_lag_us: (!is_closed).then(|| Lag::new(&sum.schedule_lag)),
             intervals: steps(&sum.intervals, counted.end_ns - counted.begin_ns),
             cpu_s: Cpu {
                 user: sum.cpu.user_s,
                 system: sum.cpu.system_s,
             },
             cpu_us_per_request: (sum.completed > 0).then(|| sum.cpu.total_s() * 1e6 / completed),
-            threads: tallies
-                .iter()
-                .map(|tally| Thread {
-                    cpu_s: tally.cpu.total_s(),
-                    completed: tally.completed,
-                })
-                .collect(),
+            threads: tallies.iter().map(Thread::new).collect(),
         };
         Self {
             record,
@@ -305,4 +315,4 @@ fn entry(entry: &Entry) -> Value {
 const SHORT_RUN_NS: u64 = 5_000_000_000;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -20,6 +20,10 @@ pub(crate) struct Stop {
 }
 
 /// The instants of a run, the same for all threads.
+#[expect(
+    clippy::struct_field_names,
+    reason = "units last, and these are all instants"
+)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Window {
     pub(crate) start_ns: u64,

@@ -11,9 +11,9 @@ pub(crate) enum ErrorClass {
     Connect,
     /// No complete answer within the timeout.
     Timeout,
-    /// The connection was reset, or ended before the first byte of the answer.
+    /// The connection ended, in whatever way, before the first byte of the answer.
     Reset,
-    /// The connection ended in the middle of the answer.
+    /// The connection ended, in whatever way, in the middle of the answer.
     Short,
     /// A complete answer with a status other than the expected one.
     Status,

@@ -65,9 +65,9 @@ impl Wire for H1 {
     fn prepare(request: &Request, keep_alive: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut line = |parts: &[&str]| {
-            parts
-                .iter()
-                .for_each(|part| bytes.extend_from_slice(part.as_bytes()));
+            for part in parts {
+                bytes.extend_from_slice(part.as_bytes());
+            }
             bytes.extend_from_slice(b"\r\n");
         };
         let has = |name: &str| {

@@ -106,7 +106,7 @@ fn check_heads(input: &str, heads: &[Ticket], expected: &[(u16, bool, &str)]) {
 #[track_caller]
 fn refuse(input: &str, fault: Fault) {
     every_cut(1, &[], input.as_bytes(), |_, result| {
-        assert_eq!(result, Err(fault), "{input:?}")
+        assert_eq!(result, Err(fault), "{input:?}");
     });
 }
 
