@@ -49,11 +49,27 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a figure is not valid.
+
+    Attributes:
+        kind: What figures with the same trouble have in common.
+        detail: What is particular to this one.
+    """
+
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}" if self.detail else self.kind
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether to believe a figure, and why not."""
 
     word: str
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(slots=True)
@@ -117,6 +133,7 @@ def analyse(results: Results, baseline: str | None = None) -> Analysis:
     """Turn the records of one run into figures.
 
     Args:
+        results: What a result folder says.
         baseline: The contestant that ratios refer to; ``uvicorn`` if it took part.
     """
     names = [entry["name"] for entry in results.run["contestants"]]
@@ -148,7 +165,7 @@ def interval(values: Sequence[float]) -> Interval:
     """Return the geometric mean of positive values with its 95 % bootstrap interval.
 
     The bootstrap distribution of the mean of so few values is too narrow by a known factor,
-    t/z · √(n/(n−1)) (Hesterberg 2015); deviations from the centre are widened by it.
+    t/z · √(n/(n-1)) (Hesterberg 2015); deviations from the centre are widened by it.
     """
     logs = np.log(np.asarray(values, dtype=float))
     n_values = len(logs)
@@ -194,7 +211,7 @@ def _figure(key: Key, records: list[dict[str, Any]]) -> Figure:
         contestant,
         connections=records[0]["connections"],
         pipeline=records[0]["pipeline"],
-        verdict=Verdict(FAILED, ("not measured",)),
+        verdict=Verdict(FAILED, (Reason("not measured"),)),
     )
     faults = _unique(record["fault"] for record in records if record["fault"])
     measured = [record for record in records if "load" in record]
@@ -249,7 +266,7 @@ def _percentiles_ms(records: list[dict[str, Any]]) -> tuple[float | None, float 
 def _add_faults(figures: dict[Key, Figure], results: Results) -> None:
     """Give a failed figure to what a contestant owed when it died or did not start."""
     for record in results.of_kind("fault"):
-        reason = record["message"].splitlines()[0]
+        reason = Reason(record["message"].splitlines()[0])
         for case, section in record["cases"]:
             key = (section, case, record["contestant"])
             if key not in figures:
@@ -302,66 +319,77 @@ def _rate_value(figure: Figure) -> float:
 
 def judge(figure: Figure, records: list[dict[str, Any]], faults: list[str]) -> Verdict:
     """Return the verdict on one figure."""
-    failures = [*faults, *_failures(figure)]
+    failures = [*map(Reason, faults), *_failures(figure)]
     if failures:
         return Verdict(FAILED, tuple(failures))
     doubts = [*_doubts_about_limits(figure, records), *_doubts_about_size(figure, records)]
     return Verdict(SUSPECT, tuple(doubts)) if doubts else Verdict(VALID)
 
 
-def _failures(figure: Figure) -> Iterable[str]:
+def _failures(figure: Figure) -> Iterable[Reason]:
     n_errors = sum(figure.errors.values())
     wrong = sum(figure.errors.get(kind, 0) for kind in ("status", "length", "content"))
     if figure.completed == 0:
-        yield "no valid answer"
+        yield Reason("no valid answer")
     if wrong:
-        yield f"{wrong} wrong answers under load"
+        yield Reason("wrong answers under load", f"{wrong}")
     share = n_errors / max(n_errors + figure.completed, 1)
     if n_errors > wrong and share > ERRORS_MAX:
-        yield f"{share:.2%} errors ({_error_words(figure.errors)}), limit {ERRORS_MAX:.1%}"
+        kind = f"more than {ERRORS_MAX:.1%} errors"
+        yield Reason(kind, f"{share:.2%}, {_error_words(figure.errors)}")
 
 
-def _doubts_about_limits(figure: Figure, records: list[dict[str, Any]]) -> Iterable[str]:
+def _doubts_about_limits(figure: Figure, records: list[dict[str, Any]]) -> Iterable[Reason]:
     """Name what was the limit, if it was not the server."""
     usage = [record["usage"] for record in records]
     foreign = _median(use["foreign_share"] for use in usage)
-    steal = max(use["steal_share"] for use in usage)
+    steal = _median(use["steal_share"] for use in usage)
     busy = _median(1 - use["server_cpus_idle_share"] for use in usage)
     assert figure.server_share is not None
     assert figure.generator_share is not None
-    if foreign > FOREIGN_MAX:
-        yield f"foreign load: other programs kept {foreign:.0%} of a CPU busy"
     if steal > STEAL_MAX:
-        yield f"the hypervisor took {steal:.1%} of a CPU away"
-    if max(figure.server_share, busy if foreign <= FOREIGN_MAX else 0.0) < SATURATED_MIN:
+        yield Reason("the hypervisor took CPU time away", f"{steal:.0%} of a CPU")
+    if foreign > FOREIGN_MAX:
+        # Then nothing can be said about what else was the limit.
+        yield Reason("other programs kept a CPU busy", f"{foreign:.0%}")
+    elif max(figure.server_share, busy) < SATURATED_MIN:
+        shares = (
+            f"server {figure.server_share:.0%}, generator {figure.generator_share:.0%} of a CPU"
+        )
         if figure.generator_share > GENERATOR_MAX:
-            yield f"limited by the load generator ({figure.generator_share:.0%} of its CPU)"
+            yield Reason("limited by the load generator", shares)
         else:
-            yield f"server not saturated ({figure.server_share:.0%} of its CPU)"
-    for record in records:
-        if (gap := _little_gap(record)) > LITTLE_MAX:
-            yield f"rate and latency contradict each other by {gap:.0%} (Little's law)"
-            break
+            yield Reason("server not saturated", shares)
+    gap = max(_little_gap(record) for record in records)
+    if gap > LITTLE_MAX:
+        yield Reason("rate and latency contradict each other (Little's law)", f"by {gap:.0%}")
 
 
 def _little_gap(record: dict[str, Any]) -> float:
-    """Return how far rate × mean latency is from the requests that were in flight."""
-    offered = record["connections"] * record["pipeline"]
+    """Return how far rate × mean latency is from the requests that were in flight.
+
+    A request counts where it ends, also one that began before the window: with few requests per
+    connection the edges alone explain a gap, so it counts from ``LITTLE_REQUESTS_MIN`` on.
+    """
+    in_flight = record["connections"] * record["pipeline"]
+    if record["load"]["completed"] < LITTLE_REQUESTS_MIN * in_flight:
+        return 0.0
     mean_s = (record["load"]["latency_us"]["mean"] or 0.0) / 1e6
-    return abs(record["load"]["requests_per_s"] * mean_s / offered - 1)
+    return float(abs(record["load"]["requests_per_s"] * mean_s / in_flight - 1))
 
 
-def _doubts_about_size(figure: Figure, records: list[dict[str, Any]]) -> Iterable[str]:
+def _doubts_about_size(figure: Figure, records: list[dict[str, Any]]) -> Iterable[Reason]:
     fewest = min(record["load"]["completed"] for record in records)
     if figure.rounds < ROUNDS_MIN:
-        yield f"{figure.rounds} of at least {ROUNDS_MIN} restarts"
+        yield Reason(f"fewer than {ROUNDS_MIN} restarts", str(figure.rounds))
     if figure.counted_s < COUNTED_MIN_S:
-        yield f"counted for {figure.counted_s:.1f} s in all, at least {COUNTED_MIN_S:g} s needed"
+        kind = f"counted for less than {COUNTED_MIN_S:g} s in all"
+        yield Reason(kind, f"{figure.counted_s:.1f} s")
     if fewest < COMPLETED_MIN:
-        yield f"only {fewest} requests in a window, at least {COMPLETED_MIN} needed"
+        yield Reason(f"fewer than {COMPLETED_MIN} requests in a window", str(fewest))
     spread = None if figure.rate is None else figure.rate.spread
     if spread is not None and spread > SPREAD_MAX:
-        yield f"noisy: restarts leave ±{spread:.0%}"
+        yield Reason(f"restarts differ by more than ±{SPREAD_MAX:.0%}", f"±{spread:.0%}")
 
 
 def _error_words(errors: dict[str, int]) -> str:
@@ -396,8 +424,8 @@ GENERATOR_MAX = 0.80
 # Of one CPU. Below it a busy desktop or a cron job is lost in the interval.
 FOREIGN_MAX = 0.10
 STEAL_MAX = 0.02
-# At the edges of a short window requests are counted whose wait began before it.
 LITTLE_MAX = 0.15
+LITTLE_REQUESTS_MIN = 20
 ROUNDS_MIN = 3
 COUNTED_MIN_S = 1.0
 COMPLETED_MIN = 24

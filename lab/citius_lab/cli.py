@@ -27,12 +27,13 @@ from citius_lab import (
     run,
     verify,
 )
-from citius_lab.contestants import Contestant
 from citius_lab.errors import BuildError, LabError, LaunchError
 from citius_lab.workloads import WrongAnswer, cases_of
 
 if TYPE_CHECKING:
     from rich.progress import Task
+
+    from citius_lab.contestants import Contestant
 
 
 @dataclass(slots=True)
@@ -122,7 +123,9 @@ def _build(lab: Lab, chosen: list[Contestant], *, again: bool = False) -> dict[s
             try:
                 with lab.console.status(f"building {contestant.name} …"):
                     contestant.make()
-                lab.console.print(f"built {contestant.name} in {time.monotonic() - started_at:.0f} s")
+                lab.console.print(
+                    f"built {contestant.name} in {time.monotonic() - started_at:.0f} s"
+                )
             except BuildError as error:
                 reason = str(error)
         if reason is not None:
@@ -209,7 +212,9 @@ def run_() -> None:
     help="Seconds the measurement may take, building excluded.",
 )
 @click.option("--only", "names", multiple=True, help="Only this contestant; repeatable.")
-@click.option("--baseline", default=analyse.BASELINE, show_default=True, help="What ratios refer to.")
+@click.option(
+    "--baseline", default=analyse.BASELINE, show_default=True, help="What ratios refer to."
+)
 @click.option("--seed", type=int, default=None, help="Seed of the order and of the random inputs.")
 @click.pass_obj
 def quick(
@@ -300,7 +305,9 @@ def _warn_of_foreign_load(lab: Lab) -> None:
 
 @lab.command("report")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--baseline", default=analyse.BASELINE, show_default=True, help="What ratios refer to.")
+@click.option(
+    "--baseline", default=analyse.BASELINE, show_default=True, help="What ratios refer to."
+)
 @click.pass_obj
 def report_(lab: Lab, folder: Path, baseline: str) -> None:
     """Draw the report of the result folder FOLDER again, from its records alone."""
@@ -376,4 +383,3 @@ class Display:
     def say(self, message: str) -> None:
         """Print above the bar."""
         self._progress.console.print(message, markup=False)
-

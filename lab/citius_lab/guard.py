@@ -1,5 +1,7 @@
-"""Runs one command so that nothing of it outlives the lab. A program of its own, without imports
-from the package: ``python -I -S guard.py STATUS_FD PARENT CPUS GRACE_S -- COMMAND…``.
+"""Runs one command so that nothing of it outlives the lab.
+
+A program of its own, without imports from the package:
+``python -I -S guard.py STATUS_FD PARENT CPUS GRACE_S -- COMMAND…``.
 
 The guard is a session leader, told by the kernel when the lab dies, and the reaper of everything
 the command leaves behind; the command leads a process group of its own and dies with the guard.
@@ -8,6 +10,7 @@ SIGKILL to all that is left. The command's process id, and later how it ended, g
 one line each.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -103,10 +106,8 @@ def children():
 
 def send(pid, number):
     """Signal a process or, negative, a group that may be gone already."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 PR_SET_PDEATHSIG = 1

@@ -6,6 +6,7 @@ address and carries everything it shows.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from html import escape
@@ -37,7 +38,7 @@ def terminal(results: Results, analysis: Analysis) -> Group:
         for names in _chunks(_present(analysis, section), COLUMNS_MAX):
             parts.append(_matrix(analysis, section, names, "requests/s", _rate_cell))
         if section == "pipelined":
-            parts.append(Text(_pipelined_note(analysis), style="dim"))
+            parts.append(Text(_pipelined_note(analysis)))
     for names in _chunks(_present(analysis, "closed loop"), COLUMNS_MAX):
         parts.append(
             _matrix(analysis, "closed loop", names, "CPU µs per request, server", _cpu_cell)
@@ -47,10 +48,10 @@ def terminal(results: Results, analysis: Analysis) -> Group:
             title = f"requests/s, times {analysis.baseline}"
             parts.append(_matrix(analysis, "closed loop", names, title, _ratio_cell))
     parts.append(_memory_table(analysis))
-    parts.append(Text(LEGEND, style="dim"))
-    parts += [Text(line) for line in _verdict_lines(analysis)]
-    parts += [Text(f"left out: {line}") for line in left_out(results)]
-    return Group(*parts)
+    lines = [LEGEND, *_verdict_lines(analysis, PLACES_MAX)]
+    lines += [f"left out: {line}" for line in left_out(results)]
+    parts.append(Text("\n".join(lines)))
+    return Group(*itertools.chain.from_iterable((part, "") for part in parts))
 
 
 def print_to(console: Console, results: Results, analysis: Analysis) -> None:
@@ -58,10 +59,10 @@ def print_to(console: Console, results: Results, analysis: Analysis) -> None:
     console.print(terminal(results, analysis))
 
 
-def _matrix(
-    analysis: Analysis, section: str, names: list[str], title: str, cell: Any
-) -> Table:
-    table = Table(title=f"{title} ({section})", title_justify="left", padding=(0, 1, 0, 0), box=None)
+def _matrix(analysis: Analysis, section: str, names: list[str], title: str, cell: Any) -> Table:
+    table = Table(
+        title=f"{title} ({section})", title_justify="left", padding=(0, 1, 0, 0), box=None
+    )
     table.add_column("", no_wrap=True)
     for name in names:
         table.add_column(name, justify="right", overflow="fold")
@@ -107,7 +108,8 @@ def _memory_table(analysis: Analysis) -> Table:
 
 def _memory_words(analysis: Analysis, name: str) -> tuple[str, str, str]:
     loaded = [
-        figure.pss_kib for figure in analysis.figures.values()
+        figure.pss_kib
+        for figure in analysis.figures.values()
         if figure.contestant == name and figure.pss_kib
     ]
     idle = analysis.idle_pss_kib.get(name)
@@ -119,18 +121,20 @@ def _memory_words(analysis: Analysis, name: str) -> tuple[str, str, str]:
     )
 
 
-def _verdict_lines(analysis: Analysis) -> Iterable[str]:
-    """Name every figure that is not valid, those with the same reason together."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
+def _verdict_lines(analysis: Analysis, places_max: int | None = None) -> Iterable[str]:
+    """Name every figure that is not valid, those with the same trouble together."""
+    by_kind: dict[tuple[str, str], list[str]] = {}
     for figure in analysis.figures.values():
         for reason in figure.verdict.reasons:
             place = f"{figure.contestant}/{figure.case}"
             if figure.section == "pipelined":
-                place += " (pipelined)"
-            by_reason.setdefault((figure.verdict.word, reason), []).append(place)
-    for (word, reason), places in sorted(by_reason.items()):
-        shown = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
-        yield f"{word}: {shown}: {reason}"
+                place += " pipelined"
+            detail = f" ({reason.detail})" if reason.detail else ""
+            by_kind.setdefault((figure.verdict.word, reason.kind), []).append(place + detail)
+    for (word, kind), places in sorted(by_kind.items()):
+        n_more = len(places) - len(places[:places_max])
+        more = f" and {n_more} more" if n_more else ""
+        yield f"{word}: {kind}: {', '.join(places[:places_max])}{more}"
 
 
 def _pipelined_note(analysis: Analysis) -> str:
@@ -218,7 +222,7 @@ def _overview(analysis: Analysis) -> str:
         f"<section><h2>Times {escape(analysis.baseline)}</h2>"
         f"<p>Requests per second as a multiple of {escape(analysis.baseline)}'s on the same case. "
         "≈ marks a tie: the 95&nbsp;% interval of the ratio reaches 1 within 2&nbsp;%. "
-        "? marks a suspect figure.</p>"
+        "Small: that interval. ? marks a suspect figure.</p>"
         f'<div class="wide"><table class="matrix"><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></section>"
     )
@@ -231,9 +235,10 @@ def _overview_cell(figure: Figure | None) -> str:
         return '<td class="failed">failed</td>'
     text = "1" if figure.ratio is None else _ratio_text(figure)
     mark = "?" if figure.verdict.word == SUSPECT else ""
-    title = "" if figure.ratio is None else f' title="{_range_text(figure.ratio)}"'
-    kind = "leads" if figure.leads else "tie" if figure.tie else figure.verdict.word
-    return f'<td class="{kind}"{title}>{text}{mark}</td>'
+    interval = "" if figure.ratio is None else f"<br><small>{_range_text(figure.ratio)}</small>"
+    kind = "tie" if figure.tie else figure.verdict.word
+    kind += " leads" if figure.leads else ""
+    return f'<td class="{kind}">{text}{mark}{interval}</td>'
 
 
 def _section(results: Results, analysis: Analysis, section: str) -> str:
@@ -311,8 +316,6 @@ def _card_row(figure: Figure, baseline: str | None) -> str:
     ratio = ""
     if baseline and not failed:
         ratio = "1" if figure.ratio is None else _ratio_text(figure)
-        if figure.ratio is not None:
-            ratio += f" <small>({_range_text(figure.ratio)})</small>"
     cells = [
         rate,
         "" if spread is None else f"±{_percent(spread)}",
@@ -323,8 +326,10 @@ def _card_row(figure: Figure, baseline: str | None) -> str:
         "" if not figure.pss_kib else _megabytes(figure.pss_kib),
         str(sum(figure.errors.values())) if figure.errors else "",
     ]
-    reasons = "; ".join(figure.verdict.reasons)
-    verdict = f'<td class="{figure.verdict.word}" title="{escape(reasons)}">{figure.verdict.word}</td>'
+    reasons = "; ".join(map(str, figure.verdict.reasons))
+    verdict = (
+        f'<td class="{figure.verdict.word}" title="{escape(reasons)}">{figure.verdict.word}</td>'
+    )
     values = "".join(f"<td>{cell}</td>" for cell in cells)
     return f"<tr><th>{escape(figure.contestant)}</th>{values}{verdict}</tr>"
 
@@ -405,7 +410,7 @@ def _ratio_text(figure: Figure) -> str:
 def _range_text(ratio: Interval) -> str:
     if ratio.low is None or ratio.high is None:
         return "one restart"
-    return f"{ratio.low:.3g} to {ratio.high:.3g}"
+    return f"{ratio.low:.3g}–{ratio.high:.3g}"
 
 
 def _percent(share: float) -> str:
@@ -446,6 +451,8 @@ def _chunks(names: list[str], size: int) -> list[list[str]]:
 
 # Seven columns of "123 456 ±12%" and the case names fit into 100 characters.
 COLUMNS_MAX = 7
+# The terminal names so many figures per trouble, the page all of them.
+PLACES_MAX = 5
 LEGEND = (
     "± half the 95 % interval over restarts · bold: fastest, or tied with it · ≈ tie · ? suspect"
 )

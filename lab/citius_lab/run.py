@@ -58,7 +58,9 @@ def run(
     with _signals_as_interrupts():
         try:
             for block in plan.blocks:
-                _run_block(plan, block, contestants[block.contestant], driver, clock, recorder, watcher)
+                _run_block(
+                    plan, block, contestants[block.contestant], driver, clock, recorder, watcher
+                )
         except KeyboardInterrupt:
             interrupted = True
         recorder.write("end", interrupted=interrupted)
