@@ -261,11 +261,7 @@ impl Connection {
         }
         match &self.reading {
             Reading::Head => self.queue.len() < pipeline_max(limits),
-            Reading::Exact(_) => self.credit > 0,
-            // The framing between two chunks costs nobody credit, and may be the end.
-            Reading::Chunked(chunked) => {
-                self.credit > 0 || !chunked.is_in_data() && chunked.is_begun()
-            }
+            Reading::Exact(_) | Reading::Chunked(_) => self.body_may_come(),
             Reading::Over => false,
         }
     }
@@ -284,7 +280,8 @@ impl Connection {
             Reading::Head if self.fresh => limits.head_read_ms,
             Reading::Head => limits.keep_alive_ms,
             Reading::Exact(_) | Reading::Chunked(_) => {
-                let is_awaited = self.credit > 0 && self.expecting == Expecting::Nothing;
+                let is_wanted = self.credit > 0 || self.discarding;
+                let is_awaited = is_wanted && self.expecting == Expecting::Nothing;
                 if is_awaited && limits.body_rate_min_bytes_per_s > 0 {
                     limits.body_read_ms
                 } else {
@@ -393,6 +390,16 @@ impl Connection {
     fn open_index(&self, stream: u32) -> Option<usize> {
         let index = self.queue.index_of(stream)?;
         self.queue.at(index)?.is_open().then_some(index)
+    }
+
+    /// Whether a byte of the body that is being read could be used.
+    fn body_may_come(&self) -> bool {
+        let is_wanted = self.credit > 0 || self.discarding;
+        match &self.reading {
+            // The framing between two chunks costs nobody credit, and may be the end.
+            Reading::Chunked(chunked) => is_wanted || chunked.is_begun() && !chunked.is_in_data(),
+            _ => is_wanted,
+        }
     }
 
     #[inline]
@@ -570,6 +577,7 @@ impl Connection {
         cx: &Context<'_>,
         input: &mut &'i [u8],
     ) -> Result<Piece<'i>, Fault> {
+        let may_come = self.body_may_come();
         match &mut self.reading {
             Reading::Exact(0) => Ok(Piece::End(Fields::EMPTY)),
             Reading::Exact(_) if input.is_empty() => Ok(Piece::Starved),
@@ -583,6 +591,7 @@ impl Connection {
                 *input = rest;
                 Ok(Piece::Data(data))
             }
+            Reading::Chunked(_) if !may_come && !input.is_empty() => Ok(Piece::Held),
             Reading::Chunked(chunked) => {
                 let before = input.len();
                 let piece = chunked.decode(input, self.credit, cx.limits);

@@ -1,0 +1,113 @@
+//! `fuzz-h1 [--seconds S] [--seed N] [VECTORS]`: storms without nightly or instrumentation.
+//!
+//! Mutates the inputs of the vectors (default `vectors/h1`) and composes requests of its own, for S seconds
+//! (default 20). The same seed gives the same run. When an invariant breaks, prints the input as a
+//! transcript line and the seed that shows it, and ends with status 1.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use citius_testkit::dice::Dice;
+use citius_testkit::storm;
+use citius_testkit::transcript::{Transcript, escape};
+
+struct Options {
+    seconds: u64,
+    seed: u64,
+    vectors: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let options = match parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(reason) => {
+            eprintln!("{reason}\nusage: fuzz-h1 [--seconds S] [--seed N] [VECTORS]");
+            return ExitCode::from(2);
+        }
+    };
+    let corpus = inputs_under(&options.vectors);
+    eprintln!("{} inputs, seed {}", corpus.len(), options.seed);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a time limit for people, not protocol time"
+    )]
+    let start = Instant::now();
+    let mut n_storms = 0u64;
+    while start.elapsed() < Duration::from_secs(options.seconds) {
+        let seed = options.seed.wrapping_add(n_storms);
+        let input = brew(&corpus, seed);
+        if std::panic::catch_unwind(|| storm::check(&input, seed)).is_err() {
+            eprintln!("broken with seed {seed} by\n> {}", escape(&input));
+            return ExitCode::FAILURE;
+        }
+        n_storms += 1;
+    }
+    eprintln!("{n_storms} storms weathered");
+    ExitCode::SUCCESS
+}
+
+/// The input of storm `seed`.
+fn brew(corpus: &[Vec<u8>], seed: u64) -> Vec<u8> {
+    let mut dice = Dice::new(seed);
+    let one = corpus.get(dice.below(corpus.len()));
+    let Some(one) = one.filter(|_| !dice.once_in(3)) else {
+        return storm::compose(&mut dice);
+    };
+    let other = corpus.get(dice.below(corpus.len()));
+    let mut input = one.clone();
+    for _ in 0..=dice.below(4) {
+        storm::mutate(&mut dice, &mut input, other.map_or(&[], Vec::as_slice));
+    }
+    input
+}
+
+/// The inputs of all transcripts under `folder`, in the order of their names; long ones are left out, for they
+/// are runs of one byte that only cost time.
+fn inputs_under(folder: &Path) -> Vec<Vec<u8>> {
+    let mut paths = Vec::new();
+    collect(folder, &mut paths);
+    paths.sort();
+    let texts = paths
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok());
+    let transcripts = texts.filter_map(|text| Transcript::parse(&text).ok());
+    transcripts
+        .map(|transcript| transcript.input())
+        .filter(|input| input.len() < 4096)
+        .collect()
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, paths);
+        } else if path.extension().is_some_and(|extension| extension == "t") {
+            paths.push(path);
+        }
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options {
+        seconds: 20,
+        seed: 1,
+        vectors: "vectors/h1".into(),
+    };
+    while let Some(word) = words.next() {
+        let mut number = || {
+            let value = words.next().ok_or(format!("{word} needs a number"))?;
+            value
+                .parse()
+                .map_err(|_| format!("{word} needs a number, not {value:?}"))
+        };
+        match word.as_str() {
+            "--seconds" => options.seconds = number()?,
+            "--seed" => options.seed = number()?,
+            _ if word.starts_with('-') => return Err(format!("unknown option {word}")),
+            _ => options.vectors = word.into(),
+        }
+    }
+    Ok(options)
+}

@@ -1,0 +1,481 @@
+//! The reactor's part without sockets: offers input piece by piece, lets an application act, lets time pass.
+//!
+//! Obeys the duties that [`Connection`] states, and nothing more: what goes wrong here goes wrong
+//! in the reactor.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use citius_h1::{Closing, Connection, Context};
+use citius_http::{
+    Action, Answer, Event, Fault, Fields, Head, HeadPool, Limits, Output, Payload, Status,
+};
+
+use crate::transcript::{Deed, Start};
+
+/// An event that outlives its input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A request head.
+    Request {
+        /// Its number.
+        stream: u32,
+        /// As sent.
+        method: Vec<u8>,
+        /// As sent.
+        target: Vec<u8>,
+        /// Path, and `?` and query if there is one.
+        path: Vec<u8>,
+        /// There is no body.
+        ended: bool,
+        /// All that the head says, printed.
+        head: String,
+    },
+    /// Body bytes; pieces that follow each other are joined.
+    Data {
+        /// The request's number.
+        stream: u32,
+        /// All pieces since the last other event.
+        bytes: Vec<u8>,
+    },
+    /// The end of a body.
+    End {
+        /// The request's number.
+        stream: u32,
+        /// Trailer lines.
+        trailers: Vec<u8>,
+    },
+    /// A body that will never end.
+    Broken {
+        /// The request's number.
+        stream: u32,
+        /// Why.
+        fault: Fault,
+    },
+    /// The application broke a rule.
+    AppFault {
+        /// The request's number.
+        stream: u32,
+        /// Which.
+        fault: Fault,
+    },
+}
+
+/// Decides what to do about an event.
+pub trait Application {
+    /// Called once for every event; data come as they are, not joined.
+    fn react(&mut self, seen: &Seen) -> Vec<(u32, Deed)>;
+
+    /// Called when nothing else happens: something that was put off.
+    fn resume(&mut self) -> Option<(u32, Deed)> {
+        None
+    }
+}
+
+/// Does nothing by itself.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Application for Silent {
+    fn react(&mut self, _: &Seen) -> Vec<(u32, Deed)> {
+        Vec::new()
+    }
+}
+
+/// Tells back what it got; see [`crate::transcript`].
+#[derive(Debug, Default)]
+pub struct Echo {
+    line: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Application for Echo {
+    fn react(&mut self, seen: &Seen) -> Vec<(u32, Deed)> {
+        match seen {
+            Seen::Request {
+                stream,
+                method,
+                path,
+                ended,
+                ..
+            } => {
+                self.line = [method, &b" "[..], path].concat();
+                self.body.clear();
+                if *ended {
+                    return vec![(*stream, self.answer())];
+                }
+                vec![(*stream, Deed::Want(u64::MAX))]
+            }
+            Seen::Data { bytes, .. } => {
+                self.body.extend_from_slice(bytes);
+                Vec::new()
+            }
+            Seen::End { stream, .. } => vec![(*stream, self.answer())],
+            Seen::Broken { .. } | Seen::AppFault { .. } => Vec::new(),
+        }
+    }
+}
+
+impl Echo {
+    fn answer(&self) -> Deed {
+        let length = format!(" {}\n", self.body.len());
+        let body = [&self.line, length.as_bytes(), &self.body].concat();
+        let start = Start {
+            status: 200,
+            content_type: Some(b"text/plain".to_vec()),
+            fields: Vec::new(),
+        };
+        Deed::Respond(start, body)
+    }
+}
+
+/// A connection, what it talks to, and what came of it.
+pub struct Driver<'a> {
+    /// The machine.
+    pub connection: Connection,
+    /// The clock.
+    pub now: u64,
+    /// Everything that happened, data joined.
+    pub seen: Vec<Seen>,
+    /// Everything that was written.
+    pub written: Vec<u8>,
+    limits: &'a Limits,
+    server: Vec<u8>,
+    date: Vec<u8>,
+    heads: HeadPool,
+    out: Output,
+    application: &'a mut dyn Application,
+    /// What the socket holds.
+    pieces: VecDeque<Vec<u8>>,
+    /// What is read, and not taken by the connection.
+    unread: Vec<u8>,
+    finish_is_due: bool,
+}
+
+impl<'a> Driver<'a> {
+    /// A connection accepted at time 1000.
+    pub fn new(limits: &'a Limits, application: &'a mut dyn Application) -> Self {
+        let now = 1000;
+        Self {
+            connection: Connection::new(now),
+            now,
+            seen: Vec::new(),
+            written: Vec::new(),
+            limits,
+            server: Vec::new(),
+            date: Vec::new(),
+            heads: HeadPool::default(),
+            out: Output::default(),
+            application,
+            pieces: VecDeque::new(),
+            unread: Vec::new(),
+            finish_is_due: false,
+        }
+    }
+
+    /// Sends `server` and `date` fields from now on.
+    pub fn sign(&mut self, server: Option<&str>, date: Option<&str>) {
+        let line = |name, value: &str| format!("{name}: {value}\r\n").into_bytes();
+        self.server = server.map_or_else(Vec::new, |value| line("server", value));
+        self.date = date.map_or_else(Vec::new, |value| line("date", value));
+    }
+
+    /// Bytes arrive at the socket, to be read one piece at a time.
+    pub fn offer(&mut self, pieces: impl IntoIterator<Item = Vec<u8>>) {
+        self.pieces
+            .extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
+        self.settle();
+    }
+
+    /// The peer closes its sending side, behind what it has sent.
+    pub fn finish(&mut self) {
+        self.finish_is_due = true;
+        self.settle();
+    }
+
+    /// Time passes; the deadline is honoured if it is over.
+    pub fn wait(&mut self, span_ms: u64) {
+        self.now += span_ms;
+        if self
+            .connection
+            .deadline(self.limits)
+            .is_some_and(|at| at <= self.now)
+        {
+            let event = self.with(|connection, cx, out| connection.expire(cx, out));
+            self.note_owned(event);
+        }
+        self.settle();
+    }
+
+    /// The server stops taking requests.
+    pub fn drain(&mut self) {
+        self.connection.drain();
+        self.settle();
+    }
+
+    /// The server refuses the connection.
+    pub fn refuse(&mut self, fault: Fault) {
+        let event = self.with(|connection, cx, out| connection.refuse(cx, fault, out));
+        self.note_owned(event);
+        self.settle();
+    }
+
+    /// The application does something.
+    pub fn act(&mut self, stream: u32, deed: Deed) {
+        self.perform(stream, deed);
+        self.settle();
+    }
+
+    /// The application does one thing that it has put off; false if there is none.
+    pub fn resume(&mut self) -> bool {
+        let Some((stream, deed)) = self.application.resume() else {
+            return false;
+        };
+        self.act(stream, deed);
+        true
+    }
+
+    /// Whether the connection wants input.
+    pub fn is_reading(&self) -> bool {
+        self.connection.wants_input(self.limits)
+    }
+
+    /// Milliseconds to the deadline.
+    pub fn time_left(&self) -> Option<u64> {
+        let deadline = self.connection.deadline(self.limits)?;
+        Some(deadline.saturating_sub(self.now))
+    }
+
+    /// Whether the socket holds bytes the connection does not want now, or was not asked about.
+    pub fn is_stuck(&self) -> bool {
+        !self.pieces.is_empty() || !self.unread.is_empty() || self.finish_is_due
+    }
+
+    fn settle(&mut self) {
+        loop {
+            self.pump();
+            if self.connection.closing().is_some() {
+                break;
+            }
+            if self.connection.wants_input(self.limits)
+                && let Some(piece) = self.pieces.pop_front()
+            {
+                self.unread.extend(piece);
+            } else if self.pieces.is_empty() && self.finish_is_due {
+                self.finish_is_due = false;
+                let event = self.with(Connection::finish);
+                self.note_owned(event);
+            } else {
+                break;
+            }
+        }
+        self.flush();
+    }
+
+    /// Lets the connection take what it can of the unread bytes.
+    fn pump(&mut self) {
+        let unread = std::mem::take(&mut self.unread);
+        let mut input = unread.as_slice();
+        loop {
+            let before = input.len();
+            let mut cx = Context {
+                now: self.now,
+                limits: self.limits,
+                heads: &mut self.heads,
+                server: &self.server,
+                date: &self.date,
+            };
+            let event = self.connection.receive(&mut cx, &mut input, &mut self.out);
+            assert!(input.len() <= before, "input grew");
+            let Some(event) = event else { break };
+            self.note(event);
+        }
+        self.unread = input.to_vec();
+    }
+
+    fn note_owned(&mut self, event: Option<Event<'static>>) {
+        if let Some(event) = event {
+            self.note(event);
+        }
+    }
+
+    fn note(&mut self, event: Event<'_>) {
+        let seen = match event {
+            Event::Request {
+                stream,
+                head,
+                ended,
+            } => {
+                let seen = describe(stream, &head, ended);
+                self.heads.give(head);
+                seen
+            }
+            Event::Data { stream, bytes } => {
+                assert!(!bytes.is_empty(), "data without bytes");
+                let bytes = bytes.to_vec();
+                Seen::Data { stream, bytes }
+            }
+            Event::End { stream, trailers } => Seen::End {
+                stream,
+                trailers: trailers.lines().to_vec(),
+            },
+            Event::Broken { stream, fault } => {
+                assert!(!self.connection.is_open(stream), "broken, and still open");
+                Seen::Broken { stream, fault }
+            }
+        };
+        self.record(seen.clone());
+        for (stream, deed) in self.application.react(&seen) {
+            self.perform(stream, deed);
+        }
+    }
+
+    fn record(&mut self, seen: Seen) {
+        if let (
+            Some(Seen::Data { stream, bytes }),
+            Seen::Data {
+                stream: same,
+                bytes: more,
+            },
+        ) = (self.seen.last_mut(), &seen)
+            && stream == same
+        {
+            bytes.extend_from_slice(more);
+            return;
+        }
+        self.seen.push(seen);
+    }
+
+    fn perform(&mut self, stream: u32, deed: Deed) {
+        let result = self.with(|connection, cx, out| perform(connection, cx, stream, deed, out));
+        if let Err(fault) = result {
+            self.record(Seen::AppFault { stream, fault });
+        }
+        // What is not at the front must not reach the output before its turn, hence flush often.
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        for piece in self.out.pieces() {
+            self.written.extend_from_slice(piece);
+        }
+        self.out.clear();
+    }
+
+    fn with<R>(
+        &mut self,
+        act: impl FnOnce(&mut Connection, &mut Context<'_>, &mut Output) -> R,
+    ) -> R {
+        let mut cx = Context {
+            now: self.now,
+            limits: self.limits,
+            heads: &mut self.heads,
+            server: &self.server,
+            date: &self.date,
+        };
+        act(&mut self.connection, &mut cx, &mut self.out)
+    }
+}
+
+fn describe(stream: u32, head: &Head, ended: bool) -> Seen {
+    let query = head.query();
+    let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
+    Seen::Request {
+        stream,
+        method: head.slice(head.method_span).to_vec(),
+        target: head.slice(head.target).to_vec(),
+        path: [head.path(), mark, query].concat(),
+        ended,
+        head: format!("{head:?}"),
+    }
+}
+
+fn perform(
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+    stream: u32,
+    deed: Deed,
+    out: &mut Output,
+) -> Result<(), Fault> {
+    let was_open = connection.is_open(stream);
+    let result = match deed {
+        Deed::Want(bytes) => {
+            connection.want(cx, stream, bytes, out);
+            Ok(())
+        }
+        Deed::Fail(fault) => Err(fault),
+        Deed::Inform(start) => answer(connection, cx, stream, &start, out, Form::Inform),
+        Deed::Start(start) => answer(connection, cx, stream, &start, out, Form::Start),
+        Deed::Respond(start, body) => {
+            let form = Form::Respond(Bytes::from(body));
+            answer(connection, cx, stream, &start, out, form)
+        }
+        Deed::Data(bytes) => {
+            let action = Action::Data(Payload::Copied(&bytes));
+            return connection.send(cx, stream, action, out);
+        }
+        Deed::End(list) => match build(&list) {
+            Ok(trailers) => {
+                let trailers = &trailers;
+                return connection.send(cx, stream, Action::End { trailers }, out);
+            }
+            Err(fault) => Err(fault),
+        },
+        Deed::Abort => return connection.send(cx, stream, Action::Abort, out),
+    };
+    match result {
+        // Found before the connection heard of it; for streams that are over nobody cares.
+        Err(fault) if connection.is_open(stream) => {
+            connection.fail(cx, stream, fault, out);
+            Err(fault)
+        }
+        Err(_) if !was_open => Ok(()),
+        other => other,
+    }
+}
+
+enum Form {
+    Inform,
+    Start,
+    Respond(Bytes),
+}
+
+fn answer(
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+    stream: u32,
+    start: &Start,
+    out: &mut Output,
+    form: Form,
+) -> Result<(), Fault> {
+    let status = Status::new(start.status).ok_or(Fault::AnswerStatus)?;
+    let fields = build(&start.fields)?;
+    let answer = Answer {
+        status,
+        content_type: start.content_type.as_deref(),
+        fields: &fields,
+    };
+    let action = match form {
+        Form::Inform => Action::Inform(answer),
+        Form::Start => Action::Start(answer),
+        Form::Respond(body) => Action::Respond(answer, Payload::Shared(body)),
+    };
+    connection.send(cx, stream, action, out)
+}
+
+fn build(list: &[(Vec<u8>, Vec<u8>)]) -> Result<Fields, Fault> {
+    let mut fields = Fields::default();
+    for (name, value) in list {
+        fields.push(name, value)?;
+    }
+    Ok(fields)
+}
+
+/// The word transcripts have for `closing`.
+pub fn closing_word(closing: Closing) -> &'static str {
+    match closing {
+        Closing::Clean => "clean",
+        Closing::Linger => "linger",
+        Closing::Abort => "abort",
+    }
+}
