@@ -12,6 +12,7 @@ and blocking handlers work. ``with`` runs the start-up and shutdown hooks; witho
 from __future__ import annotations
 
 import asyncio
+import itertools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -122,11 +123,10 @@ class Client:
         self._error: BaseException | None = None
         self._pool: BlockingPool | None = None
         self._connections: dict[int, _Connection] = {}
-        self._changed: asyncio.Future[None] | None = None
         native = app.freeze(self._make_pool, self._report if raise_errors else None)
         self._loop = asyncio.new_event_loop()
         self._reactor = Reactor(native, limits=limits, loop=self._loop)
-        self._loop.add_reader(self._reactor.fileno(), self._turn)
+        self._loop.add_reader(self._reactor.fileno(), self._reactor.turn)
         self._started = False
         self._closed = False
 
@@ -231,8 +231,7 @@ class Client:
             )
         finally:
             del self._connections[connection.number]
-            self._reactor.memory_eof(connection.number)
-            self._turn()
+            self._in_loop(lambda: self._reactor.memory_eof(connection.number))
 
     def get(self, path: str, **options: Any) -> Answer:
         """``request`` with GET."""
@@ -289,33 +288,38 @@ class Client:
             self._feed(connection, b"0\r\n\r\n")
 
     def _feed(self, connection: _Connection, data: bytes) -> None:
-        self._reactor.memory_feed(connection.number, data)
-        self._run(self._turn_in_loop())
+        self._in_loop(lambda: self._reactor.memory_feed(connection.number, data))
 
-    async def _turn_in_loop(self) -> None:
-        # A callback, not this task: handlers are to find no current task but their own.
-        self._loop.call_soon(self._turn)
-        await asyncio.sleep(0)
+    def _in_loop(self, function: Callable[[], object]) -> None:
+        """Call ``function`` where handlers find a running loop and no task but their own."""
 
-    def _turn(self) -> None:
-        self._reactor.turn()
-        for connection in list(self._connections.values()):
+        async def wait() -> None:
+            self._loop.call_soon(function)
+            await asyncio.sleep(0)
+
+        self._run(wait())
+
+    def _take(self) -> None:
+        """Hand every connection what there is for its peer."""
+        for connection in self._connections.values():
             data, closed = self._reactor.memory_take(connection.number)
             try:
                 connection.receive(data, closed)
-            except ProtocolError as error:  # a callback of the loop has nobody to raise to
+            except ProtocolError as error:
                 self._error = self._error or error
-        if self._changed is not None and not self._changed.done():
-            self._changed.set_result(None)
 
     def _wait(self, done: Callable[[], bool]) -> None:
         """Turn until ``done``; raises what a handler raised."""
 
         async def wait() -> None:
+            # Late answers reach the memory without the descriptor becoming readable, so this polls:
+            # at once as long as something may be under way, then every half millisecond.
             async with asyncio.timeout(self._timeout_s):
-                while not done() and self._error is None:
-                    self._changed = self._loop.create_future()
-                    await self._changed
+                for round_index in itertools.count():
+                    self._take()
+                    if done() or self._error is not None:
+                        return
+                    await asyncio.sleep(0 if round_index < 20 else 0.0005)
 
         self._run(wait())
         error, self._error = self._error, None
