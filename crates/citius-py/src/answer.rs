@@ -15,7 +15,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::gateway::native::Route;
-use crate::link::{LEVEL_ERROR, Link, LogRecord, Sink, State, payload};
+use crate::link::{LEVEL_ERROR, Link, LogRecord, Sink, payload};
 use crate::negotiate::prefers_msgpack;
 use crate::request::Request;
 use crate::response::Response;
@@ -430,15 +430,15 @@ fn send_body<S: Sink>(
     if let Some(kind) = iterator_kind(body)? {
         return start_stream(py, status, media, &fields, body, kind, asked, sink);
     }
-    let named = asked.with_head(py, |head| {
-        head.field(b"accept")
-            .map(|accept| (prefers_msgpack(accept), names_msgpack(accept)))
-    });
-    let (msgpack, varies) = named.unwrap_or((false, false));
-    if varies && media.is_none() {
+    let mut msgpack = false;
+    if media.is_none() {
+        msgpack = asked.with_head(py, |head| {
+            head.field(b"accept").is_some_and(prefers_msgpack)
+        });
+        // RFC 9110 §12.5.5: a cache must know that another client could have got the other format.
         fields.push(b"vary", b"accept").expect("a valid field");
     }
-    let (encode, own) = if msgpack && media.is_none() {
+    let (encode, own) = if msgpack {
         (&support::ENCODE_MSGPACK, MSGPACK)
     } else {
         (&support::ENCODE_JSON, JSON)
@@ -451,13 +451,6 @@ fn send_body<S: Sink>(
         fields: &fields,
     };
     Ok(send(py, answer, payload(bytes), asked, sink))
-}
-
-/// Whether a cache must know that MessagePack could have been chosen.
-fn names_msgpack(accept: &[u8]) -> bool {
-    accept
-        .windows(7)
-        .any(|window| window.eq_ignore_ascii_case(b"msgpack"))
 }
 
 /// How an iterator is driven.
@@ -505,28 +498,10 @@ fn start_stream<S: Sink>(
     asked.record(py, status, 0);
     asked.stage = Stage::Streaming;
     let stream = Py::new(py, Stream::new(Arc::clone(asked.link), asked.id))?;
-    let entered = asked.link.with(asked.id, |state| {
-        let task = match state {
-            State::Handler { task, .. } | State::Stream { task, .. } => task.take(),
-            State::Body(..) => None,
-        };
-        std::mem::replace(
-            state,
-            State::Stream {
-                stream: stream.clone_ref(py),
-                task,
-            },
-        )
+    let replaced = asked.link.with_open(asked.id, |exchange| {
+        exchange.out.replace(stream.clone_ref(py))
     });
-    if entered.is_none() {
-        asked.link.open(
-            asked.id,
-            State::Stream {
-                stream: stream.clone_ref(py),
-                task: None,
-            },
-        );
-    }
+    drop(replaced);
     if kind == IteratorKind::Async {
         let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
         return Ok(Settled::Coroutine(pump.unbind()));

@@ -52,26 +52,18 @@ struct ConnectionExchanges {
     open: SmallVec<[Exchange; 1]>,
 }
 
-/// A request that was not answered at once.
+/// A request that was not answered at once, and whoever has to hear of its end.
+#[derive(Default)]
 pub(crate) struct Exchange {
-    pub(crate) stream: u32,
-    pub(crate) state: State,
-}
-
-/// What an exchange waits for.
-pub(crate) enum State {
-    /// Its body; then the route's handler is called.
-    Body(Py<Request>, Arc<Route>),
-    /// Its handler, which may read the body meanwhile.
-    Handler {
-        request: Option<Py<Request>>,
-        task: Option<Py<PyAny>>,
-    },
-    /// Room to write, for whoever drives the stream.
-    Stream {
-        stream: Py<Stream>,
-        task: Option<Py<PyAny>>,
-    },
+    stream: u32,
+    /// Where the body goes as it comes.
+    pub(crate) request: Option<Py<Request>>,
+    /// What is called once the body is complete.
+    pub(crate) route: Option<Arc<Route>>,
+    /// The handler's task, if it has suspended.
+    pub(crate) task: Option<Py<PyAny>>,
+    /// The streamed answer that waits for room to write.
+    pub(crate) out: Option<Py<Stream>>,
 }
 
 /// One line of the access log, not formatted yet.
@@ -145,24 +137,8 @@ impl Link {
         self.mailbox.ring();
     }
 
-    /// Enters an exchange that is not answered yet.
-    pub(crate) fn open(&self, id: StreamId, state: State) {
-        let mut table = lock(&self.exchanges);
-        let index = id.connection.index as usize;
-        if table.len() <= index {
-            table.resize_with(index + 1, ConnectionExchanges::default);
-        }
-        let place = &mut table[index];
-        // A leftover of an earlier generation has been emptied by `take_all`.
-        place.generation = id.connection.generation;
-        place.open.push(Exchange {
-            stream: id.stream,
-            state,
-        });
-    }
-
     /// Looks at or changes an open exchange. `act` must not run Python code.
-    pub(crate) fn with<R>(&self, id: StreamId, act: impl FnOnce(&mut State) -> R) -> Option<R> {
+    pub(crate) fn with<R>(&self, id: StreamId, act: impl FnOnce(&mut Exchange) -> R) -> Option<R> {
         let mut table = lock(&self.exchanges);
         let place = table.get_mut(id.connection.index as usize)?;
         if place.generation != id.connection.generation {
@@ -172,11 +148,32 @@ impl Link {
             .open
             .iter_mut()
             .find(|open| open.stream == id.stream)
-            .map(|open| act(&mut open.state))
+            .map(act)
+    }
+
+    /// The same, for an exchange that is entered now if it is not open yet.
+    pub(crate) fn with_open<R>(&self, id: StreamId, act: impl FnOnce(&mut Exchange) -> R) -> R {
+        let mut table = lock(&self.exchanges);
+        let index = id.connection.index as usize;
+        if table.len() <= index {
+            table.resize_with(index + 1, ConnectionExchanges::default);
+        }
+        let place = &mut table[index];
+        // Those of an earlier generation have been taken by `take_all`.
+        place.generation = id.connection.generation;
+        let known = place.open.iter().position(|open| open.stream == id.stream);
+        let at = known.unwrap_or_else(|| {
+            place.open.push(Exchange {
+                stream: id.stream,
+                ..Exchange::default()
+            });
+            place.open.len() - 1
+        });
+        act(&mut place.open[at])
     }
 
     /// Ends an exchange. What is returned must be dropped outside of any lock.
-    pub(crate) fn take(&self, id: StreamId) -> Option<State> {
+    pub(crate) fn take(&self, id: StreamId) -> Option<Exchange> {
         let mut table = lock(&self.exchanges);
         let place = table.get_mut(id.connection.index as usize)?;
         if place.generation != id.connection.generation {
@@ -186,7 +183,7 @@ impl Link {
             .open
             .iter()
             .position(|open| open.stream == id.stream)?;
-        Some(place.open.swap_remove(at).state)
+        Some(place.open.swap_remove(at))
     }
 
     /// Ends all exchanges of a connection.

@@ -28,7 +28,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
 use crate::answer::{self, Asked, Settled, Stage};
-use crate::link::{Late, Sink, State, lock};
+use crate::link::{Late, Sink, lock};
 use crate::request::Request;
 
 /// What steps the coroutines of one reactor.
@@ -197,23 +197,11 @@ impl Tasks {
                 return;
             }
         };
-        let task = spare.task.clone_ref(py);
-        let replaced = asked.link.with(asked.id, |state| match state {
-            State::Handler { task: place, .. } | State::Stream { task: place, .. } => {
-                place.replace(task.clone_ref(py))
-            }
-            State::Body(..) => None,
+        let (task, kept) = (spare.task.clone_ref(py), request.clone_ref(py));
+        let replaced = asked.link.with_open(asked.id, |exchange| {
+            (exchange.task.replace(task), exchange.request.replace(kept))
         });
-        if replaced.is_none() {
-            let request = Some(request.clone_ref(py));
-            asked.link.open(
-                asked.id,
-                State::Handler {
-                    request,
-                    task: Some(task),
-                },
-            );
-        }
+        drop(replaced);
         let work = Work {
             coroutine,
             request,

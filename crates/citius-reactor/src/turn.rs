@@ -229,6 +229,8 @@ impl Reactor {
         match conn.phase {
             Phase::Lingering { .. } => self.linger(conn),
             Phase::Flushing => self.settle(conn, service),
+            // Nothing is read at present, and the peer has left: it will never be read.
+            Phase::Open if flags.contains(EventFlags::RDHUP) => self.peer_closed(conn, service),
             Phase::Open => {
                 let readable = EventFlags::IN | EventFlags::HUP | EventFlags::ERR;
                 if flags.intersects(readable) {
@@ -242,11 +244,11 @@ impl Reactor {
 
     /// ② read, then all that follows.
     fn receive<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
-        let mut inbox = std::mem::take(&mut self.inbox);
-        let verdict = match conn.read(&mut inbox) {
-            Ok(0) => self.peer_closed(conn, service),
+        match conn.read(&mut self.inbox) {
+            Ok(0) => return self.peer_closed(conn, service),
             Ok(n) => {
                 self.lend_output(conn);
+                let inbox = std::mem::take(&mut self.inbox);
                 if conn.input.is_empty() {
                     let mut input = &inbox[..n];
                     self.parse(conn, &mut input, service);
@@ -255,14 +257,13 @@ impl Reactor {
                     conn.input.extend_from_slice(&inbox[..n]);
                     self.parse_held(conn, service);
                 }
-                self.settle(conn, service)
+                self.inbox = inbox;
             }
-            Err(Errno::AGAIN | Errno::INTR) => self.settle(conn, service),
+            Err(Errno::AGAIN | Errno::INTR) => {}
             // The peer has reset the connection: nobody is there to be answered.
-            Err(_) => Verdict::Close,
-        };
-        self.inbox = inbox;
-        verdict
+            Err(_) => return Verdict::Close,
+        }
+        self.settle(conn, service)
     }
 
     /// ③ parse and ④ dispatch, until the input is used up or held back.
@@ -631,6 +632,8 @@ impl Reactor {
         };
         let mut interest = EventFlags::empty();
         interest.set(EventFlags::IN, hears);
+        // A reader hears of the end by reading; who reads nothing must be told.
+        interest.set(EventFlags::RDHUP, !hears && conn.phase == Phase::Open);
         interest.set(EventFlags::OUT, !conn.output.is_empty());
         if interest != conn.interest {
             let token = token(conn.id.index, conn.id.generation);

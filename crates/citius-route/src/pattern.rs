@@ -7,9 +7,9 @@ use crate::percent::normalize;
 /// What the text of a parameter must look like, narrowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Converter {
-    /// Decimal digits, at most 18: fits 64 bits signed.
+    /// Decimal digits, at most 18, perhaps behind a minus: fits 64 bits signed.
     Int,
-    /// Decimal digits with a point between some of them, or none.
+    /// Decimal digits with a point between some of them, or none, perhaps behind a minus.
     Float,
     /// Thirty-two hexadecimal digits in five groups (RFC 9562 §4).
     Uuid,
@@ -35,11 +35,12 @@ impl Converter {
     /// Whether `text` (still percent-encoded) is one of its values.
     pub fn accepts(self, text: &str) -> bool {
         let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
         match self {
-            Self::Int => text.len() <= 18 && digits(text),
-            Self::Float => match text.split_once('.') {
+            Self::Int => unsigned.len() <= 18 && digits(unsigned),
+            Self::Float => match unsigned.split_once('.') {
                 Some((whole, fraction)) => digits(whole) && digits(fraction),
-                None => digits(text),
+                None => digits(unsigned),
             },
             Self::Uuid => {
                 text.len() == 36

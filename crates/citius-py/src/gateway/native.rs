@@ -12,7 +12,7 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, conclude_in_turn, convert};
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Link, State, lock};
+use crate::link::{Exchange, LEVEL_DEBUG, LEVEL_ERROR, Link, lock};
 use crate::request::Request;
 use crate::task::Tasks;
 
@@ -191,18 +191,19 @@ impl Service for Turn<'_, '_> {
                 return;
             }
         };
-        if matched.route.streams_body {
+        let route = (!matched.route.streams_body).then(|| Arc::clone(matched.route));
+        let awaits_body = route.is_some();
+        if !awaits_body {
             request.get().set_streamed();
-            let state = State::Handler {
-                request: Some(request),
-                task: None,
-            };
-            self.link.open(reply.id(), state);
-            self.call(&matched, asked, false, reply);
-        } else {
-            self.link
-                .open(reply.id(), State::Body(request, Arc::clone(matched.route)));
+        }
+        self.link.with_open(reply.id(), |exchange| {
+            exchange.request = Some(request);
+            exchange.route = route;
+        });
+        if awaits_body {
             reply.want(u64::MAX);
+        } else {
+            self.call(&matched, asked, false, reply);
         }
     }
 
@@ -219,20 +220,15 @@ impl Service for Turn<'_, '_> {
             return;
         };
         request.get().end_body(self.py);
-        let is_waiting = |state: &mut State| matches!(state, State::Body(..));
-        if self.link.with(reply.id(), is_waiting) == Some(true)
-            && let Some(State::Body(request, route)) = self.link.take(reply.id())
-        {
+        let route = self.link.with(reply.id(), |exchange| exchange.route.take());
+        if let Some(route) = route.flatten() {
+            drop(self.link.take(reply.id()));
             let asked = Asked::of_request(request.bind(self.py));
-            self.call(
-                &Match {
-                    route: &route,
-                    unmatched: None,
-                },
-                asked,
-                true,
-                reply,
-            );
+            let matched = Match {
+                route: &route,
+                unmatched: None,
+            };
+            self.call(&matched, asked, true, reply);
         }
     }
 
@@ -243,26 +239,23 @@ impl Service for Turn<'_, '_> {
             LEVEL_DEBUG,
             &format!("request {}: {}", id.stream, fault.text()),
         );
-        if let Some(state) = link.take(id) {
-            self.abandon(state);
+        if let Some(exchange) = link.take(id) {
+            self.abandon(exchange);
         }
     }
 
     fn room(&mut self, reply: &mut Reply<'_>) {
         self.tasks.leave(self.py);
         let py = self.py;
-        let stream = self.link.with(reply.id(), |state| match state {
-            State::Stream { stream, .. } => Some(stream.clone_ref(py)),
-            _ => None,
-        });
-        if let Some(stream) = stream.flatten() {
-            stream.get().has_room(py);
+        let out = |exchange: &mut Exchange| exchange.out.as_ref().map(|out| out.clone_ref(py));
+        if let Some(out) = self.link.with(reply.id(), out).flatten() {
+            out.get().has_room(py);
         }
     }
 
     fn gone(&mut self, connection: ConnectionId) {
         for exchange in self.link.take_all(connection) {
-            self.abandon(exchange.state);
+            self.abandon(exchange);
         }
     }
 
@@ -413,14 +406,12 @@ impl<'a> Turn<'a, '_> {
             let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
                 PyRuntimeError::new_err("there is no thread pool for blocking handlers")
             })?;
-            // The pool's thread may answer before `submit` returns.
-            let state = State::Handler {
-                request: Some(request.clone().unbind()),
-                task: None,
-            };
-            if self.link.with(reply.id(), |_| ()).is_none() {
-                self.link.open(reply.id(), state);
-            }
+            // Before `submit`, for the pool's thread may answer before that returns.
+            let kept = request.clone().unbind();
+            drop(
+                self.link
+                    .with_open(reply.id(), |exchange| exchange.request.replace(kept)),
+            );
             submit
                 .bind(py)
                 .call1((request, handler, arguments))?
@@ -441,35 +432,21 @@ impl<'a> Turn<'a, '_> {
 
     fn request_of(&self, id: StreamId) -> Option<Py<Request>> {
         let py = self.py;
-        let request = self.link.with(id, |state| match state {
-            State::Body(request, _) => Some(request.clone_ref(py)),
-            State::Handler { request, .. } => request.as_ref().map(|request| request.clone_ref(py)),
-            State::Stream { .. } => None,
-        });
-        request.flatten()
+        let request = |exchange: &mut Exchange| exchange.request.as_ref().map(|r| r.clone_ref(py));
+        self.link.with(id, request).flatten()
     }
 
     /// Nobody waits for this any more.
-    fn abandon(&mut self, state: State) {
+    fn abandon(&mut self, exchange: Exchange) {
         let py = self.py;
         self.tasks.leave(py);
-        let task = match state {
-            State::Body(request, _) => {
-                request.get().break_body(py);
-                None
-            }
-            State::Handler { request, task } => {
-                if let Some(request) = request {
-                    request.get().break_body(py);
-                }
-                task
-            }
-            State::Stream { stream, task } => {
-                stream.get().gone(py);
-                task
-            }
-        };
-        if let Some(task) = task
+        if let Some(request) = exchange.request {
+            request.get().break_body(py);
+        }
+        if let Some(out) = exchange.out {
+            out.get().gone(py);
+        }
+        if let Some(task) = exchange.task
             && let Err(error) = task.bind(py).call_method0(pyo3::intern!(py, "cancel"))
         {
             error.write_unraisable(py, Some(task.bind(py)));
