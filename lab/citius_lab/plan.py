@@ -2,7 +2,8 @@
 
 A run is rounds; a round starts every contestant once, in random order, and measures all its cases,
 in random order, on that one process. The restart is the unit of repetition. Window lengths come
-from the time that is left, so a run ends when it should on a slow machine too.
+from the time that is left, and a round beyond the third is left out when there is none, so a run
+ends when it should on a slow machine too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from citius_lab.workloads import CASE_BY_ID, Case, cases_of
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from citius_lab.contestants import Contestant
 
@@ -68,6 +69,13 @@ class Plan:
     server_cpus: tuple[int, ...]
     load_cpus: tuple[int, ...]
     blocks: tuple[Block, ...]
+
+    def in_rounds(self) -> list[list[Block]]:
+        """Return the blocks of each round."""
+        rounds: list[list[Block]] = [[] for _ in range(self.rounds)]
+        for block in self.blocks:
+            rounds[block.round].append(block)
+        return rounds
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -147,6 +155,12 @@ class Clock:
     def skipped(self, n_cells: int) -> None:
         """Note that cells will not be measured."""
         self._cells_left -= n_cells
+
+    def affords(self, blocks: Sequence[Block], now: float) -> bool:
+        """Tell whether there is time for these blocks, with the shortest windows."""
+        n_cells = sum(len(block.cells) for block in blocks)
+        cost_s = n_cells * (self._overhead_s + WINDOW_MIN_S) + len(blocks) * self._start_s
+        return now + cost_s <= self._ends_at
 
 
 def stretched_s(fair_s: float, request_s: float) -> float:

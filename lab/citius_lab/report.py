@@ -60,23 +60,22 @@ def print_to(console: Console, results: Results, analysis: Analysis) -> None:
 
 
 def _matrix(analysis: Analysis, section: str, names: list[str], title: str, cell: Any) -> Table:
-    table = Table(
-        title=f"{title} ({section})", title_justify="left", padding=(0, 1, 0, 0), box=None
-    )
+    table = Table(padding=(0, 1, 0, 0), box=None)
     table.add_column("", no_wrap=True)
     for name in names:
         table.add_column(name, justify="right", overflow="fold")
     for case in analysis.cases(section):
         figures = [analysis.figures.get((section, case, name)) for name in names]
         table.add_row(case, *(Text("") if figure is None else cell(figure) for figure in figures))
-    return table
+    # Not the table's own title: rich folds that to the width of the table.
+    return Group(Text(f"{title} ({section})", style="italic"), table)
 
 
 def _rate_cell(figure: Figure) -> Text:
     if figure.verdict.word == FAILED or figure.rate is None:
         return Text("failed", style="red")
     spread = figure.rate.spread
-    text = number(figure.rate.value) + ("" if spread is None else f" ±{_percent(spread)}")
+    text = brief(figure.rate.value) + ("" if spread is None else f" {_spread_text(spread)}")
     if figure.verdict.word == SUSPECT:
         return Text(text + "?", style="yellow")
     return Text(text, style="bold" if figure.leads else "")
@@ -96,14 +95,14 @@ def _ratio_cell(figure: Figure) -> Text:
     return Text(_ratio_text(figure), style="dim" if figure.tie else "")
 
 
-def _memory_table(analysis: Analysis) -> Table:
-    table = Table(title="memory and start", title_justify="left", padding=(0, 1, 0, 0), box=None)
+def _memory_table(analysis: Analysis) -> Group:
+    table = Table(padding=(0, 1, 0, 0), box=None)
     table.add_column("")
     for column in ("PSS idle, MB", "PSS loaded, MB", "accepts after, ms"):
         table.add_column(column, justify="right")
     for name in analysis.contestants:
         table.add_row(name, *_memory_words(analysis, name))
-    return table
+    return Group(Text("memory and start", style="italic"), table)
 
 
 def _memory_words(analysis: Analysis, name: str) -> tuple[str, str, str]:
@@ -198,7 +197,7 @@ def _head(results: Results, analysis: Analysis) -> str:
         + ",".join(map(str, plan["load_cpus"]))
         + (" (the same: they compete)" if same else "")
         + ", loopback; one worker each.",
-        f"{plan['rounds']} rounds; every round restarts every server. "
+        f"{_rounds_done(results)} rounds; every round restarts every server. "
         f"{len(analysis.figures)} figures: {verdicts}.",
     ]
     end = results.of_kind("end")
@@ -258,7 +257,11 @@ def _section(results: Results, analysis: Analysis, section: str) -> str:
             "intervals over restarts; a hollow dot is a suspect figure.</p>"
         )
         pairs = [(section, case) for case in analysis.cases(section)]
-    cards = [_card(analysis, name, case, languages) for name, case in pairs]
+    cards = [
+        _card(analysis, name, case, languages)
+        for name, case in pairs
+        if case in analysis.cases(name)
+    ]
     return f'<section>{intro}<div class="cards">{"".join(cards)}</div></section>'
 
 
@@ -318,7 +321,7 @@ def _card_row(figure: Figure, baseline: str | None) -> str:
         ratio = "1" if figure.ratio is None else _ratio_text(figure)
     cells = [
         rate,
-        "" if spread is None else f"±{_percent(spread)}",
+        "" if spread is None else _spread_text(spread),
         *([ratio] if baseline else []),
         "" if failed or figure.cpu_us is None else _micros(figure.cpu_us.value),
         "" if failed or figure.p50_ms is None else f"{figure.p50_ms:.3g}",
@@ -400,6 +403,19 @@ def number(value: float) -> str:
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
+def brief(value: float) -> str:
+    """Return a rate in three digits: 1.32M, 98.7k, 413, 16.4."""
+    for factor, unit in ((1e6, "M"), (1e3, "k")):
+        if value >= factor * 0.9995:
+            scaled = value / factor
+            return f"{scaled:.{max(0, 3 - len(str(int(scaled))))}f}{unit}"
+    return number(value)
+
+
+def _spread_text(spread: float) -> str:
+    return ">99%" if spread > 0.99 else f"±{_percent(spread)}"
+
+
 def _ratio_text(figure: Figure) -> str:
     assert figure.ratio is not None
     value = figure.ratio.value
@@ -433,6 +449,10 @@ def _value_text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+def _rounds_done(results: Results) -> int:
+    return len({record["round"] for record in results.of_kind("measurement")})
+
+
 def _day(run: dict[str, Any]) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(run["started_at"]))
 
@@ -449,7 +469,7 @@ def _chunks(names: list[str], size: int) -> list[list[str]]:
     return [names[at : at + size] for at in range(0, len(names), size)]
 
 
-# Seven columns of "123 456 ±12%" and the case names fit into 100 characters.
+# Seven columns of "88.2k ±12%?" and the case names fit into 100 characters.
 COLUMNS_MAX = 7
 # The terminal names so many figures per trouble, the page all of them.
 PLACES_MAX = 5

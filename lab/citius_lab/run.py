@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from citius_lab import launch, verify
 from citius_lab.drive import Driver, load_command
 from citius_lab.errors import LaunchError
-from citius_lab.plan import Block, Cell, Clock, Plan
+from citius_lab.plan import ROUNDS_MIN, Block, Cell, Clock, Plan
 from citius_lab.workloads import cases_of
 
 if TYPE_CHECKING:
@@ -57,10 +57,13 @@ def run(
     interrupted = False
     with _signals_as_interrupts():
         try:
-            for block in plan.blocks:
-                _run_block(
-                    plan, block, contestants[block.contestant], driver, clock, recorder, watcher
-                )
+            for number, blocks in enumerate(plan.in_rounds()):
+                if number >= ROUNDS_MIN and not clock.affords(blocks, time.monotonic()):
+                    watcher.say(f"no time is left for round {number + 1} of {plan.rounds}")
+                    break
+                for block in blocks:
+                    contestant = contestants[block.contestant]
+                    _run_block(plan, block, contestant, driver, clock, recorder, watcher)
         except KeyboardInterrupt:
             interrupted = True
         recorder.write("end", interrupted=interrupted)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def fake_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put the fake load generator in the real one's place."""
+    command = tmp_path / "fake-load"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{HERE}/fake_load.py" "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("CITIUS_LOAD", str(command))
+    return command
+
+
+@pytest.fixture
+def all_cpus() -> object:
+    """Give the process its CPUs back: a run narrows them."""
+    cpus = os.sched_getaffinity(0)
+    yield cpus
+    os.sched_setaffinity(0, cpus)

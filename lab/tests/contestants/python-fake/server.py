@@ -1,0 +1,55 @@
+"""A small HTTP server for the lab's tests; ``--fault`` makes it misbehave in a named way."""
+
+import argparse
+import asyncio
+import os
+import sys
+
+ANSWERS = {"/": b"Welcome!\n", "/fibonacci": b"OK"}
+
+
+def response(status, body):
+    return (
+        b"HTTP/1.1 %d X\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s"
+        % (status, len(body), body)
+    )
+
+
+class Service:
+    def __init__(self, fault):
+        self.fault = fault
+        self.n_answered = 0
+
+    async def serve(self, reader, writer):
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self.answer(head.split()[1].decode()))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def answer(self, target):
+        self.n_answered += 1
+        if self.fault == "dies" and self.n_answered > 200:
+            os._exit(7)
+        if self.fault == "wrong" and target == "/fibonacci":
+            return response(200, b"?")
+        body = ANSWERS.get(target)
+        return response(404, b"") if body is None else response(200, body)
+
+
+async def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--fault", default="")
+    options = parser.parse_args()
+    if options.fault == "never listens":
+        sys.exit("no licence found")
+    service = Service(options.fault)
+    server = await asyncio.start_server(service.serve, "127.0.0.1", options.port)
+    await server.serve_forever()
+
+
+asyncio.run(main())

@@ -1,0 +1,309 @@
+"""From the command line to the page, with a fake contestant and, where it says so, a fake load."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from test_launch import members, wait_for
+
+from citius_lab import analyse, drive, record, report
+from citius_lab.cli import lab
+from citius_lab.errors import LoadError
+
+HERE = Path(__file__).parent
+OWN = ["--contestants", str(HERE / "contestants")]
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(lab, [*OWN, *words], prog_name="citius lab")
+
+
+def quick(out: Path, *names: str, seconds: float = 4) -> Result:
+    only = [word for name in names for word in ("--only", name)]
+    return invoke("run", "quick", "--out", str(out), "--time-budget", str(seconds), *only)
+
+
+@pytest.mark.usefixtures("fake_load", "all_cpus")
+def test_plans_launches_drives_records_analyses_and_reports(tmp_path: Path) -> None:
+    done = quick(tmp_path / "out", "fake")
+    assert done.exit_code == 0, done.output
+    assert "requests/s (closed loop)" in done.output
+    results = record.load(tmp_path / "out")
+    measured = results.of_kind("measurement")
+    assert {(entry["case"], entry["pipeline"]) for entry in measured} == {
+        ("hello", 1),
+        ("hello", 24),
+        ("fibonacci", 1),
+    }
+    assert len(measured) == 3 * results.run["plan"]["rounds"]
+    assert all(entry["fault"] is None and entry["load"]["completed"] > 0 for entry in measured)
+    assert all(entry["usage"]["server_cpu_s"] > 0 for entry in measured)
+    assert results.of_kind("end") == [results.records[-1]]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("<svg") == 4  # two cases, and hello twice more in the pipelined section
+
+
+@pytest.mark.usefixtures("all_cpus")
+def test_the_real_generator_measures_the_fake_contestant(tmp_path: Path) -> None:
+    try:
+        drive.load_command()
+    except LoadError as error:
+        pytest.skip(str(error))
+    done = quick(tmp_path / "out", "fake")
+    assert done.exit_code == 0, done.output
+    analysis = analyse.analyse(record.load(tmp_path / "out"))
+    hello = analysis.figures["closed loop", "hello", "fake"]
+    assert hello.completed > 100
+    assert hello.verdict.word != analyse.FAILED, hello.verdict
+    assert hello.p50_ms is not None
+    assert 0.01 < hello.p50_ms < 1000
+
+
+@pytest.mark.usefixtures("fake_load", "all_cpus")
+def test_wrong_answers_are_failed_figures_and_the_rest_goes_on(tmp_path: Path) -> None:
+    done = quick(tmp_path / "out", "wrong", "fake", seconds=3)
+    assert done.exit_code == 0, done.output
+    figures = analyse.analyse(record.load(tmp_path / "out")).figures
+    wrong = figures["closed loop", "fibonacci", "wrong"].verdict
+    assert wrong.word == analyse.FAILED
+    assert "expected b'OK', got b'?'" in str(wrong.reasons[0])
+    assert figures["closed loop", "hello", "wrong"].verdict.word != analyse.FAILED
+    assert figures["closed loop", "fibonacci", "fake"].verdict.word != analyse.FAILED
+
+
+@pytest.mark.usefixtures("fake_load", "all_cpus")
+def test_a_contestant_that_dies_is_reported_and_leaves_nobody(tmp_path: Path) -> None:
+    done = quick(tmp_path / "out", "dies", "fake", seconds=3)
+    assert done.exit_code == 0, done.output
+    assert "dies ended with code 7" in done.output
+    figures = analyse.analyse(record.load(tmp_path / "out")).figures
+    assert all(
+        figure.verdict.word == analyse.FAILED
+        for figure in figures.values()
+        if figure.contestant == "dies"
+    )
+    assert members("python-fake/server.py") == []
+
+
+@pytest.mark.usefixtures("fake_load", "all_cpus")
+def test_a_contestant_that_does_not_start_is_reported(tmp_path: Path) -> None:
+    done = quick(tmp_path / "out", "never-listens", "fake", seconds=3)
+    assert done.exit_code == 0, done.output
+    assert "no licence found" in done.output
+    assert "failed" in done.output
+
+
+def run_in_a_process(out: Path) -> subprocess.Popen[str]:
+    words = [*OWN, "run", "quick", "--out", str(out), "--time-budget", "60", "--only", "fake"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "citius_lab", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.usefixtures("fake_load")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("records_before", [0, 2])
+def test_an_interrupt_keeps_the_records_and_leaves_nobody(
+    tmp_path: Path, number: signal.Signals, records_before: int
+) -> None:
+    out = tmp_path / "out"
+    process = run_in_a_process(out)
+    lines = out / "records.jsonl"
+    assert wait_for(lambda: lines.exists() and lines.read_text().count("\n") >= records_before, 20)
+    time.sleep(0.3)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert "Traceback" not in output
+    assert wait_for(lambda: members(str(tmp_path)) == [])
+    assert wait_for(lambda: members("python-fake/server.py") == [])
+    if records_before:
+        assert process.returncode == 130
+        assert "interrupted; the records are kept" in output
+        assert record.load(out).of_kind("end")[0]["interrupted"]
+        again = invoke("report", str(out))
+        assert again.exit_code == 0, again.output
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A result folder made of text alone."""
+    from test_analyse import measurement
+
+    entry = {
+        "name": "uvicorn",
+        "language": "Python",
+        "label": "U <&>",
+        "note": "n",
+        "json": "j",
+        "records": "struct",
+        "rules": "production",
+        "maintainer": "lab",
+        "version": "1",
+    }
+    run = {
+        "schema": 1,
+        "started_at": 0.0,
+        "plan": {"scenario": "quick", "rounds": 3, "server_cpus": [0], "load_cpus": [1]},
+        "environment": {"cpu": "c", "cpus_online": 2, "hypervisor": True, "kernel": "k"},
+        "load": "citius-load",
+        "contestants": [entry, entry | {"name": "go-net-http", "language": "Go"}],
+    }
+    records = [
+        measurement(name, number, rate=rate * (1 + number / 100))
+        for name, rate in (("uvicorn", 20_000.0), ("go-net-http", 45_000.0))
+        for number in range(3)
+    ]
+    records.append({"kind": "left out", "contestant": "rust-axum", "reason": "needs cargo"})
+    records.append({"kind": "end", "interrupted": False})
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    (tmp_path / "records.jsonl").write_text("\n".join(map(json.dumps, records)))
+    return tmp_path
+
+
+def test_a_report_is_a_function_of_the_records(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def page() -> str:
+        results = record.load(folder)
+        return report.html(results, analyse.analyse(results))
+
+    first = page()
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert page() == first
+    assert "1970-01-01 00:00 UTC" in first
+
+
+def test_a_report_needs_nothing_from_elsewhere(folder: Path) -> None:
+    results = record.load(folder)
+    page = report.html(results, analyse.analyse(results))
+    assert not re.search(r"https?://|//[a-z]|src=|<link|<script|@import|url\(", page)
+    assert "U &lt;&amp;&gt;" in page
+    assert "needs cargo" in page
+
+
+def test_a_terminal_table_fits_into_100_columns(folder: Path) -> None:
+    from rich.console import Console
+
+    results = record.load(folder)
+    console = Console(width=100, record=True, file=io.StringIO())
+    report.print_to(console, results, analyse.analyse(results))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 100
+    assert re.search(r"hello +20\.2k ±\d%\?? +45\.4k ±\d%", text), text
+    assert re.search(r"hello +1 +2.25", text), text
+    assert "left out: rust-axum: needs cargo" in text
+
+
+def test_a_run_interrupted_after_one_measurement_has_a_report(folder: Path) -> None:
+    results = record.load(folder)
+    only = results.records[0] | {"section": "pipelined", "pipeline": 24}
+    page = report.html(
+        record.Results(results.run, [only]), analyse.analyse(record.Results(results.run, [only]))
+    )
+    assert page.count("<svg") == 1
+    assert "interrupted" in page
+
+
+def test_a_line_that_was_cut_off_is_ignored(folder: Path) -> None:
+    whole = len(record.load(folder).records)
+    path = folder / "records.jsonl"
+    path.write_text(path.read_text() + '\n{"kind":"measur')
+    assert len(record.load(folder).records) == whole
+
+
+def test_says_what_is_no_result_folder(tmp_path: Path) -> None:
+    done = invoke("report", str(tmp_path))
+    assert done.exit_code == 1
+    assert "is not a result folder of the lab" in done.output
+
+
+def test_refuses_to_mix_two_runs(folder: Path, fake_load: Path) -> None:
+    done = quick(folder, "fake")
+    assert done.exit_code == 1
+    assert "holds the records of another run" in done.output
+
+
+def test_refuses_a_baseline_that_was_not_measured(folder: Path) -> None:
+    done = invoke("report", str(folder), "--baseline", "nginx")
+    assert done.exit_code == 1
+    assert "nginx was not measured in this run" in done.output
+
+
+def test_names_who_there_is_when_a_name_is_unknown() -> None:
+    for words in (["start", "nobody", "--port", "1"], ["build", "nobody"], ["verify", "nobody"]):
+        done = invoke(*words)
+        assert done.exit_code == 1
+        assert "no contestant is called 'nobody'; there are" in done.output
+        assert "fake" in done.output
+
+
+def test_says_that_a_port_is_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        done = invoke("start", "fake", "--port", str(port))
+    assert done.exit_code == 1
+    assert f"port {port} of 127.0.0.1 is in use" in done.output
+
+
+def test_says_that_there_is_no_load_generator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITIUS_LOAD", "/no/such/load")
+    done = quick(tmp_path / "out", "fake")
+    assert done.exit_code == 1
+    assert "CITIUS_LOAD is '/no/such/load', which is not a command" in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_start_becomes_the_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "citius_lab", *OWN, "start", "fake", "--port", str(port)]
+    )
+    try:
+
+        def answers() -> bool:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+            except OSError:
+                return False
+            return True
+
+        assert wait_for(answers, 10)
+        words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+        assert any(word.endswith("python-fake/server.py") for word in words)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_verify_names_what_is_wrong() -> None:
+    done = invoke("verify", "fake", "wrong")
+    assert done.exit_code == 1
+    assert "fake: 2 cases, ok" in done.output
+    assert "fibonacci: fibonacci: expected b'OK', got b'?'" in done.output
+    assert "not verified: wrong" in done.output
+
+
+def test_list_says_what_is_ready() -> None:
+    done = invoke("list")
+    assert done.exit_code == 0
+    assert re.search(r"fake +Python", done.output)
+    assert "hello, fibonacci" in re.sub(r"\s+", " ", done.output)
