@@ -46,6 +46,7 @@ class Server:
         self.err = ""
         self.port = 0
         self.uds = ""
+        self._peers: list[Peer] = []
         self._threads = [
             threading.Thread(target=self._collect, args=(name,), daemon=True)
             for name in ("stdout", "stderr")
@@ -83,8 +84,10 @@ class Server:
         if receive_buffer_bytes is not None:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         made.settimeout(TIMEOUT_S)
+        peer = Peer(made)
+        self._peers.append(peer)
         made.connect(address)
-        return Peer(made)
+        return peer
 
     def get(self, path: str, **headers: str) -> Reply:
         """One request on a connection of its own."""
@@ -108,6 +111,8 @@ class Server:
 
     def kill(self) -> None:
         """End it, however it is."""
+        for peer in self._peers:
+            peer.close()
         if self.process.poll() is None:
             self.process.kill()
         self.wait()

@@ -23,7 +23,7 @@ import socket
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from citius import logging
 from citius._core import __version__
@@ -57,6 +57,8 @@ class _Worker:
     pid: int
     started_at: float
     ready_fd: int
+    life_fd: int
+    """The writing end of a pipe; that it hangs up is how the worker learns of our end."""
     is_ready: bool = False
     is_told_to_stop: bool = False
     kill_at: float = float("inf")
@@ -74,6 +76,24 @@ class _Slot:
     start_at: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """Where all slots listen."""
+
+    family: int
+    name: Any
+    url: str
+    is_shared_by_port: bool
+    """Each slot has a socket of its own (SO_REUSEPORT); otherwise they are copies of one."""
+
+    @staticmethod
+    def of(listener: socket.socket) -> _Address:
+        is_shared = listener.family != socket.AF_UNIX and bool(
+            listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT)
+        )
+        return _Address(listener.family, listener.getsockname(), address_of(listener), is_shared)
+
+
 class Supervisor:
     """Keeps ``config.workers`` workers alive until it is told to stop."""
 
@@ -81,13 +101,13 @@ class Supervisor:
         self._target = target
         self._config = config
         self._slots = [_Slot(index, listener) for index, listener in enumerate(listeners)]
+        self._address = _Address.of(listeners[0])
         self._leaving: list[_Slot] = []
         self._restarts: list[_Slot] = []
         self._stopping = False
         self._exit_code = 0
         self._announced = False
         self._alarms: tuple[int, int] = (-1, -1)
-        self._life: tuple[int, int] = (-1, -1)
         self._handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: self._drain,
             signal.SIGINT: self._interrupt,
@@ -99,7 +119,6 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise; returns the exit code."""
-        self._life = os.pipe()
         self._alarms = os.pipe()
         for fd in self._alarms:
             os.set_blocking(fd, False)
@@ -117,7 +136,7 @@ class Supervisor:
             signal.set_wakeup_fd(before_fd)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            for fd in (*self._alarms, *self._life):
+            for fd in self._alarms:
                 os.close(fd)
         return self._exit_code
 
@@ -139,7 +158,7 @@ class Supervisor:
         if not self._announced and all(s.worker and s.worker.is_ready for s in self._slots):
             self._announced = True
             logging.info(
-                f"Citius {__version__} serves on {address_of(self._slots[0].listener)} with "
+                f"Citius {__version__} serves on {self._address.url} with "
                 f"{len(self._slots)} workers (CTRL+C stops it)"
             )
         return not self._stopping or bool(self._workers())
@@ -168,6 +187,7 @@ class Supervisor:
             if pid:
                 if worker.ready_fd >= 0:
                     os.close(worker.ready_fd)
+                os.close(worker.life_fd)
                 self._bury(slot, worker, status)
 
     def _bury(self, slot: _Slot, worker: _Worker, status: int) -> None:
@@ -195,6 +215,9 @@ class Supervisor:
         # The first death is an accident, repeated ones are a loop.
         pause_s = min(BACK_OFF_MAX_S, 0.25 * 2**slot.deaths_young) if slot.deaths_young > 1 else 0.0
         slot.start_at = now + pause_s
+        if pause_s and self._address.is_shared_by_port:
+            # Until then the kernel would queue connections here that the other workers could take.
+            slot.listener.close()
         after = f" in {pause_s:g} s" if pause_s else ""
         logging.error(f"worker {worker.pid} {how}; replacing it{after}")
 
@@ -251,7 +274,7 @@ class Supervisor:
         if self._stopping:
             return
         index = self._slots[-1].index + 1
-        self._slots.append(_Slot(index, _sibling(self._slots[-1].listener, self._config.backlog)))
+        self._slots.append(_Slot(index, self._new_listener()))
         logging.info(f"one worker more: {len(self._slots)}")
 
     def _fewer(self) -> None:
@@ -286,17 +309,23 @@ class Supervisor:
         ]
 
     def _start(self, slot: _Slot) -> _Worker:
-        ready_fd, child_fd = os.pipe()
+        if slot.listener.fileno() < 0:
+            slot.listener = self._new_listener()
+        # A pipe for each: who is told of its end is a property of the pipe, not of the process.
+        worker_life_fd, life_fd = os.pipe()
+        ready_fd, worker_ready_fd = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
-            os.close(ready_fd)
-            self._become_worker(slot, child_fd)
-        os.close(child_fd)
-        return _Worker(pid, time.monotonic(), ready_fd)
+            for fd in (ready_fd, life_fd):
+                os.close(fd)
+            self._become_worker(slot, worker_ready_fd, worker_life_fd)
+        for fd in (worker_ready_fd, worker_life_fd):
+            os.close(fd)
+        return _Worker(pid, time.monotonic(), ready_fd, life_fd)
 
-    def _become_worker(self, slot: _Slot, ready_fd: int) -> NoReturn:
+    def _become_worker(self, slot: _Slot, ready_fd: int, life_fd: int) -> NoReturn:
         """The rest of the child's life. Nothing of the supervisor may run in it, so it never returns."""
         code = 1
         try:
@@ -306,14 +335,8 @@ class Supervisor:
             # These belong to the supervisor; a worker neither scales nor restarts itself.
             for number in (signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU):
                 signal.signal(number, signal.SIG_IGN)
-            for fd in (*self._alarms, self._life[1]):
-                os.close(fd)
-            for other, worker in self._workers():
-                if worker.ready_fd >= 0:
-                    os.close(worker.ready_fd)
-                if other is not slot and other.listener.fileno() >= 0:
-                    other.listener.close()
-            _end_with(self._life[0])
+            self._close_what_is_not(slot)
+            _end_with(life_fd)
 
             def ready() -> None:
                 os.write(ready_fd, b"r")
@@ -329,6 +352,29 @@ class Supervisor:
         finally:
             os._exit(code)
 
+    def _new_listener(self) -> socket.socket:
+        """One more listening socket at our address, or the same one where there can be no other."""
+        if not self._address.is_shared_by_port:
+            return self._slots[0].listener.dup()
+        listener = socket.socket(self._address.family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(self._address.name)
+        listener.listen(self._config.backlog)
+        return listener
+
+    def _close_what_is_not(self, slot: _Slot) -> None:
+        """Close the supervisor's descriptors in a worker: a copy keeps a listener or a pipe open."""
+        for fd in self._alarms:
+            os.close(fd)
+        for _, worker in self._workers():
+            os.close(worker.life_fd)
+            if worker.ready_fd >= 0:
+                os.close(worker.ready_fd)
+        for other in self._slots:
+            if other is not slot:
+                other.listener.close()
+
 
 def _end_with(life_fd: int) -> None:
     """Get TERM when the last writer of the pipe, the supervisor, is gone (fcntl(2), O_ASYNC)."""
@@ -338,20 +384,6 @@ def _end_with(life_fd: int) -> None:
     fcntl.fcntl(life_fd, fcntl.F_SETFL, flags | os.O_ASYNC | os.O_NONBLOCK)
     if select.select([life_fd], [], [], 0)[0]:
         os._exit(0)  # it died before the signal was armed
-
-
-def _sibling(listener: socket.socket, backlog: int) -> socket.socket:
-    """One more listening socket at the same address, or the same one where there can be no other."""
-    if listener.family == socket.AF_UNIX or not listener.getsockopt(
-        socket.SOL_SOCKET, socket.SO_REUSEPORT
-    ):
-        return listener.dup()
-    sibling = socket.socket(listener.family, socket.SOCK_STREAM)
-    sibling.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sibling.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    sibling.bind(listener.getsockname())
-    sibling.listen(backlog)
-    return sibling
 
 
 def _kill(worker: _Worker, number: int) -> None:

@@ -214,11 +214,14 @@ def test_load_is_the_bundled_binary() -> None:
         assert "make build" in done.stderr
 
 
-def test_lab_is_there_or_says_how_to_get_it(tmp_path: Path) -> None:
-    # An empty package of that name stands in for "not installed": it has no cli module.
-    (tmp_path / "citius_lab").mkdir()
-    (tmp_path / "citius_lab" / "__init__.py").write_text("")
-    done = citius("lab", "--help", env={"PYTHONPATH": str(tmp_path)})
+def test_lab_says_how_to_get_it() -> None:
+    program = (
+        "import sys; sys.modules['citius_lab'] = None\n"
+        "from citius.cli import main; main(['lab', '--help'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=20
+    )
     assert done.returncode == 1
     assert "pip install -e lab" in done.stderr
 

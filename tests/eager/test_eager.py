@@ -73,7 +73,8 @@ async def group_fails(how: str):
             tasks.create_task(fail())
             await asyncio.sleep(60)
     except* KeyError:
-        return "cancelled and collected"
+        outcome = "cancelled and collected"
+    return outcome
 
 @app.get("/anyio/{how}")
 async def with_anyio(how: str):

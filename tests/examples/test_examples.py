@@ -7,7 +7,6 @@ import runpy
 from pathlib import Path
 
 import pytest
-
 from citius.testing import Client
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
