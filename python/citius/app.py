@@ -11,23 +11,33 @@ too; it also sees requests that no route matches. What it gets back from ``next`
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from citius._core import Native, Response
+from citius._core import Native
 from citius.binding import Kind, bind, describe, kind_of
-from citius.errors import ConfigError, HTTPError, MethodNotAllowed, NotFound, phrase
+from citius.compose import (
+    ErrorHandlers,
+    awaited,
+    compose,
+    finish,
+    log_unexpected,
+    on_error_of,
+    spread,
+    unmatched_error,
+)
+from citius.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from contextlib import AbstractAsyncContextManager
 
     from citius._core import Request
+    from citius.compose import Middleware
     from citius.config import Config
     from citius.pool import BlockingPool
 
-    Middleware = Callable[[Request, Callable[[Request], Any]], Any]
     Hook = Callable[[], Any]
 
 _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
@@ -63,7 +73,7 @@ class App:
         self._routes: list[Route] = []
         self._mounts: list[tuple[str, App]] = []
         self._middleware: list[Middleware] = []
-        self._errors = _ErrorHandlers()
+        self._errors = ErrorHandlers()
         self._startup: list[Hook] = []
         self._shutdown: list[Hook] = []
         self._lifespan = lifespan
@@ -231,7 +241,7 @@ class App:
             pool = make_pool()
         native = Native(
             app=self,
-            on_error=_on_error(self._errors, report or _log_unexpected),
+            on_error=on_error_of(self._errors, report or log_unexpected),
             submit=None if pool is None else pool.submit,
         )
         for prefix, app, middleware, errors in walked:
@@ -250,7 +260,7 @@ class App:
                 await manager.__aenter__()
                 app._lifespan_open = manager
             for hook in app._startup:
-                await _finish(hook())
+                await finish(hook())
 
     async def stop(self) -> None:
         """Undo ``start`` in reverse; every hook is called even if one before it raised."""
@@ -259,7 +269,7 @@ class App:
         for app in reversed(self._apps()):
             for hook in reversed(app._shutdown):
                 try:
-                    await _finish(hook())
+                    await finish(hook())
                 except Exception as error:
                     log_exception(f"the shutdown hook {describe(hook)} failed", error)
             manager, app._lifespan_open = app._lifespan_open, None
@@ -310,8 +320,8 @@ class App:
         self,
         prefix: str,
         middleware: tuple[Middleware, ...],
-        errors: tuple[_ErrorHandlers, ...],
-    ) -> Generator[tuple[str, App, tuple[Middleware, ...], tuple[_ErrorHandlers, ...]]]:
+        errors: tuple[ErrorHandlers, ...],
+    ) -> Generator[tuple[str, App, tuple[Middleware, ...], tuple[ErrorHandlers, ...]]]:
         """This application and all below it: prefix, outer to inner middleware, inner to outer errors."""
         middleware = (*middleware, *self._middleware)
         errors = (self._errors, *errors)
@@ -335,23 +345,23 @@ class App:
         errors = self._errors
 
         def unmatched(request: Request, status: int, allow: str | None) -> Any:
-            raise _unmatched_error(status, allow)
+            raise unmatched_error(status, allow)
 
         if not self._middleware:
-            answer = _on_error(errors, _log_unexpected)
+            answer = on_error_of(errors, log_unexpected)
 
             def without_middleware(request: Request, status: int, allow: str | None) -> Any:
-                return answer(request, _unmatched_error(status, allow))
+                return answer(request, unmatched_error(status, allow))
 
             is_async = errors.any_async
             native.set_unmatched(
-                _awaited(without_middleware) if is_async else without_middleware,
+                awaited(without_middleware) if is_async else without_middleware,
                 kind="async" if is_async else "def",
             )
             return
 
-        def compose(status: int, allow: str | None) -> Callable[[Request], Any]:
-            chain, _ = _compose(
+        def chain_of(status: int, allow: str | None) -> Callable[[Request], Any]:
+            chain, _ = compose(
                 lambda request: unmatched(request, status, allow),
                 "def",
                 tuple(self._middleware),
@@ -360,104 +370,17 @@ class App:
             )
             return chain
 
-        _, kind = _compose(lambda request: None, "def", tuple(self._middleware), (errors,), None)
+        _, kind = compose(lambda request: None, "def", tuple(self._middleware), (errors,), None)
         # There are few different answers (one per Allow), so their chains are kept.
         chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
 
         def with_middleware(request: Request, status: int, allow: str | None) -> Any:
             chain = chains.get((status, allow))
             if chain is None:
-                chain = chains[status, allow] = compose(status, allow)
+                chain = chains[status, allow] = chain_of(status, allow)
             return chain(request)
 
         native.set_unmatched(with_middleware, kind=kind)
-
-
-# --- composing ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _ErrorHandlers:
-    """The error handlers of one application."""
-
-    by_type: dict[type[BaseException], Callable[..., Any]] = field(default_factory=lambda: {})
-    by_status: dict[int, Callable[..., Any]] = field(default_factory=lambda: {})
-
-    def all(self) -> list[Callable[..., Any]]:
-        return [*self.by_type.values(), *self.by_status.values()]
-
-    @property
-    def any_async(self) -> bool:
-        return any(inspect.iscoroutinefunction(handler) for handler in self.all())
-
-    def find(self, error: BaseException) -> Callable[..., Any] | None:
-        """The handler of the closest class, or of the status."""
-        for cls in type(error).__mro__:
-            if cls is Exception or cls is BaseException:
-                break
-            # A status is more specific than HTTPError itself.
-            if cls is HTTPError and isinstance(error, HTTPError) and error.status in self.by_status:
-                return self.by_status[error.status]
-            if cls in self.by_type:
-                return self.by_type[cls]
-        return None
-
-    def find_last_resort(self) -> Callable[..., Any] | None:
-        """The handler of exceptions that nobody expected."""
-        return self.by_type.get(Exception) or self.by_status.get(500)
-
-
-def _find_handler(
-    errors: tuple[_ErrorHandlers, ...], error: BaseException
-) -> Callable[..., Any] | None:
-    """The innermost application's handler for an expected error."""
-    for handlers in errors:
-        handler = handlers.find(error)
-        if handler is not None:
-            return handler
-    return problem if isinstance(error, HTTPError) else None
-
-
-def problem(request: Request, error: HTTPError) -> Response:
-    """The answer to an ``HTTPError`` without a handler: problem details (RFC 9457)."""
-    from citius._support import encode_json
-
-    details: dict[str, object] = {"title": phrase(error.status), "status": error.status}
-    if error.detail:
-        details["detail"] = error.detail
-    if error.errors:
-        details["errors"] = list(error.errors)
-    return Response(encode_json(details), error.status, error.headers, "application/problem+json")
-
-
-def _on_error(
-    errors: _ErrorHandlers, report: Callable[[Request, BaseException], object]
-) -> Callable[[Request, BaseException], Any]:
-    """What the extension calls with every exception that leaves a handler."""
-
-    def on_error(request: Request, error: BaseException) -> Any:
-        handler = _find_handler((errors,), error)
-        if handler is not None:
-            return handler(request, error)
-        report(request, error)
-        last_resort = errors.find_last_resort()
-        if last_resort is not None:
-            return last_resort(request, error)
-        return Response("Internal Server Error", 500)
-
-    return on_error
-
-
-def _log_unexpected(request: Request, error: BaseException) -> None:
-    from citius.logging import log_exception
-
-    log_exception(f"{request.method} {request.path!r} failed", error)
-
-
-def _unmatched_error(status: int, allow: str | None) -> HTTPError:
-    if status == 405:
-        return MethodNotAllowed(headers={"allow": allow or ""})
-    return NotFound()
 
 
 def _add(
@@ -465,7 +388,7 @@ def _add(
     route: Route,
     pattern: str,
     middleware: tuple[Middleware, ...],
-    errors: tuple[_ErrorHandlers, ...],
+    errors: tuple[ErrorHandlers, ...],
     pool: BlockingPool | None,
 ) -> None:
     """Hand one route to the extension, wrapped in what there is to wrap it in."""
@@ -475,7 +398,7 @@ def _add(
     # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
     needs_await = route.kind == "blocking" and any(e.any_async for e in errors)
     if middleware or mounted_errors or needs_await:
-        call, kind = _compose(_spread(call, args), kind, middleware, errors, pool)
+        call, kind = compose(spread(call, args), kind, middleware, errors, pool)
         args = (None,)
     try:
         native.add(route.method, pattern, call, kind=kind, args=args, stream=route.stream)
@@ -483,152 +406,3 @@ def _add(
         raise ConfigError(
             f"{route.method} {pattern} for {describe(route.handler)} cannot be added: {error}"
         ) from None
-
-
-def _spread(call: Callable[..., Any], args: tuple[str | None, ...]) -> Callable[[Request], Any]:
-    """A function of the request alone."""
-    if args == (None,):
-        return call
-    if not args:
-        return lambda request: call()
-
-    def spread(request: Request) -> Any:
-        in_path = request.path_params
-        return call(*(request if name is None else in_path[name] for name in args))
-
-    return spread
-
-
-def _compose(
-    endpoint: Callable[[Request], Any],
-    kind: Kind,
-    middleware: tuple[Middleware, ...],
-    errors: tuple[_ErrorHandlers, ...],
-    pool: BlockingPool | None,
-) -> tuple[Callable[[Request], Any], Kind]:
-    """Endpoint, error handlers, then middleware from the inside out.
-
-    The chain stays synchronous until the first part that is not; from there on outwards it is a
-    coroutine.
-    """
-    has_async_errors = any(handlers.any_async for handlers in errors)
-    async_middleware = any(inspect.iscoroutinefunction(function) for function in middleware)
-    if kind == "blocking" and (async_middleware or has_async_errors):
-        assert pool is not None, "a blocking route has made freeze ask for a pool"
-        endpoint, kind = pool.as_async(endpoint), "async"
-    chain: Callable[[Request], Any]
-    if kind == "async" or has_async_errors:
-        chain, is_async = _guard_async(endpoint, errors), True
-    else:
-        chain, is_async = _guard(endpoint, errors), False
-    for function in reversed(middleware):
-        if inspect.iscoroutinefunction(function):
-            chain = _around_async(function, chain if is_async else _awaited(chain))
-            is_async = True
-        elif is_async:
-            chain = _around_pending(function, chain)
-        else:
-            chain = _around(function, chain)
-    return chain, "async" if is_async else kind
-
-
-def _as_response(value: Any) -> Response:
-    if type(value) is Response:
-        return value
-    return Response(value) if value is not None else Response(b"", 204)
-
-
-def _guard(
-    endpoint: Callable[[Request], Any], errors: tuple[_ErrorHandlers, ...]
-) -> Callable[[Request], Response]:
-    def guarded(request: Request) -> Response:
-        try:
-            value = endpoint(request)
-        except Exception as error:
-            handler = _find_handler(errors, error)
-            if handler is None:
-                raise
-            value = handler(request, error)
-        return _as_response(value)
-
-    return guarded
-
-
-def _guard_async(
-    endpoint: Callable[[Request], Any], errors: tuple[_ErrorHandlers, ...]
-) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    async def guarded(request: Request) -> Response:
-        try:
-            value = await _finish(endpoint(request))
-        except Exception as error:
-            handler = _find_handler(errors, error)
-            if handler is None:
-                raise
-            value = await _finish(handler(request, error))
-        return _as_response(value)
-
-    return guarded
-
-
-def _around(
-    function: Middleware, inner: Callable[[Request], Response]
-) -> Callable[[Request], Response]:
-    return lambda request: _as_response(function(request, inner))
-
-
-def _around_async(
-    function: Middleware, inner: Callable[[Request], Awaitable[Response]]
-) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    async def wrapped(request: Request) -> Response:
-        return _as_response(await function(request, inner))
-
-    return wrapped
-
-
-def _around_pending(
-    function: Middleware, inner: Callable[[Request], Coroutine[Any, Any, Response]]
-) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    """A ``def`` around a coroutine: it gets something to hand on, not to look into."""
-
-    def pending(request: Request) -> _Pending:
-        return _Pending(inner(request), function)
-
-    async def wrapped(request: Request) -> Response:
-        return _as_response(await _finish(function(request, pending)))
-
-    return wrapped
-
-
-class _Pending:
-    """The answer of an ``async def`` handler before it is there."""
-
-    __slots__ = ("_coroutine", "_function")
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Response], function: Middleware) -> None:
-        self._coroutine = coroutine
-        self._function = function
-
-    def __await__(self) -> Generator[Any, None, Response]:
-        return self._coroutine.__await__()
-
-    def __getattr__(self, name: str) -> NoReturn:
-        self._coroutine.close()
-        raise TypeError(
-            f"the middleware {describe(self._function)} wants `{name}` of an answer that an "
-            "`async def` handler has not made yet; write the middleware as `async def` and "
-            "`await next(request)`"
-        )
-
-
-def _awaited(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """The function as a coroutine function."""
-
-    async def awaited(*args: Any) -> Any:
-        return await _finish(function(*args))
-
-    return awaited
-
-
-async def _finish(value: Any) -> Any:
-    """Await what needs it."""
-    return await value if hasattr(value, "__await__") else value

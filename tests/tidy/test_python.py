@@ -15,10 +15,10 @@ PACKAGE = ROOT / "python/citius"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 # What a worker pays for with memory although a plain service never uses it.
-NEVER = {"rich", "email", "http", "uuid", "unittest", "pydoc", "tomllib", "watchfiles", "multiprocessing",
-         "urllib.parse", "msgspec", "citius.forms", "citius.testing", "citius.supervisor", "decimal",
+NEVER = {"rich", "email", "http", "unittest", "pydoc", "tomllib", "watchfiles", "multiprocessing",
+         "msgspec", "citius.forms", "citius.testing", "citius.supervisor", "decimal",
          "xml", "encodings.idna", "difflib"}  # fmt: skip
-NEVER_WITHOUT_A_LOOP = {"asyncio", "ssl", "uvloop", "logging", "citius.pool", "concurrent"}
+NEVER_WITHOUT_A_LOOP = {"asyncio", "ssl", "uvloop", "citius.pool", "concurrent"}
 
 
 def imported_by_a_worker(loop: str, tmp_path: Path) -> set[str]:

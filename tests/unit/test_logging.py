@@ -58,6 +58,7 @@ def _clean_logger() -> object:
     logger = standard.getLogger("citius")
     before = logger.handlers[:], logger.propagate, logger.level
     logger.handlers.clear()
+    logger.propagate = True  # pytest hangs its own handler into loggers that do not propagate
     yield
     logger.handlers[:], logger.propagate, logger.level = before
     logging.configure("info")
