@@ -6,6 +6,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 MADE   := $(VENV)/made
 RUN    ?= quick
+SECONDS ?= 60
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -94,11 +95,12 @@ test-matrix: ## the Python tests under each CPython from 3.11 on that is install
 check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and serve from it
 	PYTHON=$(PYTHON) scripts/check-wheel
 
-bench: build ## CPU time per request of the hot paths (needs wrk for the outside judge)
-	scripts/bench
+bench: build ## CPU time per request of the hot paths
+	$(BIN)/python scripts/bench.py
 
-fuzz: ## fuzz the parser: make fuzz T=h1_request SECONDS=60
-	scripts/fuzz
+fuzz: ## storms of mutated vectors against the parser: make fuzz SECONDS=3600
+	@scripts/need cargo
+	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
 
 docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
