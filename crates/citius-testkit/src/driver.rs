@@ -150,6 +150,8 @@ pub struct Driver<'a> {
     /// What is read, and not taken by the connection.
     unread: Vec<u8>,
     finish_is_due: bool,
+    /// The next data are not joined to the last.
+    is_apart: bool,
 }
 
 impl<'a> Driver<'a> {
@@ -170,7 +172,13 @@ impl<'a> Driver<'a> {
             pieces: VecDeque::new(),
             unread: Vec::new(),
             finish_is_due: false,
+            is_apart: false,
         }
+    }
+
+    /// Data that come from now on are not joined to earlier ones.
+    pub fn separate(&mut self) {
+        self.is_apart = true;
     }
 
     /// Sends `server` and `date` fields from now on.
@@ -201,7 +209,7 @@ impl<'a> Driver<'a> {
             .deadline(self.limits)
             .is_some_and(|at| at <= self.now)
         {
-            let event = self.with(|connection, cx, out| connection.expire(cx, out));
+            let event = self.with(Connection::expire);
             self.note_owned(event);
         }
         self.settle();
@@ -331,6 +339,7 @@ impl<'a> Driver<'a> {
     }
 
     fn record(&mut self, seen: Seen) {
+        let is_apart = std::mem::take(&mut self.is_apart);
         if let (
             Some(Seen::Data { stream, bytes }),
             Seen::Data {
@@ -339,6 +348,7 @@ impl<'a> Driver<'a> {
             },
         ) = (self.seen.last_mut(), &seen)
             && stream == same
+            && !is_apart
         {
             bytes.extend_from_slice(more);
             return;

@@ -3,7 +3,7 @@
 use citius_http::Fault;
 
 use crate::driver::{Application, Driver, Echo, Seen, Silent, closing_word};
-use crate::transcript::{Block, Step, Transcript, escape};
+use crate::transcript::{Block, Deadline, Step, Transcript, escape};
 
 /// How the peer's bytes are cut up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub fn play(transcript: &Transcript, cutting: Cutting) -> Result<(), String> {
     let mut fault = None;
     for block in &transcript.blocks {
         let (n_seen, n_written) = (driver.seen.len(), driver.written.len());
+        driver.separate();
         perform(&mut driver, block, cutting, &mut n_sent);
         fault = block.fault.or(fault);
         let outcome = Outcome {
@@ -108,13 +109,12 @@ struct Outcome<'a, 'd> {
 
 impl Outcome<'_, '_> {
     fn compare(&self, block: &Block, fault: Option<Fault>, echo: bool) -> Result<(), String> {
-        let written = if block.output_is_open {
-            let n_written = self.written.len().min(block.output.len());
-            self.written.get(..n_written).unwrap_or_default()
-        } else {
-            self.written
-        };
-        same("output", &escape(written), &escape(&block.output))?;
+        let n_given = self.written.len().min(block.output.len());
+        let (given, more) = self.written.split_at(n_given);
+        same("output", &escape(given), &escape(&block.output))?;
+        if !more.is_empty() && (!block.output_is_open || has_status_line(more)) {
+            return Err(format!("more output\n got {}", escape(more)));
+        }
         let connection = &self.driver.connection;
         same("fault", &connection.fault(), &fault)?;
         match (connection.closing(), block.close.as_deref()) {
@@ -125,7 +125,12 @@ impl Outcome<'_, '_> {
             same("reading", &self.driver.is_reading(), &reading)?;
         }
         if let Some(deadline) = block.deadline {
-            same("deadline", &self.driver.time_left(), &deadline)?;
+            let left = self.driver.time_left();
+            same(
+                "deadline",
+                &left.map_or(Deadline::Never, Deadline::In),
+                &deadline,
+            )?;
         }
         if !(echo && block.events.is_empty()) {
             let events: Vec<String> = self.seen.iter().map(spell).collect();
@@ -133,6 +138,12 @@ impl Outcome<'_, '_> {
         }
         Ok(())
     }
+}
+
+fn has_status_line(bytes: &[u8]) -> bool {
+    bytes
+        .windows(9)
+        .any(|window| window.starts_with(b"HTTP/1.") && window.ends_with(b" "))
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &T, expected: &T) -> Result<(), String> {

@@ -30,7 +30,7 @@
 //! Lines of the kinds `> ! @ ~` are steps, of the kinds `= <` expectations. A run of steps and the
 //! expectations behind it are a block, and are held against each other when the block is over:
 //! - The output is exactly that of the `<` lines together (nothing if there are none). Three dots at the
-//!   end of the last one stand for any further bytes.
+//!   end of the last one stand for the rest of that answer: any further bytes without another status line.
 //! - The events are exactly those of the `=` lines; if there are none and the echo application answers,
 //!   events are not looked at. Pieces of a body that follow each other count as one.
 //! - Without `= close` the connection is open; once closed it stays so. Without `= fault` anywhere, the peer
@@ -79,12 +79,21 @@ pub struct Block {
     pub close: Option<String>,
     /// Whether input is wanted.
     pub reading: Option<bool>,
-    /// Milliseconds from now to the deadline; none at all for `Some(None)`.
-    pub deadline: Option<Option<u64>>,
+    /// When it wants to be woken.
+    pub deadline: Option<Deadline>,
     /// The output.
     pub output: Vec<u8>,
-    /// Anything may follow the output.
+    /// The rest of the last answer is not given.
     pub output_is_open: bool,
+}
+
+/// When a connection wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// Not at all.
+    Never,
+    /// So many milliseconds from now.
+    In(u64),
 }
 
 /// One thing that happens.
@@ -244,8 +253,8 @@ impl Block {
                 self.close = Some(rest.into());
             }
             "reading" => self.reading = Some(parse_yes(rest)?),
-            "deadline" if rest == "none" => self.deadline = Some(None),
-            "deadline" => self.deadline = Some(Some(parse_span(rest)?)),
+            "deadline" if rest == "none" => self.deadline = Some(Deadline::Never),
+            "deadline" => self.deadline = Some(Deadline::In(parse_span(rest)?)),
             _ => return Err("no such expectation".into()),
         }
         Ok(())

@@ -1,0 +1,14 @@
+# A piece that is kept by reference, not copied
+: app none
+> GET /a HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+~ 0 start 200 \r\n
+~ 0 data \*20000{d}
+~ 0 end
+= request 0 GET /a
+< HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4e20\r\n\*20000{d}\r\n0\r\n\r\n
+> GET /b HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= request 1 GET /b

@@ -1,0 +1,16 @@
+# RFC 9110 §5.6.4: no control byte within quotes
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> 3;a="\r\n
+> "\r\n
+> abc\r\n
+> 0\r\n
+> \r\n
+> GET /smuggled HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault ChunkExtension blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

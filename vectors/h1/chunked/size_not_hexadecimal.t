@@ -1,0 +1,15 @@
+# RFC 9112 §7.1
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> g\r\n
+> abc\r\n
+> 0\r\n
+> \r\n
+> GET /smuggled HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault ChunkSize blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,0 +1,14 @@
+# RFC 9110 §6.5.1: authenticates the message
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> 0\r\n
+> Authorization: b\r\n
+> \r\n
+> GET /smuggled HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault TrailerForbidden blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,0 +1,14 @@
+# RFC 9112 §2.2
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> 0\r\n
+> X: a\rb\r\n
+> \r\n
+> GET /smuggled HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault LineEnding blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

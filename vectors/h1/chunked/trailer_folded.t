@@ -1,0 +1,15 @@
+# RFC 9112 §5.2 (eventlet CVE-2025-58068)
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> 0\r\n
+> X: a\r\n
+>  b\r\n
+> \r\n
+> GET /smuggled HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault LineFolding blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,0 +1,12 @@
+# For a chunked body
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Expect: 100-continue\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+< HTTP/1.1 100 Continue\r\n\r\n
+> 2\r\n
+> ab\r\n
+> 0\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 11\r\n\r\nPOST / 2\nab

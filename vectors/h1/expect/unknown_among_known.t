@@ -1,0 +1,10 @@
+# RFC 9110 §10.1.1: every member counts
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Expect: 100-continue\r\n
+> Expect: x\r\n
+> Content-Length: 2\r\n
+> \r\n
+= fault ExpectationUnknown blame=peer
+< HTTP/1.1 417 Expectation Failed\r\n...
+= close linger

@@ -1,0 +1,8 @@
+# RFC 9112 §2.2: the blank line is CRLF
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> \n
+> GET / HTTP/1.1\r\n
+= fault LineEnding blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,0 +1,5 @@
+# The least an HTTP/1.1 request can be
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 8\r\n\r\nGET / 0\n

@@ -1,0 +1,3 @@
+# A peer that says nothing (browsers open connections ahead)
+! finish
+= close clean

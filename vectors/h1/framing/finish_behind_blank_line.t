@@ -1,0 +1,4 @@
+# A CRLF is no request
+> \r\n
+! finish
+= close clean

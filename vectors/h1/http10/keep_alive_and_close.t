@@ -1,0 +1,6 @@
+# close wins
+> GET /a HTTP/1.0\r\n
+> Connection: keep-alive, close\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 9\r\n\r\nGET /a 0\n
+= close clean

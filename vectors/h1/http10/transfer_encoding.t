@@ -1,0 +1,12 @@
+# RFC 9112 §6.1: HTTP/1.0 has no chunks
+> POST / HTTP/1.0\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> 0\r\n
+> \r\n
+> GET /smuggled HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault TransferEncodingInHttp10 blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,0 +1,11 @@
+# RFC 6585 §5
+: limit fields_max 3
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> A: 1\r\n
+> B: 2\r\n
+> C: 3\r\n
+> \r\n
+= fault TooManyFields blame=peer
+< HTTP/1.1 431 Request Header Fields Too Large\r\n...
+= close linger

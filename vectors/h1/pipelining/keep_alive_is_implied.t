@@ -1,0 +1,10 @@
+# RFC 9112 §9.3: and not repeated in the answer
+> GET /a HTTP/1.1\r\n
+> Host: a\r\n
+> Connection: keep-alive\r\n
+> \r\n
+> GET /b HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\nGET /a 0\n
+< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\nGET /b 0\n

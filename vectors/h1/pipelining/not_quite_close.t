@@ -1,0 +1,10 @@
+# Options are whole tokens
+> GET /a HTTP/1.1\r\n
+> Host: a\r\n
+> Connection: closed, xclose, clos\r\n
+> \r\n
+> GET /b HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\nGET /a 0\n
+< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\nGET /b 0\n

@@ -1,0 +1,6 @@
+# RFC 9112 §2.2: one CRLF before a request line is skipped
+> \r\n
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 8\r\n\r\nGET / 0\n
