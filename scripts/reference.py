@@ -14,8 +14,9 @@ HEAD = """\
 
 Made by `make docs` from `python/citius/config.py`; do not edit.
 
-Each option is a flag of `citius serve`, a variable of the environment, a key of `[tool.citius]` in `pyproject.toml` and a field
-of `citius.Config` (limits: a key of its `limits`). The command line comes first, then the environment, then the file.
+Each option is a flag of `citius serve`, a variable of the environment, a key of `[tool.citius]` in
+`pyproject.toml` and a field of `citius.Config` (limits: a key of its `limits`). The command line comes
+first, then the environment, then the file.
 """
 
 LIMITS = """
