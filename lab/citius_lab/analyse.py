@@ -336,7 +336,7 @@ def _failures(figure: Figure) -> Iterable[Reason]:
     share = n_errors / max(n_errors + figure.completed, 1)
     if n_errors > wrong and share > ERRORS_MAX:
         kind = f"more than {ERRORS_MAX:.1%} errors"
-        yield Reason(kind, f"{share:.2%}, {_error_words(figure.errors)}")
+        yield Reason(kind, f"{share:.2%}, {error_words(figure.errors)}")
 
 
 def _doubts_about_limits(figure: Figure, records: list[dict[str, Any]]) -> Iterable[Reason]:
@@ -362,7 +362,9 @@ def _doubts_about_limits(figure: Figure, records: list[dict[str, Any]]) -> Itera
             yield Reason("server not saturated", shares)
     gap = max(_little_gap(record) for record in records)
     if gap > LITTLE_MAX:
-        yield Reason("rate and latency contradict each other (Little's law)", f"by {gap:.0%}")
+        yield Reason(
+            "rate × latency is not the requests in flight (Little's law)", f"{gap:.0%} off"
+        )
 
 
 def _little_gap(record: dict[str, Any]) -> float:
@@ -392,7 +394,8 @@ def _doubts_about_size(figure: Figure, records: list[dict[str, Any]]) -> Iterabl
         yield Reason(f"restarts differ by more than ±{SPREAD_MAX:.0%}", f"±{spread:.0%}")
 
 
-def _error_words(errors: dict[str, int]) -> str:
+def error_words(errors: dict[str, int]) -> str:
+    """Return the errors that happened, by class."""
     return ", ".join(f"{count} {kind}" for kind, count in errors.items() if count)
 
 

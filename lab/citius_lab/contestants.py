@@ -110,11 +110,8 @@ class Contestant:
         digest = hashlib.sha256(f"{self.python} {sys.version}".encode())
         for folder in (self.source, self.shared / self.language.lower()):
             for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-                if (
-                    path.is_file()
-                    and "__pycache__" not in path.parts
-                    and "target" not in path.parts
-                ):
+                made = {"__pycache__", "target"} & set(path.parts)
+                if path.is_file() and not made and path.suffix != ".md":
                     digest.update(f"{path.relative_to(folder)}\0".encode())
                     digest.update(path.read_bytes())
         return digest.hexdigest()

@@ -17,7 +17,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from citius_lab.analyse import FAILED, SUSPECT, VALID, Analysis, Figure
+from citius_lab.analyse import FAILED, SUSPECT, VALID, Analysis, Figure, error_words
 from citius_lab.plot import COLOURS, Dot, dot_plot
 from citius_lab.workloads import CASE_BY_ID
 
@@ -308,33 +308,37 @@ def _card_table(figures: list[Figure], baseline: str | None) -> str:
     return (
         '<div class="wide"><table><thead><tr><th></th><th>requests/s</th><th>95&nbsp;%</th>'
         f"{times}<th>CPU µs</th><th>p50 ms</th><th>p99 ms</th><th>MB</th><th>errors</th>"
-        f"<th>verdict</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        f"</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
 def _card_row(figure: Figure, baseline: str | None) -> str:
     failed = figure.verdict.word == FAILED or figure.rate is None
-    rate = "" if failed or figure.rate is None else number(figure.rate.value)
     spread = None if failed or figure.rate is None else figure.rate.spread
     ratio = ""
     if baseline and not failed:
         ratio = "1" if figure.ratio is None else _ratio_text(figure)
     cells = [
-        rate,
         "" if spread is None else _spread_text(spread),
         *([ratio] if baseline else []),
         "" if failed or figure.cpu_us is None else _micros(figure.cpu_us.value),
         "" if failed or figure.p50_ms is None else f"{figure.p50_ms:.3g}",
         "" if failed or figure.p99_ms is None else f"{figure.p99_ms:.3g}",
         "" if not figure.pss_kib else _megabytes(figure.pss_kib),
-        str(sum(figure.errors.values())) if figure.errors else "",
+        error_words(figure.errors) or "0",
     ]
-    reasons = "; ".join(map(str, figure.verdict.reasons))
-    verdict = (
-        f'<td class="{figure.verdict.word}" title="{escape(reasons)}">{figure.verdict.word}</td>'
-    )
     values = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f"<tr><th>{escape(figure.contestant)}</th>{values}{verdict}</tr>"
+    return f"<tr><th>{escape(figure.contestant)}</th>{_rate_html(figure)}{values}</tr>"
+
+
+def _rate_html(figure: Figure) -> str:
+    """Return the cell with the rate, which carries the verdict."""
+    word = figure.verdict.word
+    reasons = escape("; ".join(map(str, figure.verdict.reasons)))
+    text = "failed"
+    if word != FAILED and figure.rate is not None:
+        text = number(figure.rate.value) + ("?" if word == SUSPECT else "")
+    return f'<td class="{word}" title="{reasons}">{text}</td>'
 
 
 def _memory_html(analysis: Analysis) -> str:

@@ -252,7 +252,7 @@ CASES = (
         "runs a loop of a million steps with a branch",
         ("000",),
     ),
-    Case("async", "async", "/async", 256, "sleeps 2 ms without blocking", ("001",)),
+    Case("async", "async", "/async", 512, "sleeps 2 ms without blocking", ("001",)),
     Case(
         "fibonacci",
         "fibonacci",

@@ -185,7 +185,9 @@ SUSPICIOUS = {
     "server not saturated": {"server_share": 0.6, "server_cpus_idle_share": 0.4},
     "other programs kept a CPU busy": {"foreign_share": 0.4},
     "the hypervisor took CPU time away": {"steal_share": 0.1},
-    "rate and latency contradict each other (Little's law)": {"latency_us": {"mean": 5_000.0}},
+    "rate × latency is not the requests in flight (Little's law)": {
+        "latency_us": {"mean": 5_000.0}
+    },
     "counted for less than 1 s in all": {"elapsed_s": 0.2},
     "fewer than 24 requests in a window": {"rate": 8.0},
 }
