@@ -36,6 +36,12 @@ impl Output {
         self.len() == 0
     }
 
+    /// Bytes that the tail can take without asking for memory.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.tail.capacity()
+    }
+
     /// Where small pieces are appended.
     #[inline]
     pub fn tail(&mut self) -> &mut Vec<u8> {

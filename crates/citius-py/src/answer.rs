@@ -114,7 +114,7 @@ impl<'a> Asked<'a> {
             .bind(py))
     }
 
-    fn with_head<R>(&self, py: Python<'_>, look: impl FnOnce(&Head) -> R) -> R {
+    pub(crate) fn with_head<R>(&self, py: Python<'_>, look: impl FnOnce(&Head) -> R) -> R {
         match (&self.head, &self.request) {
             (Some(head), _) => look(head),
             (None, Some(request)) => look(request.bind(py).get().head()),
@@ -550,11 +550,11 @@ pub(crate) fn convert<'py>(
 pub(crate) fn conclude_in_turn(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
-    mut asked: Asked<'_>,
+    asked: &mut Asked<'_>,
     reply: &mut citius_reactor::Reply<'_>,
     tasks: &mut Tasks,
 ) {
-    match conclude(py, result, &mut asked, reply) {
+    match conclude(py, result, asked, reply) {
         Settled::Answered => {
             if let Some(head) = asked.head.take() {
                 reply.recycle(head);

@@ -78,19 +78,19 @@ impl Tasks {
         &mut self,
         py: Python<'_>,
         coroutine: Py<PyAny>,
-        mut asked: Asked<'_>,
+        asked: &mut Asked<'_>,
         reply: &mut Reply<'_>,
     ) {
         let mut coroutine = coroutine;
         if let Err(error) = self.enter(py) {
             let _ = coroutine.bind(py).call_method0(intern!(py, "close"));
-            answer::conclude_plainly(py, &error, &mut asked, reply);
+            answer::conclude_plainly(py, &error, asked, reply);
             return;
         }
-        match advance(py, &mut coroutine, Push::Next, &mut asked, reply) {
+        match advance(py, &mut coroutine, Push::Next, asked, reply) {
             Progress::Suspended(awaited) => {
                 self.leave(py);
-                self.hand_over(py, coroutine, awaited, &mut asked, reply);
+                self.hand_over(py, coroutine, awaited, asked, reply);
             }
             Progress::Done(_) => {
                 if let Some(head) = asked.head.take() {

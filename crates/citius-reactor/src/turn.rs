@@ -36,6 +36,8 @@ const ACCEPTS_PER_TURN: usize = 64;
 const ROUNDS_PER_TURN: usize = 4;
 /// Connections above `connections_max` that are told so; beyond them the door is shut without a word.
 const REFUSALS_MAX: usize = 64;
+/// Bytes of a write queue that are kept for the next connection; larger ones go back to the allocator.
+const SPARE_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Milliseconds for which nothing is accepted after the descriptors have run out.
 const EXHAUSTED_MS: Millis = 100;
 
@@ -666,10 +668,17 @@ impl Reactor {
     }
 
     /// Takes the shared memory back, unless it holds what the socket has not taken.
+    ///
+    /// A connection at rest owns no memory; of two buffers the larger one stays, and stays in the cache.
     #[inline]
     fn take_back_output(&mut self, conn: &mut Conn) {
-        if conn.output.is_empty() {
-            std::mem::swap(&mut conn.output, &mut self.spare_output);
+        if conn.output.is_empty() && conn.output.capacity() > 0 {
+            let output = std::mem::take(&mut conn.output);
+            if output.capacity() > self.spare_output.capacity()
+                && output.capacity() <= SPARE_OUTPUT_BYTES_MAX
+            {
+                self.spare_output = output;
+            }
         }
     }
 }

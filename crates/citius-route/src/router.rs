@@ -39,7 +39,7 @@ struct Candidate<T> {
 #[derive(Debug)]
 pub enum Found<'r, T> {
     /// A route.
-    Route(&'r T, &'r [Param], Captures),
+    Route(&'r T),
     /// The path exists, the method does not: the value of `Allow`.
     MethodNotAllowed(String),
     /// There is no such path.
@@ -146,10 +146,11 @@ impl<T: Clone> Router<T> {
 }
 
 impl<T> Router<T> {
-    /// Looks up `method` and `path` (as sent).
+    /// Looks up `method` and `path` (as sent); appends the parameters of a route to `captures`.
     ///
     /// `HEAD` is answered by a `GET` route where there is no other.
-    pub fn find<'r>(&'r self, method: &str, path: &[u8]) -> Found<'r, T> {
+    #[inline]
+    pub fn find(&self, method: &str, path: &[u8], captures: &mut Captures) -> Found<'_, T> {
         let normal = normalize(path);
         let mut refused = None;
         for tree in [&self.exact, &self.rests] {
@@ -159,7 +160,10 @@ impl<T> Router<T> {
             let values: SmallVec<[&str; 4]> =
                 matched.params.iter().map(|(_, value)| value).collect();
             match self.nodes[*matched.value].choose(method, &values) {
-                Choice::Route(value, candidate) => return candidate.found(value, &values),
+                Choice::Route(value, candidate) => {
+                    candidate.capture(&values, captures);
+                    return Found::Route(value);
+                }
                 Choice::Method(candidate) => refused = refused.or(Some(candidate)),
                 Choice::Nothing => {}
             }
@@ -232,15 +236,14 @@ impl<T> Candidate<T> {
         exact(method).or_else(|| if method == "HEAD" { exact("GET") } else { None })
     }
 
-    fn found<'r>(&'r self, value: &'r T, values: &[&str]) -> Found<'r, T> {
-        let mut captures: Captures = values
+    fn capture(&self, values: &[&str], captures: &mut Captures) {
+        let decoded = values
             .iter()
-            .map(|value| decode(value.as_bytes()).into_owned())
-            .collect();
+            .map(|value| decode(value.as_bytes()).into_owned());
+        captures.extend(decoded);
         if self.rest_is_empty {
             captures.push(Vec::new());
         }
-        Found::Route(value, &self.params, captures)
     }
 
     fn allow(&self) -> String {
@@ -283,9 +286,13 @@ mod tests {
     #[track_caller]
     fn check(routes: &[(&str, &str)], request: (&str, &str), expected: &str) {
         let router = router(routes);
-        let found = match router.find(request.0, request.1.as_bytes()) {
-            Found::Route(number, params, captures) => {
-                let values: Vec<String> = params
+        let mut captures = Captures::new();
+        let found = match router.find(request.0, request.1.as_bytes(), &mut captures) {
+            Found::Route(number) => {
+                let names = Pattern::parse(routes[*number].1)
+                    .expect("a valid pattern")
+                    .params;
+                let values: Vec<String> = names
                     .iter()
                     .zip(&captures)
                     .map(|(p, v)| format!("{}={}", p.name, String::from_utf8_lossy(v)))

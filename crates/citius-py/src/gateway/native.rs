@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
 use citius_reactor::{ConnectionId, Reply, Service, StreamId};
-use citius_route::{Captures, Converter, Found, Param, Pattern, Router};
+use citius_route::{Converter, Found, Param, Pattern, Router};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -158,52 +158,35 @@ pub(crate) struct Turn<'a, 'py> {
     pub(crate) tasks: &'a mut Tasks,
 }
 
-/// What is called for a request, and with what.
-struct Match<'a> {
-    route: &'a Arc<Route>,
-    /// Status and `Allow` for the application's own answer to a request that no route takes.
-    unmatched: Option<(u16, String)>,
-}
+/// Status and `Allow` that the application's own answer to an unmatched request is asked for.
+type Unmatched<'a> = Option<(u16, &'a str)>;
 
 impl Service for Turn<'_, '_> {
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
         self.link.return_heads(reply);
-        let mut captures = Captures::new();
-        let chosen = self.choose(&head, &mut captures);
         let mut asked = Asked::new(reply.id(), reply.peer(), self.link, head);
-        let matched = match chosen {
-            Ok(matched) => matched,
-            Err(plain) => return self.answer_plainly(&plain, asked, reply),
+        let found = {
+            let head = asked.head.as_deref().expect("it was put there just now");
+            let method = match head.method {
+                Method::Get => Cow::Borrowed("GET"),
+                _ => String::from_utf8_lossy(head.slice(head.method_span)),
+            };
+            self.routes
+                .router
+                .find(&method, head.path(), &mut asked.captures)
         };
-        asked.captures = captures;
-        asked.route = Some(matched.route);
-        if ended {
-            return self.call(&matched, asked, true, reply);
-        }
-        // An unmatched request gets its answer before anybody asks for its body.
-        if matched.unmatched.is_some() {
-            return self.call(&matched, asked, false, reply);
-        }
-        let request = match asked.request(self.py, false) {
-            Ok(request) => request.clone().unbind(),
-            Err(error) => {
-                answer::conclude_plainly(self.py, &error, &mut asked, reply);
-                return;
+        let route = match found {
+            Found::Route(route) => route,
+            Found::MethodNotAllowed(allow) => {
+                return self.answer_unmatched(Some(allow), &mut asked, ended, reply);
             }
+            Found::Nothing => return self.answer_unmatched(None, &mut asked, ended, reply),
         };
-        let route = (!matched.route.streams_body).then(|| Arc::clone(matched.route));
-        let awaits_body = route.is_some();
-        if !awaits_body {
-            request.get().set_streamed();
-        }
-        self.link.with_open(reply.id(), |exchange| {
-            exchange.request = Some(request);
-            exchange.route = route;
-        });
-        if awaits_body {
-            reply.want(u64::MAX);
+        asked.route = Some(route);
+        if ended {
+            self.call(route, None, &mut asked, true, reply);
         } else {
-            self.call(&matched, asked, false, reply);
+            self.await_body(route, asked, reply);
         }
     }
 
@@ -223,12 +206,8 @@ impl Service for Turn<'_, '_> {
         let route = self.link.with(reply.id(), |exchange| exchange.route.take());
         if let Some(route) = route.flatten() {
             drop(self.link.take(reply.id()));
-            let asked = Asked::of_request(request.bind(self.py));
-            let matched = Match {
-                route: &route,
-                unmatched: None,
-            };
-            self.call(&matched, asked, true, reply);
+            let mut asked = Asked::of_request(request.bind(self.py));
+            self.call(&route, None, &mut asked, true, reply);
         }
     }
 
@@ -273,69 +252,87 @@ impl Service for Turn<'_, '_> {
     }
 }
 
-/// An answer that needs no Python.
-struct Plain {
-    status: Status,
-    allow: Option<String>,
-}
-
-impl<'a> Turn<'a, '_> {
-    /// Finds what to call, or what to say without calling anything.
-    #[inline]
-    fn choose(&self, head: &Head, captures: &mut Captures) -> Result<Match<'a>, Plain> {
-        let method = match head.method {
-            Method::Get => Cow::Borrowed("GET"),
-            _ => String::from_utf8_lossy(head.slice(head.method_span)),
-        };
-        let (status, allow) = match self.routes.router.find(&method, head.path()) {
-            Found::Route(route, _, found) => {
-                *captures = found;
-                return Ok(Match {
-                    route,
-                    unmatched: None,
-                });
+impl Turn<'_, '_> {
+    /// Calls for the body, and calls the handler now or when that is complete.
+    fn await_body(&mut self, route: &Arc<Route>, mut asked: Asked<'_>, reply: &mut Reply<'_>) {
+        let request = match asked.request(self.py, false) {
+            Ok(request) => request.clone().unbind(),
+            Err(error) => {
+                answer::conclude_plainly(self.py, &error, &mut asked, reply);
+                return;
             }
-            Found::MethodNotAllowed(allow) if head.method == Method::Options => (204, Some(allow)),
-            Found::MethodNotAllowed(allow) => (405, Some(allow)),
-            Found::Nothing if head.path() == b"*" => (204, Some(self.routes.router.allow_all())),
-            Found::Nothing => (404, None),
         };
-        match &self.routes.unmatched {
-            Some(route) => Ok(Match {
-                route,
-                unmatched: Some((status, allow.unwrap_or_default())),
-            }),
-            None => Err(Plain {
-                status: Status::new(status).expect("one of the three above"),
-                allow,
-            }),
+        let awaiting = (!route.streams_body).then(|| Arc::clone(route));
+        let awaits_body = awaiting.is_some();
+        if !awaits_body {
+            request.get().set_streamed();
+        }
+        self.link.with_open(reply.id(), |exchange| {
+            exchange.request = Some(request);
+            exchange.route = awaiting;
+        });
+        if awaits_body {
+            reply.want(u64::MAX);
+        } else {
+            self.call(route, None, &mut asked, false, reply);
         }
     }
 
+    /// Answers a request that no route takes: by the application's own handler, or plainly.
+    ///
+    /// Nobody asks for its body.
     #[cold]
-    fn answer_plainly(&mut self, plain: &Plain, asked: Asked<'_>, reply: &mut Reply<'_>) {
+    fn answer_unmatched(
+        &mut self,
+        allow: Option<String>,
+        asked: &mut Asked<'_>,
+        ended: bool,
+        reply: &mut Reply<'_>,
+    ) {
+        let (is_options, is_star) = asked.with_head(self.py, |head| {
+            (head.method == Method::Options, head.path() == b"*")
+        });
+        let (status, allow) = match allow {
+            Some(allow) if is_options => (204, Some(allow)),
+            Some(allow) => (405, Some(allow)),
+            None if is_star => (204, Some(self.routes.router.allow_all())),
+            None => (404, None),
+        };
+        if let Some(route) = &self.routes.unmatched {
+            let unmatched = Some((status, allow.as_deref().unwrap_or_default()));
+            return self.call(route, unmatched, asked, ended, reply);
+        }
+        let status = Status::new(status).expect("one of the three above");
+        self.answer_plainly(status, allow.as_deref(), asked, reply);
+    }
+
+    fn answer_plainly(
+        &mut self,
+        status: Status,
+        allow: Option<&str>,
+        asked: &mut Asked<'_>,
+        reply: &mut Reply<'_>,
+    ) {
         let mut fields = Fields::default();
-        if let Some(allow) = &plain.allow {
+        if let Some(allow) = allow {
             fields
                 .push(b"allow", allow.as_bytes())
                 .expect("methods are tokens");
         }
-        let (media, body) = match plain.status.code() {
-            204 => (None, ""),
-            _ => (
-                Some(&b"text/plain; charset=utf-8"[..]),
-                plain.status.reason(),
-            ),
+        let (content_type, body) = if status == Status::NO_CONTENT {
+            (None, "")
+        } else {
+            (Some(&b"text/plain; charset=utf-8"[..]), status.reason())
         };
         let answer = Answer {
-            status: plain.status,
-            content_type: media,
+            status,
+            content_type,
             fields: &fields,
         };
-        asked.record(self.py, plain.status, body.len());
+        asked.record(self.py, status, body.len());
         // Refused only when the connection is being cut already.
         let _ = reply.send(Action::Respond(answer, Payload::Copied(body.as_bytes())));
-        if let Some(head) = asked.head {
+        if let Some(head) = asked.head.take() {
             reply.recycle(head);
         }
     }
@@ -344,27 +341,25 @@ impl<'a> Turn<'a, '_> {
     #[inline]
     fn call(
         &mut self,
-        matched: &Match<'_>,
-        mut asked: Asked<'_>,
+        route: &Route,
+        unmatched: Unmatched<'_>,
+        asked: &mut Asked<'_>,
         body_ended: bool,
         reply: &mut Reply<'_>,
     ) {
         let py = self.py;
-        let route = &**matched.route;
         let handler = route.handler.bind(py);
         if route.kind != Kind::Async {
             self.tasks.leave(py);
         }
-        if route.arguments.is_empty() && matched.unmatched.is_none() && route.kind != Kind::Blocking
-        {
+        if route.arguments.is_empty() && unmatched.is_none() && route.kind != Kind::Blocking {
             return self.finish(handler.call0(), route.kind, asked, reply);
         }
-        let arguments = match &matched.unmatched {
-            Some((status, allow)) => asked.request(py, body_ended).and_then(|request| {
-                let allow = allow.as_str();
-                (request.clone(), *status, allow).into_pyobject(py)
-            }),
-            None => arguments(py, route, &mut asked, body_ended),
+        let arguments = match unmatched {
+            Some((status, allow)) => asked
+                .request(py, body_ended)
+                .and_then(|request| (request.clone(), status, allow).into_pyobject(py)),
+            None => arguments(py, route, asked, body_ended),
         };
         let arguments = match arguments {
             Ok(arguments) => arguments,
@@ -381,7 +376,7 @@ impl<'a> Turn<'a, '_> {
         &mut self,
         result: PyResult<Bound<'_, PyAny>>,
         kind: Kind,
-        asked: Asked<'_>,
+        asked: &mut Asked<'_>,
         reply: &mut Reply<'_>,
     ) {
         match result {
@@ -397,7 +392,7 @@ impl<'a> Turn<'a, '_> {
         &mut self,
         handler: &Bound<'_, PyAny>,
         arguments: &Bound<'_, PyTuple>,
-        mut asked: Asked<'_>,
+        asked: &mut Asked<'_>,
         body_ended: bool,
         reply: &mut Reply<'_>,
     ) {
@@ -421,7 +416,7 @@ impl<'a> Turn<'a, '_> {
             Ok(true) => {}
             Ok(false) => {
                 drop(self.link.take(reply.id()));
-                answer::send_plain(py, Fault::Overloaded, &asked, reply);
+                answer::send_plain(py, Fault::Overloaded, asked, reply);
             }
             Err(error) => {
                 drop(self.link.take(reply.id()));
