@@ -1,39 +1,14 @@
 //! Every vector under `vectors/h1`, whole and cut everywhere; and every fault has one.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use citius_http::{Blame, Fault};
 use citius_testkit::play;
-use citius_testkit::transcript::Transcript;
+use citius_testkit::transcript::{self, Transcript};
 
-fn vectors() -> BTreeMap<String, Transcript> {
+fn vectors() -> Vec<(String, Transcript)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/h1");
-    let mut folders = vec![root.clone()];
-    let mut vectors = BTreeMap::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "t") {
-                let (name, vector) = read(&root, &path);
-                vectors.insert(name, vector);
-            }
-        }
-    }
-    vectors
-}
-
-fn read(root: &Path, path: &PathBuf) -> (String, Transcript) {
-    let name = path
-        .strip_prefix(root)
-        .expect("found there")
-        .display()
-        .to_string();
-    let text = std::fs::read_to_string(path).expect("readable");
-    let vector = Transcript::parse(&text).unwrap_or_else(|reason| panic!("{name}: {reason}"));
-    (name, vector)
+    transcript::all_under(&root).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -73,7 +48,7 @@ fn every_vector_expects_something() {
 #[test]
 fn every_fault_has_a_vector() {
     let vectors = vectors();
-    let blocks = || vectors.values().flat_map(|vector| &vector.blocks);
+    let blocks = || vectors.iter().flat_map(|(_, vector)| &vector.blocks);
     for &fault in Fault::ALL {
         let found = match fault.blame() {
             Blame::Peer => blocks().any(|block| block.fault == Some(fault)),

@@ -45,6 +45,9 @@
 //! is compared, and of `=` lines only `close` can be seen. `tests/conformance/transcript.py` is a
 //! reader in Python.
 
+use std::path::Path;
+use std::{fs, io};
+
 use citius_http::{Fault, Limits};
 
 /// A parsed file.
@@ -274,6 +277,44 @@ impl Block {
         self.output.extend(bytes);
         Ok(())
     }
+}
+
+/// The transcripts under `folder`, with their paths below it, in the order of these.
+///
+/// # Errors
+/// A folder or file that can't be read, or is no transcript.
+pub fn all_under(folder: &Path) -> io::Result<Vec<(String, Transcript)>> {
+    let (mut folders, mut transcripts) = (vec![folder.to_path_buf()], Vec::new());
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "t") {
+                let name = path
+                    .strip_prefix(folder)
+                    .unwrap_or(&path)
+                    .display()
+                    .to_string();
+                let transcript = Transcript::parse(&fs::read_to_string(&path)?)
+                    .map_err(|reason| io::Error::other(format!("{name}: {reason}")))?;
+                transcripts.push((name, transcript));
+            }
+        }
+    }
+    transcripts.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(transcripts)
+}
+
+/// What peers send in the transcripts under `folder`; long inputs are left out, for they are runs of one byte
+/// that cost a fuzzer time and show it nothing.
+///
+/// # Errors
+/// See [`all_under`].
+pub fn inputs_under(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let transcripts = all_under(folder)?;
+    let inputs = transcripts.iter().map(|(_, transcript)| transcript.input());
+    Ok(inputs.filter(|input| input.len() < 4096).collect())
 }
 
 fn parse_happening(content: &str) -> Result<Step, String> {

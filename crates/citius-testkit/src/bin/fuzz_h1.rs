@@ -4,13 +4,13 @@
 //! (default 20). The same seed gives the same run. When an invariant breaks, prints the input as a
 //! transcript line and the seed that shows it, and ends with status 1.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use citius_testkit::dice::Dice;
 use citius_testkit::storm;
-use citius_testkit::transcript::{Transcript, escape};
+use citius_testkit::transcript::{escape, inputs_under};
 
 struct Options {
     seconds: u64,
@@ -26,7 +26,16 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let corpus = inputs_under(&options.vectors);
+    let corpus = match inputs_under(&options.vectors) {
+        Ok(corpus) => corpus,
+        Err(error) => {
+            eprintln!(
+                "{}: {error}; run this from the checkout",
+                options.vectors.display()
+            );
+            return ExitCode::from(2);
+        }
+    };
     eprintln!("{} inputs, seed {}", corpus.len(), options.seed);
     #[expect(
         clippy::disallowed_methods,
@@ -60,33 +69,6 @@ fn brew(corpus: &[Vec<u8>], seed: u64) -> Vec<u8> {
         storm::mutate(&mut dice, &mut input, other.map_or(&[], Vec::as_slice));
     }
     input
-}
-
-/// The inputs of all transcripts under `folder`, in the order of their names; long ones are left out, for they
-/// are runs of one byte that only cost time.
-fn inputs_under(folder: &Path) -> Vec<Vec<u8>> {
-    let mut paths = Vec::new();
-    collect(folder, &mut paths);
-    paths.sort();
-    let texts = paths
-        .iter()
-        .filter_map(|path| std::fs::read_to_string(path).ok());
-    let transcripts = texts.filter_map(|text| Transcript::parse(&text).ok());
-    transcripts
-        .map(|transcript| transcript.input())
-        .filter(|input| input.len() < 4096)
-        .collect()
-}
-
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, paths);
-        } else if path.extension().is_some_and(|extension| extension == "t") {
-            paths.push(path);
-        }
-    }
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
