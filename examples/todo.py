@@ -9,7 +9,6 @@ import itertools
 import time
 
 import msgspec
-
 from citius import App, NotFound, Request, Response
 
 
