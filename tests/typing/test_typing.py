@@ -17,11 +17,17 @@ ROOT = HERE.parents[1]
 def basedpyright(name: str) -> set[int]:
     """The lines with errors."""
     done = subprocess.run(
-        [sys.executable, "-m", "basedpyright", "--outputjson", "--level", "error", str(HERE / name)],
+        [sys.executable, "-m", "basedpyright", "--outputjson", "--level", "error",
+         "--project", str(HERE / "pyrightconfig.json")],
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
-    found = json.loads(done.stdout)["generalDiagnostics"]
-    return {one["range"]["start"]["line"] + 1 for one in found}
+    found = json.loads(done.stdout)
+    assert found["summary"]["filesAnalyzed"] == 2
+    return {
+        one["range"]["start"]["line"] + 1
+        for one in found["generalDiagnostics"]
+        if Path(one["file"]).name == name
+    }
 
 
 def mypy(name: str) -> set[int]:
