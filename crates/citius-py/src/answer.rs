@@ -123,23 +123,29 @@ impl<'a> Asked<'a> {
     }
 
     /// Writes a line of the access log, if there is one.
+    #[inline]
     pub(crate) fn record(&self, py: Python<'_>, status: Status, body_bytes: usize) {
-        if !self.link.is_logging() {
-            return;
+        if self.link.is_logging() {
+            let mut record = self.log_record(py, status);
+            record.complete(body_bytes as u64);
+            self.link.record(record);
         }
-        self.link.record(self.with_head(py, |head| LogRecord {
+    }
+
+    /// The line's beginning; what is missing is known when the answer is complete.
+    #[cold]
+    fn log_record(&self, py: Python<'_>, status: Status) -> LogRecord {
+        self.with_head(py, |head| LogRecord {
             peer: self.peer,
             method: head.slice(head.method_span).to_vec(),
             target: head.slice(head.target).to_vec(),
             http_10: head.version == Version::Http10,
+            head_only: head.method == Method::Head,
             status: status.code(),
-            body_bytes: if head.method == Method::Head {
-                0
-            } else {
-                body_bytes as u64
-            },
-            duration_us: citius_reactor::exact_us().saturating_sub(self.started_us),
-        }));
+            started_us: self.started_us,
+            body_bytes: 0,
+            duration_us: 0,
+        })
     }
 }
 
@@ -495,9 +501,12 @@ fn start_stream<S: Sink>(
         report(py, fault, asked);
         return Ok(Settled::Answered);
     }
-    asked.record(py, status, 0);
+    let record = asked
+        .link
+        .is_logging()
+        .then(|| asked.log_record(py, status));
     asked.stage = Stage::Streaming;
-    let stream = Py::new(py, Stream::new(Arc::clone(asked.link), asked.id))?;
+    let stream = Py::new(py, Stream::new(Arc::clone(asked.link), asked.id, record))?;
     let replaced = asked.link.with_open(asked.id, |exchange| {
         exchange.out.replace(stream.clone_ref(py))
     });

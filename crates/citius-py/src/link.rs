@@ -72,9 +72,19 @@ pub(crate) struct LogRecord {
     pub(crate) method: Vec<u8>,
     pub(crate) target: Vec<u8>,
     pub(crate) http_10: bool,
+    pub(crate) head_only: bool,
     pub(crate) status: u16,
+    pub(crate) started_us: u64,
     pub(crate) body_bytes: u64,
     pub(crate) duration_us: u64,
+}
+
+impl LogRecord {
+    /// The answer is complete, or as complete as it will be.
+    pub(crate) fn complete(&mut self, body_bytes: u64) {
+        self.body_bytes = if self.head_only { 0 } else { body_bytes };
+        self.duration_us = citius_reactor::exact_us().saturating_sub(self.started_us);
+    }
 }
 
 /// Heads kept for the reactor's pool at most.

@@ -1,6 +1,6 @@
 //! A streamed answer, as whoever drives it sees it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::link::{Flag, Link, lock};
+use crate::link::{Flag, Link, LogRecord, lock};
 use crate::support::client_disconnected;
 
 /// The way out for one streamed answer. Callable from any thread.
@@ -24,10 +24,13 @@ pub(crate) struct Stream {
     /// `end` or `abort` was called.
     is_over: Flag,
     on_room: Mutex<Option<Py<PyAny>>>,
+    /// Bytes sent in all, for the access log.
+    total_bytes: AtomicU64,
+    record: Mutex<Option<LogRecord>>,
 }
 
 impl Stream {
-    pub(crate) fn new(link: Arc<Link>, id: StreamId) -> Self {
+    pub(crate) fn new(link: Arc<Link>, id: StreamId, record: Option<LogRecord>) -> Self {
         Self {
             link,
             id,
@@ -35,6 +38,8 @@ impl Stream {
             is_gone: Flag::default(),
             is_over: Flag::default(),
             on_room: Mutex::default(),
+            total_bytes: AtomicU64::new(0),
+            record: Mutex::new(record),
         }
     }
 
@@ -47,7 +52,16 @@ impl Stream {
     /// Nobody reads any more.
     pub(crate) fn gone(&self, py: Python<'_>) {
         self.is_gone.set();
+        self.write_record();
         self.call_back(py);
+    }
+
+    fn write_record(&self) {
+        let record = lock(&self.record).take();
+        if let Some(mut record) = record {
+            record.complete(self.total_bytes.load(Ordering::Acquire));
+            self.link.record(record);
+        }
     }
 
     fn call_back(&self, py: Python<'_>) {
@@ -66,6 +80,7 @@ impl Stream {
     fn finish(&self, py: Python<'_>, post: Post) {
         if !self.is_over.is_set() {
             self.is_over.set();
+            self.write_record();
             self.post(py, post);
             drop(self.link.take(self.id));
         }
@@ -81,6 +96,8 @@ impl Stream {
         let bytes = chunk_bytes(chunk)?;
         if !bytes.is_empty() {
             self.sent_bytes.fetch_add(bytes.len(), Ordering::AcqRel);
+            self.total_bytes
+                .fetch_add(bytes.len() as u64, Ordering::AcqRel);
             self.post(py, Post::Data(bytes));
         }
         let most = self.link.limits.write_queue_bytes_max as usize;

@@ -57,6 +57,10 @@ pub(crate) struct Conn {
     pub(crate) stalled_since: Millis,
     /// Streams that wait for room in `output`.
     pub(crate) rooms: SmallVec<[u32; 2]>,
+    /// It has sent a request.
+    pub(crate) has_asked: bool,
+    /// When it is drained although it has not; `Millis::MAX`: not at all.
+    pub(crate) drain_at: Millis,
     /// What epoll watches for.
     pub(crate) interest: EventFlags,
     /// When the heap entry of this connection is due; `Millis::MAX`: there is none.
@@ -76,6 +80,8 @@ impl Conn {
             output: Output::default(),
             stalled_since: now,
             rooms: SmallVec::new(),
+            has_asked: false,
+            drain_at: Millis::MAX,
             interest: EventFlags::IN,
             timer_at: Millis::MAX,
         }

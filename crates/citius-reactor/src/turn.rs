@@ -38,6 +38,8 @@ const ROUNDS_PER_TURN: usize = 4;
 const REFUSALS_MAX: usize = 64;
 /// Bytes of a write queue that are kept for the next connection; larger ones go back to the allocator.
 const SPARE_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// Milliseconds that a connection without a request gets for its first one while the reactor drains.
+const DRAIN_GRACE_MS: Millis = 1000;
 /// Milliseconds for which nothing is accepted after the descriptors have run out.
 const EXHAUSTED_MS: Millis = 100;
 
@@ -135,11 +137,30 @@ impl Reactor {
     }
 
     /// Stops accepting, lets open requests finish and closes idle connections.
+    ///
+    /// Nothing that has reached us is lost: what is queued is accepted, every connection is read once
+    /// more, and one that has not asked anything yet gets [`DRAIN_GRACE_MS`] to do so.
     pub fn drain<S: Service>(&mut self, service: &mut S) {
+        for listener in 0..self.listeners.len() {
+            self.accept(listener, service);
+        }
         self.draining = true;
         self.listeners.clear();
         for id in self.table.ids() {
             self.in_hand(id, service, |reactor, conn, service| {
+                let verdict = match conn.phase {
+                    Phase::Open if conn.wire.wants_input(&reactor.tools.limits) => {
+                        reactor.receive(conn, service)
+                    }
+                    _ => Verdict::Keep,
+                };
+                if verdict == Verdict::Close {
+                    return Verdict::Close;
+                }
+                if !conn.has_asked {
+                    conn.drain_at = reactor.tools.clock.now + DRAIN_GRACE_MS;
+                    return Verdict::Keep;
+                }
                 conn.wire.drain();
                 reactor.settle(conn, service)
             });
@@ -317,6 +338,11 @@ impl Reactor {
                 ended,
             } => {
                 self.requests_total += 1;
+                conn.has_asked = true;
+                if self.draining {
+                    // Before it is answered, so that the answer says `connection: close`.
+                    conn.wire.drain();
+                }
                 service.request(head, ended, &mut self.reply(conn, stream));
             }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
@@ -592,7 +618,9 @@ impl Reactor {
             _ if conn.output.is_empty() => NEVER,
             ms => conn.stalled_since.saturating_add(ms),
         };
-        stall.min(conn.wire.deadline(limits).unwrap_or(NEVER))
+        stall
+            .min(conn.drain_at)
+            .min(conn.wire.deadline(limits).unwrap_or(NEVER))
     }
 
     /// A deadline has passed.
@@ -600,6 +628,11 @@ impl Reactor {
         let now = self.tools.clock.now;
         if matches!(conn.phase, Phase::Lingering { .. }) {
             return Verdict::Close;
+        }
+        if conn.drain_at <= now {
+            conn.drain_at = NEVER;
+            conn.wire.drain();
+            return self.settle(conn, service);
         }
         if conn
             .wire
