@@ -18,7 +18,7 @@ def basedpyright(name: str) -> set[int]:
     """The lines with errors."""
     done = subprocess.run(
         [sys.executable, "-m", "basedpyright", "--outputjson", "--level", "error",
-         "--project", str(HERE / "pyrightconfig.json")],
+         "--pythonpath", sys.executable, "--project", str(HERE / "pyrightconfig.json")],
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     found = json.loads(done.stdout)
