@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -185,10 +186,15 @@ def _resampled_means(values: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
     """Return the means of all resamples, or of enough of them where all are too many."""
     n_values = len(values)
     if n_values**n_values <= RESAMPLES_ALL_MAX:
-        indices = np.array(list(itertools.product(range(n_values), repeat=n_values)))
+        indices = _all_resamples(n_values)
     else:
         indices = np.random.default_rng(0).integers(0, n_values, (RESAMPLES, n_values))
     return values[indices].mean(axis=1)
+
+
+@cache
+def _all_resamples(n_values: int) -> Any:
+    return np.array(list(itertools.product(range(n_values), repeat=n_values)))
 
 
 def _t_975(freedom: int) -> float:

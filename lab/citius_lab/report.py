@@ -59,7 +59,7 @@ def print_to(console: Console, results: Results, analysis: Analysis) -> None:
     console.print(terminal(results, analysis))
 
 
-def _matrix(analysis: Analysis, section: str, names: list[str], title: str, cell: Any) -> Table:
+def _matrix(analysis: Analysis, section: str, names: list[str], title: str, cell: Any) -> Group:
     table = Table(padding=(0, 1, 0, 0), box=None)
     table.add_column("", no_wrap=True)
     for name in names:
