@@ -35,11 +35,11 @@ class Server:
 
     def __init__(self, arguments: list[str], env: dict[str, str], cwd: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-X", "dev", "-m", "citius", "serve", *arguments],
+            [sys.executable, "-m", "citius", "serve", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
-            env={**os.environ, "PYTHONWARNINGS": "error", **env},
+            env={**os.environ, "PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error", **env},
             text=True,
         )
         self.out = ""

@@ -253,14 +253,22 @@ class App:
         return native
 
     async def start(self) -> None:
-        """Enter the lifespan and call the start-up hooks, mounted applications' after one's own."""
-        for app in self._apps():
-            if app._lifespan is not None:
-                manager = app._lifespan(app)
-                await manager.__aenter__()
-                app._lifespan_open = manager
-            for hook in app._startup:
-                await finish(hook())
+        """Enter the lifespan and call the start-up hooks, mounted applications' after one's own.
+
+        If one of them raises, the lifespans that were entered are left before it goes on its way.
+        """
+        try:
+            for app in self._apps():
+                if app._lifespan is not None:
+                    manager = app._lifespan(app)
+                    await manager.__aenter__()
+                    app._lifespan_open = manager
+                for hook in app._startup:
+                    await finish(hook())
+        except BaseException:
+            for app in reversed(self._apps()):
+                await app._leave_lifespan()
+            raise
 
     async def stop(self) -> None:
         """Undo ``start`` in reverse; every hook is called even if one before it raised."""
@@ -272,12 +280,17 @@ class App:
                     await finish(hook())
                 except Exception as error:
                     log_exception(f"the shutdown hook {describe(hook)} failed", error)
-            manager, app._lifespan_open = app._lifespan_open, None
-            if manager is not None:
-                try:
-                    await manager.__aexit__(None, None, None)
-                except Exception as error:
-                    log_exception("the end of the lifespan failed", error)
+            await app._leave_lifespan()
+
+    async def _leave_lifespan(self) -> None:
+        from citius.logging import log_exception
+
+        manager, self._lifespan_open = self._lifespan_open, None
+        if manager is not None:
+            try:
+                await manager.__aexit__(None, None, None)
+            except Exception as error:
+                log_exception("the end of the lifespan failed", error)
 
     @property
     def routes(self) -> list[Route]:

@@ -84,7 +84,10 @@ def run(target: str, config: Config) -> int:
         return Reloader(target, config, sys.argv[2:]).run()
     from citius.server import serve
 
-    return serve(target, config)
+    try:
+        return serve(target, config)
+    except KeyboardInterrupt:  # while the application was being imported
+        return 130
 
 
 def _bind_values(bind: str) -> dict[str, Any]:

@@ -692,12 +692,21 @@ class TestLifespan:
         ask(app)
         assert order == ["first declared"]
 
-    def test_a_start_up_hook_that_fails_is_raised(self) -> None:
-        app = App()
+    def test_a_start_up_hook_that_fails_is_raised_and_the_lifespan_left(self) -> None:
+        order: list[str] = []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(app: App):
+            order.append("enter")
+            yield
+            order.append("exit")
+
+        app = App(lifespan=lifespan)
         app.on_startup(lambda: 1 // 0)
         client = Client(app)
         with pytest.raises(ZeroDivisionError):
             client.__enter__()
+        assert order == ["enter", "exit"]
         client.close()
 
 

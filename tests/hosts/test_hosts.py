@@ -130,3 +130,31 @@ def test_async_handlers_and_what_they_leave_behind(serve, loop: str, module: str
 def test_auto_is_uvloop(serve) -> None:
     server: Server = serve(APP + ASYNC)
     assert server.get("/loop").body.startswith(b"uvloop")
+
+
+def test_stopped_while_it_starts(serve) -> None:
+    server: Server = serve(
+        """
+        @app.on_startup
+        async def slow():
+            print("starting", flush=True)
+            await asyncio.sleep(3600)
+        """,
+        ready=False,
+    )
+    wait_for(lambda: "starting" in server.out, "the hook")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert "stopped while starting" in server.err
+
+
+def test_uvloop_that_is_not_installed(serve) -> None:
+    server: Server = serve("sys.modules['uvloop'] = None", "--loop", "uvloop", ready=False)
+    assert server.wait() == 3
+    assert "--loop uvloop: import of uvloop halted" in server.err
+    assert "Traceback" not in server.err
+
+
+def test_auto_without_uvloop_is_asyncio(serve) -> None:
+    server: Server = serve(APP + ASYNC + "\nsys.modules['uvloop'] = None\n")
+    assert server.get("/loop").body.startswith(b"asyncio")

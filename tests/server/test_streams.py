@@ -51,7 +51,7 @@ def endless():
 
 @app.get("/sent")
 def sent():
-    return app.state.sent
+    return getattr(app.state, "sent", 0)
 
 app.get("/endless/def")(lambda: endless())
 app.get("/endless/blocking", blocking=True)(lambda: endless())

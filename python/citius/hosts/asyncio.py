@@ -11,19 +11,26 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from citius import logging
+from citius.errors import ConfigError
 
 if TYPE_CHECKING:
     from citius.server import Service
 
 
 def new_loop(name: str) -> asyncio.AbstractEventLoop:
-    """A loop of that kind: ``uvloop``, ``asyncio``, or ``auto`` for the better one there is."""
+    """A loop of that kind: ``uvloop``, ``asyncio``, or ``auto`` for the better one there is.
+
+    Raises:
+        ConfigError: There is no uvloop here.
+    """
     if name in ("auto", "uvloop"):
         try:
             import uvloop
-        except ImportError:
+        except ImportError as error:
             if name == "uvloop":
-                raise
+                raise ConfigError(
+                    f"--loop uvloop: {error}; install it, or use --loop auto or asyncio"
+                ) from None
         else:
             return uvloop.new_event_loop()
     return asyncio.new_event_loop()
@@ -70,7 +77,6 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         await service.start()
     except asyncio.CancelledError:
         logging.info("stopped while starting")
-        await service.stop()
         return
     reactor = service.open(loop)
     loop.add_reader(reactor.fileno(), reactor.turn)

@@ -1,0 +1,62 @@
+"""What a worker holds: alone, and with ten thousand connections that say nothing."""
+
+from __future__ import annotations
+
+import re
+import resource
+import socket
+from pathlib import Path
+
+import pytest
+from rig import Server
+
+APP = """
+@app.get("/")
+def hello():
+    return "Hello"
+"""
+WORKER_KB_MAX = 25 * 1024
+IDLE_KB_MAX = 40 * 1024
+CONNECTIONS = 10_000
+
+
+def pss_kb(server: Server) -> int:
+    """Proportional set size of the process."""
+    text = Path(f"/proc/{server.process.pid}/smaps_rollup").read_text()
+    found = re.search(r"^Pss:\s+(\d+) kB", text, re.M)
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.fixture
+def server(serve) -> Server:
+    # Development mode is for the other tests: it imports and keeps more.
+    return serve(APP, "--no-access-log", env={"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""})
+
+
+def test_a_worker(server: Server) -> None:
+    server.get("/")
+    assert pss_kb(server) <= WORKER_KB_MAX
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_idle_connections(server: Server) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard < CONNECTIONS + 100:
+        pytest.skip(f"only {hard} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
+    before = pss_kb(server)
+    request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    connections = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CONNECTIONS)]
+    try:
+        for connection in connections:
+            connection.sendall(request)
+        for connection in connections:
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+        assert pss_kb(server) - before <= IDLE_KB_MAX
+        assert server.get("/").status == 200
+    finally:
+        for connection in connections:
+            connection.close()
