@@ -36,8 +36,23 @@ pub(crate) struct Tasks {
     /// `None` without an event loop.
     asyncio: Option<Asyncio>,
     spare: Option<Spare>,
-    /// The spare is the loop's current task and its context is the thread's.
-    entered: bool,
+    /// The context every request starts from: that of the start-up hooks. The turn's own will not do,
+    /// for it may have been scheduled from a handler's.
+    pristine: Py<PyAny>,
+    /// A copy of it that `def` handlers run in, until one of them changes it.
+    ground: Py<PyAny>,
+    place: Place,
+}
+
+/// Whose context is the thread's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The host's.
+    Outside,
+    /// The ground's: a `def` handler or a callback of ours may run.
+    Ground,
+    /// The spare's, which is the loop's current task too: a coroutine may be stepped.
+    Spare,
 }
 
 struct Asyncio {
@@ -54,10 +69,9 @@ struct Spare {
     task: Py<PyAny>,
     driver: Py<Driver>,
     context: Py<PyAny>,
-    /// The context as it was; what a handler sets makes the two differ.
-    pristine: Py<PyAny>,
-    /// References and weak references to the task when nobody else has any.
+    /// References to the task and its context, and weak ones to the task, when nobody else has any.
     references: ffi::Py_ssize_t,
+    context_references: ffi::Py_ssize_t,
     weak_references: usize,
 }
 
@@ -66,10 +80,14 @@ impl Tasks {
         let asyncio = event_loop
             .map(|event_loop| Asyncio::new(py, event_loop))
             .transpose()?;
+        let pristine = copy_current_context(py)?;
+        let ground = copy_of(py, &pristine)?;
         Ok(Self {
             asyncio,
             spare: None,
-            entered: false,
+            pristine,
+            ground,
+            place: Place::Outside,
         })
     }
 
@@ -104,23 +122,22 @@ impl Tasks {
     /// Makes the spare the current task, with its context.
     #[inline]
     fn enter(&mut self, py: Python<'_>) -> PyResult<()> {
-        if self.entered {
+        if self.place == Place::Spare {
             return Ok(());
         }
+        self.leave(py);
         let asyncio = self.asyncio.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
         })?;
         if self.spare.is_none() {
-            self.spare = Some(asyncio.make_spare(py)?);
+            self.spare = Some(asyncio.make_spare(py, &self.pristine)?);
         }
         let spare = self.spare.as_mut().expect("made above");
         asyncio
             .enter_task
             .bind(py)
             .call1((&asyncio.event_loop, &spare.task))?;
-        // SAFETY: `context` is a context object, made by PyContext_CopyCurrent.
-        if unsafe { ffi::PyContext_Enter(spare.context.as_ptr()) } != 0 {
-            let error = PyErr::fetch(py);
+        if let Err(error) = enter_context(py, &spare.context) {
             asyncio
                 .leave_task
                 .bind(py)
@@ -129,32 +146,51 @@ impl Tasks {
         }
         if spare.references == 0 {
             spare.references = reference_count(&spare.task);
+            spare.context_references = reference_count(&spare.context);
             spare.weak_references = asyncio.count_weak_references(py, &spare.task);
         }
-        self.entered = true;
+        self.place = Place::Spare;
         Ok(())
     }
 
-    /// Undoes [`enter`](Self::enter). Called before anything runs that is not a coroutine's step.
+    /// Makes room for Python code that is no coroutine's step: no current task, and a context that no
+    /// request has left anything in.
+    #[inline]
+    pub(crate) fn stand(&mut self, py: Python<'_>) {
+        if self.place == Place::Ground {
+            if self.ground.bind(py).eq(&self.pristine).unwrap_or(false) {
+                return;
+            }
+            self.leave(py);
+            match copy_of(py, &self.pristine) {
+                Ok(ground) => self.ground = ground,
+                Err(error) => return error.write_unraisable(py, None),
+            }
+        }
+        self.leave(py);
+        match enter_context(py, &self.ground) {
+            Ok(()) => self.place = Place::Ground,
+            Err(error) => error.write_unraisable(py, None),
+        }
+    }
+
+    /// Gives the thread back to its host's context. Undoes [`enter`](Self::enter) and
+    /// [`stand`](Self::stand).
     #[inline]
     pub(crate) fn leave(&mut self, py: Python<'_>) {
-        if !std::mem::replace(&mut self.entered, false) {
-            return;
-        }
-        let (Some(asyncio), Some(spare)) = (&self.asyncio, &self.spare) else {
-            return;
-        };
-        // SAFETY: `context` was entered by `enter` on this thread, and every step in between has left
-        // the contexts it entered.
-        if unsafe { ffi::PyContext_Exit(spare.context.as_ptr()) } != 0 {
-            PyErr::fetch(py).write_unraisable(py, None);
-        }
-        if let Err(error) = asyncio
-            .leave_task
-            .bind(py)
-            .call1((&asyncio.event_loop, &spare.task))
-        {
-            error.write_unraisable(py, None);
+        match std::mem::replace(&mut self.place, Place::Outside) {
+            Place::Outside => {}
+            Place::Ground => exit_context(py, &self.ground),
+            Place::Spare => {
+                let (Some(asyncio), Some(spare)) = (&self.asyncio, &self.spare) else {
+                    return;
+                };
+                exit_context(py, &spare.context);
+                let task = (&asyncio.event_loop, &spare.task);
+                if let Err(error) = asyncio.leave_task.bind(py).call1(task) {
+                    error.write_unraisable(py, None);
+                }
+            }
         }
     }
 
@@ -166,7 +202,8 @@ impl Tasks {
         };
         let untouched = reference_count(&spare.task) == spare.references
             && !is_touched(py, &spare.task)
-            && spare.context.bind(py).eq(&spare.pristine).unwrap_or(false)
+            && reference_count(&spare.context) == spare.context_references
+            && spare.context.bind(py).eq(&self.pristine).unwrap_or(false)
             && asyncio.count_weak_references(py, &spare.task) == spare.weak_references;
         if !untouched {
             self.leave(py);
@@ -232,9 +269,8 @@ impl Asyncio {
         })
     }
 
-    fn make_spare(&self, py: Python<'_>) -> PyResult<Spare> {
-        let context = copy_context(py)?;
-        let pristine = context.bind(py).call_method0(intern!(py, "copy"))?.unbind();
+    fn make_spare(&self, py: Python<'_>, pristine: &Py<PyAny>) -> PyResult<Spare> {
+        let context = copy_of(py, pristine)?;
         let driver = Py::new(py, Driver::new(self.event_loop.clone_ref(py)))?;
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "loop"), &self.event_loop)?;
@@ -252,8 +288,8 @@ impl Asyncio {
             task,
             driver,
             context,
-            pristine,
             references: 0,
+            context_references: 0,
             weak_references: 0,
         })
     }
@@ -266,11 +302,37 @@ impl Asyncio {
     }
 }
 
-fn copy_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
+fn copy_current_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
     // SAFETY: the GIL is held.
     let context = unsafe { ffi::PyContext_CopyCurrent() };
     // SAFETY: it is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, context) }.map(Bound::unbind)
+}
+
+fn copy_of(py: Python<'_>, context: &Py<PyAny>) -> PyResult<Py<PyAny>> {
+    // SAFETY: the GIL is held, and `context` is a context object: all here come from this function
+    // or from PyContext_CopyCurrent.
+    let copy = unsafe { ffi::PyContext_Copy(context.as_ptr()) };
+    // SAFETY: it is a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, copy) }.map(Bound::unbind)
+}
+
+fn enter_context(py: Python<'_>, context: &Py<PyAny>) -> PyResult<()> {
+    // SAFETY: the GIL is held, and `context` is a context object.
+    let failed = unsafe { ffi::PyContext_Enter(context.as_ptr()) } != 0;
+    if failed {
+        Err(PyErr::fetch(py))
+    } else {
+        Ok(())
+    }
+}
+
+/// Undoes [`enter_context`]; whatever was entered in between has been left.
+fn exit_context(py: Python<'_>, context: &Py<PyAny>) {
+    // SAFETY: the GIL is held, and `context` is a context object that this thread has entered.
+    if unsafe { ffi::PyContext_Exit(context.as_ptr()) } != 0 {
+        PyErr::fetch(py).write_unraisable(py, None);
+    }
 }
 
 fn reference_count(object: &Py<PyAny>) -> ffi::Py_ssize_t {

@@ -191,14 +191,14 @@ impl Service for Turn<'_, '_> {
     }
 
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>) {
-        self.tasks.leave(self.py);
+        self.tasks.stand(self.py);
         if let Some(request) = self.request_of(reply.id()) {
             request.get().push_body(self.py, bytes);
         }
     }
 
     fn end(&mut self, _trailers: Fields, reply: &mut Reply<'_>) {
-        self.tasks.leave(self.py);
+        self.tasks.stand(self.py);
         let Some(request) = self.request_of(reply.id()) else {
             return;
         };
@@ -224,7 +224,7 @@ impl Service for Turn<'_, '_> {
     }
 
     fn room(&mut self, reply: &mut Reply<'_>) {
-        self.tasks.leave(self.py);
+        self.tasks.stand(self.py);
         let py = self.py;
         let out = |exchange: &mut Exchange| exchange.out.as_ref().map(|out| out.clone_ref(py));
         if let Some(out) = self.link.with(reply.id(), out).flatten() {
@@ -350,7 +350,7 @@ impl Turn<'_, '_> {
         let py = self.py;
         let handler = route.handler.bind(py);
         if route.kind != Kind::Async {
-            self.tasks.leave(py);
+            self.tasks.stand(py);
         }
         if route.arguments.is_empty() && unmatched.is_none() && route.kind != Kind::Blocking {
             return self.finish(handler.call0(), route.kind, asked, reply);
@@ -434,7 +434,7 @@ impl Turn<'_, '_> {
     /// Nobody waits for this any more.
     fn abandon(&mut self, exchange: Exchange) {
         let py = self.py;
-        self.tasks.leave(py);
+        self.tasks.stand(py);
         if let Some(request) = exchange.request {
             request.get().break_body(py);
         }
