@@ -26,19 +26,22 @@ setup: $(MADE)/setup ## make .venv with the pinned development tools
 build: $(MADE)/extension $(MADE)/lab $(MADE)/wheel ## extension, load generator, lab, and a wheel in dist/
 
 $(MADE)/setup: requirements-dev.lock scripts/setup
-	PYTHON=$(PYTHON) scripts/setup $(VENV) requirements-dev.lock
+	@echo "making $(VENV)"
+	@PYTHON=$(PYTHON) scripts/setup $(VENV) requirements-dev.lock
 	@mkdir -p $(MADE) && touch $@
 
 $(MADE)/extension: $(MADE)/setup $(RUST_SOURCES) pyproject.toml
 	@scripts/need cargo
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	@echo "building the extension (a minute or two when everything is new)"
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release > $(MADE)/maturin.log 2>&1 || { cat $(MADE)/maturin.log; exit 1; }
 	@touch $@
 
 python/citius/bin/citius-load: $(LOAD_SOURCES)
 	@scripts/need cargo
-	cargo build --release --locked --quiet --manifest-path lab/load/Cargo.toml
+	@echo "building the load generator"
+	@cargo build --release --locked --quiet --manifest-path lab/load/Cargo.toml
 	@mkdir -p python/citius/bin
-	cp lab/load/target/release/citius-load $@.new && mv $@.new $@
+	@cp lab/load/target/release/citius-load $@.new && mv $@.new $@
 
 # The lab stands on citius only through its command line, but lives in the same environment.
 $(MADE)/lab: $(MADE)/setup $(MADE)/extension python/citius/bin/citius-load $(wildcard lab/pyproject.toml)
@@ -46,8 +49,8 @@ $(MADE)/lab: $(MADE)/setup $(MADE)/extension python/citius/bin/citius-load $(wil
 	@touch $@
 
 $(MADE)/wheel: $(MADE)/extension python/citius/bin/citius-load $(PYTHON_SOURCES) README.md LICENSE
-	rm -f dist/citius-*.whl
-	$(BIN)/maturin build --release --quiet --compatibility linux --interpreter $(BIN)/python --out dist
+	@rm -f dist/citius-*.whl
+	@$(BIN)/maturin build --release --compatibility linux --interpreter $(BIN)/python --out dist > $(MADE)/wheel.log 2>&1 || { cat $(MADE)/wheel.log; exit 1; }
 	@ls dist/citius-*.whl
 	@touch $@
 

@@ -109,7 +109,7 @@ class _Value(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     """An option's own parser, so that all sources accept the same and complain alike."""
 
     def __init__(self, option: Option, scale: float = 1) -> None:
-        self.name = option.kind if not option.choices else "|".join(option.choices)
+        self.name = option.kind
         self._option = option
         self._scale = scale
 
@@ -132,8 +132,6 @@ def _parameters(option: Option) -> list[click.Option]:
     """An option as click knows it; an alias with another unit is a parameter of its own."""
     default = option.default
     text = option.help
-    if option.unit and option.unit not in text:
-        text += f" In {option.unit}."
     if default is not None and default != () and option.kind != "bool":
         text += f" [{default:g}]" if isinstance(default, float) else f" [{default}]"
     if option.kind == "bool":
@@ -145,7 +143,7 @@ def _parameters(option: Option) -> list[click.Option]:
     made = [
         click.Option(
             [option.name, *own], type=_Value(option), help=text, multiple=option.kind == "list",
-            default=None, metavar=None,
+            default=None, metavar=_metavar(option),
         )
     ]  # fmt: skip
     for flag, factor in option.scale.items():
@@ -157,6 +155,15 @@ def _parameters(option: Option) -> list[click.Option]:
                 )
             )  # fmt: skip
     return made
+
+
+def _metavar(option: Option) -> str:
+    """What stands for the value in the help: choices, unit, or kind."""
+    if option.choices:
+        return f"[{'|'.join(option.choices)}]"
+    if option.unit:
+        return option.unit.upper().replace(" PER ", "/")
+    return {"int": "NUMBER", "float": "NUMBER"}.get(option.kind, "TEXT")
 
 
 def _store(name: str) -> Any:
