@@ -742,6 +742,26 @@ class TestClient:
                 assert next(iter(answer)) == b"x"
             assert client.get("/ended").json() == 1
 
+    @pytest.mark.parametrize("blocking", [False, True])
+    def test_iterators_that_are_no_generators_are_closed_too(self, blocking: bool) -> None:
+        class Pieces:
+            closed = 0
+
+            def __iter__(self) -> Any:
+                return self
+
+            def __next__(self) -> bytes:
+                raise StopIteration
+
+            def close(self) -> None:
+                self.closed += 1
+
+        app = App()
+        pieces = Pieces()
+        app.get("/", blocking=blocking)(lambda: pieces)
+        assert ask(app).content == b""
+        assert pieces.closed == 1
+
     def test_cookies_are_kept(self) -> None:
         app = App()
 
