@@ -260,7 +260,7 @@ impl Connection {
             return false;
         }
         match &self.reading {
-            Reading::Head => self.queue.len() < pipeline_max(limits),
+            Reading::Head => !self.is_full(limits),
             Reading::Exact(_) | Reading::Chunked(_) => self.body_may_come(),
             Reading::Over => false,
         }
@@ -385,6 +385,14 @@ impl Connection {
         self.open_index(stream).is_some()
     }
 
+    /// Whether no further request is taken for now: too many are unanswered, or too much waits for a
+    /// slow one to be answered first.
+    #[inline]
+    fn is_full(&self, limits: &Limits) -> bool {
+        self.queue.len() >= pipeline_max(limits)
+            || self.queue.parked_bytes() >= limits.write_queue_bytes_max as usize
+    }
+
     /// The position of `stream`, if the application may still say something about it.
     #[inline]
     fn open_index(&self, stream: u32) -> Option<usize> {
@@ -413,7 +421,7 @@ impl Connection {
             match &mut self.reading {
                 Reading::Over => return None,
                 Reading::Head => {
-                    if self.queue.len() >= pipeline_max(cx.limits) {
+                    if self.is_full(cx.limits) {
                         return None;
                     }
                     match self.take_head(cx, input) {
@@ -735,8 +743,11 @@ impl Connection {
             act(exchange, out);
         } else {
             let mut parked = exchange.unpark();
+            let before = parked.len();
             act(exchange, &mut parked);
+            let added = parked.len().saturating_sub(before);
             exchange.park(parked);
+            self.queue.add_parked(added);
         }
     }
 

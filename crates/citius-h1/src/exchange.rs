@@ -97,11 +97,14 @@ impl Exchange {
         }
     }
 
-    /// Writes what waited to `out`: the turn has come.
-    fn flush(&mut self, out: &mut Output) {
-        if let Some(mut parked) = self.parked.take() {
-            out.append(&mut parked);
-        }
+    /// Writes what waited to `out`: the turn has come. Returns the number of bytes.
+    fn flush(&mut self, out: &mut Output) -> usize {
+        let Some(mut parked) = self.parked.take() else {
+            return 0;
+        };
+        let parked_bytes = parked.len();
+        out.append(&mut parked);
+        parked_bytes
     }
 
     /// Does what the application wants; `ends_here` if no answer will follow this one.
@@ -307,11 +310,33 @@ pub(crate) struct Queue {
     behind: VecDeque<Exchange>,
     /// Stream number of the front, or of the next request if there is none.
     first: u32,
+    /// Bytes of answers that wait for their turn, over all exchanges.
+    parked_bytes: usize,
 }
 
 impl Queue {
     /// Exchanges for which an idle connection keeps memory; Japronto's benchmark pipelines 24.
     const IDLE_CAPACITY_MAX: usize = 32;
+
+    /// Bytes of answers that wait for their turn.
+    #[inline]
+    pub(crate) fn parked_bytes(&self) -> usize {
+        self.parked_bytes
+    }
+
+    /// Takes note that so many more wait.
+    pub(crate) fn add_parked(&mut self, bytes: usize) {
+        self.parked_bytes = self.parked_bytes.saturating_add(bytes);
+    }
+
+    /// Counts anew what waits, after exchanges were forgotten.
+    fn recount(&mut self) {
+        let parked = self
+            .behind
+            .iter()
+            .filter_map(|exchange| exchange.parked.as_ref());
+        self.parked_bytes = parked.map(|output| output.len()).sum();
+    }
 
     /// Number of exchanges.
     #[inline]
@@ -404,11 +429,13 @@ impl Queue {
         if self.behind.pop_back().is_none() {
             self.front = None;
         }
+        self.recount();
     }
 
     /// Forgets all that are newer than the one at `index`.
     pub(crate) fn truncate_behind(&mut self, index: usize) {
         self.behind.truncate(index);
+        self.recount();
     }
 
     /// Forgets the front; the next, if there is one, writes to `out` from now on.
@@ -420,7 +447,7 @@ impl Queue {
         self.first = self.first.wrapping_add(1);
         self.front = self.behind.pop_front();
         if let Some(front) = &mut self.front {
-            front.flush(out);
+            self.parked_bytes = self.parked_bytes.saturating_sub(front.flush(out));
         } else if self.behind.capacity() > Self::IDLE_CAPACITY_MAX {
             self.behind = VecDeque::new();
         }
@@ -430,5 +457,6 @@ impl Queue {
     pub(crate) fn clear(&mut self) {
         self.front = None;
         self.behind = VecDeque::new();
+        self.parked_bytes = 0;
     }
 }

@@ -67,8 +67,9 @@ pub const DISCARD_BYTES_MAX: u64 = 256 * 1024;
 /// Reached: 503 with Retry-After, close. Test: `tests/abuse/test_connections.py`.
 pub const CONNECTIONS_MAX: u32 = 32 * 1024;
 
-/// Bytes that may wait in one connection's write queue before a streaming answer is held back.
-/// Origin: asyncio and uvicorn, 64 KiB. Reached: the handler waits. Test: `tests/abuse/test_backpressure.py`.
+/// Bytes that may wait in one connection's write queue before a streaming answer is held back, and
+/// bytes of answers that may wait for an earlier one before no further request is taken.
+/// Origin: asyncio and uvicorn, 64 KiB. Reached: the handler waits, reading stops. Test: `tests/abuse/test_backpressure.py`.
 pub const WRITE_QUEUE_BYTES_MAX: u32 = 64 * 1024;
 
 /// Bytes of a streamed request body that may wait for its handler. Origin: uvicorn, 64 KiB.

@@ -15,11 +15,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::gateway::native::Route;
-use crate::link::{LEVEL_ERROR, Link, LogRecord, Sink, payload};
+use crate::link::{Exchange, LEVEL_ERROR, Link, LogRecord, Sink, payload};
 use crate::negotiate::prefers_msgpack;
 use crate::request::Request;
 use crate::response::Response;
-use crate::stream::Stream;
+use crate::stream::{Stream, copy_of_buffer};
 use crate::support;
 use crate::task::Tasks;
 
@@ -213,6 +213,14 @@ pub(crate) fn conclude_plainly<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> Settled {
+    report_error(py, error, asked);
+    send_plain(py, Fault::HandlerFailed, asked, sink);
+    Settled::Answered
+}
+
+/// Logs an exception that nobody has handled.
+#[cold]
+pub(crate) fn report_error(py: Python<'_>, error: &PyErr, asked: &Asked<'_>) {
     let trace = error
         .traceback(py)
         .and_then(|trace| trace.format().ok())
@@ -223,8 +231,6 @@ pub(crate) fn conclude_plainly<S: Sink>(
         LEVEL_ERROR,
         &format!("request {}: {error}{trace}", id.stream),
     );
-    send_plain(py, Fault::HandlerFailed, asked, sink);
-    Settled::Answered
 }
 
 /// What a stream's driver lets through although it handles its own errors: logged, and the answer cut.
@@ -352,11 +358,22 @@ fn send_response<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
-    let this = response.borrow();
-    let checked = match (this.checked_status(), this.fields(py)?) {
+    let parts = response.get().parts(py);
+    let checked = match (parts.checked_status(), parts.fields(py)?) {
         (Ok(status), Ok(fields)) => Ok((status, fields)),
         (Err(fault), _) | (_, Err(fault)) => Err(fault),
     };
+    let media = parts
+        .content_type
+        .as_ref()
+        .map(|media| media.bind(py).to_str())
+        .transpose()?;
+    let checked = checked.and_then(|checked| match media {
+        Some(media) if !media.bytes().all(citius_http::fields::is_value_byte) => {
+            Err(Fault::AnswerFieldValue)
+        }
+        _ => Ok(checked),
+    });
     let (status, fields) = match checked {
         Ok(checked) => checked,
         Err(fault) => {
@@ -365,30 +382,8 @@ fn send_response<S: Sink>(
             return Ok(Settled::Answered);
         }
     };
-    let media = this
-        .content_type
-        .as_ref()
-        .map(|media| media.bind(py).to_str())
-        .transpose()?;
-    if let Some(media) = media
-        && !media.bytes().all(citius_http::fields::is_value_byte)
-    {
-        report(py, Fault::AnswerFieldValue, asked);
-        send_plain(py, Fault::AnswerFieldValue, asked, sink);
-        return Ok(Settled::Answered);
-    }
-    let body = this.body.bind(py).clone();
-    let media = media.map(str::to_owned);
-    drop(this);
-    send_body(
-        py,
-        status,
-        media.as_deref().map(str::as_bytes),
-        fields,
-        &body,
-        asked,
-        sink,
-    )
+    let (body, media) = (parts.body.bind(py), media.map(str::as_bytes));
+    send_body(py, status, media, fields, body, asked, sink)
 }
 
 /// Sends an answer whose status and fields are known and whose body may be anything.
@@ -412,9 +407,10 @@ fn send_body<S: Sink>(
         return Ok(send(py, answer, payload(bytes), asked, sink));
     }
     if let Ok(text) = body.cast::<PyString>() {
+        let media = media.or((!status.has_no_body()).then_some(TEXT));
         let answer = Answer {
             status,
-            content_type: media.or(Some(TEXT)),
+            content_type: media,
             fields: &fields,
         };
         return Ok(send(
@@ -424,6 +420,9 @@ fn send_body<S: Sink>(
             asked,
             sink,
         ));
+    }
+    if let Some(bytes) = copy_of_buffer(body)? {
+        return send_body(py, status, media, fields, &bytes, asked, sink);
     }
     if body.is_none() {
         let answer = Answer {
@@ -501,16 +500,36 @@ fn start_stream<S: Sink>(
         report(py, fault, asked);
         return Ok(Settled::Answered);
     }
+    if status.has_no_body() || asked.with_head(py, |head| head.method == Method::Head) {
+        // Nobody will see the body, so nobody makes it.
+        asked.record(py, status, 0);
+        if let Err(fault) = sink.send(
+            py,
+            Action::End {
+                trailers: &Fields::EMPTY,
+            },
+        ) {
+            report(py, fault, asked);
+        }
+        if let Some(close) = body.getattr_opt(pyo3::intern!(py, "close"))? {
+            close.call0()?;
+        }
+        return Ok(Settled::Answered);
+    }
     let record = asked
         .link
         .is_logging()
         .then(|| asked.log_record(py, status));
     asked.stage = Stage::Streaming;
     let stream = Py::new(py, Stream::new(Arc::clone(asked.link), asked.id, record))?;
-    let replaced = asked.link.with_open(asked.id, |exchange| {
-        exchange.out.replace(stream.clone_ref(py))
-    });
-    drop(replaced);
+    let kept = stream.clone_ref(py);
+    let enter = |exchange: &mut Exchange| exchange.out.replace(kept);
+    if S::IN_TURN {
+        drop(asked.link.with_open(asked.id, enter));
+    } else if asked.link.with(asked.id, enter).is_none() {
+        // Only a turn enters exchanges: the client has gone, and nobody else would tell the stream.
+        stream.get().gone(py);
+    }
     if kind == IteratorKind::Async {
         let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
         return Ok(Settled::Coroutine(pump.unbind()));

@@ -41,6 +41,12 @@ struct Core {
     routes: Routes,
 }
 
+/// How long `run` may overlook a signal that comes at the wrong moment.
+const POLL_TIMEOUT: citius_reactor::Timespec = citius_reactor::Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
 /// What is done when the turn ends.
 enum Command {
     Drain,
@@ -178,8 +184,9 @@ impl Reactor {
             {
                 let mut core = this.try_core().ok_or_else(busy)?;
                 let reactor = &mut core.reactor;
-                // EINTR: a signal came, and its handler runs in `check_signals`.
-                let _ = py.detach(|| reactor.poll(None));
+                // EINTR: a signal came, and its handler runs in `check_signals`. One that comes just before
+                // the poll is heard when it times out.
+                let _ = py.detach(|| reactor.poll(Some(&POLL_TIMEOUT)));
                 this.run_turn(py, &mut core);
             }
             this.after_turn(py);
@@ -287,7 +294,9 @@ impl Reactor {
                 tasks,
             };
             reactor.turn(&mut service);
-            for command in std::mem::take(&mut *lock(&self.commands)) {
+            // Taken first: a guard would live as long as the loop, in which Python code runs.
+            let commands = std::mem::take(&mut *lock(&self.commands));
+            for command in commands {
                 match command {
                     Command::Drain => reactor.drain(&mut service),
                     Command::Close => reactor.close(&mut service),
@@ -296,6 +305,8 @@ impl Reactor {
             service.tasks.leave(py);
         }));
         if outcome.is_err() {
+            reactor.recover();
+            tasks.leave(py);
             self.link.log(
                 py,
                 LEVEL_ERROR,
@@ -319,11 +330,12 @@ impl Reactor {
         let is_drained = self
             .try_core()
             .is_some_and(|core| core.reactor.is_drained());
-        if is_drained {
-            self.link.leave_home();
+        if !is_drained {
+            return;
         }
-        if is_drained
-            && let Some(callback) = lock(&self.on_drained).take()
+        self.link.leave_home();
+        let callback = lock(&self.on_drained).take();
+        if let Some(callback) = callback
             && let Err(error) = callback.bind(py).call0()
         {
             error.write_unraisable(py, Some(callback.bind(py)));

@@ -291,10 +291,15 @@ pub(crate) fn peer_address(peer: Peer) -> Option<(String, u16)> {
 
 /// Where an answer goes: straight into the turn, or into the mailbox.
 pub(crate) trait Sink {
+    /// Within a turn, where exchanges may be entered.
+    const IN_TURN: bool;
+
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault>;
 }
 
 impl Sink for Reply<'_> {
+    const IN_TURN: bool = true;
+
     #[inline]
     fn send(&mut self, _py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
         Reply::send(self, action)
@@ -308,6 +313,8 @@ pub(crate) struct Late<'a> {
 }
 
 impl Sink for Late<'_> {
+    const IN_TURN: bool = false;
+
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
         let own = |payload: Payload<'_>| match payload {
             Payload::Copied(bytes) => Bytes::copy_from_slice(bytes),

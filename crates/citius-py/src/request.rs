@@ -7,6 +7,7 @@ use citius_http::{Head, Version};
 use citius_reactor::{Letter, Peer, StreamId};
 use citius_route::{Captures, decode};
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
@@ -180,6 +181,33 @@ impl Drop for Request {
 
 #[pymethods]
 impl Request {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A lock that is taken means that the request is in use: no garbage.
+        if let Ok(made) = self.made.try_lock() {
+            let Made {
+                path_params,
+                query,
+                headers,
+                cookies,
+                state,
+            } = &*made;
+            visit.call(path_params)?;
+            for object in [query, headers, cookies, state] {
+                visit.call(object)?;
+            }
+        }
+        if let Ok(body) = self.body.try_lock() {
+            visit.call(&body.on_change)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let made = std::mem::take(&mut *lock(&self.made));
+        let on_change = lock(&self.body).on_change.take();
+        drop((made, on_change));
+    }
+
     #[getter]
     fn method<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         let head = self.head();
@@ -414,6 +442,10 @@ impl Request {
         if !body.bytes.is_empty() || body.ended || body.broken {
             Self::changed(py, body);
         }
+    }
+
+    fn _is_open(&self) -> bool {
+        self.link.with(self.id, |_| ()).is_some()
     }
 
     fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {

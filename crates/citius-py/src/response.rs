@@ -1,20 +1,26 @@
 //! `citius.Response`: an answer with everything said.
 
+use std::sync::Mutex;
+
 use citius_http::{Fault, Fields, Status};
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
+use crate::link::lock;
 use crate::support;
 
-/// An answer with everything said.
-#[pyclass(module = "citius._core")]
+/// An answer with everything said. One may be returned many times, from many threads.
+#[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Response {
-    #[pyo3(get, set)]
-    pub(crate) status: i64,
-    #[pyo3(get, set)]
+    parts: Mutex<Parts>,
+}
+
+/// What it says.
+pub(crate) struct Parts {
+    status: i64,
     pub(crate) body: Py<PyAny>,
-    #[pyo3(get, set)]
     pub(crate) content_type: Option<Py<PyString>>,
     /// Pairs of `str`, as given.
     headers: Option<Py<PyList>>,
@@ -34,27 +40,96 @@ impl Response {
         let headers = headers.map(pairs).transpose()?.map(Bound::unbind);
         let body = body.unwrap_or_else(|| PyBytes::new(py, b"").into_any().unbind());
         Ok(Self {
-            status,
-            body,
-            content_type,
-            headers,
+            parts: Mutex::new(Parts {
+                status,
+                body,
+                content_type,
+                headers,
+            }),
         })
     }
 
     #[getter]
-    fn headers<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let list = self
-            .headers
-            .get_or_insert_with(|| PyList::empty(py).unbind());
+    fn status(&self) -> i64 {
+        lock(&self.parts).status
+    }
+
+    #[setter]
+    fn set_status(&self, status: i64) {
+        lock(&self.parts).status = status;
+    }
+
+    #[getter]
+    fn body(&self, py: Python<'_>) -> Py<PyAny> {
+        lock(&self.parts).body.clone_ref(py)
+    }
+
+    #[setter]
+    fn set_body(&self, body: Py<PyAny>) {
+        // What it replaces may run Python code as it goes, hence not under the lock.
+        let replaced = std::mem::replace(&mut lock(&self.parts).body, body);
+        drop(replaced);
+    }
+
+    #[getter]
+    fn content_type(&self, py: Python<'_>) -> Option<Py<PyString>> {
+        lock(&self.parts)
+            .content_type
+            .as_ref()
+            .map(|media| media.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_content_type(&self, content_type: Option<Py<PyString>>) {
+        lock(&self.parts).content_type = content_type;
+    }
+
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let empty = PyList::empty(py).unbind();
+        let list = lock(&self.parts).headers.get_or_insert(empty).clone_ref(py);
         support::MUTABLE_HEADERS.call1(py, list.bind(py).as_any())
     }
 
     fn __repr__(&self) -> String {
-        format!("<Response {}>", self.status)
+        format!("<Response {}>", self.status())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A lock that is taken means that the answer is in use: no garbage.
+        let Ok(parts) = self.parts.try_lock() else {
+            return Ok(());
+        };
+        visit.call(&parts.body)?;
+        visit.call(&parts.headers)
+    }
+
+    fn __clear__(&self, py: Python<'_>) {
+        let nothing = py.None();
+        let mut parts = lock(&self.parts);
+        let cleared = (
+            std::mem::replace(&mut parts.body, nothing),
+            parts.headers.take(),
+        );
+        drop(parts);
+        drop(cleared);
     }
 }
 
 impl Response {
+    /// What it says at this moment.
+    pub(crate) fn parts(&self, py: Python<'_>) -> Parts {
+        let parts = lock(&self.parts);
+        Parts {
+            status: parts.status,
+            body: parts.body.clone_ref(py),
+            content_type: parts.content_type.as_ref().map(|media| media.clone_ref(py)),
+            headers: parts.headers.as_ref().map(|list| list.clone_ref(py)),
+        }
+    }
+}
+
+impl Parts {
     /// The status, if it is one a final answer may have.
     pub(crate) fn checked_status(&self) -> Result<Status, Fault> {
         u16::try_from(self.status)

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use citius_reactor::{Letter, Post, StreamId};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::link::{Flag, Link, LogRecord, lock};
 use crate::support::client_disconnected;
@@ -89,6 +90,18 @@ impl Stream {
 
 #[pymethods]
 impl Stream {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A lock that is taken means that the stream is in use: no garbage.
+        self.on_room
+            .try_lock()
+            .map_or(Ok(()), |on_room| visit.call(&*on_room))
+    }
+
+    fn __clear__(&self) {
+        let on_room = lock(&self.on_room).take();
+        drop(on_room);
+    }
+
     fn send(&self, py: Python<'_>, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
         if self.is_gone.is_set() {
             return Err(client_disconnected(py));
@@ -122,6 +135,17 @@ impl Stream {
     }
 }
 
+/// A `bytes` with what a `bytearray` or a `memoryview` holds now; `None` for anything else.
+pub(crate) fn copy_of_buffer<'py>(
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    if !value.is_instance_of::<PyByteArray>() && !value.is_instance_of::<PyMemoryView>() {
+        return Ok(None);
+    }
+    let copied = value.py().get_type::<PyBytes>().call1((value,))?;
+    Ok(Some(copied.cast_into::<PyBytes>()?))
+}
+
 /// The bytes of a piece that an application yields.
 fn chunk_bytes(chunk: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Ok(bytes) = chunk.cast::<PyBytes>() {
@@ -130,8 +154,8 @@ fn chunk_bytes(chunk: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Ok(text) = chunk.cast::<PyString>() {
         return Ok(Bytes::copy_from_slice(text.to_str()?.as_bytes()));
     }
-    if let Ok(bytes) = chunk.extract::<PyBackedBytes>() {
-        return Ok(Bytes::from_owner(bytes));
+    if let Some(bytes) = copy_of_buffer(chunk)? {
+        return Ok(Bytes::from_owner(PyBackedBytes::from(bytes)));
     }
     Err(pyo3::exceptions::PyTypeError::new_err(format!(
         "a streamed answer consists of bytes or str, but its iterator yielded {}",

@@ -20,7 +20,8 @@ use std::sync::Mutex;
 
 use citius_http::Fault;
 use citius_reactor::Reply;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyStopIteration, PySystemExit};
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -129,6 +130,15 @@ impl Tasks {
         let asyncio = self.asyncio.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
         })?;
+        // Whoever went through all tasks of the loop may have found the spare among them.
+        if self
+            .spare
+            .as_ref()
+            .is_some_and(|spare| is_touched(py, &spare.task))
+            && let Some(spare) = self.spare.take()
+        {
+            spare.driver.get().retire(py);
+        }
         if self.spare.is_none() {
             self.spare = Some(asyncio.make_spare(py, &self.pristine)?);
         }
@@ -158,7 +168,7 @@ impl Tasks {
     #[inline]
     pub(crate) fn stand(&mut self, py: Python<'_>) {
         if self.place == Place::Ground {
-            if self.ground.bind(py).eq(&self.pristine).unwrap_or(false) {
+            if is_same_context(py, &self.ground, &self.pristine) {
                 return;
             }
             self.leave(py);
@@ -203,7 +213,7 @@ impl Tasks {
         let untouched = reference_count(&spare.task) == spare.references
             && !is_touched(py, &spare.task)
             && reference_count(&spare.context) == spare.context_references
-            && spare.context.bind(py).eq(&self.pristine).unwrap_or(false)
+            && is_same_context(py, &spare.context, &self.pristine)
             && asyncio.count_weak_references(py, &spare.task) == spare.weak_references;
         if !untouched {
             self.leave(py);
@@ -335,6 +345,26 @@ fn exit_context(py: Python<'_>, context: &Py<PyAny>) {
     }
 }
 
+/// Whether two contexts hold the very same values. Not `==`, to which 0 and False are one.
+#[inline]
+fn is_same_context(py: Python<'_>, context: &Py<PyAny>, pristine: &Py<PyAny>) -> bool {
+    let same = || -> PyResult<bool> {
+        let (context, pristine) = (context.bind(py), pristine.bind(py));
+        if context.len()? != pristine.len()? {
+            return Ok(false);
+        }
+        for variable in pristine.try_iter()? {
+            let variable = variable?;
+            let value = context.call_method1(intern!(py, "get"), (&variable,))?;
+            if !value.is(&pristine.get_item(&variable)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    same().unwrap_or(false)
+}
+
 fn reference_count(object: &Py<PyAny>) -> ffi::Py_ssize_t {
     // SAFETY: `object` is a live reference and the GIL is held by every caller.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
@@ -384,9 +414,9 @@ fn advance<S: Sink>(
             Step::Raised(error) => Err(error),
         };
         if let Err(error) = &result
-            && ends_task(py, error)
+            && is_cancellation(py, error)
         {
-            end_with_task(py, asked, sink);
+            end_with_task(py, error, asked, sink);
             return Progress::Done(Some(error.clone_ref(py)));
         }
         if asked.stage == Stage::Streaming {
@@ -414,21 +444,15 @@ fn advance<S: Sink>(
     }
 }
 
-/// Errors that are the task's own: a cancellation, or the end of the program.
+/// A cancelled handler. With its client gone this goes nowhere; otherwise somebody cancelled it, or it
+/// waited for something cancelled, and an answer is still expected.
 #[cold]
-fn ends_task(py: Python<'_>, error: &PyErr) -> bool {
-    is_cancellation(py, error)
-        || error.is_instance_of::<PyKeyboardInterrupt>(py)
-        || error.is_instance_of::<PySystemExit>(py)
-}
-
-/// With the client gone this goes nowhere; otherwise somebody still waits for an answer.
-#[cold]
-fn end_with_task<S: Sink>(py: Python<'_>, asked: &Asked<'_>, sink: &mut S) {
-    drop(asked.link.take(asked.id));
+fn end_with_task<S: Sink>(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, sink: &mut S) {
+    let was_open = asked.link.take(asked.id).is_some();
     if asked.stage == Stage::Streaming {
         answer::cut_stream(py, None, asked, sink);
-    } else {
+    } else if was_open || S::IN_TURN {
+        answer::report_error(py, error, asked);
         answer::send_plain(py, Fault::HandlerFailed, asked, sink);
     }
 }
@@ -574,6 +598,27 @@ impl Parked {
 
 #[pymethods]
 impl Driver {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop)?;
+        // A lock that is taken means that the driver is in use: no garbage.
+        let Ok(state) = self.state.try_lock() else {
+            return Ok(());
+        };
+        visit.call(&state.wakeup)?;
+        visit.call(&state.awaited)?;
+        match &state.work {
+            Some(work) => visit
+                .call(&work.coroutine)
+                .and_then(|()| visit.call(&work.request)),
+            None => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let state = std::mem::take(&mut *lock(&self.state));
+        drop(state);
+    }
+
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -621,13 +666,12 @@ impl Driver {
         // The task was cancelled between the coroutine's suspension and its own first look at what
         // it waits for: as a task does, cancel that first and wait for it to tell.
         if let Some(awaited) = awaited
-            && awaited
-                .bind(py)
-                .call_method0(intern!(py, "cancel"))?
-                .is_truthy()?
+            && let Some(cancel) = awaited.bind(py).getattr_opt(intern!(py, "cancel"))?
+            && cancel.call0()?.is_truthy()?
         {
             return Ok(awaited);
         }
+        // A bare yield waits for nothing that could be cancelled: the coroutine is told at once.
         if !has_work {
             return Err(PyErr::from_value(error));
         }

@@ -41,6 +41,10 @@ pub(crate) enum Phase {
 
 /// One connection.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one connection"
+)]
 pub(crate) struct Conn {
     pub(crate) id: ConnectionId,
     pub(crate) transport: Transport,
@@ -57,6 +61,12 @@ pub(crate) struct Conn {
     pub(crate) stalled_since: Millis,
     /// Streams that wait for room in `output`.
     pub(crate) rooms: SmallVec<[u32; 2]>,
+    /// It is on the list of those that go on in the next turn.
+    pub(crate) comes_again: bool,
+    /// Closing it is a reset.
+    pub(crate) resets: bool,
+    /// The peer has closed its sending side.
+    pub(crate) peer_closed: bool,
     /// It has sent a request.
     pub(crate) has_asked: bool,
     /// When it is drained although it has not; `Millis::MAX`: not at all.
@@ -80,6 +90,9 @@ impl Conn {
             output: Output::default(),
             stalled_since: now,
             rooms: SmallVec::new(),
+            comes_again: false,
+            resets: false,
+            peer_closed: false,
             has_asked: false,
             drain_at: Millis::MAX,
             interest: EventFlags::IN,
@@ -123,7 +136,13 @@ impl Conn {
                     self.output.advance(n);
                     self.stalled_since = now;
                 }
-                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::AGAIN) => {
+                    // The wait begins now, not with the last write that went through.
+                    if !self.interest.contains(EventFlags::OUT) {
+                        self.stalled_since = now;
+                    }
+                    return Ok(false);
+                }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
@@ -157,6 +176,14 @@ impl Conn {
         }
     }
 
+    /// Ends the connection in both directions, whoever else may hold its socket.
+    pub(crate) fn shut_down(&self) {
+        if let Transport::Socket(socket) = &self.transport {
+            // A peer that is gone already needs no telling.
+            let _ = rustix::net::shutdown(socket, Shutdown::Both);
+        }
+    }
+
     /// Tells the peer that nothing more will come.
     pub(crate) fn shut_down_write(&self) {
         if let Transport::Socket(socket) = &self.transport {
@@ -166,7 +193,8 @@ impl Conn {
     }
 
     /// Makes closing a reset, so that a client sees the cut instead of an end.
-    pub(crate) fn reset_on_close(&self) {
+    pub(crate) fn reset_on_close(&mut self) {
+        self.resets = true;
         if let Transport::Socket(socket) = &self.transport {
             let at_once = Some(std::time::Duration::ZERO);
             // If it fails the client sees an orderly close in the middle of a message, which is a cut too.

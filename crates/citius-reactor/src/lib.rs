@@ -21,4 +21,5 @@ mod turn;
 pub use clock::exact_us;
 pub use mailbox::{Letter, Mailbox, Post};
 pub use reactor::{Options, Reactor};
+pub use rustix::time::Timespec;
 pub use service::{ConnectionId, Peer, Reply, Service, StreamId};

@@ -19,7 +19,7 @@ pub(crate) enum Accepted {
     Connection(OwnedFd, Peer),
     /// None is waiting.
     Nothing,
-    /// The process or the machine is out of descriptors or memory: try again later.
+    /// Not now, for want of descriptors or memory or for a reason that lasts: try again later.
     Exhausted,
 }
 
@@ -42,9 +42,10 @@ impl Listener {
     pub(crate) fn accept(&self) -> Accepted {
         match acceptfrom_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok((socket, address)) => Accepted::Connection(socket, peer(address)),
-            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Accepted::Exhausted,
             // The peer gave up before we got there, or a signal came: the next event will tell.
-            Err(_) => Accepted::Nothing,
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Accepted::Nothing,
+            // Out of descriptors or memory, or an error that lasts: asking at once again would spin.
+            Err(_) => Accepted::Exhausted,
         }
     }
 }

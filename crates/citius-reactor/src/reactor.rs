@@ -55,6 +55,8 @@ pub struct Reactor {
     pub(crate) again: Vec<ConnectionId>,
     pub(crate) requests_total: u64,
     pub(crate) poll_worth: PollWorth,
+    /// When the turn began.
+    pub(crate) started_at: Millis,
 }
 
 /// Whether polling again within a turn has lately found anything.
@@ -158,12 +160,13 @@ impl Reactor {
                 heads: HeadPool::default(),
                 server,
             },
-            inbox: vec![0; READ_BYTES].into_boxed_slice(),
+            inbox: new_inbox(),
             spare_output: Output::default(),
             spare_letters: Vec::new(),
             again: Vec::new(),
             requests_total: 0,
             poll_worth: PollWorth::default(),
+            started_at: 0,
         })
     }
 
@@ -213,6 +216,11 @@ impl Reactor {
     pub fn is_drained(&self) -> bool {
         self.draining && self.table.len == 0
     }
+}
+
+/// The memory that every read goes into first.
+pub(crate) fn new_inbox() -> Box<[u8]> {
+    vec![0; READ_BYTES].into_boxed_slice()
 }
 
 pub(crate) fn token(index: u32, generation: u32) -> EventData {

@@ -22,7 +22,8 @@ use crate::clock::coarse_ms;
 use crate::conn::{Conn, Memory, Phase, Transport};
 use crate::listener::{Accepted, Listener};
 use crate::reactor::{
-    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, id_of, token,
+    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, id_of,
+    new_inbox, token,
 };
 use crate::service::{ConnectionId, Peer, Reply, Service, StreamId};
 
@@ -32,6 +33,8 @@ const TURN_MS: Millis = 4;
 const POLLS_PER_TURN: usize = 16;
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 64;
+/// Requests of one connection after which a turn looks at the time.
+const EVENTS_PER_LOOK: u32 = 8;
 /// How often one connection may fill and empty its write queue in one turn.
 const ROUNDS_PER_TURN: usize = 4;
 /// Connections above `connections_max` that are told so; beyond them the door is shut without a word.
@@ -60,9 +63,11 @@ impl Reactor {
     /// # Errors
     /// `EINTR` when a signal came.
     pub fn poll(&mut self, timeout: Option<&Timespec>) -> Result<()> {
+        if !self.events.is_empty() {
+            return Ok(());
+        }
         let mut buffer = [const { MaybeUninit::uninit() }; EVENTS_PER_TURN];
         let (events, _) = epoll::wait(&self.epoll, &mut buffer[..], timeout)?;
-        self.events.clear();
         self.events.extend(events.iter().map(|event| Ready {
             id: id_of(event),
             flags: event.flags,
@@ -74,10 +79,10 @@ impl Reactor {
     pub fn turn<S: Service>(&mut self, service: &mut S) {
         self.mailbox.set_expected(true);
         self.tools.clock.refresh();
+        self.started_at = self.tools.clock.now;
         self.deliver_letters(service);
-        self.go_on(service);
-
         self.serve_ready(service);
+        self.go_on(service);
         self.expire(service);
         self.mailbox.set_expected(false);
         if !self.mailbox.is_empty() {
@@ -85,7 +90,8 @@ impl Reactor {
             self.deliver_letters(service);
             self.mailbox.set_expected(false);
         }
-        if !self.again.is_empty() || !self.mailbox.is_empty() {
+        // Events that were left over are ready still, but their descriptors' first report may not be.
+        if !self.again.is_empty() || !self.events.is_empty() || !self.mailbox.is_empty() {
             self.mailbox.ring();
         }
         self.timers.arm(self.tools.clock.now);
@@ -97,7 +103,6 @@ impl Reactor {
     /// have come by the time a batch is served, and asking again here halves that. When nothing has
     /// come, the question was in vain, so it is asked only while it is mostly answered.
     fn serve_ready<S: Service>(&mut self, service: &mut S) {
-        let started_at = self.tools.clock.now;
         for poll in 0..POLLS_PER_TURN {
             if self.events.is_empty() {
                 // An interrupted poll found nothing; the descriptor stays readable and we come again.
@@ -113,6 +118,7 @@ impl Reactor {
                 return;
             }
             let mut events = std::mem::take(&mut self.events);
+            let mut served = 0;
             for &Ready { id, flags } in &events {
                 match id.index {
                     INDEX_BELL => self.mailbox.silence(),
@@ -122,17 +128,41 @@ impl Reactor {
                         reactor.ready(conn, flags, service)
                     }),
                 }
-                if coarse_ms().saturating_sub(started_at) > TURN_MS {
-                    events.clear();
-                    self.events = events;
-                    return;
+                served += 1;
+                if self.is_over_time() {
+                    break;
                 }
             }
-            events.clear();
+            // Those that have not been served come first in the next turn: the kernel would report the
+            // same ones first again, and a busy connection could shut out all that are behind it.
+            events.drain(..served);
             self.events = events;
+            if !self.events.is_empty() || self.is_over_time() {
+                return;
+            }
             if !self.poll_worth.is_likely() {
                 return;
             }
+        }
+    }
+
+    /// Whether the turn has taken its time and should leave the rest to the next one.
+    #[inline]
+    fn is_over_time(&self) -> bool {
+        coarse_ms().saturating_sub(self.started_at) > TURN_MS
+    }
+
+    /// After a panic has ended a turn: makes whole what the turn had in its hands.
+    pub fn recover(&mut self) {
+        self.restore_inbox();
+        self.mailbox.set_expected(false);
+        self.mailbox.ring();
+    }
+
+    /// The inbox is lent out while requests are parsed from it, and lost in a panic.
+    fn restore_inbox(&mut self) {
+        if self.inbox.is_empty() {
+            self.inbox = new_inbox();
         }
     }
 
@@ -144,8 +174,7 @@ impl Reactor {
         for listener in 0..self.listeners.len() {
             self.accept(listener, service);
         }
-        self.draining = true;
-        self.listeners.clear();
+        self.stop_listening();
         for id in self.table.ids() {
             self.in_hand(id, service, |reactor, conn, service| {
                 let verdict = match conn.phase {
@@ -169,10 +198,19 @@ impl Reactor {
 
     /// Cuts all connections.
     pub fn close<S: Service>(&mut self, service: &mut S) {
-        self.draining = true;
-        self.listeners.clear();
+        self.stop_listening();
         for id in self.table.ids() {
             self.in_hand(id, service, |_, _, _| Verdict::Close);
+        }
+    }
+
+    /// Unwatched before they are dropped: another process may hold the same sockets open, and then
+    /// dropping ours alone would leave them in the epoll set, ready for ever.
+    fn stop_listening(&mut self) {
+        self.draining = true;
+        for listener in std::mem::take(&mut self.listeners) {
+            // While accepting is paused they are not watched, and need not be unwatched.
+            let _ = epoll::delete(&self.epoll, listener.descriptor());
         }
     }
 
@@ -236,6 +274,7 @@ impl Reactor {
             }
             Ok(Verdict::Close) => self.bury(conn, service),
             Err(_) => {
+                self.restore_inbox();
                 service.panicked(id);
                 self.bury(conn, service);
             }
@@ -253,10 +292,13 @@ impl Reactor {
             Phase::Lingering { .. } => self.linger(conn),
             Phase::Flushing => self.settle(conn, service),
             // Nothing is read at present, and the peer has left: it will never be read.
-            Phase::Open if flags.contains(EventFlags::RDHUP) => self.peer_closed(conn, service),
+            Phase::Open if flags.contains(EventFlags::RDHUP) => {
+                conn.is_held_back = false;
+                self.peer_closed(conn, service)
+            }
             Phase::Open => {
                 let readable = EventFlags::IN | EventFlags::HUP | EventFlags::ERR;
-                if flags.intersects(readable) {
+                if flags.intersects(readable) && !conn.peer_closed {
                     self.receive(conn, service)
                 } else {
                     self.settle(conn, service)
@@ -291,7 +333,13 @@ impl Reactor {
 
     /// ③ parse and ④ dispatch, until the input is used up or held back.
     fn parse<S: Service>(&mut self, conn: &mut Conn, input: &mut &[u8], service: &mut S) {
+        let mut events = 0u32;
         while !self.is_congested(conn) {
+            events += 1;
+            if events.is_multiple_of(EVENTS_PER_LOOK) && self.is_over_time() {
+                self.come_again(conn);
+                break;
+            }
             let mut context = self.tools.context();
             let Some(event) = conn.wire.receive(&mut context, input, &mut conn.output) else {
                 conn.is_held_back = !conn.wire.wants_input(&self.tools.limits);
@@ -380,7 +428,11 @@ impl Reactor {
         let verdict = loop {
             match conn.flush(self.tools.clock.now) {
                 Err(_) => break Verdict::Close,
-                Ok(false) => break Verdict::Keep,
+                Ok(false) => {
+                    // What runs is for nobody once the last request has been taken.
+                    Self::is_done_with(conn, service);
+                    break Verdict::Keep;
+                }
                 Ok(true) => {}
             }
             if conn.phase == Phase::Flushing {
@@ -390,10 +442,13 @@ impl Reactor {
                 break self.begin_close(conn, closing);
             }
             if !self.has_more(conn) {
+                if Self::is_done_with(conn, service) {
+                    break Verdict::Close;
+                }
                 break Verdict::Keep;
             }
-            if rounds == ROUNDS_PER_TURN {
-                self.again.push(conn.id);
+            if rounds == ROUNDS_PER_TURN || rounds > 0 && self.is_over_time() {
+                self.come_again(conn);
                 break Verdict::Keep;
             }
             rounds += 1;
@@ -401,15 +456,16 @@ impl Reactor {
             if conn.is_held_back && !conn.input.is_empty() {
                 self.parse_held(conn, service);
             }
-            if conn.output.is_empty() && !self.has_more(conn) {
-                if let Some(closing) = conn.wire.closing() {
-                    break self.begin_close(conn, closing);
-                }
-                break Verdict::Keep;
-            }
         };
         self.take_back_output(conn);
         verdict
+    }
+
+    /// Leaves the rest of a connection's work to the next turn.
+    fn come_again(&mut self, conn: &mut Conn) {
+        if !std::mem::replace(&mut conn.comes_again, true) {
+            self.again.push(conn.id);
+        }
     }
 
     /// Whether a connection whose queue is empty could go on without its socket.
@@ -461,15 +517,26 @@ impl Reactor {
         }
     }
 
-    /// The peer sends no more: whoever works for it may stop, what is ready still leaves.
+    /// The peer sends no more. What it has sent is still answered, as fast as it takes the answers;
+    /// whoever still works when all of it is taken may stop.
     fn peer_closed<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+        conn.peer_closed = true;
+        self.lend_output(conn);
         let mut context = self.tools.context();
         if let Some(event) = conn.wire.finish(&mut context, &mut conn.output) {
             self.dispatch(conn, event, service);
         }
+        self.settle(conn, service)
+    }
+
+    /// Whether a peer that has closed its side has got all it will get, apart from what is in the queue.
+    fn is_done_with<S: Service>(conn: &mut Conn, service: &mut S) -> bool {
+        if !conn.peer_closed || conn.phase != Phase::Open || conn.is_held_back {
+            return false;
+        }
         service.gone(conn.id);
         conn.phase = Phase::Flushing;
-        self.settle(conn, service)
+        true
     }
 
     /// Takes new connections.
@@ -575,14 +642,30 @@ impl Reactor {
         self.spare_letters = letters;
     }
 
-    /// Connections that had had their share of the last turn.
+    /// Connections that had had their share of the last turn: another share for each of them.
     fn go_on<S: Service>(&mut self, service: &mut S) {
-        for id in std::mem::take(&mut self.again) {
-            self.in_hand(id, service, |reactor, conn, service| match conn.transport {
-                Transport::Memory(_) => reactor.receive(conn, service),
-                Transport::Socket(_) => reactor.settle(conn, service),
+        let before = std::mem::take(&mut self.again);
+        let mut rest = before.into_iter();
+        // At least one, however late it is: they must not be starved either.
+        for id in rest.by_ref() {
+            self.in_hand(id, service, |reactor, conn, service| {
+                reactor.lend_output(conn);
+                conn.comes_again = false;
+                match conn.transport {
+                    Transport::Memory(_) => reactor.receive(conn, service),
+                    Transport::Socket(_) => {
+                        if conn.is_held_back && conn.phase == Phase::Open {
+                            reactor.parse_held(conn, service);
+                        }
+                        reactor.settle(conn, service)
+                    }
+                }
             });
+            if self.is_over_time() {
+                break;
+            }
         }
+        self.again.extend(rest);
     }
 
     /// Deadlines that have passed.
@@ -659,7 +742,8 @@ impl Reactor {
         let limits = &self.tools.limits;
         let hears = match conn.phase {
             Phase::Open => {
-                conn.output.len() < limits.write_queue_bytes_max as usize
+                !conn.peer_closed
+                    && conn.output.len() < limits.write_queue_bytes_max as usize
                     && conn.wire.wants_input(limits)
             }
             Phase::Lingering { .. } => true,
@@ -667,8 +751,10 @@ impl Reactor {
         };
         let mut interest = EventFlags::empty();
         interest.set(EventFlags::IN, hears);
-        // A reader hears of the end by reading; who reads nothing must be told.
-        interest.set(EventFlags::RDHUP, !hears && conn.phase == Phase::Open);
+        // A reader hears of the end by reading; who reads nothing, because handlers are slow, must be
+        // told. Not while it is the peer that is slow to take answers: it may have asked all it wants.
+        let waits = !hears && conn.phase == Phase::Open && conn.output.is_empty();
+        interest.set(EventFlags::RDHUP, waits && !conn.peer_closed);
         interest.set(EventFlags::OUT, !conn.output.is_empty());
         if interest != conn.interest {
             let token = token(conn.id.index, conn.id.generation);
@@ -687,6 +773,15 @@ impl Reactor {
     /// Ends a connection.
     fn bury<S: Service>(&mut self, conn: Box<Conn>, service: &mut S) {
         let id = conn.id;
+        if let Some(descriptor) = conn.descriptor() {
+            // A process that a handler has forked may hold the socket open: dropping ours would neither
+            // take it out of the epoll set nor end the connection. Neither call can fail on a live socket,
+            // and a dead one needs neither.
+            let _ = epoll::delete(&self.epoll, descriptor);
+            if !conn.resets {
+                conn.shut_down();
+            }
+        }
         drop(conn);
         self.table.release(id);
         service.gone(id);
