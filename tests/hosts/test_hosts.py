@@ -19,6 +19,12 @@ def blocking(ms):
     time.sleep(ms / 1000)
     return threading.current_thread().name
 
+@app.get("/blocking-note", blocking=True)
+def blocking_note():
+    print("begun", flush=True)
+    time.sleep(0.5)
+    print("finished", flush=True)
+
 @app.get("/stream")
 def stream():
     for number in range(3):
@@ -89,6 +95,16 @@ class TestEveryHost:
         assert server.wait() == 0
         assert server.out == "up\ndown\n"
 
+    def test_threads_end_before_the_hooks(self, serve, loop: str) -> None:
+        server: Server = serve(APP, "--loop", loop, "--no-access-log")
+        with server.connect() as peer:
+            peer.send(b"GET /blocking-note HTTP/1.1\r\nHost: a\r\n\r\n")
+            wait_for(lambda: "begun" in server.out, "the handler")
+        server.get("/")
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert server.out == "up\nbegun\nfinished\ndown\n"
+
     def test_drain_deadline(self, serve, loop: str) -> None:
         server: Server = serve(APP, "--loop", loop, "--drain-s", "0.2")
         with server.connect() as peer:
@@ -113,6 +129,7 @@ class TestEveryHost:
             return False
 
         wait_for(refused, "the listener to close")
+        assert first.process.poll() is None, "it is no longer draining"
         second: Server = serve(APP, "--loop", loop, "--port", str(first.port))
         assert second.get("/").status == 200
         assert peer.reply().status == 200
