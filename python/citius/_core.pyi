@@ -93,6 +93,8 @@ class Request:
         """Keep a body that was read piece by piece for ``body``, ``json`` and the like."""
     def _on_body(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when ``_next_chunk`` has something new."""
+    def _is_open(self) -> bool:
+        """Whether somebody still waits for the answer."""
     def _answer(self, value: object) -> None:
         """Answer from any thread with what a handler may return."""
     def _fail(self, error: BaseException) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 
 class RequestTask(asyncio.Task[Any]):
-    """A task that remembers whether a handler did something to it that lasts.
+    """A task that remembers whether somebody did something to it that lasts.
 
     A handler that never suspends leaves its task to the next request (``citius-py/src/task.rs``),
-    unless it did one of these.
+    unless it did one of these or set an attribute.
     """
 
     touched = False
@@ -26,3 +26,7 @@ class RequestTask(asyncio.Task[Any]):
     def set_name(self, value: object, /) -> None:
         self.touched = True
         super().set_name(value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__("touched", True)
+        super().__setattr__(name, value)
