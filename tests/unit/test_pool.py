@@ -12,7 +12,7 @@ from citius.pool import BlockingPool, Threaded, in_pool
 
 
 class Noted:
-    """The two methods of a request that the pool calls."""
+    """The methods of a request that the pool calls."""
 
     def __init__(self) -> None:
         self.outcomes: SimpleQueue[Any] = SimpleQueue()
@@ -22,6 +22,9 @@ class Noted:
 
     def _fail(self, error: BaseException) -> None:
         self.outcomes.put(error)
+
+    def _is_open(self) -> bool:
+        return True
 
     def outcome(self) -> Any:
         return self.outcomes.get(timeout=5)
