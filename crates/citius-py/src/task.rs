@@ -39,7 +39,7 @@ pub(crate) struct Tasks {
     spare: Option<Spare>,
     /// The context every request starts from: that of the start-up hooks. The turn's own will not do,
     /// for it may have been scheduled from a handler's.
-    pristine: Py<PyAny>,
+    pristine: Pristine,
     /// A copy of it that `def` handlers run in, until one of them changes it.
     ground: Py<PyAny>,
     place: Place,
@@ -81,8 +81,8 @@ impl Tasks {
         let asyncio = event_loop
             .map(|event_loop| Asyncio::new(py, event_loop))
             .transpose()?;
-        let pristine = copy_current_context(py)?;
-        let ground = copy_of(py, &pristine)?;
+        let pristine = Pristine::new(py)?;
+        let ground = pristine.copy(py)?;
         Ok(Self {
             asyncio,
             spare: None,
@@ -168,11 +168,11 @@ impl Tasks {
     #[inline]
     pub(crate) fn stand(&mut self, py: Python<'_>) {
         if self.place == Place::Ground {
-            if is_same_context(py, &self.ground, &self.pristine) {
+            if self.pristine.is_same(py, &self.ground) {
                 return;
             }
             self.leave(py);
-            match copy_of(py, &self.pristine) {
+            match self.pristine.copy(py) {
                 Ok(ground) => self.ground = ground,
                 Err(error) => return error.write_unraisable(py, None),
             }
@@ -213,7 +213,7 @@ impl Tasks {
         let untouched = reference_count(&spare.task) == spare.references
             && !is_touched(py, &spare.task)
             && reference_count(&spare.context) == spare.context_references
-            && is_same_context(py, &spare.context, &self.pristine)
+            && self.pristine.is_same(py, &spare.context)
             && asyncio.count_weak_references(py, &spare.task) == spare.weak_references;
         if !untouched {
             self.leave(py);
@@ -279,8 +279,8 @@ impl Asyncio {
         })
     }
 
-    fn make_spare(&self, py: Python<'_>, pristine: &Py<PyAny>) -> PyResult<Spare> {
-        let context = copy_of(py, pristine)?;
+    fn make_spare(&self, py: Python<'_>, pristine: &Pristine) -> PyResult<Spare> {
+        let context = pristine.copy(py)?;
         let driver = Py::new(py, Driver::new(self.event_loop.clone_ref(py)))?;
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "loop"), &self.event_loop)?;
@@ -319,14 +319,6 @@ fn copy_current_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
     unsafe { Bound::from_owned_ptr_or_err(py, context) }.map(Bound::unbind)
 }
 
-fn copy_of(py: Python<'_>, context: &Py<PyAny>) -> PyResult<Py<PyAny>> {
-    // SAFETY: the GIL is held, and `context` is a context object: all here come from this function
-    // or from PyContext_CopyCurrent.
-    let copy = unsafe { ffi::PyContext_Copy(context.as_ptr()) };
-    // SAFETY: it is a new reference, or null with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(py, copy) }.map(Bound::unbind)
-}
-
 fn enter_context(py: Python<'_>, context: &Py<PyAny>) -> PyResult<()> {
     // SAFETY: the GIL is held, and `context` is a context object.
     let failed = unsafe { ffi::PyContext_Enter(context.as_ptr()) } != 0;
@@ -345,24 +337,41 @@ fn exit_context(py: Python<'_>, context: &Py<PyAny>) {
     }
 }
 
-/// Whether two contexts hold the very same values. Not `==`, to which 0 and False are one.
-#[inline]
-fn is_same_context(py: Python<'_>, context: &Py<PyAny>, pristine: &Py<PyAny>) -> bool {
-    let same = || -> PyResult<bool> {
-        let (context, pristine) = (context.bind(py), pristine.bind(py));
-        if context.len()? != pristine.len()? {
-            return Ok(false);
-        }
-        for variable in pristine.try_iter()? {
+/// A context as every request finds it.
+struct Pristine {
+    context: Py<PyAny>,
+    /// Its variables and their values, so that looking for changes makes no objects.
+    values: Vec<(Py<PyAny>, Py<PyAny>)>,
+}
+
+impl Pristine {
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let context = copy_current_context(py)?;
+        let mut values = Vec::new();
+        for variable in context.bind(py).try_iter()? {
             let variable = variable?;
-            let value = context.call_method1(intern!(py, "get"), (&variable,))?;
-            if !value.is(&pristine.get_item(&variable)?) {
-                return Ok(false);
-            }
+            let value = context.bind(py).get_item(&variable)?;
+            values.push((variable.unbind(), value.unbind()));
         }
-        Ok(true)
-    };
-    same().unwrap_or(false)
+        Ok(Self { context, values })
+    }
+
+    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        // SAFETY: the GIL is held, and `context` is a context object.
+        let copy = unsafe { ffi::PyContext_Copy(self.context.as_ptr()) };
+        // SAFETY: it is a new reference, or null with an exception set.
+        unsafe { Bound::from_owned_ptr_or_err(py, copy) }.map(Bound::unbind)
+    }
+
+    /// Whether `context` holds the very same values still. Not `==`, to which 0 and False are one.
+    #[inline]
+    fn is_same(&self, py: Python<'_>, context: &Py<PyAny>) -> bool {
+        let context = context.bind(py);
+        let holds = |(variable, value): &(Py<PyAny>, Py<PyAny>)| {
+            context.get_item(variable).is_ok_and(|held| held.is(value))
+        };
+        context.len().is_ok_and(|n| n == self.values.len()) && self.values.iter().all(holds)
+    }
 }
 
 fn reference_count(object: &Py<PyAny>) -> ffi::Py_ssize_t {
