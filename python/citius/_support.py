@@ -12,8 +12,10 @@ and abort the answer when the iterator raises: half an answer must not look whol
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from citius.errors import BadRequest, ClientDisconnected, UnprocessableContent
 from citius.headers import Headers, MutableHeaders, Query
@@ -157,48 +159,164 @@ def form(request: Request) -> Form:
 
 
 class BodyStream:
-    """A request body as it comes: ``async for`` on the loop, ``for`` in a blocking handler."""
+    """A request body as it comes: ``async for`` on the loop, ``for`` in a blocking handler.
 
-    __slots__ = ("_request",)
+    A body that is there as a whole can be had as often as somebody asks. One that comes in pieces is
+    given away once: the stream that got the first piece has a right to the others, and another stream
+    or ``read`` raises ``RuntimeError`` instead of taking a part for the whole.
+    """
+
+    __slots__ = ("_request", "_right")
 
     def __init__(self, request: Request) -> None:
         self._request = request
+        self._right = object()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces_async()
-
-    async def _pieces_async(self) -> AsyncIterator[bytes]:
-        request = self._request
-        while True:
-            chunk = request._next_chunk()  # pyright: ignore[reportPrivateUsage]
-            if chunk is None:
-                await _called_back(request._on_body)  # pyright: ignore[reportPrivateUsage]
-            elif chunk:
-                yield chunk
-            else:
-                return
+        return _AsyncPieces(self._request, self._right)
 
     def __iter__(self) -> Iterator[bytes]:
-        request = self._request
+        pieces = _Pieces(self._request, self._right)
         while True:
-            chunk = request._next_chunk()  # pyright: ignore[reportPrivateUsage]
-            if chunk is None:
-                _wait_in_thread(request._on_body)  # pyright: ignore[reportPrivateUsage]
-            elif chunk:
-                yield chunk
-            else:
+            with pieces.intake:
+                while (piece := pieces.take()) is None:
+                    _wait_in_thread(self._request._on_body)  # pyright: ignore[reportPrivateUsage]
+            if not piece:
                 return
+            yield piece
 
 
 body_stream = BodyStream
 
 
 async def read(request: Request) -> bytes:
-    """The whole body, awaited."""
-    try:
-        return request.body()
-    except RuntimeError:  # it is still on its way
-        return b"".join([chunk async for chunk in BodyStream(request)])
+    """The whole body, awaited; afterwards ``request.body`` and its kin have it too.
+
+    What has come when this is cancelled is kept for the next ``read`` or stream.
+    """
+    if request not in _intakes:
+        try:
+            return request.body()
+        except RuntimeError:  # it is still on its way
+            pass
+    intake = _intake_of(request)
+    with intake:
+        if intake.owner is not None:
+            raise RuntimeError(_TAKEN)
+        if (whole := intake.whole(request)) is not None:
+            return whole
+        while (piece := request._next_chunk()) != b"":  # pyright: ignore[reportPrivateUsage]
+            if piece is None:
+                await _called_back(request._on_body)  # pyright: ignore[reportPrivateUsage]
+            else:
+                intake.kept.append(piece)
+        return intake.complete(request)
+
+
+class _Intake:
+    """How far a body has been taken, and by whom. Whoever takes holds it (``with``)."""
+
+    __slots__ = ("__weakref__", "_held", "ended", "has_begun", "kept", "owner")
+
+    def __init__(self) -> None:
+        self._held = allocate_lock()
+        # From here on the request's own idea of its body may be a part of it.
+        self.has_begun = False
+        # Taken, and given to nobody yet.
+        self.kept: list[bytes] = []
+        # The right of the stream that was given a piece, and whether it has had the last one.
+        self.owner: object | None = None
+        self.ended = False
+
+    def __enter__(self) -> None:
+        # Two waiters would share one callback: the first would wait for ever.
+        if not self._held.acquire(blocking=False):
+            raise RuntimeError("the body of this request is being read by somebody else")
+
+    def __exit__(self, *_: object) -> None:
+        self._held.release()
+
+    def whole(self, request: Request) -> bytes | None:
+        """The body, if nobody has to take it in pieces."""
+        if not self.has_begun:
+            try:
+                return request.body()
+            except RuntimeError:  # it is still on its way
+                self.has_begun = True
+        return None
+
+    def complete(self, request: Request) -> bytes:
+        """Make the pieces that were kept the request's body."""
+        whole = b"".join(self.kept)
+        self.kept.clear()
+        request._set_body(whole)  # pyright: ignore[reportPrivateUsage]
+        self.has_begun = False
+        return whole
+
+
+# Values must not refer to their keys, or neither would ever go.
+_intakes: WeakKeyDictionary[Request, _Intake] = WeakKeyDictionary()
+
+_TAKEN = (
+    "the body of this request has been taken, or a part of it, by an earlier request.stream(), "
+    "and is not kept; take it once, or call `await request.read()` first"
+)
+
+
+def _intake_of(request: Request) -> _Intake:
+    return _intakes.get(request) or _intakes.setdefault(request, _Intake())
+
+
+class _Pieces:
+    """One iteration over a body."""
+
+    __slots__ = ("_is_over", "_request", "_right", "intake")
+
+    def __init__(self, request: Request, right: object) -> None:
+        self._request = request
+        self._right = right
+        self._is_over = False
+        self.intake = _intake_of(request)
+
+    def take(self) -> bytes | None:
+        """The next piece; ``b""`` at the end, ``None`` if it has to be waited for."""
+        if self._is_over:
+            return b""
+        intake = self.intake
+        if intake.owner is None:
+            if (whole := intake.whole(self._request)) is not None:
+                self._is_over = True
+                return whole
+        elif intake.owner is not self._right or intake.ended:
+            raise RuntimeError(_TAKEN)
+        piece = b"".join(intake.kept) or self._request._next_chunk()  # pyright: ignore[reportPrivateUsage]
+        intake.kept.clear()
+        if piece:
+            intake.owner = self._right
+        elif piece is not None:
+            self._is_over = intake.ended = True
+        return piece
+
+
+class _AsyncPieces:
+    """The same on the loop. No generator, which a cancelled wait would end: that looks like the end."""
+
+    __slots__ = ("_pieces", "_request")
+
+    def __init__(self, request: Request, right: object) -> None:
+        self._request = request
+        self._pieces = _Pieces(request, right)
+
+    def __aiter__(self) -> _AsyncPieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        with self._pieces.intake:
+            while (piece := self._pieces.take()) is None:
+                await _called_back(self._request._on_body)  # pyright: ignore[reportPrivateUsage]
+        if not piece:
+            raise StopAsyncIteration
+        return piece
 
 
 async def _called_back(register: Callable[[Callable[[], object]], None]) -> None:
@@ -218,8 +336,6 @@ async def _called_back(register: Callable[[Callable[[], object]], None]) -> None
 
 def _wait_in_thread(register: Callable[[Callable[[], object]], None]) -> None:
     """Block this thread until the callback that is handed to ``register`` is called."""
-    import _thread
-
     from citius.pool import in_pool
 
     if not in_pool():
@@ -227,7 +343,7 @@ def _wait_in_thread(register: Callable[[Callable[[], object]], None]) -> None:
             "this handler would block the server's thread to wait for its client; "
             "make it `async def`, or add blocking=True to its route"
         )
-    lock = _thread.allocate_lock()
+    lock = allocate_lock()
     lock.acquire()
     register(lock.release)
     lock.acquire()
@@ -244,12 +360,18 @@ async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str]) -> No
                 await _called_back(stream.on_room)
         stream.end()
     except ClientDisconnected:
-        pass
-    except BaseException as error:
         stream.abort()
-        if not isinstance(error, Exception):
+    except BaseException as error:
+        from asyncio import CancelledError
+
+        is_told_to_end = isinstance(error, CancelledError | GeneratorExit)
+        # Cancelled with nobody there to read is how most streams of events end.
+        is_surprise = not (is_told_to_end and _is_gone(stream))
+        stream.abort()
+        if is_surprise:
+            _log_broken_stream(error)
+        if is_told_to_end:
             raise
-        _log_broken_stream(error)
     finally:
         aclose = getattr(iterator, "aclose", None)
         if aclose is not None:
@@ -286,8 +408,9 @@ class _Pump:
                     return
             self._stream.end()
         except ClientDisconnected:
-            pass
-        except Exception as error:
+            self._stream.abort()
+        except BaseException as error:
+            # What ends a process or a task elsewhere came from a generator that has neither.
             self._stream.abort()
             _log_broken_stream(error)
         close(self._iterator)
@@ -295,14 +418,17 @@ class _Pump:
 
 def drive_in_thread(stream: Stream, iterator: Iterator[bytes | str]) -> None:
     """Send what ``iterator`` yields from a thread of the pool, which waits for room."""
+    from citius.pool import give_place_back
+
     try:
         for chunk in iterator:
             if not stream.send(chunk):
                 _wait_in_thread(stream.on_room)
+        give_place_back()
         stream.end()
     except ClientDisconnected:
-        pass
-    except Exception as error:
+        stream.abort()
+    except BaseException as error:
         stream.abort()
         _log_broken_stream(error)
     close(iterator)
@@ -314,11 +440,19 @@ def close(iterator: object) -> None:
     if method is not None:
         try:
             method()
-        except Exception as error:
+        except BaseException as error:
             _log_broken_stream(error)
 
 
-def _log_broken_stream(error: Exception) -> None:
+def _is_gone(stream: Stream) -> bool:
+    try:
+        stream.send(b"")
+    except ClientDisconnected:
+        return True
+    return False
+
+
+def _log_broken_stream(error: BaseException) -> None:
     from citius.logging import log_exception
 
     log_exception("a streamed answer broke off", error)

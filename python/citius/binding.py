@@ -297,14 +297,13 @@ def _query_reader(
     def read_query(raw: bytes, mistakes: list[dict[str, str]]) -> tuple[Any, ...]:
         if not raw and all_optional:
             return defaults
-        sent: dict[str, list[str]] = {}
-        for name, value in parse_urlencoded(raw):
-            sent.setdefault(name, []).append(value)
+        pairs = parse_urlencoded(raw)
+        sent = dict(pairs)  # of several with one name the last
         values: list[Any] = []
         for name, as_list, convert, parameter in readers:
-            given = sent.get(name)
-            if given is not None:
-                values.append(convert(given if as_list else given[-1], mistakes))
+            if name in sent:
+                given = [v for n, v in pairs if n == name] if as_list else sent[name]
+                values.append(convert(given, mistakes))
             elif parameter.required:
                 mistakes.append({"in": "query", "path": name, "message": "missing"})
                 values.append(None)
@@ -338,7 +337,13 @@ def _converter(parameter: _Parameter) -> Callable[[Any, list[dict[str, str]]], A
             mistakes.append({"in": place, "path": name + path.rstrip("`"), "message": message})
             return None
 
-    return converted
+    def whole_number(value: str, mistakes: list[dict[str, str]]) -> Any:
+        # What nearly always comes; msgspec's convert costs twice as much.
+        if value.isdecimal() and value.isascii() and len(value) < 19:
+            return int(value)
+        return converted(value, mistakes)
+
+    return whole_number if annotation is int else converted
 
 
 def _wants_list(annotation: Any) -> bool:

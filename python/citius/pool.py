@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from citius import logging
 from citius._core import Response
 from citius.errors import ServiceUnavailable
 
@@ -30,11 +31,13 @@ class BlockingPool:
     def __init__(self, threads_max: int, queue_max: int) -> None:
         self._threads_max = threads_max
         self._queue_max = queue_max
-        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
-        # Jobs taken in but not finished, running ones included; guarded by the lock, because
-        # threads of the pool submit too (async code calls `run`, iterators come back as jobs).
+        # Both are guarded by the lock. Jobs whose work is not done, running ones included: this is
+        # bounded. It goes down before the client can know of it: who has an answer finds room.
         self._open = 0
+        # The same until the thread is back for another job: this decides about new threads.
+        self._unfinished = 0
         self._lock = threading.Lock()
         self._closed = False
 
@@ -43,11 +46,16 @@ class BlockingPool:
         context = copy_context()
 
         def job() -> None:
+            if not request._is_open():  # pyright: ignore[reportPrivateUsage]
+                return  # the client has left while the request was queued
             try:
                 answer = self._mark(context.run(handler, *args), context.run)
             except BaseException as error:
+                give_place_back()
                 request._fail(error)  # pyright: ignore[reportPrivateUsage]
             else:
+                if not _is_streamed(answer):  # to drive that is work, and done right here
+                    give_place_back()
                 request._answer(answer)  # pyright: ignore[reportPrivateUsage]
 
         return self._put(job)
@@ -59,69 +67,102 @@ class BlockingPool:
             import asyncio
 
             loop = asyncio.get_running_loop()
-            done: asyncio.Future[Any] = loop.create_future()
+            done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
             context = copy_context()
 
             def settle(answer: Any, error: BaseException | None) -> None:
                 if not done.done():  # the request may have been cancelled in the meantime
-                    done.set_exception(error) if error else done.set_result(answer)
+                    # Not as the future's exception: that may not be a StopIteration.
+                    done.set_result((answer, error))
 
             def job() -> None:
+                if done.done():
+                    return  # the client has left while the request was queued
+                outcome: tuple[Any, BaseException | None]
                 try:
-                    answer = self._mark(context.run(handler, request), context.run)
+                    outcome = self._mark(context.run(handler, request), context.run), None
                 except BaseException as error:
-                    outcome = (None, error)
-                else:
-                    outcome = (answer, None)
+                    outcome = None, error
+                give_place_back()
                 with suppress(RuntimeError):  # the loop is gone, and so is the client
                     loop.call_soon_threadsafe(settle, *outcome)
+                del outcome  # the error's traceback leads back here
 
             if not self._put(job):
                 raise ServiceUnavailable(headers={"retry-after": "1"})
-            return await done
+            answer, error = await done
+            if error is None:
+                return answer
+            try:
+                raise error
+            finally:
+                del error  # its traceback leads back here
 
         return in_thread
 
-    def run_job(self, job: Callable[[], object]) -> bool:
-        """Call ``job`` in a thread; ``False`` if the queue is full. ``job`` does not raise."""
+    def run_job(self, job: Callable[[], None]) -> bool:
+        """Call ``job`` in a thread; ``False`` if the queue is full."""
         return self._put(job)
 
     def close(self, wait_s: float) -> bool:
-        """Take no more jobs, let the queue run dry; ``False`` if that took longer than ``wait_s``."""
-        with self._lock:
-            self._closed = True
-            threads = list(self._threads)
-        for _ in threads:
-            self._jobs.put(None)
-        deadline = monotonic() + wait_s
-        for thread in threads:
-            thread.join(max(0.0, deadline - monotonic()))
-        return not any(thread.is_alive() for thread in threads)
+        """Take no more jobs, let the queue run dry; ``False`` if that took longer than ``wait_s``.
 
-    def _put(self, job: Callable[[], object]) -> bool:
+        May be called again to go on waiting.
+        """
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                for _ in self._threads:
+                    self._jobs.put(None)
+        deadline = monotonic() + wait_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _put(self, job: Callable[[], None]) -> bool:
         with self._lock:
             if self._closed or self._open >= self._queue_max + self._threads_max:
                 return False
+            threads_wanted = min(self._unfinished + 1, self._threads_max)
+            if len(self._threads) < threads_wanted and not self._start_thread():
+                return False
             self._open += 1
-            if len(self._threads) < min(self._open, self._threads_max):
-                # Daemons: a handler that hangs must not keep the process from ending.
-                thread = threading.Thread(
-                    target=self._work, name=f"citius-blocking-{len(self._threads)}", daemon=True
-                )
-                self._threads.append(thread)
-                thread.start()
-        self._jobs.put(job)
+            self._unfinished += 1
+            # Under the lock: behind the marks that `close` puts there nobody would take it.
+            self._jobs.put(job)
+        return True
+
+    def _start_thread(self) -> bool:
+        """Whether there is a thread to take a job, a new one if the system has one to give."""
+        # Daemons: a handler that hangs must not keep the process from ending.
+        thread = threading.Thread(
+            target=self._work, name=f"citius-blocking-{len(self._threads)}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            logging.warning(f"no thread for a blocking handler: {error}")
+            return bool(self._threads)
+        self._threads.append(thread)
         return True
 
     def _work(self) -> None:
-        _local.in_pool = True
+        _local.pool = self
         while (job := self._jobs.get()) is not None:
+            _local.has_place = True
             try:
                 job()
-            finally:
-                with self._lock:
-                    self._open -= 1
+            except BaseException as error:
+                # A thread that ended would leave a gap for good.
+                logging.log_exception("a job in a thread failed", error)
+            give_place_back()
+            with self._lock:
+                self._unfinished -= 1
             del job  # no request outlives its answer in an idle thread
+
+    def _free_place(self) -> None:
+        with self._lock:
+            self._open -= 1
 
     def _mark(self, answer: Any, run: Callable[..., Any]) -> Any:
         """Have the iterator of a streamed answer driven in the pool, not on the reactor's thread."""
@@ -151,18 +192,32 @@ class Threaded:
         return next(self._iterator)
 
     def drive(self, stream: Stream) -> None:
-        """Send everything to ``stream`` from a thread of the pool."""
+        """Send everything to ``stream`` from a thread of the pool: this one, if it is one."""
         from citius._support import close, drive_in_thread
 
-        if not self._pool.run_job(lambda: self._run(drive_in_thread, stream, self._iterator)):
+        if in_pool():
+            # To queue up again would be to lose the rest of the answer to a full queue.
+            self._run(drive_in_thread, stream, self._iterator)
+        elif not self._pool.run_job(lambda: self._run(drive_in_thread, stream, self._iterator)):
             # The head is on its way, so 503 is no longer possible: break off visibly.
             stream.abort()
             close(self._iterator)
 
 
+def _is_streamed(answer: Any) -> bool:
+    return type(answer) is Threaded or (type(answer) is Response and type(answer.body) is Threaded)
+
+
 def in_pool() -> bool:
     """Whether the current thread may block."""
-    return getattr(_local, "in_pool", False)
+    return getattr(_local, "pool", None) is not None
+
+
+def give_place_back() -> None:
+    """The current thread's job has only its answer to send: let in the next."""
+    if getattr(_local, "has_place", False):
+        _local.has_place = False
+        _local.pool._free_place()
 
 
 _local = threading.local()

@@ -16,6 +16,7 @@ import os
 import socket
 import stat
 import sys
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from citius import logging
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXIT_STARTUP = 3
+
+# How long after the last thread has finished the stop may go on; there is nothing to be woken by.
+_POOL_POLL_S = 0.01
 
 
 def serve(app: App | str, config: Config | None = None) -> int:
@@ -105,6 +109,8 @@ class Service:
         self._pool: Any = None
         self._native = app.freeze(self._make_pool)
         self._reactor: Reactor | None = None
+        # When whatever is still at work is left behind; `None` while nobody wants to stop.
+        self._left_at: float | None = None
         if config.loop == "none" and (reason := app.needs_loop):
             raise ConfigError(f"--loop none has no event loop, and {reason}; use --loop auto")
 
@@ -137,13 +143,15 @@ class Service:
 
     def drain(self, on_drained: Callable[[], object]) -> None:
         """Let open requests end; call ``on_drained`` when the last connection is gone."""
+        self._left_at = monotonic() + self.config.drain_s
         if self._reactor is not None:
             # The reactor has closed its own descriptor then; without ours the port is free.
             self._reactor.drain(on_drained)
             self._listener.close()
 
     def cut(self, then: Callable[[], object]) -> None:
-        """Close whatever is open now, then call ``then``."""
+        """Close whatever is open now, then call ``then``. Nothing is waited for from here on."""
+        self._left_at = monotonic()
         if self._reactor is not None:
             if self._reactor.requests_open:
                 logging.warning(f"{self._reactor.requests_open} open requests were cut off")
@@ -152,9 +160,21 @@ class Service:
 
     async def stop(self) -> None:
         """Call the shutdown hooks, after the threads have finished."""
-        if self._pool is not None and not self._pool.close(self.config.drain_s):
+        if self._pool is not None and not await self._close_pool():
             logging.warning("a blocking handler did not end within the drain time; left behind")
         await self._app.stop()
+
+    async def _close_pool(self) -> bool:
+        if self._left_at is None:
+            self._left_at = monotonic() + self.config.drain_s
+        if self.config.loop == "none":
+            return self._pool.close(max(0.0, self._left_at - monotonic()))
+        from asyncio import sleep
+
+        # Not in one wait: the loop has to hear the signal that means "now".
+        while not (is_closed := self._pool.close(0.0)) and monotonic() < self._left_at:
+            await sleep(_POOL_POLL_S)
+        return is_closed
 
     def _make_pool(self) -> Any:
         from citius.pool import BlockingPool

@@ -1,9 +1,8 @@
 //! `requests BYTES TOGETHER COUNT [parse]`: answers COUNT GET requests of BYTES bytes, TOGETHER of them at a time.
 //!
 //! For instruction counts, not for seconds: run it under `valgrind --tool=callgrind` with two values of COUNT, and
-//! divide the difference of the totals by the difference of the counts (`scripts` do not hide in it: no
-//! clock, no I/O inside). With `parse`, httparse reads the same heads instead and nobody answers, to
-//! compare.
+//! divide the difference of the totals by the difference of the counts. With `parse`, httparse reads the
+//! same heads instead and nobody answers, to compare.
 
 use std::hint::black_box;
 

@@ -286,6 +286,11 @@ impl Facts {
     }
 
     fn note_connection(&mut self, value: &[u8]) {
+        // What nearly every client sends, if it sends anything.
+        if value == b"keep-alive" {
+            self.keep_alive = true;
+            return;
+        }
         for option in value.split(|&byte| byte == b',') {
             let option = option.trim_ascii();
             self.close |= option.eq_ignore_ascii_case(b"close");

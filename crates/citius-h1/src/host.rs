@@ -15,7 +15,8 @@ pub(crate) fn is_valid(authority: &[u8]) -> bool {
         let port = rest.strip_prefix(b"]").unwrap_or(b"[");
         (is_ipv6(address), port)
     } else {
-        let end = memchr::memchr(b':', authority).unwrap_or(authority.len());
+        let colon = authority.iter().position(|&byte| byte == b':');
+        let end = colon.unwrap_or(authority.len());
         let (name, rest) = authority.split_at_checked(end).unwrap_or_default();
         (is_reg_name(name), rest)
     };
@@ -29,11 +30,9 @@ fn is_ipv6(address: &[u8]) -> bool {
 fn is_reg_name(name: &[u8]) -> bool {
     let mut bytes = name.iter();
     while let Some(&byte) = bytes.next() {
+        let mut is_digit = || bytes.next().is_some_and(u8::is_ascii_hexdigit);
         let ok = match byte {
-            b'%' => {
-                let mut digit = || bytes.next().is_some_and(u8::is_ascii_hexdigit);
-                digit() && digit()
-            }
+            b'%' => is_digit() && is_digit(),
             b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+'
             | b';' | b'=' => true,
             _ => byte.is_ascii_alphanumeric(),
@@ -47,13 +46,15 @@ fn is_reg_name(name: &[u8]) -> bool {
 
 /// Nothing, or a colon and a port number; the number may be missing (RFC 3986 §3.2.3).
 fn is_port(text: &[u8]) -> bool {
-    match text.split_first() {
-        None | Some((b':', [])) => true,
-        Some((b':', digits)) => {
-            citius_http::fields::parse_decimal(digits).is_some_and(|port| port <= 65_535)
-        }
-        Some(_) => false,
-    }
+    let Some(digits) = text.strip_prefix(b":") else {
+        return text.is_empty();
+    };
+    let number = digits.iter().try_fold(0u32, |number, &byte| {
+        let digit = u32::from(byte.wrapping_sub(b'0'));
+        let number = number.wrapping_mul(10).wrapping_add(digit);
+        (digit < 10 && number <= 65_535).then_some(number)
+    });
+    number.is_some()
 }
 
 #[cfg(test)]

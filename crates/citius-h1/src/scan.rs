@@ -52,7 +52,20 @@ pub(crate) fn is_token(byte: u8) -> bool {
 /// Index of the first byte from `start` on that is not a `tchar`; the length of `bytes` if there is none.
 #[inline]
 pub(crate) fn token_end(bytes: &[u8], start: usize) -> usize {
-    run_end(bytes, start, |byte| is_in(&TOKEN, byte))
+    let mut rest = bytes.get(start..).unwrap_or_default();
+    while let Some((block, after)) = rest.split_first_chunk::<8>() {
+        let marks = not_plain(u64::from_le_bytes(*block));
+        if marks == 0 {
+            rest = after;
+            continue;
+        }
+        let (_, from_mark) = rest.split_at_checked(first(marks)).unwrap_or_default();
+        match from_mark.split_first() {
+            Some((&byte, after)) if is_token(byte) => rest = after,
+            _ => return bytes.len().wrapping_sub(from_mark.len()),
+        }
+    }
+    run_end(bytes, bytes.len().wrapping_sub(rest.len()), is_token)
 }
 
 /// Index of the first byte from `start` on that cannot stand in a request target.
@@ -72,34 +85,72 @@ fn run_end(bytes: &[u8], start: usize, allowed: impl Fn(u8) -> bool) -> usize {
 #[inline]
 pub(crate) fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut rest = bytes.get(start..).unwrap_or_default();
-    while let Some((block, after)) = rest.split_first_chunk::<8>() {
-        match first_control(u64::from_le_bytes(*block)) {
-            None => rest = after,
-            Some(index) => {
-                let (passed, from_control) = rest.split_at_checked(index).unwrap_or((rest, &[]));
-                if from_control.first() != Some(&b'\t') {
-                    return bytes
-                        .len()
-                        .saturating_sub(rest.len().saturating_sub(passed.len()));
-                }
-                rest = from_control.get(1..).unwrap_or_default();
+    loop {
+        // Two blocks a step until one of them has a mark: half the loop for long values.
+        while let Some((pair, after)) = rest.split_first_chunk::<16>() {
+            let [one, other] = halves(pair);
+            if controls(one) | controls(other) != 0 {
+                break;
             }
+            rest = after;
+        }
+        let Some((block, after)) = rest.split_first_chunk::<8>() else {
+            break;
+        };
+        let marks = controls(u64::from_le_bytes(*block));
+        if marks == 0 {
+            rest = after;
+            continue;
+        }
+        let (_, from_mark) = rest.split_at_checked(first(marks)).unwrap_or_default();
+        match from_mark.split_first() {
+            Some((b'\t', after)) => rest = after,
+            _ => return bytes.len().wrapping_sub(from_mark.len()),
         }
     }
-    let run = rest.iter().position(|&byte| !is_value_byte(byte));
-    let left = rest.len().saturating_sub(run.unwrap_or(rest.len()));
-    bytes.len().saturating_sub(left)
+    run_end(bytes, bytes.len().wrapping_sub(rest.len()), is_value_byte)
 }
 
-/// Index of the first byte of `block` below 0x20 or equal to 0x7f.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the halves of 128 bits have 64 each"
+)]
+fn halves(pair: &[u8; 16]) -> [u64; 2] {
+    let both = u128::from_le_bytes(*pair);
+    [both as u64, (both >> 64) as u64]
+}
+
+/// Index of the lowest byte that is marked.
+#[inline]
+fn first(marks: u64) -> usize {
+    marks.trailing_zeros() as usize / 8
+}
+
+/// Marks the bytes of `block` that are neither letters, digits nor hyphens, which is what names consist of.
+///
+/// Sums of seven-bit bytes don't carry, so every mark is exact.
+#[inline]
+fn not_plain(block: u64) -> u64 {
+    let ascii = block & !HIGHS;
+    // The highest bit of each byte of `byte + (0x80 - n)` says whether that byte is at least n.
+    let at_least =
+        |bytes: u64, n: u64| bytes.wrapping_add(ONES.wrapping_mul(0x80_u64.wrapping_sub(n)));
+    let folded = ascii | ONES.wrapping_mul(0x20);
+    let letter = at_least(folded, 0x61) & !at_least(folded, 0x7b);
+    let digit = at_least(ascii, 0x30) & !at_least(ascii, 0x3a);
+    let hyphen = !at_least(ascii ^ ONES.wrapping_mul(0x2d), 1);
+    (block | !(letter | digit | hyphen)) & HIGHS
+}
+
+/// Marks the bytes of `block` below 0x20 or equal to 0x7f with their highest bit.
 ///
 /// A borrow can only reach bytes above one that is marked already, so the lowest mark is exact.
 #[inline]
-fn first_control(block: u64) -> Option<usize> {
+fn controls(block: u64) -> u64 {
     let deleted = block ^ ONES.wrapping_mul(0x7f);
     let below = block.wrapping_sub(ONES.wrapping_mul(0x20)) & !block;
-    let marks = (below | (deleted.wrapping_sub(ONES) & !deleted)) & HIGHS;
-    (marks != 0).then(|| marks.trailing_zeros() as usize / 8)
+    (below | (deleted.wrapping_sub(ONES) & !deleted)) & HIGHS
 }
 
 #[cfg(test)]
