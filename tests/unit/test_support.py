@@ -38,6 +38,7 @@ class Basket(msgspec.Struct):
         (b"a=%zz%41", [("a", "%zzA")]),
         (b"a=%2541", [("a", "%41")]),
         (b"a=%ff", [("a", "�")]),
+        (b"a=\xff&b=\xc3&c=\xc3\xa4", [("a", "�"), ("b", "�"), ("c", "ä")]),
     ],
 )
 def test_urlencoded(raw: bytes, pairs: list[tuple[str, str]]) -> None:
