@@ -100,6 +100,10 @@ def query(raw: bytes) -> Query:
 
 def parse_urlencoded(raw: bytes) -> list[tuple[str, str]]:
     """The pairs of an ``application/x-www-form-urlencoded`` string (WHATWG URL §5.1)."""
+    if b"%" not in raw and b"+" not in raw:
+        # Nothing to undo: one conversion for all of it costs half as much.
+        parts = raw.decode("utf-8", "replace").split("&")
+        return [(name, value) for name, _, value in [p.partition("=") for p in parts if p]]
     pairs: list[tuple[str, str]] = []
     for part in raw.split(b"&"):
         if part:
