@@ -1,0 +1,166 @@
+//! Turns over connections in memory: what the reactor promises whatever stands behind `Service`.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
+use citius_reactor::{ConnectionId, Letter, Options, Post, Reactor, Reply, Service, StreamId};
+
+/// Answers with the path at once; `/late` when told to, `/panic` not at all.
+#[derive(Default)]
+struct Paths {
+    late: VecDeque<StreamId>,
+    gone: Vec<ConnectionId>,
+    panicked: usize,
+}
+
+impl Service for Paths {
+    fn request(&mut self, head: Box<Head>, _ended: bool, reply: &mut Reply<'_>) {
+        match head.path() {
+            b"/panic" => panic!("as the test wants it"),
+            b"/late" => self.late.push_back(reply.id()),
+            path => {
+                let answer = Answer {
+                    status: Status::OK,
+                    content_type: None,
+                    fields: &Fields::EMPTY,
+                };
+                reply
+                    .send(Action::Respond(answer, Payload::Copied(path)))
+                    .expect("a valid answer");
+            }
+        }
+        reply.recycle(head);
+    }
+
+    fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
+    fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
+    fn broken(&mut self, _id: StreamId, _fault: Fault) {}
+    fn room(&mut self, _reply: &mut Reply<'_>) {}
+    fn gone(&mut self, connection: ConnectionId) {
+        self.gone.push(connection);
+    }
+    fn refused(&mut self, _id: StreamId, fault: Fault) {
+        panic!("{}", fault.text());
+    }
+    fn panicked(&mut self, _connection: ConnectionId) {
+        self.panicked += 1;
+    }
+}
+
+fn reactor() -> Reactor {
+    let options = Options {
+        limits: Limits::default(),
+        server: None,
+        date: false,
+    };
+    Reactor::new(options).expect("an epoll set")
+}
+
+fn requests(paths: &[&str]) -> Vec<u8> {
+    paths
+        .iter()
+        .flat_map(|p| format!("GET {p} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes())
+        .collect()
+}
+
+/// The bodies of all answers so far; every path ends in `;`.
+fn bodies(reactor: &mut Reactor, id: ConnectionId) -> Option<String> {
+    let bytes = String::from_utf8(reactor.take_memory(id)?).expect("ASCII");
+    let answers = bytes.split("HTTP/1.1 200 OK\r\n").skip(1);
+    Some(
+        answers
+            .map(|answer| answer.split("\r\n\r\n").nth(1).expect("a body"))
+            .collect(),
+    )
+}
+
+fn respond(body: &'static [u8]) -> Letter {
+    Letter::Act(Post::Respond {
+        status: Status::OK,
+        content_type: None,
+        fields: Fields::EMPTY,
+        body: Bytes::from_static(body),
+    })
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_one_turn_and_in_order() {
+    let (mut reactor, mut service) = (reactor(), Paths::default());
+    let id = reactor.open_memory();
+    reactor.feed_memory(id, &requests(&["/a", "/b", "/c"]), &mut service);
+    assert_eq!(bodies(&mut reactor, id).as_deref(), Some("/a/b/c"));
+    assert_eq!(reactor.requests_total(), 3);
+}
+
+#[test]
+fn late_answers_leave_in_the_order_of_their_requests() {
+    let (mut reactor, mut service) = (reactor(), Paths::default());
+    let id = reactor.open_memory();
+    reactor.feed_memory(id, &requests(&["/late", "/b", "/late", "/d"]), &mut service);
+    assert_eq!(bodies(&mut reactor, id).as_deref(), Some(""));
+    let (first, third) = (service.late[0], service.late[1]);
+    let mailbox = reactor.mailbox();
+    assert!(
+        mailbox.post(third, respond(b"/third")),
+        "no turn is under way, so somebody must wake one"
+    );
+    assert!(
+        !mailbox.post(first, respond(b"/first")),
+        "one wake-up is enough"
+    );
+    reactor.turn(&mut service);
+    assert_eq!(
+        bodies(&mut reactor, id).as_deref(),
+        Some("/first/b/third/d")
+    );
+    assert_eq!(reactor.requests_open(), 0);
+}
+
+#[test]
+fn letters_to_a_connection_that_is_gone_reach_nobody() {
+    let (mut reactor, mut service) = (reactor(), Paths::default());
+    let before = reactor.open_memory();
+    reactor.feed_memory(before, &requests(&["/late"]), &mut service);
+    reactor.feed_memory(before, b"", &mut service);
+    assert_eq!(bodies(&mut reactor, before), None);
+    assert!(service.gone.contains(&before));
+    let after = reactor.open_memory();
+    assert_eq!(after.index, before.index, "the place is used again");
+    assert!(
+        reactor
+            .mailbox()
+            .post(service.late[0], respond(b"/not-yours"))
+    );
+    reactor.feed_memory(after, &requests(&["/a"]), &mut service);
+    assert_eq!(bodies(&mut reactor, after).as_deref(), Some("/a"));
+}
+
+#[test]
+fn a_panic_costs_the_connection_it_happened_on() {
+    let (mut reactor, mut service) = (reactor(), Paths::default());
+    let (unlucky, other) = (reactor.open_memory(), reactor.open_memory());
+    reactor.feed_memory(unlucky, &requests(&["/a", "/panic", "/b"]), &mut service);
+    assert_eq!((service.panicked, bodies(&mut reactor, unlucky)), (1, None));
+    reactor.feed_memory(other, &requests(&["/still-here"]), &mut service);
+    assert_eq!(bodies(&mut reactor, other).as_deref(), Some("/still-here"));
+    assert_eq!(reactor.connections(), 1);
+}
+
+#[test]
+fn a_drain_answers_what_is_open_and_closes_what_is_idle() {
+    let (mut reactor, mut service) = (reactor(), Paths::default());
+    let (idle, busy) = (reactor.open_memory(), reactor.open_memory());
+    reactor.feed_memory(idle, &requests(&["/a"]), &mut service);
+    reactor.feed_memory(busy, &requests(&["/late"]), &mut service);
+    reactor.drain(&mut service);
+    assert_eq!(reactor.connections(), 1);
+    assert!(!reactor.is_drained());
+    assert!(reactor.mailbox().post(service.late[0], respond(b"/done")));
+    reactor.turn(&mut service);
+    assert_eq!(bodies(&mut reactor, busy).as_deref(), Some("/done"));
+    // The peer may have sent another request meanwhile; it is waited for until it has read its answer.
+    assert!(!reactor.is_drained());
+    reactor.feed_memory(busy, b"", &mut service);
+    assert!(reactor.is_drained());
+}
