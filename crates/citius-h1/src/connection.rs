@@ -275,6 +275,8 @@ impl Connection {
             return None;
         }
         let patience_ms = match &self.reading {
+            // A head that must not be read on is not the peer's delay.
+            Reading::Head if self.searched > 0 && self.is_full(limits) => 0,
             Reading::Head if self.searched > 0 => limits.head_read_ms,
             Reading::Head if !self.queue.is_empty() => 0,
             Reading::Head if self.fresh => limits.head_read_ms,
@@ -826,7 +828,13 @@ impl Connection {
                     self.closing = Some(self.kind_of_end());
                     return;
                 }
-                Progress::Done => self.queue.pop(out),
+                Progress::Done => {
+                    let was_held = self.searched > 0 && self.is_full(cx.limits);
+                    self.queue.pop(out);
+                    if was_held {
+                        self.since = cx.now;
+                    }
+                }
                 Progress::Cut => {
                     self.queue.clear();
                     self.reading = Reading::Over;

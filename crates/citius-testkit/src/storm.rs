@@ -154,6 +154,9 @@ fn limits_of(seed: u64) -> Limits {
         limits.pipeline_max = 1 + u32::try_from(dice.below(4)).unwrap_or(0);
     }
     if dice.once_in(4) {
+        limits.write_queue_bytes_max = 100;
+    }
+    if dice.once_in(4) {
         limits.head_bytes_max = 200;
         limits.target_bytes_max = 20;
         limits.fields_max = 5;
