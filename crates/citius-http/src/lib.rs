@@ -8,7 +8,10 @@
 //! [`limits`], every rule a peer or an application can break in [`fault`].
 #![no_std]
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
 
 extern crate alloc;
 
