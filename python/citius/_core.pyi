@@ -52,6 +52,9 @@ class Request:
     @property
     def headers(self) -> Headers: ...
     @property
+    def trailers(self) -> Headers:
+        """The trailer section of a chunked body (RFC 9110 §6.5); empty until the body is complete."""
+    @property
     def cookies(self) -> dict[str, str]: ...
     @property
     def state(self) -> Any:
@@ -113,12 +116,19 @@ class Response:
         status: int = 200,
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         content_type: str | None = None,
+        trailers: Mapping[str, str]
+        | Iterable[tuple[str, str]]
+        | Callable[[], Mapping[str, str] | Iterable[tuple[str, str]]]
+        | None = None,
     ) -> Self:
         """
         Args:
             body: Whatever a handler may return: bytes, str, ``None``, an (async) iterator of bytes
                 and str, or an object to be encoded.
+            trailers: The trailer section of a streamed body (RFC 9110 §6.5), or a function that makes
+                it when the body is complete; sent where the framing can carry one (chunked).
         """
+    trailers: Any
     @property
     def headers(self) -> MutableHeaders: ...
 

@@ -37,6 +37,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) head: Option<Box<Head>>,
     pub(crate) request: Option<Py<Request>>,
     pub(crate) stage: Stage,
+    /// What the trailer section is made of, if the answer turns out to be streamed.
+    trailers: Option<Py<PyAny>>,
 }
 
 /// How far the application's part is.
@@ -78,6 +80,7 @@ impl<'a> Asked<'a> {
             head: Some(head),
             request: None,
             stage: Stage::Handling,
+            trailers: None,
         }
     }
 
@@ -94,6 +97,7 @@ impl<'a> Asked<'a> {
             head: None,
             request: Some(request.clone().unbind()),
             stage: Stage::Handling,
+            trailers: None,
         }
     }
 
@@ -382,6 +386,7 @@ fn send_response<S: Sink>(
             return Ok(Settled::Answered);
         }
     };
+    asked.trailers = parts.trailers;
     let (body, media) = (parts.body.bind(py), media.map(str::as_bytes));
     send_body(py, status, media, fields, body, asked, sink)
 }
@@ -521,7 +526,9 @@ fn start_stream<S: Sink>(
         .is_logging()
         .then(|| asked.log_record(py, status));
     asked.stage = Stage::Streaming;
-    let stream = Py::new(py, Stream::new(Arc::clone(asked.link), asked.id, record))?;
+    let link = Arc::clone(asked.link);
+    let trailers = asked.trailers.take();
+    let stream = Py::new(py, Stream::new(link, asked.id, record, trailers))?;
     let kept = stream.clone_ref(py);
     let enter = |exchange: &mut Exchange| exchange.out.replace(kept);
     if S::IN_TURN {

@@ -334,7 +334,7 @@ impl Sink for Late<'_> {
                 fields: answer.fields.clone(),
             },
             Action::Data(body) => Post::Data(own(body)),
-            Action::End { .. } => Post::End,
+            Action::End { trailers } => Post::End(trailers.clone()),
             Action::Abort => Post::Abort,
             Action::Inform(_) => return Err(Fault::AnswerOrder),
         };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use citius_http::{Head, Version};
+use citius_http::{Fields, Head, Version};
 use citius_reactor::{Letter, Peer, StreamId};
 use citius_route::{Captures, decode};
 use pyo3::exceptions::PyRuntimeError;
@@ -42,6 +42,8 @@ struct Body {
     /// The whole body, once somebody has asked for it.
     whole: Option<Py<PyBytes>>,
     ended: bool,
+    /// Known once it has ended.
+    trailers: Fields,
     broken: bool,
     /// The handler reads it piece by piece.
     streamed: bool,
@@ -100,9 +102,10 @@ impl Request {
     }
 
     /// The body is complete.
-    pub(crate) fn end_body(&self, py: Python<'_>) {
+    pub(crate) fn end_body(&self, py: Python<'_>, trailers: Fields) {
         let mut body = lock(&self.body);
         body.ended = true;
+        body.trailers = trailers;
         Self::changed(py, body);
     }
 
@@ -294,6 +297,15 @@ impl Request {
             |made| &mut made.headers,
             || support::HEADERS.call1(py, self.header_items(py)?.as_any()),
         )
+    }
+
+    #[getter]
+    fn trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let trailers = lock(&self.body).trailers.clone();
+        let items = trailers
+            .iter()
+            .map(|(name, value)| (latin(py, name), latin(py, value)));
+        support::HEADERS.call1(py, PyList::new(py, items.collect::<Vec<_>>())?.as_any())
     }
 
     #[getter]

@@ -24,28 +24,33 @@ pub(crate) struct Parts {
     pub(crate) content_type: Option<Py<PyString>>,
     /// Pairs of `str`, as given.
     headers: Option<Py<PyList>>,
+    /// What the trailer section of a streamed body is made of.
+    pub(crate) trailers: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Response {
     #[new]
-    #[pyo3(signature = (body = None, status = 200, headers = None, content_type = None))]
+    #[pyo3(signature = (body = None, status = 200, headers = None, content_type = None, trailers = None))]
     fn new(
         py: Python<'_>,
         body: Option<Py<PyAny>>,
         status: i64,
         headers: Option<&Bound<'_, PyAny>>,
         content_type: Option<Py<PyString>>,
+        trailers: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let headers = headers.map(pairs).transpose()?.map(Bound::unbind);
         let body = body.unwrap_or_else(|| PyBytes::new(py, b"").into_any().unbind());
+        let parts = Parts {
+            status,
+            body,
+            content_type,
+            headers,
+            trailers,
+        };
         Ok(Self {
-            parts: Mutex::new(Parts {
-                status,
-                body,
-                content_type,
-                headers,
-            }),
+            parts: Mutex::new(parts),
         })
     }
 
@@ -85,6 +90,20 @@ impl Response {
     }
 
     #[getter]
+    fn trailers(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        lock(&self.parts)
+            .trailers
+            .as_ref()
+            .map(|trailers| trailers.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_trailers(&self, trailers: Option<Py<PyAny>>) {
+        let replaced = std::mem::replace(&mut lock(&self.parts).trailers, trailers);
+        drop(replaced);
+    }
+
+    #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let empty = PyList::empty(py).unbind();
         let list = lock(&self.parts).headers.get_or_insert(empty).clone_ref(py);
@@ -101,16 +120,15 @@ impl Response {
             return Ok(());
         };
         visit.call(&parts.body)?;
-        visit.call(&parts.headers)
+        visit.call(&parts.headers)?;
+        visit.call(&parts.trailers)
     }
 
     fn __clear__(&self, py: Python<'_>) {
         let nothing = py.None();
         let mut parts = lock(&self.parts);
-        let cleared = (
-            std::mem::replace(&mut parts.body, nothing),
-            parts.headers.take(),
-        );
+        let body = std::mem::replace(&mut parts.body, nothing);
+        let cleared = (body, parts.headers.take(), parts.trailers.take());
         drop(parts);
         drop(cleared);
     }
@@ -125,6 +143,10 @@ impl Response {
             body: parts.body.clone_ref(py),
             content_type: parts.content_type.as_ref().map(|media| media.clone_ref(py)),
             headers: parts.headers.as_ref().map(|list| list.clone_ref(py)),
+            trailers: parts
+                .trailers
+                .as_ref()
+                .map(|trailers| trailers.clone_ref(py)),
         }
     }
 }
@@ -141,20 +163,25 @@ impl Parts {
 
     /// The header fields, checked.
     pub(crate) fn fields(&self, py: Python<'_>) -> PyResult<Result<Fields, Fault>> {
-        let mut fields = Fields::default();
-        let Some(headers) = &self.headers else {
-            return Ok(Ok(fields));
-        };
-        for pair in headers.bind(py) {
-            let pair = pair.cast::<PyTuple>()?;
-            let (name, value) = (pair.get_item(0)?, pair.get_item(1)?);
-            let (name, value) = (text(&name)?, text(&value)?);
-            if let Err(fault) = fields.push(&name, &value) {
-                return Ok(Err(fault));
-            }
+        match &self.headers {
+            Some(headers) => fields(headers.bind(py)),
+            None => Ok(Ok(Fields::default())),
         }
-        Ok(Ok(fields))
     }
+}
+
+/// Pairs of `str` as a field section, checked.
+pub(crate) fn fields(pairs: &Bound<'_, PyList>) -> PyResult<Result<Fields, Fault>> {
+    let mut fields = Fields::default();
+    for pair in pairs {
+        let pair = pair.cast::<PyTuple>()?;
+        let (name, value) = (pair.get_item(0)?, pair.get_item(1)?);
+        let (name, value) = (text(&name)?, text(&value)?);
+        if let Err(fault) = fields.push(&name, &value) {
+            return Ok(Err(fault));
+        }
+    }
+    Ok(Ok(fields))
 }
 
 /// A field name or value on the wire: latin-1 where it fits (RFC 9110 §5.5), UTF-8 otherwise.
@@ -174,7 +201,7 @@ fn text(text: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 }
 
 /// A new list of `(name, value)` from a mapping or an iterable of pairs.
-fn pairs<'py>(headers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn pairs<'py>(headers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     let py = headers.py();
     if let Ok(mapping) = headers.cast::<PyDict>() {
         return PyList::new(py, mapping.iter());

@@ -4,13 +4,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use citius_http::{Fault, Fields};
 use citius_reactor::{Letter, Post, StreamId};
+use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::link::{Flag, Link, LogRecord, lock};
+use crate::response;
 use crate::support::client_disconnected;
 
 /// The way out for one streamed answer. Callable from any thread.
@@ -28,10 +31,17 @@ pub(crate) struct Stream {
     /// Bytes sent in all, for the access log.
     total_bytes: AtomicU64,
     record: Mutex<Option<LogRecord>>,
+    /// What the trailer section is made of at the end.
+    trailers: Mutex<Option<Py<PyAny>>>,
 }
 
 impl Stream {
-    pub(crate) fn new(link: Arc<Link>, id: StreamId, record: Option<LogRecord>) -> Self {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        id: StreamId,
+        record: Option<LogRecord>,
+        trailers: Option<Py<PyAny>>,
+    ) -> Self {
         Self {
             link,
             id,
@@ -41,6 +51,7 @@ impl Stream {
             on_room: Mutex::default(),
             total_bytes: AtomicU64::new(0),
             record: Mutex::new(record),
+            trailers: Mutex::new(trailers),
         }
     }
 
@@ -92,6 +103,9 @@ impl Stream {
 impl Stream {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A lock that is taken means that the stream is in use: no garbage.
+        if let Ok(trailers) = self.trailers.try_lock() {
+            visit.call(&*trailers)?;
+        }
         self.on_room
             .try_lock()
             .map_or(Ok(()), |on_room| visit.call(&*on_room))
@@ -99,7 +113,8 @@ impl Stream {
 
     fn __clear__(&self) {
         let on_room = lock(&self.on_room).take();
-        drop(on_room);
+        let trailers = lock(&self.trailers).take();
+        drop((on_room, trailers));
     }
 
     fn send(&self, py: Python<'_>, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -126,13 +141,30 @@ impl Stream {
         }
     }
 
-    fn end(&self, py: Python<'_>) {
-        self.finish(py, Post::End);
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        let trailers = lock(&self.trailers).take();
+        let fields = trailers
+            .map(|trailers| trailer_fields(trailers.bind(py)))
+            .transpose()?;
+        self.finish(py, Post::End(fields.unwrap_or_default()));
+        Ok(())
     }
 
     fn abort(&self, py: Python<'_>) {
         self.finish(py, Post::Abort);
     }
+}
+
+/// The trailer section: a mapping or pairs, or what a function without parameters makes of them now
+/// that the body is complete.
+fn trailer_fields(trailers: &Bound<'_, PyAny>) -> PyResult<Fields> {
+    let trailers = if trailers.is_callable() {
+        trailers.call0()?
+    } else {
+        trailers.clone()
+    };
+    let refused = |fault: Fault| PyValueError::new_err(format!("trailers: {}", fault.text()));
+    response::fields(&response::pairs(&trailers)?)?.map_err(refused)
 }
 
 /// A `bytes` with what a `bytearray` or a `memoryview` holds now; `None` for anything else.

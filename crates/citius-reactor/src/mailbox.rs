@@ -31,11 +31,9 @@ pub enum Post {
         fields: Fields,
     },
     Data(Bytes),
-    End,
+    End(Fields),
     Abort,
 }
-
-static NO_FIELDS: Fields = Fields::EMPTY;
 
 impl Post {
     pub(crate) fn borrowed(&self) -> Action<'_> {
@@ -62,9 +60,7 @@ impl Post {
                 fields,
             } => Action::Start(answer(*status, content_type.as_ref(), fields)),
             Self::Data(bytes) => Action::Data(Payload::Shared(bytes.clone())),
-            Self::End => Action::End {
-                trailers: &NO_FIELDS,
-            },
+            Self::End(trailers) => Action::End { trailers },
             Self::Abort => Action::Abort,
         }
     }

@@ -197,12 +197,12 @@ impl Service for Turn<'_, '_> {
         }
     }
 
-    fn end(&mut self, _trailers: Fields, reply: &mut Reply<'_>) {
+    fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>) {
         self.tasks.stand(self.py);
         let Some(request) = self.request_of(reply.id()) else {
             return;
         };
-        request.get().end_body(self.py);
+        request.get().end_body(self.py, trailers);
         let route = self.link.with(reply.id(), |exchange| exchange.route.take());
         if let Some(route) = route.flatten() {
             drop(self.link.take(reply.id()));
