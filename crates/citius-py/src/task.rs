@@ -167,17 +167,18 @@ impl Tasks {
     /// request has left anything in.
     #[inline]
     pub(crate) fn stand(&mut self, py: Python<'_>) {
-        if self.place == Place::Ground {
-            if self.pristine.is_same(py, &self.ground) {
-                return;
-            }
-            self.leave(py);
+        let is_clean = self.pristine.is_same(py, &self.ground);
+        if is_clean && self.place == Place::Ground {
+            return;
+        }
+        self.leave(py);
+        // Wherever it comes from: after who changed it there may have been a step, or the end of a turn.
+        if !is_clean {
             match self.pristine.copy(py) {
                 Ok(ground) => self.ground = ground,
                 Err(error) => return error.write_unraisable(py, None),
             }
         }
-        self.leave(py);
         match enter_context(py, &self.ground) {
             Ok(()) => self.place = Place::Ground,
             Err(error) => error.write_unraisable(py, None),
