@@ -117,7 +117,9 @@ class BlockingPool:
         deadline = monotonic() + wait_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        # Not whether the threads have ended: those that are idle may need a moment, and nobody waits.
+        with self._lock:
+            return self._unfinished == 0
 
     def _put(self, job: Callable[[], None]) -> bool:
         with self._lock:

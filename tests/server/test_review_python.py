@@ -555,3 +555,13 @@ def test_the_drain_time_is_waited_for_once(serve, loop: str) -> None:
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert 0.9 < time.monotonic() - began_at < 1.8
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop", "none"])
+def test_idle_threads_are_not_left_behind(serve, loop: str) -> None:
+    server: Server = serve(POOL, "--loop", loop, "--blocking-threads", "4")
+    for name in "abcd":
+        assert server.get(f"/job/{name}").status == 200
+    server.signal(signal.SIGQUIT)
+    assert server.wait() == 0
+    assert "left behind" not in server.err
