@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use citius_h1::{Connection, Context};
+use citius_h1::{Connection, Context, Template};
 use citius_http::{Action, Answer, Event, Fields, HeadPool, Limits, Output, Payload, Status};
 
 fn main() {
@@ -53,7 +53,7 @@ fn request_of(n_bytes: usize) -> Vec<u8> {
 fn answer(request: &[u8], together: usize, count: usize) {
     let batch = request.repeat(together);
     let (limits, mut heads, mut out) = (Limits::default(), HeadPool::default(), Output::default());
-    let mut connection = Connection::new(0);
+    let (mut connection, mut template) = (Connection::new(0), Template::default());
     let mut n_answered = 0;
     while n_answered < count {
         let mut cx = Context {
@@ -62,6 +62,7 @@ fn answer(request: &[u8], together: usize, count: usize) {
             heads: &mut heads,
             server: b"server: citius\r\n",
             date: b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            template: &mut template,
         };
         let mut input = black_box(batch.as_slice());
         while let Some(event) = connection.receive(&mut cx, &mut input, &mut out) {

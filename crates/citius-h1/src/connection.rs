@@ -21,7 +21,7 @@ use citius_http::{
 };
 
 use crate::chunked::{Chunked, Piece};
-use crate::encode::{self, Persistence};
+use crate::encode::{self, Persistence, Template};
 use crate::exchange::{Exchange, Progress, Queue};
 use crate::head::{self, Stop};
 use crate::scan;
@@ -39,6 +39,8 @@ pub struct Context<'a> {
     pub server: &'a [u8],
     /// `date: …\r\n`, or empty; rendered once a second by the reactor.
     pub date: &'a [u8],
+    /// What the last answer looked like; keep it between calls, or make a new one each time.
+    pub template: &'a mut Template,
 }
 
 /// How a connection is to be closed once its output is flushed.

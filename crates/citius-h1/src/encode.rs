@@ -34,6 +34,69 @@ pub(crate) enum Persistence {
     Close,
 }
 
+/// The head of the last plain 200, up to its content-length: most answers begin like the one before.
+///
+/// One copy in place of seven, and a media type that is known to be valid. Duty of whoever keeps one
+/// between calls: [`clear`](Template::clear) it when the server or date line changes.
+#[derive(Debug, Default)]
+pub struct Template {
+    /// Status line, server, date and media type, and the name of the length; empty at first.
+    bytes: Vec<u8>,
+    media_type: Vec<u8>,
+}
+
+impl Template {
+    /// Forgets the head.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.media_type.clear();
+    }
+
+    /// Whether the last plain 200 had this media type, which has been checked then.
+    #[inline]
+    pub(crate) fn is_for(&self, media_type: &[u8]) -> bool {
+        self.media_type == media_type && !media_type.is_empty()
+    }
+
+    #[cold]
+    fn make(&mut self, server: &[u8], date: &[u8], media_type: &[u8]) {
+        self.clear();
+        self.media_type.extend_from_slice(media_type);
+        for part in [
+            b"HTTP/1.1 200 OK\r\n",
+            server,
+            date,
+            b"content-type: ",
+            media_type,
+            b"\r\ncontent-length: ",
+        ] {
+            self.bytes.extend_from_slice(part);
+        }
+    }
+}
+
+/// Appends the head of a 200 with a media type, a length and nothing else to say; `is_known` if
+/// [`Template::is_for`] that type.
+#[inline]
+pub(crate) fn plain_head(
+    out: &mut Vec<u8>,
+    cx: &mut Context<'_>,
+    media_type: &[u8],
+    is_known: bool,
+    length: u64,
+    body_bytes: usize,
+) {
+    if !is_known {
+        cx.template.make(cx.server, cx.date, media_type);
+    }
+    let head = cx.template.bytes.as_slice();
+    // The length takes at most twenty digits.
+    out.reserve(head.len().saturating_add(body_bytes).saturating_add(24));
+    out.extend_from_slice(head);
+    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
 /// Appends the head of a final answer; room for `body_bytes` more is reserved with it.
 #[inline]
 pub(crate) fn final_head(

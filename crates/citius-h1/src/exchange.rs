@@ -114,7 +114,7 @@ impl Exchange {
     #[inline]
     pub(crate) fn answer(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         action: Action<'_>,
         ends_here: bool,
         out: &mut Output,
@@ -135,7 +135,7 @@ impl Exchange {
     /// Answers `fault` of the application: 500 while that is possible, else a cut.
     pub(crate) fn fail(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         fault: Fault,
         ends_here: bool,
         out: &mut Output,
@@ -152,13 +152,15 @@ impl Exchange {
     #[inline]
     fn respond(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         answer: &Answer<'_>,
         payload: Payload<'_>,
         ends_here: bool,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        self.check_final(answer)?;
+        let media_type = answer.content_type.unwrap_or_default();
+        let is_known = cx.template.is_for(media_type);
+        self.check_final(answer, is_known)?;
         let payload_bytes = payload.len() as u64;
         let announced = answer.fields.content_length;
         let bodiless = self.head_only || refuses_body(answer.status);
@@ -180,7 +182,16 @@ impl Exchange {
             _ => 0,
         };
         let persistence = self.persistence();
-        encode::final_head(out.tail(), cx, answer, framing, persistence, body_bytes);
+        match (answer.content_type, framing) {
+            (Some(_), Framing::Length(length))
+                if answer.status == Status::OK
+                    && answer.fields.is_plain()
+                    && persistence == Persistence::Implied =>
+            {
+                encode::plain_head(out.tail(), cx, media_type, is_known, length, body_bytes);
+            }
+            _ => encode::final_head(out.tail(), cx, answer, framing, persistence, body_bytes),
+        }
         if !bodiless {
             out.push(payload);
         }
@@ -206,12 +217,12 @@ impl Exchange {
 
     fn start(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         answer: &Answer<'_>,
         ends_here: bool,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        self.check_final(answer)?;
+        self.check_final(answer, false)?;
         let framing = match (answer.status.code(), answer.fields.content_length) {
             (204, _) | (304, None) => Framing::Bodiless,
             (205, _) => Framing::Length(0),
@@ -264,12 +275,15 @@ impl Exchange {
     }
 
     #[inline]
-    fn check_final(&self, answer: &Answer<'_>) -> Result<(), Fault> {
+    fn check_final(&self, answer: &Answer<'_>, is_known: bool) -> Result<(), Fault> {
         if self.is_begun() {
             return Err(Fault::AnswerOrder);
         }
         if answer.status.is_informational() {
             return Err(Fault::AnswerStatus);
+        }
+        if is_known {
+            return Ok(());
         }
         check_media_type(answer)
     }

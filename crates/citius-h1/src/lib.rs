@@ -32,3 +32,4 @@ mod host;
 mod scan;
 
 pub use connection::{Closing, Connection, Context};
+pub use encode::Template;

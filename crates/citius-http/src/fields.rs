@@ -106,6 +106,12 @@ impl Fields {
         })
     }
 
+    /// Whether there is nothing to say beyond what every answer says.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.lines.is_empty() && self.content_length.is_none() && !self.close
+    }
+
     /// Whether there is no line.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()

@@ -27,18 +27,20 @@ impl Clock {
         clock
     }
 
-    /// Reads the time; renders the date when its second has changed.
-    pub(crate) fn refresh(&mut self) {
+    /// Reads the time; renders the date when its second has changed, and tells whether it did.
+    pub(crate) fn refresh(&mut self) -> bool {
         self.now = coarse_ms();
         let second = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
-        if self.with_date && second != self.second {
-            self.second = second;
-            self.date.clear();
-            self.date.extend_from_slice(b"date: ");
-            self.date
-                .extend_from_slice(&imf_fixdate(second.unsigned_abs()));
-            self.date.extend_from_slice(b"\r\n");
+        if !self.with_date || second == self.second {
+            return false;
         }
+        self.second = second;
+        self.date.clear();
+        self.date.extend_from_slice(b"date: ");
+        self.date
+            .extend_from_slice(&imf_fixdate(second.unsigned_abs()));
+        self.date.extend_from_slice(b"\r\n");
+        true
     }
 
     pub(crate) fn date(&self) -> &[u8] {

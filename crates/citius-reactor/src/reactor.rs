@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use citius_h1::Context;
+use citius_h1::{Context, Template};
 use citius_http::{HeadPool, Limits, Millis, Output};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Result;
@@ -100,11 +100,19 @@ pub(crate) struct Tools {
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) heads: HeadPool,
+    pub(crate) template: Template,
     /// The `server` field line, or nothing.
     pub(crate) server: Vec<u8>,
 }
 
 impl Tools {
+    /// Reads the time.
+    pub(crate) fn refresh_clock(&mut self) {
+        if self.clock.refresh() {
+            self.template.clear();
+        }
+    }
+
     #[inline]
     pub(crate) fn context(&mut self) -> Context<'_> {
         Context {
@@ -113,6 +121,7 @@ impl Tools {
             heads: &mut self.heads,
             server: &self.server,
             date: self.clock.date(),
+            template: &mut self.template,
         }
     }
 }
@@ -158,6 +167,7 @@ impl Reactor {
                 clock: Clock::new(options.date),
                 limits: options.limits,
                 heads: HeadPool::default(),
+                template: Template::default(),
                 server,
             },
             inbox: new_inbox(),

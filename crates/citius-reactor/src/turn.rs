@@ -78,7 +78,7 @@ impl Reactor {
     /// Serves everything that is ready; never blocks.
     pub fn turn<S: Service>(&mut self, service: &mut S) {
         self.mailbox.set_expected(true);
-        self.tools.clock.refresh();
+        self.tools.refresh_clock();
         self.started_at = self.tools.clock.now;
         self.deliver_letters(service);
         self.serve_ready(service);
@@ -229,7 +229,7 @@ impl Reactor {
 
     /// Bytes from the peer of a connection in memory, or its end if there are none.
     pub fn feed_memory<S: Service>(&mut self, id: ConnectionId, bytes: &[u8], service: &mut S) {
-        self.tools.clock.refresh();
+        self.tools.refresh_clock();
         if let Some(Conn {
             transport: Transport::Memory(memory),
             ..

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use citius_h1::{Closing, Connection, Context};
+use citius_h1::{Closing, Connection, Context, Template};
 use citius_http::{
     Action, Answer, Event, Fault, Fields, Head, HeadPool, Limits, Output, Payload, Status,
 };
@@ -143,6 +143,7 @@ pub struct Driver<'a> {
     server: Vec<u8>,
     date: Vec<u8>,
     heads: HeadPool,
+    template: Template,
     out: Output,
     application: &'a mut dyn Application,
     /// What the socket holds.
@@ -167,6 +168,7 @@ impl<'a> Driver<'a> {
             server: Vec::new(),
             date: Vec::new(),
             heads: HeadPool::default(),
+            template: Template::default(),
             out: Output::default(),
             application,
             pieces: VecDeque::new(),
@@ -292,6 +294,7 @@ impl<'a> Driver<'a> {
                 heads: &mut self.heads,
                 server: &self.server,
                 date: &self.date,
+                template: &mut self.template,
             };
             let event = self.connection.receive(&mut cx, &mut input, &mut self.out);
             assert!(input.len() <= before, "input grew");
@@ -382,6 +385,7 @@ impl<'a> Driver<'a> {
             heads: &mut self.heads,
             server: &self.server,
             date: &self.date,
+            template: &mut self.template,
         };
         act(&mut self.connection, &mut cx, &mut self.out)
     }
