@@ -1,5 +1,8 @@
 //! The table of routes.
 
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
 use crate::pattern::{Param, Pattern, PatternError};
@@ -11,6 +14,8 @@ pub type Captures = SmallVec<[Vec<u8>; 2]>;
 /// All routes of one application; `T` is whatever a route stands for.
 #[derive(Clone, Debug)]
 pub struct Router<T> {
+    /// Patterns without parameters, by their normal form: most services' most asked paths.
+    plain: HashMap<Box<[u8]>, usize, FixedState>,
     /// Patterns of a fixed number of segments.
     exact: matchit::Router<usize>,
     /// Patterns that end in a rest, with and without it; asked when `exact` has no answer.
@@ -49,6 +54,7 @@ pub enum Found<'r, T> {
 impl<T> Default for Router<T> {
     fn default() -> Self {
         Self {
+            plain: HashMap::default(),
             exact: matchit::Router::new(),
             rests: matchit::Router::new(),
             nodes: Vec::new(),
@@ -91,6 +97,9 @@ impl<T: Clone> Router<T> {
             .position(known)
             .unwrap_or(self.nodes.len());
         if index == self.nodes.len() {
+            if pattern.params.is_empty() {
+                self.plain.insert(shape.as_bytes().into(), index);
+            }
             let tree = if is_rest {
                 &mut self.rests
             } else {
@@ -151,6 +160,11 @@ impl<T> Router<T> {
     /// `HEAD` is answered by a `GET` route where there is no other.
     #[inline]
     pub fn find(&self, method: &str, path: &[u8], captures: &mut Captures) -> Found<'_, T> {
+        if let Some(&index) = self.plain.get(path)
+            && let Choice::Route(value, _) = self.nodes[index].choose(method, &[])
+        {
+            return Found::Route(value);
+        }
         let normal = normalize(path);
         let mut refused = None;
         for tree in [&self.exact, &self.rests] {
