@@ -212,14 +212,34 @@ impl Connection {
         };
         let is_final = matches!(action, Action::Respond(..));
         let ends_here = self.ends_with(index, cx.limits, is_final);
-        let mut result = Ok(());
-        self.with_exchange(index, out, |exchange, out| {
-            result = exchange.answer(cx, action, ends_here, out);
-            if let Err(fault) = result {
-                exchange.fail(cx, fault, ends_here, out);
+        // Apart from the others, because handing the action on through a closure copies it: the front is
+        // what nearly every answer is for.
+        let result = match self.queue.at_mut(0) {
+            Some(front) if index == 0 => Self::answer(front, cx, action, ends_here, out),
+            _ => {
+                let mut result = Ok(());
+                self.with_exchange(index, out, |exchange, out| {
+                    result = Self::answer(exchange, cx, action, ends_here, out);
+                });
+                result
             }
-        });
+        };
         self.follow_up(index, cx, out);
+        result
+    }
+
+    #[inline]
+    fn answer(
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+        action: Action<'_>,
+        ends_here: bool,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let result = exchange.answer(cx, action, ends_here, out);
+        if let Err(fault) = result {
+            exchange.fail(cx, fault, ends_here, out);
+        }
         result
     }
 

@@ -2,6 +2,8 @@
 
 use core::net::Ipv6Addr;
 
+use crate::scan;
+
 /// Whether `authority` names a host and, if it says one, a port; an empty host is not one.
 ///
 /// No userinfo: RFC 9110 §4.2.4 wants it refused where it comes from outside. A comma is a legal byte of a
@@ -28,20 +30,22 @@ fn is_ipv6(address: &[u8]) -> bool {
 }
 
 fn is_reg_name(name: &[u8]) -> bool {
-    let mut bytes = name.iter();
-    while let Some(&byte) = bytes.next() {
-        let mut is_digit = || bytes.next().is_some_and(u8::is_ascii_hexdigit);
-        let ok = match byte {
-            b'%' => is_digit() && is_digit(),
-            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+'
-            | b';' | b'=' => true,
-            _ => byte.is_ascii_alphanumeric(),
-        };
-        if !ok {
-            return false;
+    !name.is_empty() && (scan::reg_name_end(name) == name.len() || is_escaped_reg_name(name))
+}
+
+/// The rare form with percent-encoded bytes.
+#[cold]
+fn is_escaped_reg_name(mut name: &[u8]) -> bool {
+    loop {
+        name = name.get(scan::reg_name_end(name)..).unwrap_or_default();
+        match name {
+            [] => return true,
+            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                name = rest;
+            }
+            _ => return false,
         }
     }
-    !name.is_empty()
 }
 
 /// Nothing, or a colon and a port number; the number may be missing (RFC 3986 §3.2.3).

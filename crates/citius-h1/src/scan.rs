@@ -9,13 +9,24 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 /// Whether a byte is a `tchar` (RFC 9110 §5.6.2), as a table.
-static TOKEN: [bool; 256] = table(true);
+static TOKEN: [bool; 256] = table(Class::Token);
 
 /// Whether a byte may stand in a request target: visible ASCII but `#`.
 ///
 /// RFC 3986 allows fewer; `"`, `<`, `>`, `\`, `^`, `` ` ``, `{`, `|`, `}` are sent by browsers and curl
 /// as they are typed.
-static TARGET: [bool; 256] = table(false);
+static TARGET: [bool; 256] = table(Class::Target);
+
+/// Whether a byte may stand for itself in a reg-name (RFC 3986 §3.2.2), commas left out (`host.rs`).
+static REG_NAME: [bool; 256] = table(Class::RegName);
+
+/// A set of bytes.
+#[derive(Clone, Copy)]
+enum Class {
+    Token,
+    Target,
+    RegName,
+}
 
 #[expect(
     clippy::indexing_slicing,
@@ -23,15 +34,33 @@ static TARGET: [bool; 256] = table(false);
     clippy::cast_possible_truncation,
     reason = "evaluated at compile time, where a mistake is a compile error"
 )]
-const fn table(token: bool) -> [bool; 256] {
+const fn table(class: Class) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
         let b = byte as u8;
-        table[byte] = if token {
-            is_token_byte(b)
-        } else {
-            b > b' ' && b < 0x7f && b != b'#'
+        table[byte] = match class {
+            Class::Token => is_token_byte(b),
+            Class::Target => b > b' ' && b < 0x7f && b != b'#',
+            Class::RegName => {
+                b.is_ascii_alphanumeric()
+                    || matches!(
+                        b,
+                        b'-' | b'.'
+                            | b'_'
+                            | b'~'
+                            | b'!'
+                            | b'$'
+                            | b'&'
+                            | b'\''
+                            | b'('
+                            | b')'
+                            | b'*'
+                            | b'+'
+                            | b';'
+                            | b'='
+                    )
+            }
         };
         byte += 1;
     }
@@ -66,6 +95,12 @@ pub(crate) fn token_end(bytes: &[u8], start: usize) -> usize {
         }
     }
     run_end(bytes, bytes.len().wrapping_sub(rest.len()), is_token)
+}
+
+/// Index of the first byte that cannot stand for itself in a reg-name.
+#[inline]
+pub(crate) fn reg_name_end(bytes: &[u8]) -> usize {
+    run_end(bytes, 0, |byte| is_in(&REG_NAME, byte))
 }
 
 /// Index of the first byte from `start` on that cannot stand in a request target.
