@@ -47,6 +47,8 @@ struct Body {
     broken: bool,
     /// The handler reads it piece by piece.
     streamed: bool,
+    /// Pieces of it have been handed out, and nobody has kept them.
+    taken: bool,
     asked: bool,
     on_change: Option<Py<PyAny>>,
 }
@@ -365,6 +367,12 @@ impl Request {
         if let Some(whole) = &body.whole {
             return Ok(whole.bind(py).clone());
         }
+        if body.taken {
+            return Err(PyRuntimeError::new_err(
+                "the body has been read piece by piece, and its pieces are gone: keep them, or use \
+                 'await request.read()' in place of 'request.stream()'",
+            ));
+        }
         if !body.ended {
             return Err(PyRuntimeError::new_err(
                 "the body has not arrived: a handler with stream=True reads it with \
@@ -417,6 +425,7 @@ impl Request {
         }
         if !body.bytes.is_empty() {
             let bytes = std::mem::take(&mut body.bytes);
+            body.taken = true;
             let wants_more = body.streamed && !body.ended;
             drop(body);
             if wants_more {

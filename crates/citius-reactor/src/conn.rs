@@ -107,6 +107,15 @@ impl Conn {
         }
     }
 
+    /// Whether it lives in memory and its peer has sent what has not been read.
+    #[inline]
+    pub(crate) fn has_unread_memory(&self) -> bool {
+        match &self.transport {
+            Transport::Socket(_) => false,
+            Transport::Memory(memory) => self.phase == Phase::Open && !memory.incoming.is_empty(),
+        }
+    }
+
     /// Reads once. `Ok(0)`: the peer has closed its side.
     #[inline]
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {

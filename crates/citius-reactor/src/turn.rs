@@ -736,6 +736,10 @@ impl Reactor {
     /// Lets epoll and the timers know what a connection waits for.
     #[inline]
     fn watch(&mut self, conn: &mut Conn) {
+        if conn.has_unread_memory() && conn.wire.wants_input(&self.tools.limits) {
+            // No kernel will tell again.
+            self.come_again(conn);
+        }
         let Some(descriptor) = conn.descriptor() else {
             return;
         };
