@@ -1,7 +1,6 @@
 """Bodies read piece by piece, through the client in memory."""
 
 import pytest
-
 from citius import App, Request
 from citius.testing import Client
 
