@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::gateway::native::{Native, Routes, Turn};
-use crate::link::{Callbacks, Flag, LEVEL_ERROR, Link, lock};
+use crate::link::{Callbacks, Flag, LEVEL_ERROR, Link, call_back, lock};
 use crate::task::Tasks;
 
 /// One thread's epoll set, its connections and its gateway.
@@ -335,11 +335,7 @@ impl Reactor {
         }
         self.link.leave_home();
         let callback = lock(&self.on_drained).take();
-        if let Some(callback) = callback
-            && let Err(error) = callback.bind(py).call0()
-        {
-            error.write_unraisable(py, Some(callback.bind(py)));
-        }
+        call_back(py, callback);
     }
 
     /// Does something now, or at the end of the turn that is running.

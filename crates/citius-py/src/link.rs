@@ -282,6 +282,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Calls a callback that was registered, if there is one. Take it out of its lock first.
+pub(crate) fn call_back(py: Python<'_>, callback: Option<Py<PyAny>>) {
+    if let Some(callback) = callback
+        && let Err(error) = callback.bind(py).call0()
+    {
+        error.write_unraisable(py, Some(callback.bind(py)));
+    }
+}
+
 pub(crate) fn peer_address(peer: Peer) -> Option<(String, u16)> {
     match peer {
         Peer::Internet(address) => Some((address.ip().to_string(), address.port())),

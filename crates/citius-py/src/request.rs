@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::answer::{self, Asked, Settled};
 use crate::gateway::native::Route;
-use crate::link::{Late, Link, lock, peer_address};
+use crate::link::{Late, Link, call_back, lock, peer_address};
 use crate::support;
 
 /// One request; made by the server only.
@@ -122,11 +122,7 @@ impl Request {
     fn changed(py: Python<'_>, mut body: MutexGuard<'_, Body>) {
         let callback = body.on_change.take();
         drop(body);
-        if let Some(callback) = callback
-            && let Err(error) = callback.bind(py).call0()
-        {
-            error.write_unraisable(py, Some(callback.bind(py)));
-        }
+        call_back(py, callback);
     }
 
     /// What `made` holds in `slot`, made by `make` if it is not there.
@@ -166,11 +162,8 @@ impl Request {
                 let error = PyRuntimeError::new_err(
                     "a coroutine or an async iterator cannot be answered from a blocking handler",
                 );
-                if let Settled::Answered =
-                    answer::conclude_plainly(py, &error, &mut asked, &mut late)
-                {
-                    drop(self.link.take(self.id));
-                }
+                answer::conclude_plainly(py, &error, &mut asked, &mut late);
+                drop(self.link.take(self.id));
             }
         }
     }

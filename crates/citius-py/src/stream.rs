@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
-use crate::link::{Flag, Link, LogRecord, lock};
+use crate::link::{Flag, Link, LogRecord, call_back, lock};
 use crate::response;
 use crate::support::client_disconnected;
 
@@ -78,11 +78,7 @@ impl Stream {
 
     fn call_back(&self, py: Python<'_>) {
         let callback = lock(&self.on_room).take();
-        if let Some(callback) = callback
-            && let Err(error) = callback.bind(py).call0()
-        {
-            error.write_unraisable(py, Some(callback.bind(py)));
-        }
+        call_back(py, callback);
     }
 
     fn post(&self, py: Python<'_>, post: Post) {

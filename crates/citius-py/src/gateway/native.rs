@@ -212,7 +212,7 @@ impl Service for Turn<'_, '_> {
     }
 
     fn broken(&mut self, id: StreamId, fault: Fault) {
-        let link = Arc::clone(self.link);
+        let link = self.link;
         link.log(
             self.py,
             LEVEL_DEBUG,
