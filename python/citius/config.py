@@ -239,6 +239,7 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "connections_max": ("connections", "Open connections of one worker; more get 503."),
     "write_queue_bytes_max": ("bytes", "Waiting output that holds a streaming answer back."),
     "body_window_bytes": ("bytes", "Waiting input that holds a streaming body back."),
+    "files_open_max": ("files", "Files open for answers of one worker; more are answered with 503."),
 }  # fmt: skip
 
 _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {

@@ -201,7 +201,7 @@ pub(crate) fn chunk(out: &mut Output, payload: Payload<'_>) {
     let mut start = digits.len();
     for (index, slot) in digits.iter_mut().enumerate().rev() {
         *slot = b"0123456789abcdef"
-            .get(rest % 16)
+            .get((rest % 16) as usize)
             .copied()
             .unwrap_or_default();
         start = index;

@@ -161,7 +161,7 @@ impl Exchange {
         let media_type = answer.content_type.unwrap_or_default();
         let is_known = cx.template.is_for(media_type);
         self.check_final(answer, is_known)?;
-        let payload_bytes = payload.len() as u64;
+        let payload_bytes = payload.len();
         let announced = answer.fields.content_length;
         let bodiless = self.head_only || refuses_body(answer.status);
         let framing = match answer.status.code() {
@@ -245,9 +245,7 @@ impl Exchange {
     fn data(&mut self, payload: Payload<'_>, out: &mut Output) -> Result<(), Fault> {
         match &mut self.progress {
             Progress::Exact(due) => {
-                *due = due
-                    .checked_sub(payload.len() as u64)
-                    .ok_or(Fault::AnswerLength)?;
+                *due = due.checked_sub(payload.len()).ok_or(Fault::AnswerLength)?;
                 out.push(payload);
             }
             Progress::Chunked if payload.is_empty() => {}

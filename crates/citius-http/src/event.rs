@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use bytes::Bytes;
 
-use crate::{Fault, Fields, Head, Status};
+use crate::{Fault, Fields, FileRange, Head, Status};
 
 /// What a connection has understood. `stream` numbers the requests of one connection, from 0 up.
 ///
@@ -63,14 +63,26 @@ pub enum Payload<'a> {
     Copied(&'a [u8]),
     /// Kept alive until written.
     Shared(Bytes),
+    /// Fetched as the socket takes them; best from a few pages on.
+    File(FileRange),
 }
 
 impl Payload<'_> {
     /// Number of bytes.
-    pub fn len(&self) -> usize {
+    pub fn len(&self) -> u64 {
         match self {
-            Self::Copied(bytes) => bytes.len(),
-            Self::Shared(bytes) => bytes.len(),
+            Self::Copied(bytes) => bytes.len() as u64,
+            Self::Shared(bytes) => bytes.len() as u64,
+            Self::File(range) => range.len(),
+        }
+    }
+
+    /// The same bytes without a lender.
+    pub fn into_owned(self) -> Payload<'static> {
+        match self {
+            Self::Copied(bytes) => Payload::Shared(Bytes::copy_from_slice(bytes)),
+            Self::Shared(bytes) => Payload::Shared(bytes),
+            Self::File(range) => Payload::File(range),
         }
     }
 

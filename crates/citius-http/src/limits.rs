@@ -76,6 +76,11 @@ pub const WRITE_QUEUE_BYTES_MAX: u32 = 64 * 1024;
 /// Reached: reading stops. Test: `tests/abuse/test_backpressure.py`.
 pub const BODY_WINDOW_BYTES: u32 = 64 * 1024;
 
+/// Files of one worker that are open at once for answers under way. Origin: an eighth of the
+/// connections, for every slow reader may hold one, and some hold the same.
+/// Reached: the file is refused; what sends it says how. Test: `crates/citius-reactor/tests/files.rs`.
+pub const FILES_OPEN_MAX: u32 = 4 * 1024;
+
 const _: () = assert!(
     TARGET_BYTES_MAX < HEAD_BYTES_MAX,
     "a target alone may not fill a head"
@@ -151,4 +156,5 @@ limits! {
     connections_max: u32 = CONNECTIONS_MAX,
     write_queue_bytes_max: u32 = WRITE_QUEUE_BYTES_MAX,
     body_window_bytes: u32 = BODY_WINDOW_BYTES,
+    files_open_max: u32 = FILES_OPEN_MAX,
 }

@@ -1,21 +1,37 @@
-//! Bytes on their way to a socket: small ones copied together, large ones kept by reference.
+//! Bytes on their way to a socket: small ones copied together, large ones kept by reference, those of
+//! files named by their place.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use bytes::{Buf, Bytes};
 
-use crate::Payload;
+use crate::{FileRange, Payload};
 
 /// A write queue. Order is the order of the calls; `parts` come before `tail`.
 #[derive(Debug, Default)]
 pub struct Output {
-    parts: VecDeque<Bytes>,
+    parts: VecDeque<Part>,
     /// Bytes in `parts`, kept so that [`Output::len`] costs nothing.
-    parts_bytes: usize,
+    parts_bytes: u64,
     tail: Vec<u8>,
     /// Bytes of `tail` that are already written; only without `parts`.
     written: usize,
+}
+
+#[derive(Debug)]
+enum Part {
+    Bytes(Bytes),
+    File(FileRange),
+}
+
+impl Part {
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::File(_) => None,
+        }
+    }
 }
 
 impl Output {
@@ -26,7 +42,9 @@ impl Output {
     /// Bytes not written yet.
     #[inline]
     pub fn len(&self) -> usize {
-        self.parts_bytes
+        // What does not fit an address space is as good as infinite to whoever compares it to a limit.
+        usize::try_from(self.parts_bytes)
+            .unwrap_or(usize::MAX)
             .saturating_add(self.tail.len().saturating_sub(self.written))
     }
 
@@ -58,8 +76,14 @@ impl Output {
             }
             Payload::Shared(bytes) => {
                 self.seal();
-                self.parts_bytes = self.parts_bytes.saturating_add(bytes.len());
-                self.parts.push_back(bytes);
+                self.parts_bytes = self.parts_bytes.saturating_add(bytes.len() as u64);
+                self.parts.push_back(Part::Bytes(bytes));
+            }
+            Payload::File(range) if range.is_empty() => {}
+            Payload::File(range) => {
+                self.seal();
+                self.parts_bytes = self.parts_bytes.saturating_add(range.len());
+                self.parts.push_back(Part::File(range));
             }
         }
     }
@@ -78,13 +102,27 @@ impl Output {
         other.clear();
     }
 
-    /// The pieces to write, in order.
+    /// The pieces to write, in order, up to the first that is of a file.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let tail = self.tail.get(self.written..).unwrap_or_default();
         self.parts
             .iter()
-            .map(Bytes::as_ref)
-            .chain((!tail.is_empty()).then_some(tail))
+            .map(Part::bytes)
+            .chain((!tail.is_empty()).then_some(Some(tail)))
+            .map_while(|piece| piece)
+    }
+
+    /// What comes next, if that is of a file.
+    pub fn file(&self) -> Option<&FileRange> {
+        match self.parts.front() {
+            Some(Part::File(range)) => Some(range),
+            _ => None,
+        }
+    }
+
+    /// Whether something of a file is to come, now or later.
+    pub fn has_file(&self) -> bool {
+        self.parts.iter().any(|part| part.bytes().is_none())
     }
 
     /// The one piece there is, if there is no gather list; the common case.
@@ -100,11 +138,21 @@ impl Output {
     /// Takes note that the first `n` bytes are written.
     pub fn advance(&mut self, mut n: usize) {
         while let Some(part) = self.parts.front_mut() {
-            let step = n.min(part.len());
-            part.advance(step);
-            self.parts_bytes = self.parts_bytes.saturating_sub(step);
+            let (step, is_over) = match part {
+                Part::Bytes(bytes) => {
+                    let step = n.min(bytes.len());
+                    bytes.advance(step);
+                    (step, bytes.is_empty())
+                }
+                Part::File(range) => {
+                    let step = n.min(usize::try_from(range.len()).unwrap_or(usize::MAX));
+                    range.advance(step as u64);
+                    (step, range.is_empty())
+                }
+            };
+            self.parts_bytes = self.parts_bytes.saturating_sub(step as u64);
             n = n.saturating_sub(step);
-            if !part.is_empty() {
+            if !is_over {
                 return;
             }
             self.parts.pop_front();
@@ -130,8 +178,8 @@ impl Output {
         if self.written < self.tail.len() {
             let mut sealed = Bytes::from(core::mem::take(&mut self.tail));
             sealed.advance(self.written);
-            self.parts_bytes = self.parts_bytes.saturating_add(sealed.len());
-            self.parts.push_back(sealed);
+            self.parts_bytes = self.parts_bytes.saturating_add(sealed.len() as u64);
+            self.parts.push_back(Part::Bytes(sealed));
         }
         self.tail.clear();
         self.written = 0;
@@ -140,6 +188,7 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
+    use alloc::sync::Arc;
     use alloc::vec;
 
     use super::*;
@@ -185,5 +234,38 @@ mod tests {
         ])));
         let all = drain(&mut output, usize::MAX);
         assert!(all.starts_with(b"cdefxx") && all.len() == Output::SHARED_BYTES_MIN + 4);
+    }
+
+    #[test]
+    fn bytes_around_a_file_keep_their_places() {
+        let mut output = Output::default();
+        output.push(Payload::Copied(b"head"));
+        output.push(Payload::File(FileRange::new(Arc::new(7u8), 100, 5)));
+        output.push(Payload::Copied(b"tail"));
+        output.push(Payload::File(FileRange::new(Arc::new(8u8), 0, 0)));
+        assert_eq!((output.len(), output.has_file()), (13, true));
+        assert!(output.single().is_none() && output.file().is_none());
+        assert_eq!(output.pieces().collect::<Vec<_>>(), [b"head"]);
+        output.advance(4);
+        assert_eq!(output.pieces().count(), 0);
+        let place = |output: &Output| {
+            let range = output.file()?;
+            Some((*range.handle::<u8>()?, range.offset(), range.len()))
+        };
+        assert_eq!(place(&output), Some((7, 100, 5)));
+        assert!(
+            output
+                .file()
+                .is_some_and(|range| range.handle::<u16>().is_none())
+        );
+        output.advance(2);
+        assert_eq!((place(&output), output.len()), (Some((7, 102, 3)), 7));
+        output.advance(3);
+        assert_eq!(
+            (output.single(), output.has_file()),
+            (Some(&b"tail"[..]), false)
+        );
+        output.advance(4);
+        assert!(output.is_empty());
     }
 }

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::file;
 use crate::gateway::native::Route;
 use crate::link::{Exchange, LEVEL_ERROR, Link, LogRecord, Sink, payload};
 use crate::negotiate::prefers_msgpack;
@@ -128,10 +129,10 @@ impl<'a> Asked<'a> {
 
     /// Writes a line of the access log, if there is one.
     #[inline]
-    pub(crate) fn record(&self, py: Python<'_>, status: Status, body_bytes: usize) {
+    pub(crate) fn record(&self, py: Python<'_>, status: Status, body_bytes: u64) {
         if self.link.is_logging() {
             let mut record = self.log_record(py, status);
-            record.complete(body_bytes as u64);
+            record.complete(body_bytes);
             self.link.record(record);
         }
     }
@@ -273,7 +274,7 @@ pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, asked: &Asked<'_
     } else {
         fault.text()
     };
-    asked.record(py, status, body.len());
+    asked.record(py, status, body.len() as u64);
     // An answer of ours that is refused has come too late: the connection is being cut already.
     let _ = sink.send(
         py,
@@ -438,6 +439,14 @@ fn send_body<S: Sink>(
         return Ok(send(py, answer, Payload::Copied(b""), asked, sink));
     }
     if let Some(kind) = iterator_kind(body)? {
+        if let Some(payload) = file::rest_of(asked.link, body)? {
+            let answer = Answer {
+                status,
+                content_type: media.or(Some(OCTETS)),
+                fields: &fields,
+            };
+            return Ok(send(py, answer, payload, asked, sink));
+        }
         return start_stream(py, status, media, &fields, body, kind, asked, sink);
     }
     let mut msgpack = false;

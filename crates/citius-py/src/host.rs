@@ -3,7 +3,7 @@
 //! The reactor is behind a lock that is only ever *tried*: while a turn runs, whatever else is asked of
 //! the reactor, by a handler, a signal handler or another thread, is noted and done when the turn ends.
 
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -126,7 +126,8 @@ impl Reactor {
             log,
         };
         let mailbox = reactor.mailbox();
-        let link = Arc::new(Link::new(Arc::clone(&mailbox), limits, callbacks));
+        let link = Link::new(Arc::clone(&mailbox), reactor.files(), limits, callbacks);
+        let link = Arc::new(link);
         let tasks = Tasks::new(
             py,
             r#loop.as_ref().map(|event_loop| event_loop.clone_ref(py)),
@@ -152,12 +153,7 @@ impl Reactor {
     }
 
     fn listen(&self, fd: RawFd) -> PyResult<()> {
-        // SAFETY: the caller says that `fd` is open; it is only borrowed for the call that duplicates it,
-        // and a wrong number is refused by the kernel.
-        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-        let socket = borrowed
-            .try_clone_to_owned()
-            .map_err(|error| os_error("socket", &error))?;
+        let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
         core.reactor
             .listen(socket)
@@ -383,6 +379,20 @@ fn memory_id(connection: u64) -> ConnectionId {
         generation: (connection >> 32) as u32,
     }
 }
+
+/// A descriptor of our own for what the Python number `fd` stands for.
+pub(crate) fn duplicate(fd: RawFd) -> std::io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(std::io::Error::from_raw_os_error(EBADF));
+    }
+    // SAFETY: the caller says that `fd` is open; it is only borrowed for the call that duplicates it,
+    // and a wrong number is refused by the kernel.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    borrowed.try_clone_to_owned()
+}
+
+/// What the kernel says of a number that is no descriptor.
+const EBADF: i32 = 9;
 
 fn busy() -> PyErr {
     PyRuntimeError::new_err("the reactor is in the middle of a turn")

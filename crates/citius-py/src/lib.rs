@@ -15,6 +15,7 @@
 use pyo3::prelude::*;
 
 mod answer;
+mod file;
 mod gateway;
 mod host;
 mod link;

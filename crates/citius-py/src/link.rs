@@ -6,7 +6,7 @@ use std::thread::ThreadId;
 
 use bytes::Bytes;
 use citius_http::{Action, Fault, Head, Limits, Payload};
-use citius_reactor::{ConnectionId, Letter, Mailbox, Peer, Post, Reply, StreamId};
+use citius_reactor::{ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use smallvec::SmallVec;
@@ -18,6 +18,8 @@ use crate::stream::Stream;
 /// Shared by the reactor's gateway and everything that may answer late.
 pub(crate) struct Link {
     pub(crate) mailbox: Arc<Mailbox>,
+    /// Where files come from that answers send.
+    pub(crate) files: Files,
     pub(crate) limits: Limits,
     exchanges: Mutex<Vec<ConnectionExchanges>>,
     /// Heads of requests that are gone, on their way back to the reactor's pool.
@@ -91,9 +93,15 @@ impl LogRecord {
 const HEADS_KEPT_MAX: usize = 64;
 
 impl Link {
-    pub(crate) fn new(mailbox: Arc<Mailbox>, limits: Limits, callbacks: Callbacks) -> Self {
+    pub(crate) fn new(
+        mailbox: Arc<Mailbox>,
+        files: Files,
+        limits: Limits,
+        callbacks: Callbacks,
+    ) -> Self {
         Self {
             mailbox,
+            files,
             limits,
             exchanges: Mutex::default(),
             heads: Mutex::default(),
@@ -325,24 +333,20 @@ impl Sink for Late<'_> {
     const IN_TURN: bool = false;
 
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
-        let own = |payload: Payload<'_>| match payload {
-            Payload::Copied(bytes) => Bytes::copy_from_slice(bytes),
-            Payload::Shared(bytes) => bytes,
-        };
         let media = |media: Option<&[u8]>| media.map(Bytes::copy_from_slice);
         let post = match action {
             Action::Respond(answer, body) => Post::Respond {
                 status: answer.status,
                 content_type: media(answer.content_type),
                 fields: answer.fields.clone(),
-                body: own(body),
+                body: body.into_owned(),
             },
             Action::Start(answer) => Post::Start {
                 status: answer.status,
                 content_type: media(answer.content_type),
                 fields: answer.fields.clone(),
             },
-            Action::Data(body) => Post::Data(own(body)),
+            Action::Data(body) => Post::Data(body.into_owned()),
             Action::End { trailers } => Post::End(trailers.clone()),
             Action::Abort => Post::Abort,
             Action::Inform(_) => return Err(Fault::AnswerOrder),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use citius_http::{Fault, Fields};
+use citius_http::{Fault, Fields, Payload};
 use citius_reactor::{Letter, Post, StreamId};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -122,7 +122,7 @@ impl Stream {
             self.sent_bytes.fetch_add(bytes.len(), Ordering::AcqRel);
             self.total_bytes
                 .fetch_add(bytes.len() as u64, Ordering::AcqRel);
-            self.post(py, Post::Data(bytes));
+            self.post(py, Post::Data(Payload::Shared(bytes)));
         }
         let most = self.link.limits.write_queue_bytes_max as usize;
         Ok(self.sent_bytes.load(Ordering::Acquire) < most)

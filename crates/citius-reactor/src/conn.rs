@@ -3,12 +3,13 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use citius_http::{Millis, Output};
+use citius_http::{FileRange, Millis, Output};
 use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use smallvec::SmallVec;
 
+use crate::file::File;
 use crate::service::{ConnectionId, Peer};
 
 /// Where bytes come from and go to.
@@ -137,10 +138,14 @@ impl Conn {
     }
 
     /// Writes what the socket takes. `Ok(true)`: everything is out.
+    ///
+    /// # Errors
+    /// The socket's; the file's, `ENODATA` for one that ended too early, if a file comes next.
     #[inline]
     pub(crate) fn flush(&mut self, now: Millis) -> Result<bool> {
+        let mut file_bytes_max = FILE_BYTES_PER_FLUSH;
         while !self.output.is_empty() {
-            match self.write_once() {
+            match self.write_once(&mut file_bytes_max) {
                 Ok(n) => {
                     self.output.advance(n);
                     self.stalled_since = now;
@@ -159,28 +164,24 @@ impl Conn {
         Ok(true)
     }
 
-    fn write_once(&mut self) -> Result<usize> {
-        /// Pieces given to the kernel at once; more wait for the next round.
-        const PIECES_MAX: usize = 64;
+    fn write_once(&mut self, file_bytes_max: &mut u64) -> Result<usize> {
         match (&mut self.transport, self.output.single()) {
             (Transport::Socket(socket), Some(bytes)) => {
                 rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
             }
-            (Transport::Socket(socket), None) => {
-                let pieces: SmallVec<[IoSlice<'_>; 8]> = self
-                    .output
-                    .pieces()
-                    .take(PIECES_MAX)
-                    .map(IoSlice::new)
-                    .collect();
-                let mut control = SendAncillaryBuffer::default();
-                rustix::net::sendmsg(socket, &pieces, &mut control, SendFlags::NOSIGNAL)
-            }
+            (Transport::Socket(socket), None) => match self.output.file() {
+                Some(range) => send_file(socket, range, file_bytes_max),
+                None => send_pieces(socket, &self.output),
+            },
             (Transport::Memory(memory), _) => {
+                let before = memory.outgoing.len();
                 for piece in self.output.pieces() {
                     memory.outgoing.extend_from_slice(piece);
                 }
-                Ok(self.output.len())
+                if let (Some(range), true) = (self.output.file(), memory.outgoing.len() == before) {
+                    memory.outgoing.extend_from_slice(&read_file(range)?);
+                }
+                Ok(memory.outgoing.len() - before)
             }
         }
     }
@@ -210,4 +211,61 @@ impl Conn {
             let _ = rustix::net::sockopt::set_socket_linger(socket, at_once);
         }
     }
+}
+
+/// Bytes of files that one flush may send. A reader as fast as we are could otherwise keep a turn busy
+/// with one file, and a slow disk make it wait for more than that.
+const FILE_BYTES_PER_FLUSH: u64 = 256 * 1024;
+/// Bytes read at once of a file that cannot be sent by the kernel.
+const FILE_BYTES_PER_READ: u64 = 64 * 1024;
+
+/// Sends bytes gathered from several places, up to the next that are of a file.
+fn send_pieces(socket: &OwnedFd, output: &Output) -> Result<usize> {
+    /// Pieces given to the kernel at once; more wait for the next round.
+    const PIECES_MAX: usize = 64;
+    let pieces: SmallVec<[IoSlice<'_>; 8]> =
+        output.pieces().take(PIECES_MAX).map(IoSlice::new).collect();
+    let mut flags = SendFlags::NOSIGNAL;
+    // The head shall not travel in a packet of its own when the file follows at once.
+    flags.set(SendFlags::MORE, output.has_file());
+    let mut control = SendAncillaryBuffer::default();
+    rustix::net::sendmsg(socket, &pieces, &mut control, flags)
+}
+
+/// Sends bytes of a file, and takes them off `bytes_max`; once that is used up the socket is as good as full.
+fn send_file(socket: &OwnedFd, range: &FileRange, bytes_max: &mut u64) -> Result<usize> {
+    let count = range.len().min(*bytes_max);
+    if count == 0 {
+        return Err(Errno::AGAIN);
+    }
+    let file = file_of(range)?;
+    let mut sent = Err(Errno::INVAL);
+    if !file.must_be_read() {
+        let (mut offset, count) = (range.offset(), usize::try_from(count).unwrap_or(usize::MAX));
+        sent = match rustix::fs::sendfile(socket, file, Some(&mut offset), count) {
+            // The file has become shorter since its length was promised.
+            Ok(0) => return Err(Errno::NODATA),
+            sent => sent,
+        };
+    }
+    if let Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) = sent {
+        file.set_must_be_read();
+        sent = rustix::net::send(socket, &read_file(range)?, SendFlags::NOSIGNAL);
+    }
+    let n = sent?;
+    *bytes_max = bytes_max.saturating_sub(n as u64);
+    Ok(n)
+}
+
+/// The next bytes of a file.
+fn read_file(range: &FileRange) -> Result<Vec<u8>> {
+    let count = range.len().min(FILE_BYTES_PER_READ);
+    let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
+    file_of(range)?.read_exact(range.offset(), &mut bytes)?;
+    Ok(bytes)
+}
+
+/// What is open behind a range; nobody but [`File`] makes ranges for this reactor.
+fn file_of(range: &FileRange) -> Result<&File> {
+    range.handle().ok_or(Errno::BADF)
 }

@@ -11,6 +11,7 @@
 
 mod clock;
 mod conn;
+mod file;
 mod listener;
 mod mailbox;
 mod reactor;
@@ -19,7 +20,9 @@ mod timers;
 mod turn;
 
 pub use clock::exact_us;
+pub use file::{File, Files, open_flags};
 pub use mailbox::{Letter, Mailbox, Post};
 pub use reactor::{Options, Reactor};
+pub use rustix::io::Errno;
 pub use rustix::time::Timespec;
 pub use service::{ConnectionId, Peer, Reply, Service, StreamId};

@@ -23,14 +23,14 @@ pub enum Post {
         status: Status,
         content_type: Option<Bytes>,
         fields: Fields,
-        body: Bytes,
+        body: Payload<'static>,
     },
     Start {
         status: Status,
         content_type: Option<Bytes>,
         fields: Fields,
     },
-    Data(Bytes),
+    Data(Payload<'static>),
     End(Fields),
     Abort,
 }
@@ -50,16 +50,13 @@ impl Post {
                 content_type,
                 fields,
                 body,
-            } => Action::Respond(
-                answer(*status, content_type.as_ref(), fields),
-                Payload::Shared(body.clone()),
-            ),
+            } => Action::Respond(answer(*status, content_type.as_ref(), fields), body.clone()),
             Self::Start {
                 status,
                 content_type,
                 fields,
             } => Action::Start(answer(*status, content_type.as_ref(), fields)),
-            Self::Data(bytes) => Action::Data(Payload::Shared(bytes.clone())),
+            Self::Data(bytes) => Action::Data(bytes.clone()),
             Self::End(trailers) => Action::End { trailers },
             Self::Abort => Action::Abort,
         }

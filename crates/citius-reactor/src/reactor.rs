@@ -10,6 +10,7 @@ use rustix::io::Result;
 
 use crate::clock::Clock;
 use crate::conn::Conn;
+use crate::file::Files;
 use crate::listener::Listener;
 use crate::mailbox::{Letter, Mailbox};
 use crate::service::{ConnectionId, StreamId};
@@ -45,6 +46,7 @@ pub struct Reactor {
     pub(crate) table: Table,
     pub(crate) timers: Timers,
     pub(crate) mailbox: Arc<Mailbox>,
+    files: Files,
     pub(crate) tools: Tools,
     /// What every read goes into first. One for all connections: idle ones hold no buffer.
     pub(crate) inbox: Box<[u8]>,
@@ -163,6 +165,7 @@ impl Reactor {
             table: Table::default(),
             timers,
             mailbox: Arc::new(mailbox),
+            files: Files::new(options.limits.files_open_max),
             tools: Tools {
                 clock: Clock::new(options.date),
                 limits: options.limits,
@@ -205,6 +208,11 @@ impl Reactor {
     /// The way back for late answers.
     pub fn mailbox(&self) -> Arc<Mailbox> {
         Arc::clone(&self.mailbox)
+    }
+
+    /// Where files come from that answers send.
+    pub fn files(&self) -> Files {
+        self.files.clone()
     }
 
     /// Open connections.

@@ -49,6 +49,8 @@ pub trait Service {
     fn gone(&mut self, connection: ConnectionId);
     /// An action of the application's was refused; `what` says where it came from.
     fn refused(&mut self, id: StreamId, fault: Fault);
+    /// A file did not give what an answer had promised of it; the connection is cut.
+    fn file_failed(&mut self, connection: ConnectionId, message: &str);
     /// A handler panicked in Rust; its connection is cut.
     fn panicked(&mut self, connection: ConnectionId);
 }

@@ -20,6 +20,7 @@ use rustix::time::Timespec;
 
 use crate::clock::coarse_ms;
 use crate::conn::{Conn, Memory, Phase, Transport};
+use crate::file::File;
 use crate::listener::{Accepted, Listener};
 use crate::reactor::{
     EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, id_of,
@@ -427,7 +428,7 @@ impl Reactor {
         let mut rounds = 0;
         let verdict = loop {
             match conn.flush(self.tools.clock.now) {
-                Err(_) => break Verdict::Close,
+                Err(error) => break Self::write_failed(conn, error, service),
                 Ok(false) => {
                     // What runs is for nobody once the last request has been taken.
                     Self::is_done_with(conn, service);
@@ -459,6 +460,29 @@ impl Reactor {
         };
         self.take_back_output(conn);
         verdict
+    }
+
+    /// The socket takes nothing more, or the file that comes next gives nothing more.
+    #[cold]
+    fn write_failed<S: Service>(conn: &mut Conn, error: Errno, service: &mut S) -> Verdict {
+        if let Some(range) = conn.output.file() {
+            let name = range.handle().map_or("a file", File::label);
+            let left = range.len();
+            match error {
+                Errno::NODATA => service.file_failed(
+                    conn.id,
+                    &format!("{name} has become shorter while it was sent: {left} bytes missing"),
+                ),
+                Errno::IO | Errno::STALE | Errno::BADF => {
+                    service.file_failed(conn.id, &format!("{name} cannot be read on: {error}"));
+                }
+                // The peer is gone.
+                _ => {}
+            }
+            // What was promised will never come, and the client must be able to tell.
+            conn.reset_on_close();
+        }
+        Verdict::Close
     }
 
     /// Leaves the rest of a connection's work to the next turn.

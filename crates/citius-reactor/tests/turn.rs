@@ -43,6 +43,9 @@ impl Service for Paths {
     fn refused(&mut self, _id: StreamId, fault: Fault) {
         panic!("{}", fault.text());
     }
+    fn file_failed(&mut self, _connection: ConnectionId, message: &str) {
+        panic!("{message}");
+    }
     fn panicked(&mut self, _connection: ConnectionId) {
         self.panicked += 1;
     }
@@ -80,7 +83,7 @@ fn respond(body: &'static [u8]) -> Letter {
         status: Status::OK,
         content_type: None,
         fields: Fields::EMPTY,
-        body: Bytes::from_static(body),
+        body: Payload::Shared(Bytes::from_static(body)),
     })
 }
 

@@ -243,6 +243,11 @@ impl Service for Turn<'_, '_> {
         self.link.log(self.py, LEVEL_ERROR, &message);
     }
 
+    fn file_failed(&mut self, connection: ConnectionId, message: &str) {
+        let message = format!("connection {}: {message}; it was cut", connection.index);
+        self.link.log(self.py, LEVEL_ERROR, &message);
+    }
+
     fn panicked(&mut self, connection: ConnectionId) {
         let message = format!(
             "connection {}: a defect of the server's; it was cut",
@@ -329,7 +334,7 @@ impl Turn<'_, '_> {
             content_type,
             fields: &fields,
         };
-        asked.record(self.py, status, body.len());
+        asked.record(self.py, status, body.len() as u64);
         // Refused only when the connection is being cut already.
         let _ = reply.send(Action::Respond(answer, Payload::Copied(body.as_bytes())));
         if let Some(head) = asked.head.take() {

@@ -1,0 +1,77 @@
+//! Python's open files as bodies that the kernel sends.
+
+use std::os::fd::RawFd;
+
+use citius_http::Payload;
+use citius_reactor::Errno;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::host::duplicate;
+use crate::link::Link;
+
+/// What is left of an open binary file, from its position on, and the file closed; `None` if `object` is
+/// none or Python has to read it.
+pub(crate) fn rest_of(
+    link: &Link,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<Option<Payload<'static>>> {
+    let py = object.py();
+    // A thread's iterators come wrapped (pool.py); what they would read need not be read at all.
+    let wrapped = object.getattr_opt(pyo3::intern!(py, "_iterator"))?;
+    let file = wrapped.as_ref().unwrap_or(object);
+    if !is_binary_file(file)? || !file.call_method0("seekable")?.is_truthy()? {
+        return Ok(None);
+    }
+    let position: u64 = file.call_method0("tell")?.extract()?;
+    let descriptor: RawFd = file.call_method0("fileno")?.extract()?;
+    let payload = of_descriptor(link, descriptor, position, None)?;
+    if payload.is_some() {
+        file.call_method0("close")?;
+    }
+    Ok(payload)
+}
+
+/// `count` bytes from `offset` on, or all that follow, of the file that `descriptor` stands for; it may be
+/// closed afterwards.
+///
+/// `None` if Python has to read it: it is no regular file, it does not know its length (as in `/proc`), or
+/// as many as may be are open already.
+///
+/// # Errors
+/// `OSError`: it is no open descriptor, or it ends before `count`.
+pub(crate) fn of_descriptor(
+    link: &Link,
+    descriptor: RawFd,
+    offset: u64,
+    count: Option<u64>,
+) -> PyResult<Option<Payload<'static>>> {
+    let owned = duplicate(descriptor)?;
+    let file = match link.files.adopt(owned, "a file of the application's") {
+        Ok(file) if !file.is_empty() => file,
+        Ok(_) | Err(Errno::INVAL | Errno::NFILE) => return Ok(None),
+        Err(error) => return Err(std::io::Error::from(error).into()),
+    };
+    let left = file.len().saturating_sub(offset);
+    let count = count.unwrap_or(left);
+    if count > left {
+        return Err(PyOSError::new_err(format!(
+            "the file has {left} bytes from {offset} on, but {count} are to be sent"
+        )));
+    }
+    let payload = file.payload(offset, count).map_err(std::io::Error::from)?;
+    Ok(Some(payload))
+}
+
+/// Whether `object` is what `open(…, "rb")` returns; text and compressed files are not sent as they lie.
+fn is_binary_file(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static KINDS: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+    let py = object.py();
+    let kinds = KINDS.get_or_try_init(py, || {
+        let io = py.import("io")?;
+        let kind = |name| Ok::<_, PyErr>(io.getattr(name)?.unbind());
+        Ok::<_, PyErr>([kind("BufferedReader")?, kind("FileIO")?])
+    })?;
+    Ok(kinds.iter().any(|kind| object.get_type().is(kind)))
+}
