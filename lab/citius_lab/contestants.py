@@ -60,7 +60,7 @@ class Contestant:
     version: tuple[str, ...] = ()
     python: str | None = None
     requirements: str = "requirements.txt"
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def shared(self) -> Path:
@@ -184,6 +184,26 @@ class Contestant:
         return "; ".join(" ".join(line.split()) for line in lines if not line.startswith("build"))[
             :400
         ]
+
+    def as_record(self, *, asked: bool = True) -> dict[str, Any]:
+        """Return what a report says of it.
+
+        Args:
+            asked: Whether it may be asked for its version: it is built.
+        """
+        return {
+            "name": self.name,
+            "language": self.language,
+            "label": self.label,
+            "note": self.note,
+            "json": self.json,
+            "records": self.records,
+            "rules": self.rules,
+            "maintainer": self.maintainer,
+            "workloads": list(self.workloads),
+            "version": self.version_text() if asked else "",
+            "fingerprint": self.fingerprint(),
+        }
 
     def _fill(self, words: Iterable[str], *, port: int = 0, workers: int = 1) -> list[str]:
         values = {

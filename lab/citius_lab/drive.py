@@ -1,9 +1,4 @@
-"""Drives one cell: checks, loads, checks again, and reads what it cost while it counted.
-
-CPU time of the server's process tree is read at the load generator's ``begin`` and ``end`` events,
-so it covers the counted window and neither warm-up nor checks. Memory is read right after ``end``,
-while buffers are still what the load made them.
-"""
+"""Drives the load generator against one server: one run, its record, and what it cost."""
 
 from __future__ import annotations
 
@@ -14,65 +9,109 @@ import shutil
 import subprocess
 import tempfile
 import threading
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from citius_lab import launch, verify
+from citius_lab import launch, usage, verify
 from citius_lab.contestants import lab_root
-from citius_lab.environment import CpuTimes
 from citius_lab.errors import LaunchError, LoadError
 from citius_lab.plan import stretched_s
 from citius_lab.workloads import WrongAnswer
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from citius_lab.launch import Server
-    from citius_lab.plan import Cell
+    from citius_lab.plan import Placement
+    from citius_lab.protocols import Load, Series
+    from citius_lab.workloads import Case
 
 
-@dataclass(slots=True)
-class Snapshot:
-    """Clocks of the server's processes and of the machine at one moment."""
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One run of the generator, all decided.
 
-    at: float
-    server: dict[int, float]
-    machine: CpuTimes
+    Attributes:
+        connections: The load's, or the case's where the load leaves it open.
+        rate: Requests per second of an open pace; fractions are resolved.
+        window_s: How long to count, or how long at most where a count ends it.
+    """
+
+    load: Load
+    case: Case
+    connections: int
+    window_s: float
+    warmup_s: float
+    rate: float | None = None
 
     @classmethod
-    def take(cls, server_pid: int) -> Snapshot:
-        """Read all clocks, the server's first."""
-        server = launch.cpu_clocks_s(launch.tree(server_pid))
-        return cls(time.monotonic(), server, CpuTimes.read())
+    def of(
+        cls, series: Series, case: Case, *, window_s: float, warmup_s: float, rate: float | None
+    ) -> Shot:
+        """Resolve what a series leaves to the case."""
+        load = series.load
+        own = series.connections.get(case.id, load.connections or case.connections)
+        if not load.is_timed:
+            window_s, warmup_s = COUNT_MAX_S, 0.0
+        elif load.duration_s is not None:
+            window_s = min(window_s, load.duration_s)
+        return cls(load, case, own, window_s, warmup_s, rate if rate is not None else load.rate)
+
+    @classmethod
+    def closed(cls, series: Series, case: Case, *, window_s: float) -> Shot:
+        """Return the closed loop over the series' connections, whatever its pace and stop."""
+        load = replace(series.load, pace="closed", rate=None, fraction=None, of=None, threads=1)
+        own = series.connections.get(case.id, load.connections or case.connections)
+        return cls(load, case, own, window_s, 0.0)
+
+    def words(self, cpus: tuple[int, ...]) -> list[str]:
+        """Return the generator's options, without the target."""
+        load = self.load
+        threads = min(load.threads, load.users or self.connections)
+        words = ["--threads", str(threads), "--timeout", f"{TIMEOUT_S}s"]
+        if load.users is not None:
+            words += ["--users", str(load.users), "--ramp", f"{load.ramp_s or 0:g}s"]
+        else:
+            words += ["--connections", str(self.connections)]
+            if load.keep_alive:
+                words += ["--pipeline", str(load.pipeline)]
+            else:
+                words += ["--no-keepalive"]
+            words += ["--warmup", f"{self.warmup_s:.3f}s", "--duration", f"{self.window_s:.3f}s"]
+        if load.requests is not None:
+            words += ["--requests", str(load.requests)]
+        if self.rate is not None:
+            words += ["--rate", f"{self.rate:.3f}"]
+            words += ["--poisson"] if load.pace == "poisson" else []
+        if cpus:
+            words += ["--cpus", ",".join(map(str, cpus))]
+        every = LONG_BODY_CHECKED_EVERY if self.case.workload == "transfer-data" else 1
+        return [*words, "--expect-status", str(self.case.status), "--check-every", str(every)]
+
+    def request_words(self) -> list[str]:
+        """Return the options that say what is asked, where it is more than a GET."""
+        words = [] if self.case.method == "GET" else ["--method", self.case.method]
+        for name, value in self.case.headers:
+            words += ["--header", f"{name}: {value}"]
+        return words
 
 
 class Driver:
-    """Measures cells with one load generator.
+    """Runs load generators against servers of one placement.
 
     Args:
-        load: The generator's command.
-        load_cpus: CPUs it may use.
-        server_cpus: CPUs the servers were started on.
+        command: The generator's own words.
     """
 
-    def __init__(
-        self,
-        load: list[str],
-        *,
-        load_cpus: Sequence[int],
-        server_cpus: Sequence[int],
-        random: random.Random,
-    ) -> None:
-        self._load = load
-        self._load_cpus = list(load_cpus)
-        self._server_cpus = list(server_cpus)
+    def __init__(self, command: list[str], *, placement: Placement, random: random.Random) -> None:
+        self._command = command
+        self._placement = placement
         self._random = random
 
-    def measure(self, server: Server, cell: Cell, fair_s: float) -> dict[str, Any]:
-        """Measure one cell and return the fields of its record.
+    def measure(self, server: Server, shot: Shot) -> dict[str, Any]:
+        """Check, load, check again; return the fields of a record.
 
         Wrong answers and a generator that fails are part of the record (``fault``); the caller
         decides what becomes of the rest of the block.
@@ -80,20 +119,19 @@ class Driver:
         Raises:
             LaunchError: The server died.
         """
-        fields: dict[str, Any] = {
-            "contestant": cell.contestant,
-            "case": cell.case_id,
-            "section": cell.section,
-            "connections": cell.connections,
-            "pipeline": cell.pipeline,
-            "fault": None,
-        }
+        fields: dict[str, Any] = {"connections": shot.connections, "fault": None}
+        fields["pipeline"] = shot.load.pipeline
         try:
-            answer = verify.verify_case(server.port, cell.case, self._random)
+            answer = verify.verify_case(server.port, shot.case, self._random)
+            fields["checked"] = ["before"]
             fields["body_bytes"] = len(answer.body)
-            window_s = stretched_s(fair_s, answer.elapsed_s)
-            fields |= self._drive(server, cell, window_s, answer.body)
-            verify.verify_case(server.port, cell.case, self._random)
+            if shot.load.is_timed:
+                shot = _stretched(shot, answer.elapsed_s)
+            fields |= self.drive(server, shot, answer.body)
+            # Answers of requests that were cut off at the end may still be in the server's work.
+            patience_s = VERIFY_S + shot.connections * answer.elapsed_s
+            verify.verify_case(server.port, shot.case, self._random, timeout_s=patience_s)
+            fields["checked"] = ["before", "during", "after"]
         except WrongAnswer as error:
             fields["fault"] = f"wrong answer: {error}"
         except LoadError as error:
@@ -104,120 +142,100 @@ class Driver:
             raise LaunchError(how)
         return fields
 
-    def command(self, port: int, cell: Cell, window_s: float) -> list[str]:
-        """Return the generator's words for one cell, without where it writes."""
-        cpus = ["--cpus", ",".join(map(str, self._load_cpus))] if self._load_cpus else []
-        return [
-            *self._load,
-            "--connections",
-            str(cell.connections),
-            "--threads",
-            "1",
-            "--pipeline",
-            str(cell.pipeline),
-            "--warmup",
-            f"{WARMUP_S}s",
-            "--duration",
-            f"{window_s:.3f}s",
-            "--timeout",
-            f"{TIMEOUT_S}s",
-            *cpus,
-            "--expect-status",
-            "200",
-            "--check-every",
-            str(LONG_BODY_CHECKED_EVERY if cell.case_id == "transfer-data" else 1),
-            f"http://127.0.0.1:{port}{cell.case.target}",
-        ]
+    def drive(self, server: Server, shot: Shot, body: bytes) -> dict[str, Any]:
+        """Run the generator once; return its record and what the run cost.
 
-    def _drive(self, server: Server, cell: Cell, window_s: float, body: bytes) -> dict[str, Any]:
-        command = self.command(server.port, cell, window_s)
+        Raises:
+            LoadError: It failed.
+        """
+        words = [*self._command, *shot.words(self._placement.load_cpus), *shot.request_words()]
+        target = f"http://127.0.0.1:{server.port}{shot.case.target}"
         with tempfile.TemporaryDirectory(prefix="citius-lab-") as folder:
-            expected, output = Path(folder, "body"), Path(folder, "load.json")
-            expected.write_bytes(body)
-            words = ["--expect-body-file", str(expected), "--json", str(output), "--events"]
+            files = _files(Path(folder), shot.case, body)
+            output = Path(folder, "load.json")
+            net_before = usage.network()
             process = launch.Guarded(
-                [*command[:-1], *words, command[-1]],
-                cpus=self._load_cpus,
+                [*words, *files, "--json", str(output), "--events", target],
+                cpus=self._placement.load_cpus,
                 stderr=subprocess.PIPE,
             )
             try:
-                begin, end, memory = self._watch(process, server, window_s)
+                begin, end, memory = _watch(process, server, shot)
                 code = process.wait(TIMEOUT_S)
             finally:
                 process.stop()
             if code is None:
-                raise LoadError(f"{self._load[0]} wrote its end and did not end")
-            load = self._read(output, code)
+                raise LoadError(f"{self._command[0]} wrote its end and did not end")
+            net = usage.network_between(net_before, usage.network())
+            load = _read(output, code)
         return {
-            "window_s": window_s,
-            "warmup_s": WARMUP_S,
-            "command": command,
+            "window_s": shot.window_s,
+            "warmup_s": shot.warmup_s,
+            "rate": shot.rate,
+            "command": [*words, target],
             "load": load,
-            "usage": self._usage(begin, end, load),
+            "usage": usage.between(begin, end, load, self._placement.server_cpus),
+            "net": net,
             "memory": memory,
         }
 
-    def _watch(
-        self, process: launch.Guarded, server: Server, window_s: float
-    ) -> tuple[Snapshot, Snapshot, dict[str, int]]:
-        """Take a snapshot at each of the two events."""
-        begin = end = None
-        memory: dict[str, int] = {}
-        messages = []
-        watchdog = threading.Timer(window_s + WARMUP_S + 2 * TIMEOUT_S, process.stop)
-        watchdog.start()
-        try:
-            for line in lines_of(process.stderr):
-                event = _event(line)
-                if event == "begin":
-                    begin = Snapshot.take(server.pid)
-                elif event == "end":
-                    end = Snapshot.take(server.pid)
-                    pids = launch.tree(server.pid)
-                    memory = {"pss_kib": launch.pss_kib(pids), "processes": len(pids)}
-                elif event is None:
-                    messages.append(line.strip())
-        finally:
-            watchdog.cancel()
-        if begin is None or end is None:
-            said = " / ".join(messages[-3:]) or "nothing"
-            raise LoadError(f"the load generator did not finish its window; it said: {said}")
-        return begin, end, memory
 
-    def _usage(self, begin: Snapshot, end: Snapshot, load: dict[str, Any]) -> dict[str, float]:
-        """Return what the window cost, in seconds and in shares of the CPUs.
+def _stretched(shot: Shot, request_s: float) -> Shot:
+    return replace(shot, window_s=stretched_s(shot.window_s, request_s))
 
-        The generator reports its own CPU time, which covers the window to the microsecond.
-        """
-        elapsed_s = max(end.at - begin.at, 1e-9)
-        server_s = _spent(begin.server, end.server)
-        generator_s = load["cpu_s"]["user"] + load["cpu_s"]["system"]
-        machine = end.machine.since(begin.machine)
-        foreign_s = machine["busy_s"] - server_s - generator_s
-        return {
-            "elapsed_s": elapsed_s,
-            "server_cpu_s": server_s,
-            "generator_cpu_s": generator_s,
-            "server_share": server_s / elapsed_s / max(len(self._server_cpus), 1),
-            "generator_share": generator_s / elapsed_s,
-            "server_cpus_idle_share": end.machine.idle_share(begin.machine, self._server_cpus),
-            "interrupt_s": machine["interrupt_s"],
-            "foreign_share": max(0.0, foreign_s) / elapsed_s,
-            "steal_share": machine["steal_s"] / elapsed_s,
-        }
 
-    def _read(self, path: Path, code: int) -> dict[str, Any]:
-        try:
-            load: dict[str, Any] = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise LoadError(
-                f"the load generator ended with code {code} and left no record: {error}"
-            ) from error
-        if load.get("schema") != LOAD_SCHEMA:
-            raise LoadError(
-                f"the load generator writes schema {load.get('schema')}, this lab reads {LOAD_SCHEMA}"
-            )
-        return load
+def _files(folder: Path, case: Case, body: bytes) -> list[str]:
+    """Write what the generator compares with and what it sends; return the options."""
+    words: list[str] = []
+    if case.is_stable:
+        (folder / "expected").write_bytes(body)
+        words += ["--expect-body-file", str(folder / "expected")]
+    if case.body:
+        (folder / "body").write_bytes(case.body)
+        words += ["--body-file", str(folder / "body")]
+    return words
+
+
+def _watch(
+    process: launch.Guarded, server: Server, shot: Shot
+) -> tuple[usage.Snapshot, usage.Snapshot, dict[str, int]]:
+    """Take a snapshot at each of the two events."""
+    begin = end = None
+    memory: dict[str, int] = {}
+    messages: list[str] = []
+    longest_s = shot.window_s + shot.warmup_s + (shot.load.ramp_s or 0.0) + 2 * TIMEOUT_S
+    watchdog = threading.Timer(longest_s, process.stop)
+    watchdog.start()
+    try:
+        for line in lines_of(process.stderr):
+            event = _event(line)
+            if event == "begin":
+                begin = usage.Snapshot.take(server.pid)
+            elif event == "end":
+                end = usage.Snapshot.take(server.pid)
+                memory = usage.memory(server.pid)
+            elif event is None:
+                messages.append(line.strip())
+    finally:
+        watchdog.cancel()
+    if begin is None or end is None:
+        said = " / ".join(messages[-3:]) or "nothing"
+        raise LoadError(f"the load generator did not finish its window; it said: {said}")
+    return begin, end, memory
+
+
+def _read(path: Path, code: int) -> dict[str, Any]:
+    try:
+        load: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise LoadError(
+            f"the load generator ended with code {code} and left no record: {error}"
+        ) from error
+    if load.get("schema") != LOAD_SCHEMA:
+        raise LoadError(
+            f"the load generator writes schema {load.get('schema')}, this lab reads {LOAD_SCHEMA}"
+        )
+    return load
 
 
 def load_command() -> list[str]:
@@ -235,15 +253,14 @@ def load_command() -> list[str]:
         root / "load" / "target" / "release" / "citius-load",
         root.parent / "python" / "citius" / "bin" / "citius-load",
     ]
-    for place in places:
-        if place.exists():
-            return [str(place)]
+    if built := [place for place in places if place.exists()]:
+        return [str(max(built, key=lambda place: place.stat().st_mtime))]
     if found := shutil.which("citius-load"):
         return [found]
     raise LoadError("no load generator: citius-load is not built; `make build` builds it")
 
 
-def lines_of(stream: IO[bytes]) -> Any:
+def lines_of(stream: IO[bytes]) -> Iterator[str]:
     """Yield the lines of a stream until it ends, also when it is closed underneath."""
     with contextlib.suppress(ValueError, OSError):
         for line in stream:
@@ -257,12 +274,12 @@ def _event(line: str) -> str | None:
     return None
 
 
-def _spent(begin: dict[int, float], end: dict[int, float]) -> float:
-    return sum(clock - begin.get(pid, 0.0) for pid, clock in end.items())
-
-
 LOAD_SCHEMA = 1
+# Sent and not counted before every window, whatever the search for the steady state says.
 WARMUP_S = 0.15
 TIMEOUT_S = 10
+VERIFY_S = 10.0
+# A count that takes longer is cut off there.
+COUNT_MAX_S = 15.0
 # Comparing 134 kB costs the generator more than reading it; lengths are compared always.
 LONG_BODY_CHECKED_EVERY = 16

@@ -33,7 +33,10 @@ class CpuTimes:
     def read(cls) -> CpuTimes:
         """Read ``/proc/stat``."""
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
-        busy, interrupt, idle, steal = {}, {}, {}, {}
+        busy: dict[int, float] = {}
+        interrupt: dict[int, float] = {}
+        idle: dict[int, float] = {}
+        steal: dict[int, float] = {}
         for line in Path("/proc/stat").read_text().splitlines():
             name, *numbers = line.split()
             if name.startswith("cpu") and name != "cpu":

@@ -4,7 +4,8 @@ LabError
 ├── ContestantError   a definition is wrong, or a name is unknown
 ├── BuildError        a contestant does not build
 ├── LaunchError       a contestant does not start, or died
-└── LoadError         the load generator is missing or failed
+├── LoadError         the load generator is missing or failed
+└── RecordError       the result folder cannot be written
 """
 
 from __future__ import annotations
@@ -28,3 +29,7 @@ class LaunchError(LabError):
 
 class LoadError(LabError):
     """The load generator is missing, failed, or wrote what is not a record."""
+
+
+class RecordError(LabError):
+    """A record could not be written; those before it stand."""

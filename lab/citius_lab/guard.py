@@ -18,7 +18,7 @@ import sys
 import time
 
 
-def main():
+def main() -> int:
     """Start, wait, clean up; return the command's exit code as a shell would."""
     status_fd, parent, cpus, grace_s = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
     command = sys.argv[6:]
@@ -39,7 +39,7 @@ def main():
     return code if code >= 0 else 128 - code
 
 
-def start(command, cpus, libc, guard, status_fd):
+def start(command: list[str], cpus: str, libc: ctypes.CDLL, guard: int, status_fd: int) -> None:
     """Become the command; never returns."""
     os.setpgid(0, 0)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -56,7 +56,7 @@ def start(command, cpus, libc, guard, status_fd):
         os._exit(127)
 
 
-def wait(child, watched, grace_s):
+def wait(child: int, watched: set[signal.Signals], grace_s: float) -> int:
     """Wait until the command ends or the lab wants it to end; leave nobody behind."""
     code = None
     while code is None:
@@ -81,7 +81,7 @@ def wait(child, watched, grace_s):
             code = os.waitstatus_to_exitcode(status)
 
 
-def reap(child):
+def reap(child: int) -> int | None:
     """Collect all that ended; return the command's exit code if it is among them."""
     code = None
     while True:
@@ -95,7 +95,7 @@ def reap(child):
             code = os.waitstatus_to_exitcode(status)
 
 
-def children():
+def children() -> list[int]:
     """Return the guard's children, among them the orphans it adopted."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
@@ -104,7 +104,7 @@ def children():
         return []
 
 
-def send(pid, number):
+def send(pid: int, number: int) -> None:
     """Signal a process or, negative, a group that may be gone already."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 class Histogram:
     """Counts by value; ``counts`` maps the highest value equivalent to a bucket to its count."""
 
-    counts: dict[int, int] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict[int, int])
 
     @classmethod
     def decode(cls, text: str) -> Histogram:
@@ -48,6 +48,10 @@ class Histogram:
         """How many values were recorded."""
         return sum(self.counts.values())
 
+    def between(self, low: float, high: float) -> int:
+        """Return how many values are above ``low`` and not above ``high``."""
+        return sum(count for value, count in self.counts.items() if low < value <= high)
+
     def percentile(self, percent: float) -> int | None:
         """Return the value that ``percent`` of the values do not exceed, ``None`` without any."""
         wanted = max(1, -(-self.total * percent // 100))
@@ -67,7 +71,8 @@ def _counts(payload: bytes, digits: int, lowest: int) -> dict[int, int]:
     unit_bits = max(0, lowest.bit_length() - 1)
     sub_bits = (2 * 10**digits - 1).bit_length()
     half = 1 << (sub_bits - 1)
-    counts, index, at = {}, 0, 0
+    counts: dict[int, int] = {}
+    index = at = 0
     while at < len(payload):
         number, at = _zigzag(payload, at)
         if number < 0:

@@ -216,7 +216,8 @@ def port_in_use(port: int) -> bool:
 
 def tree(pid: int) -> list[int]:
     """Return ``pid`` and all its descendants."""
-    found, queue = [], [pid]
+    found: list[int] = []
+    queue = [pid]
     while queue:
         pid = queue.pop()
         found.append(pid)
@@ -228,7 +229,7 @@ def tree(pid: int) -> list[int]:
 
 def cpu_clocks_s(pids: Iterable[int]) -> dict[int, float]:
     """Return the CPU time each process used so far, threads that ended included."""
-    clocks = {}
+    clocks: dict[int, float] = {}
     for pid in pids:
         # The kernel's encoding of "the CPU clock of that process", CPUCLOCK_SCHED.
         with contextlib.suppress(OSError):

@@ -1,74 +1,90 @@
 """Who answers what, in which order, for how long: the only place where a run is decided.
 
-A run is rounds; a round starts every contestant once, in random order, and measures all its cases,
-in random order, on that one process. The restart is the unit of repetition. Window lengths come
-from the time that is left, and a round beyond the third is left out when there is none, so a run
-ends when it should on a slow machine too.
+A run has parts, one per experiment. A part is rounds; a round starts every contestant once (once
+for each number of workers), in random order, and measures all its cells, in random order, on that
+one process. The restart is the unit of repetition. One more block per round starts the baseline
+again, for the noise floor: what two equal contestants seem to differ by.
+
+A plan is plain data (``as_record``, ``from_record``), so that an interrupted run can be resumed.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from citius_lab.workloads import CASE_BY_ID, Case, cases_of
+from citius_lab.protocols import Series
+from citius_lab.workloads import CASE_BY_ID, Case
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from citius_lab.contestants import Contestant
+    from citius_lab.experiments import Experiment
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One thing to measure: a case under a protocol, on one contestant.
+    """One thing to measure: a case of a series, on one contestant."""
 
-    Attributes:
-        pipeline: Requests in flight on each connection; 1 means none waits behind another.
-    """
-
-    contestant: str
+    series: str
     case_id: str
-    connections: int
-    pipeline: int = 1
 
     @property
     def case(self) -> Case:
         """The request that is measured."""
         return CASE_BY_ID[self.case_id]
 
-    @property
-    def section(self) -> str:
-        """Which part of the report it belongs to."""
-        return "pipelined" if self.pipeline > 1 else "closed loop"
-
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One start of one contestant, and what is measured on that process, in order."""
+    """One start of one contestant, and what is measured on that process, in order.
+
+    Attributes:
+        again: Whether this is the baseline's second start, for the noise floor alone.
+    """
 
     round: int
     contestant: str
+    workers: int
     cells: tuple[Cell, ...]
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A whole run.
+class Placement:
+    """Which CPUs the server and the load generator get."""
 
-    Attributes:
-        budget_s: Seconds the run may take, starts and checks included.
-    """
-
-    scenario: str
-    seed: int
-    rounds: int
-    budget_s: float
-    workers: int
     server_cpus: tuple[int, ...]
     load_cpus: tuple[int, ...]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether they compete."""
+        return bool(set(self.server_cpus) & set(self.load_cpus))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One experiment of a run.
+
+    Attributes:
+        rounds: At most so many; fewer where intervals are narrow or time is short.
+        budget_s: Seconds it may take, starts and checks included.
+    """
+
+    experiment: str
+    series: tuple[Series, ...]
+    baseline: str
+    rounds: int
+    budget_s: float
     blocks: tuple[Block, ...]
+
+    def series_of(self, cell: Cell) -> Series:
+        """Return the series a cell belongs to."""
+        return next(series for series in self.series if series.id == cell.series)
 
     def in_rounds(self) -> list[list[Block]]:
         """Return the blocks of each round."""
@@ -77,90 +93,297 @@ class Plan:
             rounds[block.round].append(block)
         return rounds
 
+    def contestants(self) -> list[str]:
+        """Return who takes part, each once."""
+        return list(dict.fromkeys(block.contestant for block in self.blocks))
+
+    def cells_per_round(self) -> int:
+        """Return how many cells a round measures, conditional ones left out."""
+        return sum(
+            self.series_of(cell).only_if_failed is None
+            for block in self.blocks
+            if block.round == 0
+            for cell in block.cells
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole run: ``name`` is what the person asked for, an experiment's name or ``all``."""
+
+    name: str
+    seed: int
+    parts: tuple[Part, ...]
+    placements: Mapping[int, Placement]
+
+    @property
+    def budget_s(self) -> float:
+        """Seconds the run may take."""
+        return sum(part.budget_s for part in self.parts)
+
+    def placement(self, workers: int) -> Placement:
+        """Return where a server with so many workers runs, and the generator beside it."""
+        return self.placements[workers]
+
     def as_record(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return asdict(self)
+        return {
+            "name": self.name,
+            "seed": self.seed,
+            "budget_s": self.budget_s,
+            "placements": {
+                str(workers): {
+                    "server_cpus": place.server_cpus,
+                    "load_cpus": place.load_cpus,
+                    "is_shared": place.is_shared,
+                }
+                for workers, place in self.placements.items()
+            },
+            "parts": [_part_record(part) for part in self.parts],
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Plan:
+        """Read what ``as_record`` wrote."""
+        places = {
+            int(workers): Placement(tuple(place["server_cpus"]), tuple(place["load_cpus"]))
+            for workers, place in record["placements"].items()
+        }
+        parts = tuple(_part(part) for part in record["parts"])
+        return cls(record["name"], record["seed"], parts, places)
 
 
-def quick(
-    contestants: Iterable[Contestant],
-    *,
-    budget_s: float,
-    server_cpus: list[int],
-    load_cpus: list[int],
-    random: random.Random,
-    seed: int,
-) -> Plan:
-    """Plan every case that each contestant can do, and the pipelined greeting.
+def _part_record(part: Part) -> dict[str, Any]:
+    return {
+        "experiment": part.experiment,
+        "series": [series.as_record() for series in part.series],
+        "baseline": part.baseline,
+        "rounds": part.rounds,
+        "budget_s": part.budget_s,
+        "blocks": [
+            {
+                "round": block.round,
+                "contestant": block.contestant,
+                "workers": block.workers,
+                "again": block.again,
+                "cells": [[cell.series, cell.case_id] for cell in block.cells],
+            }
+            for block in part.blocks
+        ],
+    }
 
-    Rounds are the unit of repetition, so more of them are worth more than longer windows; there
-    are as many as leave ``WINDOW_S`` for each.
-    """
-    cells = {contestant.name: _cells(contestant) for contestant in contestants}
-    n_cells = sum(map(len, cells.values()))
-    round_s = n_cells * (WINDOW_S + CELL_OVERHEAD_S) + len(cells) * START_S
-    rounds = max(ROUNDS_MIN, min(ROUNDS_MAX, int(budget_s / max(round_s, 1e-9))))
-    blocks = []
-    for number in range(rounds):
-        names = list(cells)
-        random.shuffle(names)
-        for name in names:
-            order = list(cells[name])
-            random.shuffle(order)
-            blocks.append(Block(number, name, tuple(order)))
-    return Plan(
-        "quick", seed, rounds, budget_s, 1, tuple(server_cpus), tuple(load_cpus), tuple(blocks)
+
+def _part(record: Mapping[str, Any]) -> Part:
+    blocks = tuple(
+        Block(
+            block["round"],
+            block["contestant"],
+            block["workers"],
+            tuple(Cell(series, case) for series, case in block["cells"]),
+            block["again"],
+        )
+        for block in record["blocks"]
+    )
+    series = tuple(map(Series.from_record, record["series"]))
+    return Part(
+        record["experiment"],
+        series,
+        record["baseline"],
+        record["rounds"],
+        record["budget_s"],
+        blocks,
     )
 
 
-def _cells(contestant: Contestant) -> list[Cell]:
-    workloads = ASYNC_ONLY.get(contestant.name, contestant.workloads)
-    cells = [Cell(contestant.name, case.id, case.connections) for case in cases_of(workloads)]
-    if "hello" in workloads:
-        cells.append(Cell(contestant.name, "hello", CASE_BY_ID["hello"].connections, PIPELINE))
-    return cells
+def make(
+    name: str,
+    experiments: Iterable[Experiment],
+    contestants: Sequence[Contestant],
+    *,
+    budget_s: float | None,
+    random: random.Random,
+    seed: int,
+    chosen: bool = False,
+    baseline: str | None = None,
+) -> Plan:
+    """Plan the experiments for those contestants that are ready.
+
+    ``budget_s`` is for all of them, and each gets its share; ``None`` leaves them their own. With
+    ``chosen`` the person named the contestants: all of them take part in everything, else those
+    that the experiment names. ``baseline`` is what ratios refer to, where it takes part.
+    """
+    experiments = list(experiments)
+    scale = 1.0
+    if budget_s is not None:
+        scale = budget_s / sum(experiment.budget_s for experiment in experiments)
+    parts: list[Part] = []
+    places: dict[int, Placement] = {}
+    for experiment in experiments:
+        ready = [one for one in contestants if chosen or one.name in experiment.contestants]
+        names = [one.name for one in ready]
+        wanted = baseline if baseline in names else experiment.baseline
+        wanted = wanted if wanted in names else (names or [""])[0]
+        part_s = experiment.budget_s * scale
+        part = _plan_part(experiment, ready, part_s, random, places, wanted)
+        if part.blocks:
+            parts.append(part)
+    return Plan(name, seed, tuple(parts), places)
+
+
+def _plan_part(
+    experiment: Experiment,
+    contestants: Sequence[Contestant],
+    budget_s: float,
+    random: random.Random,
+    places: dict[int, Placement],
+    baseline: str,
+) -> Part:
+    """Rounds are worth more than longer windows; there are as many as leave the window it wants."""
+    starts = _starts(experiment, contestants, places)
+    again = _again(experiment, starts, baseline)
+    series_of = {series.id: series for series in experiment.series}
+    round_s = sum(
+        START_S + sum(_cost_s(series_of[cell.series], experiment.window_s) for cell in cells)
+        for _, _, cells in [*starts, *again]
+    )
+    usable_s = budget_s - sum(WARM_GUESS_S * len(cells) for _, _, cells in starts)
+    rounds = max(ROUNDS_MIN, min(ROUNDS_MAX, int(usable_s / max(round_s, 1e-9))))
+    blocks: list[Block] = []
+    for number in range(rounds):
+        shuffled = [(*start, False) for start in starts] + [(*start, True) for start in again]
+        random.shuffle(shuffled)
+        for name, workers, cells, is_again in shuffled:
+            blocks.append(
+                Block(number, name, workers, _in_order(cells, series_of, random), is_again)
+            )
+    return Part(experiment.name, experiment.series, baseline, rounds, budget_s, tuple(blocks))
+
+
+def _starts(
+    experiment: Experiment, contestants: Sequence[Contestant], places: dict[int, Placement]
+) -> list[tuple[str, int, list[Cell]]]:
+    """Return what each start measures: contestant, workers, cells."""
+    only = dict(experiment.cases_of)
+    starts: list[tuple[str, int, list[Cell]]] = []
+    for contestant in contestants:
+        by_workers: dict[int, list[Cell]] = {}
+        for series in experiment.series:
+            placement, workers = place(series.workers)
+            for case_id in series.cases:
+                case = CASE_BY_ID[case_id]
+                wanted = case_id in only.get(contestant.name, series.cases)
+                if wanted and case.workload in contestant.workloads:
+                    places[workers] = placement
+                    by_workers.setdefault(workers, []).append(Cell(series.id, case_id))
+        starts += [(contestant.name, workers, cells) for workers, cells in by_workers.items()]
+    return starts
+
+
+def _again(
+    experiment: Experiment, starts: list[tuple[str, int, list[Cell]]], baseline: str
+) -> list[tuple[str, int, list[Cell]]]:
+    """Return the baseline's second start: the first closed-loop cell it has."""
+    closed = [series.id for series in experiment.series if series.load == _as_closed(series)]
+    for name, workers, cells in starts:
+        repeated = [cell for cell in cells if cell.series in closed][:1]
+        if name == baseline and repeated:
+            return [(name, workers, repeated)]
+    return []
+
+
+def _as_closed(series: Series) -> object:
+    """Return the series' load if it is a timed closed loop, else ``None``."""
+    load = series.load
+    return load if not load.is_open and load.is_timed and series.only_if_failed is None else None
+
+
+def _in_order(
+    cells: list[Cell], series_of: Mapping[str, Series], random: random.Random
+) -> tuple[Cell, ...]:
+    """Shuffle, but capacities come before the rates that are fractions of them."""
+    order = list(cells)
+    random.shuffle(order)
+    order.sort(key=lambda cell: series_of[cell.series].load.fraction is not None)
+    return tuple(order)
+
+
+def place(workers: int) -> tuple[Placement, int]:
+    """Return CPUs for a server with so many workers (0: as many as the machine gives it).
+
+    They are disjoint where there are enough CPUs; else both compete, and the report says so.
+    """
+    cpus = sorted(os.sched_getaffinity(0))
+    if workers == 0:
+        n_load = len(cpus) // 4
+        server = cpus[: len(cpus) - n_load]
+        return Placement(tuple(server), tuple(cpus[-max(n_load, 1) :])), len(server)
+    if len(cpus) <= workers:
+        return Placement(tuple(cpus), tuple(cpus)), workers
+    return Placement(tuple(cpus[:workers]), tuple(cpus[workers : workers + 1])), workers
+
+
+def _cost_s(series: Series, window_s: float) -> float:
+    """Return what one cell of a series costs on one process, with such a window."""
+    if series.only_if_failed is not None:
+        return 0.0
+    run_s = series.load.fixed_s() or window_s
+    return (series.discard + series.runs) * run_s + CELL_OVERHEAD_S
 
 
 class Clock:
-    """Shares the time that is left among the cells that are left.
+    """Shares the time that is left in a part among the cells that are left.
 
-    What a cell costs besides its fair window (checks, warm-up, processes, a longer window for a
-    slow server) and what a start costs is learnt from those that were done.
+    What a cell costs besides its window (checks, processes, a longer window for a slow server) and
+    what a start costs is learnt from those that were done.
     """
 
-    def __init__(self, plan: Plan, now: float) -> None:
-        self._ends_at = now + plan.budget_s
-        self._cells_left = sum(len(block.cells) for block in plan.blocks)
-        self._starts_left = len(plan.blocks)
+    def __init__(self, part: Part, now: float, spent_s: float = 0.0) -> None:
+        self._part = part
+        self._ends_at = now + part.budget_s - spent_s
         self._overhead_s = CELL_OVERHEAD_S
         self._start_s = START_S
+        self._warm_s = 0.0
 
-    def window_s(self, now: float) -> float:
-        """Return the fair window: how long to count, for a cell measured next."""
-        left_s = self._ends_at - now
-        left_s -= self._cells_left * self._overhead_s + self._starts_left * self._start_s
-        return max(WINDOW_MIN_S, min(WINDOW_MAX_S, left_s / max(self._cells_left, 1)))
+    def window_s(self, left: Sequence[Block], now: float) -> float:
+        """Return the fair window: how long to count, for a cell measured next.
+
+        ``left`` is what is still to be measured, that cell included.
+        """
+        cells = [self._part.series_of(cell) for block in left for cell in block.cells]
+        cells = [series for series in cells if series.only_if_failed is None]
+        fixed_s = sum(_cost_s(series, 0.0) - CELL_OVERHEAD_S for series in cells)
+        n_timed = sum(series.runs for series in cells if series.load.is_timed)
+        left_s = self._ends_at - now - fixed_s
+        left_s -= len(cells) * self._overhead_s + len(left) * self._start_s
+        left_s -= self._warm_s * sum(len(block.cells) for block in left if block.round == 0)
+        return max(WINDOW_MIN_S, min(WINDOW_MAX_S, left_s / max(n_timed, 1)))
+
+    def left_s(self, now: float) -> float:
+        """Return the time left for the part."""
+        return max(0.0, self._ends_at - now)
 
     def started(self, took_s: float) -> None:
         """Note what one start cost."""
-        self._starts_left -= 1
         self._start_s += (took_s - self._start_s) / 4
 
-    def measured(self, took_s: float, fair_s: float) -> None:
-        """Note what one cell cost in all, and its fair window."""
-        self._cells_left -= 1
-        # One in thirty: cells of a round differ more than rounds do.
-        self._overhead_s += (took_s - fair_s - self._overhead_s) / 30
+    def warmed(self, took_s: float) -> None:
+        """Note what it took to find out when one cell is steady."""
+        self._warm_s += (took_s - self._warm_s) / 8
 
-    def skipped(self, n_cells: int) -> None:
-        """Note that cells will not be measured."""
-        self._cells_left -= n_cells
+    def measured(self, took_s: float, planned_s: float) -> None:
+        """Note what one cell cost in all, and what its window (or its fixed length) was to."""
+        # One in thirty: cells of a round differ more than rounds do.
+        self._overhead_s += (took_s - planned_s - self._overhead_s) / 30
 
     def affords(self, blocks: Sequence[Block], now: float) -> bool:
         """Tell whether there is time for these blocks, with the shortest windows."""
-        n_cells = sum(len(block.cells) for block in blocks)
-        cost_s = n_cells * (self._overhead_s + WINDOW_MIN_S) + len(blocks) * self._start_s
-        return now + cost_s <= self._ends_at
+        cells = [self._part.series_of(cell) for block in blocks for cell in block.cells]
+        cost_s = sum(
+            _cost_s(series, WINDOW_MIN_S) - CELL_OVERHEAD_S + self._overhead_s
+            for series in cells
+            if series.only_if_failed is None
+        )
+        return now + cost_s + len(blocks) * self._start_s <= self._ends_at
 
 
 def stretched_s(fair_s: float, request_s: float) -> float:
@@ -168,30 +391,20 @@ def stretched_s(fair_s: float, request_s: float) -> float:
 
     A slow one gets longer, so that its rate is not a matter of a handful of requests.
     """
-    return max(fair_s, min(WINDOW_MAX_S, REQUESTS_MIN * request_s))
+    return max(fair_s, min(SLOW_WINDOW_MAX_S, REQUESTS_MIN * request_s))
 
 
-# The `quick` scenario shows of citius-async what differs from citius; `verify` asks all of it.
-ASYNC_ONLY = {"citius-async": ("hello", "async")}
-QUICK = (
-    "citius",
-    "citius-async",
-    "uvicorn",
-    "granian-rsgi",
-    "go-net-http",
-    "rust-axum",
-    "rust-floor",
-)
-PIPELINE = 24
-BUDGET_S = 270.0
 ROUNDS_MIN = 3
-ROUNDS_MAX = 6
-# A window of half a second is 5000 requests or more of everything but the slow cases.
-WINDOW_S = 0.45
+ROUNDS_MAX = 8
 WINDOW_MIN_S = 0.25
-WINDOW_MAX_S = 2.5
+# The longest window of an article.
+WINDOW_MAX_S = 15.0
+# A slow server does not get more: that would cost the others their rounds.
+SLOW_WINDOW_MAX_S = 2.5
 # Requests a window should at least hold.
 REQUESTS_MIN = 32
 # First guesses; the clock learns the real ones.
 CELL_OVERHEAD_S = 0.45
 START_S = 1.5
+# What finding out when a cell is steady takes, once per contestant and cell.
+WARM_GUESS_S = 0.7

@@ -88,7 +88,7 @@ def _negative_step_above(value: float) -> float:
 
 
 def _grid(scale: _Scale, height: float) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for tick in scale.ticks():
         x = scale.x(tick)
         lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height}"/>')

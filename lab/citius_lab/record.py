@@ -1,19 +1,20 @@
 """Results on disk: a folder with ``run.json`` and ``records.jsonl``, and nothing derived.
 
-One line per event, written and flushed when it happens, so that Ctrl-C or a crash loses nothing.
-Kinds: ``start`` (a contestant was launched), ``measurement``, ``fault`` (something that keeps a
-figure from being believed or made), ``left out`` (a contestant that cannot be built here), and
-``end``. Latency histograms stay inside the load generator's record, base64.
+The format is described in ``lab/RECORDS.md``. One line per event, written and synced when it
+happens, so that neither Ctrl-C nor a crash nor a full disk loses what was measured before.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from citius_lab.errors import LabError
+from citius_lab.errors import LabError, RecordError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,33 +23,65 @@ if TYPE_CHECKING:
 class Recorder:
     """Appends to a result folder; a context manager.
 
+    Args:
+        resume: Whether to go on after the records the folder holds.
+
     Raises:
         LabError: The folder holds the records of another run.
+        RecordError: It cannot be written to.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, resume: bool = False) -> None:
         self.folder = folder
-        if (folder / RECORDS).exists():
+        if (folder / RECORDS).exists() and not resume:
             raise LabError(f"{folder} holds the records of another run; name another with --out")
-        (folder / "logs").mkdir(parents=True, exist_ok=True)
-        self._file = (folder / RECORDS).open("w")
+        try:
+            (folder / "logs").mkdir(parents=True, exist_ok=True)
+            if resume:
+                _cut_half_line(folder / RECORDS)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._descriptor = os.open(folder / RECORDS, flags, 0o644)
+        except OSError as error:
+            raise _unwritable(folder, error) from error
 
     def __enter__(self) -> Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        os.close(self._descriptor)
 
     def head(self, run: dict[str, Any]) -> None:
         """Write what the whole run has in common."""
-        text = json.dumps({"schema": SCHEMA, **run}, indent=1)
-        (self.folder / RUN).write_text(text + "\n")
+        text = json.dumps({"schema": SCHEMA, **run}, indent=1) + "\n"
+        fresh = self.folder / (RUN + ".new")
+        try:
+            with fresh.open("w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self.folder / RUN)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                fresh.unlink()
+            raise _unwritable(self.folder, error) from error
 
     def write(self, kind: str, **fields: Any) -> dict[str, Any]:
-        """Append one record and return it."""
+        """Append one record, synced, and return it.
+
+        Raises:
+            RecordError: It could not be written; what was written before stands.
+        """
         record = {"kind": kind, "at": time.time(), **fields}
-        self._file.write(json.dumps(record, separators=(",", ":")) + "\n")
-        self._file.flush()
+        line = (json.dumps(record, separators=(",", ":")) + "\n").encode()
+        length = os.fstat(self._descriptor).st_size
+        try:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, length)
+            raise _unwritable(self.folder, error) from error
         return record
 
     def log_path(self, contestant: str, round_number: int) -> Path:
@@ -56,12 +89,29 @@ class Recorder:
         return self.folder / "logs" / f"{contestant}-{round_number}.log"
 
 
+def _unwritable(folder: Path, error: OSError) -> RecordError:
+    what = (
+        "is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"cannot be written: {error}"
+    )
+    return RecordError(
+        f"the disk of {folder} {what}; what was recorded before is kept "
+        f"(make room, then: citius lab resume {folder})"
+    )
+
+
+def _cut_half_line(path: Path) -> None:
+    """Cut off a last line that a crash left unfinished."""
+    if path.exists():
+        data = path.read_bytes()
+        os.truncate(path, data.rfind(b"\n") + 1)
+
+
 @dataclass(slots=True)
 class Results:
     """What a result folder says; all that ``analyse`` and ``report`` may know."""
 
     run: dict[str, Any]
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Return the records of one kind, in the order they were written."""
@@ -81,7 +131,7 @@ def load(folder: Path) -> Results:
         raise LabError(f"{folder} is not a result folder of the lab: {error}") from error
     if run.get("schema") != SCHEMA:
         raise LabError(f"{folder} has schema {run.get('schema')}, this lab reads {SCHEMA}")
-    records = []
+    records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         try:
             records.append(json.loads(line))
@@ -91,6 +141,6 @@ def load(folder: Path) -> Results:
     return Results(run, records)
 
 
-SCHEMA = 1
+SCHEMA = 2
 RUN = "run.json"
 RECORDS = "records.jsonl"

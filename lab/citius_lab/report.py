@@ -11,21 +11,22 @@ import time
 from collections import Counter
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from citius_lab.analyse import FAILED, SUSPECT, VALID, Analysis, Figure, error_words
+from citius_lab.figures import FAILED, SUSPECT, VALID, Analysis, Figure, Noise, Section
 from citius_lab.plot import COLOURS, Dot, dot_plot
+from citius_lab.verdict import error_words
 from citius_lab.workloads import CASE_BY_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from citius_lab.analyse import Interval
     from citius_lab.record import Results
+    from citius_lab.statistics import Interval
 
 
 # --- terminal -------------------------------------------------------------------------------------
@@ -34,21 +35,20 @@ if TYPE_CHECKING:
 def terminal(results: Results, analysis: Analysis) -> Group:
     """Return what is printed after a run; readable at 100 columns."""
     parts: list[Any] = []
-    for section in analysis.sections():
-        for names in _chunks(_present(analysis, section), COLUMNS_MAX):
+    for section in _ordered(analysis):
+        baseline = analysis.baseline_of(section.id)
+        for names in _chunks(analysis.present(section.id), COLUMNS_MAX):
             parts.append(_matrix(analysis, section, names, "requests/s", _rate_cell))
-        if section == "pipelined":
-            parts.append(Text(_pipelined_note(analysis)))
-    for names in _chunks(_present(analysis, "closed loop"), COLUMNS_MAX):
-        parts.append(
-            _matrix(analysis, "closed loop", names, "CPU µs per request, server", _cpu_cell)
-        )
-    if analysis.baseline is not None:
-        for names in _chunks(_present(analysis, "closed loop"), COLUMNS_MAX):
-            title = f"requests/s, times {analysis.baseline}"
-            parts.append(_matrix(analysis, "closed loop", names, title, _ratio_cell))
+            title = "CPU µs per request, server"
+            parts.append(_matrix(analysis, section, names, title, _cpu_cell))
+            if baseline is not None and not section.is_pipelined:
+                title = f"requests/s, times {baseline}"
+                parts.append(_matrix(analysis, section, names, title, _ratio_cell))
+        if section.is_pipelined:
+            parts.append(Text(_pipelined_note(analysis, section)))
     parts.append(_memory_table(analysis))
     lines = [LEGEND, *_verdict_lines(analysis, PLACES_MAX)]
+    lines += [noise_text(noise) for noise in analysis.noise]
     lines += [f"left out: {line}" for line in left_out(results)]
     parts.append(Text("\n".join(lines)))
     return Group(*itertools.chain.from_iterable((part, "") for part in parts))
@@ -59,16 +59,21 @@ def print_to(console: Console, results: Results, analysis: Analysis) -> None:
     console.print(terminal(results, analysis))
 
 
-def _matrix(analysis: Analysis, section: str, names: list[str], title: str, cell: Any) -> Group:
+def _ordered(analysis: Analysis) -> list[Section]:
+    """Return the sections, pipelined ones last: they stand apart."""
+    return sorted(analysis.sections, key=lambda section: section.is_pipelined)
+
+
+def _matrix(analysis: Analysis, section: Section, names: list[str], title: str, cell: Any) -> Group:
     table = Table(padding=(0, 1, 0, 0), box=None)
     table.add_column("", no_wrap=True)
     for name in names:
         table.add_column(name, justify="right", overflow="fold")
-    for case in analysis.cases(section):
-        figures = [analysis.figures.get((section, case, name)) for name in names]
+    for case in analysis.cases(section.id):
+        figures = [analysis.figures.get((section.id, case, name)) for name in names]
         table.add_row(case, *(Text("") if figure is None else cell(figure) for figure in figures))
     # Not the table's own title: rich folds that to the width of the table.
-    return Group(Text(f"{title} ({section})", style="italic"), table)
+    return Group(Text(f"{title} ({section.experiment}: {section.title})", style="italic"), table)
 
 
 def _rate_cell(figure: Figure) -> Text:
@@ -126,8 +131,7 @@ def _verdict_lines(analysis: Analysis, places_max: int | None = None) -> Iterabl
     for figure in analysis.figures.values():
         for reason in figure.verdict.reasons:
             place = f"{figure.contestant}/{figure.case}"
-            if figure.section == "pipelined":
-                place += " pipelined"
+            place = f"{figure.section}: {place}"
             detail = f" ({reason.detail})" if reason.detail else ""
             by_kind.setdefault((figure.verdict.word, reason.kind), []).append(place + detail)
     for (word, kind), places in sorted(by_kind.items()):
@@ -136,17 +140,16 @@ def _verdict_lines(analysis: Analysis, places_max: int | None = None) -> Iterabl
         yield f"{word}: {kind}: {', '.join(places[:places_max])}{more}"
 
 
-def _pipelined_note(analysis: Analysis) -> str:
+def _pipelined_note(analysis: Analysis, section: Section) -> str:
     """Say of each contestant what pipelining changed, so that nobody reads it as capacity."""
-    words = []
-    for name in _present(analysis, "pipelined"):
-        pair = [
-            analysis.figures.get((section, "hello", name))
-            for section in ("closed loop", "pipelined")
-        ]
-        plain, piped = pair
-        if plain and piped and plain.rate and piped.rate:
-            words.append(f"{name} ×{piped.rate.value / plain.rate.value:.1f}")
+    beside = f"{section.experiment}/{section.series['beside']}"
+    words: list[str] = []
+    for name in analysis.present(section.id):
+        for case in analysis.cases(section.id):
+            pair = [analysis.figures.get((one, case, name)) for one in (beside, section.id)]
+            rates = [figure.rate for figure in pair if figure and figure.verdict.word != FAILED]
+            if len(rates) == 2 and rates[0] is not None and rates[1] is not None:
+                words.append(f"{name} ×{rates[1].value / rates[0].value:.1f}")
     return "pipelined over the same connections unpipelined: " + ", ".join(words)
 
 
@@ -164,7 +167,7 @@ def html(results: Results, analysis: Analysis) -> str:
     sections = [
         _head(results, analysis),
         _overview(analysis),
-        *(_section(results, analysis, section) for section in analysis.sections()),
+        *(_section(results, analysis, section) for section in _ordered(analysis)),
         _memory_html(analysis),
         _verdicts_html(results, analysis),
         _contestants_html(results, analysis),
@@ -172,7 +175,7 @@ def html(results: Results, analysis: Analysis) -> str:
         METHOD_HTML,
     ]
     style = resources.files("citius_lab").joinpath("report.css").read_text()
-    title = f"Citius lab: {run['plan']['scenario']}, {_day(run)}"
+    title = f"Citius lab: {run['name']}, {_day(run)}"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -187,16 +190,16 @@ def _head(results: Results, analysis: Analysis) -> str:
     machine = run["environment"]
     counts = Counter(figure.verdict.word for figure in analysis.figures.values())
     verdicts = ", ".join(f"{counts[word]} {word}" for word in (VALID, SUSPECT, FAILED))
-    same = plan["server_cpus"] == plan["load_cpus"]
+    places = plan["placements"].items()
     lines = [
         f"{escape(machine['cpu'])}, {machine['cpus_online']} CPUs"
         f"{', virtual machine' if machine['hypervisor'] else ''}, {escape(machine['kernel'])}",
-        "Server on CPU "
-        + ",".join(map(str, plan["server_cpus"]))
-        + ", load generator on CPU "
-        + ",".join(map(str, plan["load_cpus"]))
-        + (" (the same: they compete)" if same else "")
-        + ", loopback; one worker each.",
+        *(
+            f"{workers} worker(s): server on CPU {_list(place['server_cpus'])}, load generator on "
+            f"CPU {_list(place['load_cpus'])}, loopback"
+            + (" (they compete)" if place["is_shared"] else "")
+            for workers, place in places
+        ),
         f"{_rounds_done(results)} rounds; every round restarts every server. "
         f"{len(analysis.figures)} figures: {verdicts}.",
     ]
@@ -204,27 +207,32 @@ def _head(results: Results, analysis: Analysis) -> str:
     if not end or end[-1]["interrupted"]:
         lines.append("<strong>The run was interrupted;</strong> what was measured is shown.")
     lines += [f"Left out: {escape(line)}." for line in left_out(results)]
+    lines += [escape(noise_text(noise)) for noise in analysis.noise]
     body = "".join(f"<p>{line}</p>" for line in lines)
     return f"<header><h1>Who serves how much, {_day(run)}</h1>{body}</header>"
 
 
 def _overview(analysis: Analysis) -> str:
-    if analysis.baseline is None:
-        return ""
-    names = _present(analysis, "closed loop")
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    rows = []
-    for case in analysis.cases("closed loop"):
-        cells = [analysis.figures.get(("closed loop", case, name)) for name in names]
-        rows.append(f"<tr><th>{case}</th>{''.join(map(_overview_cell, cells))}</tr>")
-    return (
-        f"<section><h2>Times {escape(analysis.baseline)}</h2>"
-        f"<p>Requests per second as a multiple of {escape(analysis.baseline)}'s on the same case. "
-        "≈ marks a tie: the 95&nbsp;% interval of the ratio reaches 1 within 2&nbsp;%. "
-        "Small: that interval. ? marks a suspect figure.</p>"
-        f'<div class="wide"><table class="matrix"><thead><tr><th></th>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
-    )
+    parts: list[str] = []
+    for section in analysis.sections:
+        baseline = analysis.baseline_of(section.id)
+        if baseline is None or section.is_pipelined or len(analysis.cases(section.id)) < 2:
+            continue
+        names = analysis.present(section.id)
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        rows: list[str] = []
+        for case in analysis.cases(section.id):
+            cells = [analysis.figures.get((section.id, case, name)) for name in names]
+            rows.append(f"<tr><th>{case}</th>{''.join(map(_overview_cell, cells))}</tr>")
+        parts.append(
+            f"<section><h2>{escape(section.experiment)}: times {escape(baseline)}</h2>"
+            f"<p>Requests per second as a multiple of {escape(baseline)}'s on the same case. "
+            f"≈ marks a tie: the 95&nbsp;% interval of the ratio reaches 1 within "
+            f"{analysis.margin(section.id):.0%}. Small: that interval. ? marks a suspect figure.</p>"
+            f'<div class="wide"><table class="matrix"><thead><tr><th></th>{head}</tr></thead>'
+            f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+        )
+    return "".join(parts)
 
 
 def _overview_cell(figure: Figure | None) -> str:
@@ -240,48 +248,51 @@ def _overview_cell(figure: Figure | None) -> str:
     return f'<td class="{kind}">{text}{mark}{interval}</td>'
 
 
-def _section(results: Results, analysis: Analysis, section: str) -> str:
+def _section(results: Results, analysis: Analysis, section: Section) -> str:
     languages = {entry["name"]: entry for entry in results.run["contestants"]}
-    if section == "pipelined":
+    heading = f"<h2>{escape(section.experiment)}: {escape(section.title)}</h2>"
+    load = escape(str(section.series["load_text"]))
+    shown = [section]
+    intro = (
+        f"{heading}<p>{load}. Log scales; whiskers are 95&nbsp;% intervals over restarts; "
+        "a hollow dot is a suspect figure.</p>"
+    )
+    if section.is_pipelined:
+        shown = [one for one in analysis.sections if one.id == _beside(section)] + shown
         intro = (
-            "<h2>Pipelined, which no browser does</h2><p>24 requests in flight on each of 100 "
-            "connections, as article 002 measured Japronto. It shows how much of a small request "
-            "is system calls; it is nobody's capacity. Beside it stands the same case on the same "
-            f"connections unpipelined.</p><p>{escape(_pipelined_note(analysis))}</p>"
+            f"{heading}<p>{load}. It shows how much of a small request is system calls; it is "
+            "nobody's capacity. Beside it stands the same case on the same connections "
+            f"unpipelined.</p><p>{escape(_pipelined_note(analysis, section))}</p>"
         )
-        pairs = [("closed loop", "hello"), ("pipelined", "hello")]
-    else:
-        intro = (
-            "<h2>Each case</h2><p>Closed loop: a connection sends its next request when the answer "
-            "is there, so latency follows from the rate. Log scales; whiskers are 95&nbsp;% "
-            "intervals over restarts; a hollow dot is a suspect figure.</p>"
-        )
-        pairs = [(section, case) for case in analysis.cases(section)]
     cards = [
-        _card(analysis, name, case, languages)
-        for name, case in pairs
-        if case in analysis.cases(name)
+        _card(analysis, one, case, languages)
+        for one in shown
+        for case in analysis.cases(section.id)
+        if case in analysis.cases(one.id)
     ]
     return f'<section>{intro}<div class="cards">{"".join(cards)}</div></section>'
 
 
-def _card(analysis: Analysis, section: str, case: str, entries: dict[str, Any]) -> str:
+def _beside(section: Section) -> str:
+    return f"{section.experiment}/{section.series['beside']}"
+
+
+def _card(analysis: Analysis, section: Section, case: str, entries: dict[str, Any]) -> str:
     figures = [
         figure
         for name in analysis.contestants
-        if (figure := analysis.figures.get((section, case, name))) is not None
+        if (figure := analysis.figures.get((section.id, case, name))) is not None
     ]
     figures.sort(key=lambda figure: -(figure.rate.value if figure.rate else 0.0))
     dots = [_dot(figure, entries[figure.contestant]) for figure in figures]
     depth = figures[0].pipeline
     load = f"{figures[0].connections} connections" + (f" × {depth} in flight" if depth > 1 else "")
-    heading = case if section != "pipelined" else f"{case}, pipelined"
-    articles = ", ".join(CASE_BY_ID[case].articles)
+    heading = f"{case}, {section.title}"
+    what = CASE_BY_ID[case].title if case in CASE_BY_ID else case
     return (
-        f"<article><h3>{heading}</h3><p>{escape(CASE_BY_ID[case].title)}; {load}; "
-        f"asked by article {articles}.</p>"
+        f"<article><h3>{escape(heading)}</h3><p>{escape(what)}; {load}.</p>"
         + dot_plot(f"{heading}: requests per second", dots)
-        + _card_table(figures, analysis.baseline)
+        + _card_table(figures, analysis.baseline_of(section.id))
         + "</article>"
     )
 
@@ -369,7 +380,7 @@ def _verdicts_html(results: Results, analysis: Analysis) -> str:
 
 def _contestants_html(results: Results, analysis: Analysis) -> str:
     commands = {start["contestant"]: start["command"] for start in results.of_kind("start")}
-    items = []
+    items: list[str] = []
     for entry in results.run["contestants"]:
         if entry["name"] not in analysis.contestants:
             continue
@@ -449,8 +460,9 @@ def _megabytes(kib: float) -> str:
 
 def _value_text(value: Any) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {item}" for name, item in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        pairs = cast("dict[str, Any]", value).items()
+        return "; ".join(f"{name}: {item}" for name, item in pairs)
+    return ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list) else str(value)
 
 
 def _rounds_done(results: Results) -> int:
@@ -461,12 +473,16 @@ def _day(run: dict[str, Any]) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(run["started_at"]))
 
 
-def _present(analysis: Analysis, section: str) -> list[str]:
-    return [
-        name
-        for name in analysis.contestants
-        if any(key[0] == section and key[2] == name for key in analysis.figures)
-    ]
+def noise_text(noise: Noise) -> str:
+    """Say what a contestant seems to differ from itself by."""
+    return (
+        f"Noise floor, {noise.section} {noise.case}: {noise.contestant} against itself "
+        f"×{noise.ratio.value:.3f} ({_range_text(noise.ratio)})"
+    )
+
+
+def _list(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
 
 
 def _chunks(names: list[str], size: int) -> list[list[str]]:

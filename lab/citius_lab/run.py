@@ -1,7 +1,8 @@
 """Carries out a plan: starts, measures, records, and leaves no process behind.
 
 What goes wrong with one contestant is a record and a line on the terminal; the run goes on with the
-others. Ctrl-C, SIGTERM and SIGHUP end it at any moment with the records kept.
+others. Ctrl-C, SIGTERM and SIGHUP end it at any moment with the records kept, and ``resume`` goes on
+after them.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from citius_lab import launch, verify
-from citius_lab.drive import Driver, load_command
-from citius_lab.errors import LaunchError
-from citius_lab.plan import ROUNDS_MIN, Block, Cell, Clock, Plan
-from citius_lab.workloads import cases_of
+from citius_lab import launch, steady, usage, verify
+from citius_lab.drive import WARMUP_S, Driver, Shot, load_command
+from citius_lab.errors import LaunchError, LoadError
+from citius_lab.history import History
+from citius_lab.plan import ROUNDS_MIN, Block, Cell, Clock, Part, Plan
+from citius_lab.workloads import WrongAnswer, cases_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from citius_lab.contestants import Contestant
     from citius_lab.launch import Server
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 class Watcher(Protocol):
     """Is told how a run goes; the terminal's progress display is one."""
 
-    def going(self, block: Block, cell: Cell | None) -> None:
+    def going(self, part: Part, block: Block, cell: Cell | None, left_s: float) -> None:
         """Tell what is done next; no cell while the contestant starts."""
 
     def done(self, n_cells: int) -> None:
@@ -39,126 +41,247 @@ class Watcher(Protocol):
         """Tell the person something that stays on the screen."""
 
 
-def run(
-    plan: Plan, contestants: dict[str, Contestant], recorder: Recorder, watcher: Watcher
-) -> bool:
-    """Carry out ``plan``; return whether it came to its end.
+class Run:
+    """One run of a plan.
+
+    Args:
+        before: Records of the same plan that an earlier, interrupted run left.
 
     Raises:
         LoadError: There is no load generator.
     """
-    driver = Driver(
-        load_command(),
-        load_cpus=plan.load_cpus,
-        server_cpus=plan.server_cpus,
-        random=random.Random(plan.seed),
-    )
-    clock = Clock(plan, time.monotonic())
-    interrupted = False
-    with _signals_as_interrupts():
-        try:
-            for number, blocks in enumerate(plan.in_rounds()):
-                if number >= ROUNDS_MIN and not clock.affords(blocks, time.monotonic()):
-                    watcher.say(f"no time is left for round {number + 1} of {plan.rounds}")
+
+    def __init__(
+        self,
+        plan: Plan,
+        contestants: dict[str, Contestant],
+        recorder: Recorder,
+        watcher: Watcher,
+        before: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        self._plan = plan
+        self._contestants = contestants
+        self._recorder = recorder
+        self._watcher = watcher
+        self._command = load_command()
+        self._random = random.Random(plan.seed)
+        self._history = History(plan, before)
+        self._clock = Clock(plan.parts[0], 0.0)
+        self._left: list[Block] = []
+
+    def carry_out(self) -> bool:
+        """Do what is left of the plan; return whether it came to its end.
+
+        Raises:
+            RecordError: The result folder cannot be written.
+        """
+        interrupted = False
+        with _signals_as_interrupts():
+            try:
+                for part in self._plan.parts:
+                    self._part(part)
+            except KeyboardInterrupt:
+                interrupted = True
+            self._recorder.write("end", interrupted=interrupted)
+        return not interrupted
+
+    def _part(self, part: Part) -> None:
+        started_at = time.monotonic()
+        spent_s = self._history.spent_s(part.experiment)
+        self._clock = Clock(part, started_at, spent_s)
+        for number, blocks in enumerate(part.in_rounds()):
+            blocks = [block for block in self._wanted(part, blocks) if block.cells]
+            if number >= ROUNDS_MIN:
+                if not any(not block.again for block in blocks):
+                    self._watcher.say(f"{part.experiment}: every interval is narrow enough")
                     break
-                for block in blocks:
-                    contestant = contestants[block.contestant]
-                    _run_block(plan, block, contestant, driver, clock, recorder, watcher)
-        except KeyboardInterrupt:
-            interrupted = True
-        recorder.write("end", interrupted=interrupted)
-    return not interrupted
+                if not self._clock.affords(blocks, time.monotonic()):
+                    self._watcher.say(
+                        f"{part.experiment}: no time is left for round {number + 1} of {part.rounds}"
+                    )
+                    break
+            later = [block for block in part.blocks if block.round > number]
+            for index, block in enumerate(blocks):
+                self._left = [*blocks[index:], *later]
+                self._block(part, block)
+        self._watcher.done(0)
 
+    def _wanted(self, part: Part, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Leave out what is recorded, what is settled, and what nobody's failure called for."""
+        for block in blocks:
+            cells = tuple(cell for cell in block.cells if self._history.wants(part, block, cell))
+            self._watcher.done(len(block.cells) - len(cells))
+            yield Block(block.round, block.contestant, block.workers, cells, block.again)
 
-def _run_block(
-    plan: Plan,
-    block: Block,
-    contestant: Contestant,
-    driver: Driver,
-    clock: Clock,
-    recorder: Recorder,
-    watcher: Watcher,
-) -> None:
-    watcher.going(block, None)
-    started_at = time.monotonic()
-    n_done = 0
-    try:
-        with launch.Server(
-            contestant,
-            workers=plan.workers,
-            cpus=plan.server_cpus,
-            log_path=recorder.log_path(contestant.name, block.round),
-        ) as server:
-            conduct = _start_record(server, block, contestant, recorder)
-            clock.started(time.monotonic() - started_at)
-            for cell in block.cells:
-                watcher.going(block, cell)
-                _measure(server, block, cell, conduct, driver, clock, recorder)
-                n_done += 1
-                watcher.done(1)
-    except (LaunchError, OSError) as error:
-        n_left = len(block.cells) - n_done
-        recorder.write(
-            "fault",
-            contestant=contestant.name,
-            round=block.round,
-            cases=[[cell.case_id, cell.section] for cell in block.cells[n_done:]],
-            message=str(error),
+    def _block(self, part: Part, block: Block) -> None:
+        contestant = self._contestants[block.contestant]
+        placement = self._plan.placement(block.workers)
+        self._going(part, block, None)
+        started_at = time.monotonic()
+        n_done = 0
+        try:
+            with launch.Server(
+                contestant,
+                workers=block.workers,
+                cpus=placement.server_cpus,
+                log_path=self._recorder.log_path(contestant.name, block.round),
+            ) as server:
+                conduct = self._start_record(server, part, block)
+                self._clock.started(time.monotonic() - started_at)
+                driver = Driver(self._command, placement=placement, random=self._random)
+                for cell in block.cells:
+                    self._going(part, block, cell)
+                    self._cell(server, part, block, cell, conduct, driver)
+                    n_done += 1
+                    self._left[0] = _without(self._left[0], cell)
+                    self._watcher.done(1)
+        except (LaunchError, OSError) as error:
+            self._write(
+                "fault",
+                **_of(part, block),
+                cells=[[cell.series, cell.case_id] for cell in block.cells[n_done:]],
+                message=str(error),
+            )
+            self._watcher.say(f"{part.experiment}, round {block.round + 1}: {error}")
+            self._watcher.done(len(block.cells) - n_done)
+
+    def _going(self, part: Part, block: Block, cell: Cell | None) -> None:
+        index = self._plan.parts.index(part)
+        later_s = sum(other.budget_s for other in self._plan.parts[index + 1 :])
+        left_s = self._clock.left_s(time.monotonic()) + later_s
+        self._watcher.going(part, block, cell, left_s)
+
+    def _start_record(self, server: Server, part: Part, block: Block) -> dict[str, str]:
+        """Try the manners of a fresh server, record its start, and return what was wrong."""
+        cases = cases_of(self._contestants[block.contestant].workloads)
+        faults = verify.verify_conduct(server.port, cases).faults() if cases else {}
+        memory = usage.memory(server.pid)
+        self._write(
+            "start",
+            **_of(part, block),
+            command=server.command,
+            ready_after_s=server.ready_after_s,
+            conduct_faults=faults,
+            pss_idle_kib=memory["pss_kib"],
+            processes=memory["processes"],
         )
-        watcher.say(f"round {block.round + 1}: {error}")
-        clock.skipped(n_left)
-        watcher.done(n_left)
+        return faults
+
+    def _cell(
+        self,
+        server: Server,
+        part: Part,
+        block: Block,
+        cell: Cell,
+        conduct: dict[str, str],
+        driver: Driver,
+    ) -> None:
+        series = part.series_of(cell)
+        names = {**_of(part, block), "series": cell.series, "case": cell.case_id}
+        names["protocol"] = series.protocol
+        empty = {"connections": series.load.connections, "pipeline": series.load.pipeline}
+        if series.is_pipelined and "pipelined" in conduct:
+            fault = f"does not answer pipelined requests: {conduct['pipelined']}"
+            self._write("measurement", **names, run=0, discarded=False, fault=fault, **empty)
+            return
+        rate = None
+        if series.load.fraction is not None:
+            capacity = self._history.capacity(part, block, cell, series)
+            if capacity is None:
+                fault = f"no capacity was found in the series {series.load.of}"
+                self._write("measurement", **names, run=0, discarded=False, fault=fault, **empty)
+                return
+            rate = max(1.0, capacity * series.load.fraction)
+        warmup_s = self._warmed(server, part, block, cell, names, driver)
+        for number in range(series.discard + series.runs):
+            started_at = time.monotonic()
+            fair_s = self._clock.window_s(self._left, started_at)
+            shot = Shot.of(series, cell.case, window_s=fair_s, warmup_s=warmup_s, rate=rate)
+            fields = driver.measure(server, shot)
+            discarded = number < series.discard
+            self._write("measurement", **names, run=number, discarded=discarded, **fields)
+            planned_s = fair_s if series.load.is_timed else series.load.fixed_s()
+            self._clock.measured(time.monotonic() - started_at, planned_s)
+
+    def _warmed(
+        self,
+        server: Server,
+        part: Part,
+        block: Block,
+        cell: Cell,
+        names: dict[str, Any],
+        driver: Driver,
+    ) -> float:
+        """Return how long to warm this cell up; the first time, find out by watching it."""
+        known = self._history.warmup_s(block, cell)
+        if known is not None or not part.series_of(cell).load.is_timed:
+            return WARMUP_S if known is None else known
+        started_at = time.monotonic()
+        found = self._watch_warm_up(server, part, cell, driver)
+        if found is None:
+            return WARMUP_S
+        self._write("warm-up", **names, **found)
+        self._clock.warmed(time.monotonic() - started_at)
+        return self._history.warmup_s(block, cell) or WARMUP_S
+
+    def _watch_warm_up(
+        self, server: Server, part: Part, cell: Cell, driver: Driver
+    ) -> dict[str, Any] | None:
+        """Ask the closed loop in short runs until its rate is steady, or patience ends."""
+        patience_s = max(WATCH_MIN_S, min(WATCH_MAX_S, part.budget_s / 60))
+        series = part.series_of(cell)
+        counts: list[int] = []
+        found = steady.find(counts, STEP_S)
+        while found.steady_after_s is None and len(counts) * STEP_S < patience_s:
+            shot = Shot.closed(series, cell.case, window_s=WATCH_RUN_S)
+            try:
+                answer = verify.verify_case(server.port, cell.case, self._random)
+                load = driver.drive(server, shot, answer.body)["load"]
+            except (LoadError, WrongAnswer, OSError):
+                # The measurement that follows will say what is wrong.
+                return None
+            n_steps = round(WATCH_RUN_S / STEP_S)
+            steps = [int(step["completed"]) for step in load.get("intervals", ())][:n_steps]
+            if not steps:
+                return None
+            counts += steps + [0] * (n_steps - len(steps))
+            found = _find(counts)
+        if not found.is_decided:
+            return None
+        return {**found.as_record(), "step_s": STEP_S, "counts": counts}
+
+    def _write(self, kind: str, **fields: Any) -> None:
+        self._history.note(self._recorder.write(kind, **fields))
 
 
-def _start_record(
-    server: Server, block: Block, contestant: Contestant, recorder: Recorder
-) -> dict[str, str]:
-    """Try the manners of a fresh server, record its start, and return what was wrong."""
-    cases = cases_of(contestant.workloads)
-    faults = verify.verify_conduct(server.port, cases).faults()
-    pids = launch.tree(server.pid)
-    recorder.write(
-        "start",
-        contestant=contestant.name,
-        round=block.round,
-        command=server.command,
-        ready_after_s=server.ready_after_s,
-        conduct_faults=faults,
-        pss_idle_kib=launch.pss_kib(pids),
-        processes=len(pids),
-    )
-    return faults
+def _find(counts: list[int]) -> steady.WarmUp:
+    """Look for the steady state in steps long enough to hold some requests each."""
+    mean = sum(counts) / len(counts)
+    n_joined = max(1, -(-STEP_REQUESTS_MIN // max(1, round(mean))))
+    joined = [
+        sum(counts[at : at + n_joined]) for at in range(0, len(counts) - n_joined + 1, n_joined)
+    ]
+    return steady.find(joined, STEP_S * n_joined)
 
 
-def _measure(
-    server: Server,
-    block: Block,
-    cell: Cell,
-    conduct: dict[str, str],
-    driver: Driver,
-    clock: Clock,
-    recorder: Recorder,
-) -> None:
-    started_at = time.monotonic()
-    fair_s = clock.window_s(started_at)
-    fields: dict[str, Any]
-    if cell.pipeline > 1 and "pipelined" in conduct:
-        fields = {
-            "contestant": cell.contestant,
-            "case": cell.case_id,
-            "section": cell.section,
-            "connections": cell.connections,
-            "pipeline": cell.pipeline,
-            "fault": f"does not answer pipelined requests: {conduct['pipelined']}",
-        }
-    else:
-        fields = driver.measure(server, cell, fair_s)
-    recorder.write("measurement", round=block.round, **fields)
-    clock.measured(time.monotonic() - started_at, fair_s)
+def _of(part: Part, block: Block) -> dict[str, Any]:
+    """Return the names that every record of a block carries."""
+    return {
+        "experiment": part.experiment,
+        "contestant": block.contestant,
+        "round": block.round,
+        "workers": block.workers,
+        "again": block.again,
+    }
+
+
+def _without(block: Block, cell: Cell) -> Block:
+    cells = tuple(other for other in block.cells if other != cell)
+    return Block(block.round, block.contestant, block.workers, cells, block.again)
 
 
 @contextlib.contextmanager
-def _signals_as_interrupts() -> Iterator[None]:
+def _signals_as_interrupts() -> Generator[None]:
     """Turn SIGTERM and SIGHUP into KeyboardInterrupt, so that all cleaning up is one path."""
 
     def interrupt(number: int, frame: object) -> None:
@@ -171,3 +294,11 @@ def _signals_as_interrupts() -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, previous, strict=True):
             signal.signal(number, handler)
+
+
+# The generator's series has this resolution in runs of less than five seconds.
+STEP_S = 0.1
+STEP_REQUESTS_MIN = 6
+WATCH_RUN_S = 0.6
+WATCH_MIN_S = 1.2
+WATCH_MAX_S = 8.0

@@ -54,11 +54,20 @@ class Connection:
         """Send raw bytes."""
         self._socket.sendall(data)
 
-    def ask(self, target: str) -> Answer:
-        """Send one request and wait for its answer."""
+    def ask(self, target: str, case: Case | None = None) -> Answer:
+        """Send one request and wait for its answer; a case adds its method, fields and body."""
+        request = self.head(target) if case is None else self.request(target, case)
         started_at = time.perf_counter()
-        self.send(self.head(target))
+        self.send(request)
         return self.receive(started_at)
+
+    def request(self, target: str, case: Case) -> bytes:
+        """Return the bytes of the request of a case, for ``target``."""
+        lines = [f"{case.method} {target} HTTP/1.1", f"Host: 127.0.0.1:{self._port}"]
+        lines += [f"{name}: {value}" for name, value in case.headers]
+        if case.body:
+            lines.append(f"Content-Length: {len(case.body)}")
+        return "\r\n".join([*lines, "", ""]).encode() + case.body
 
     def receive(self, started_at: float | None = None) -> Answer:
         """Read one response to its last byte."""
@@ -118,15 +127,15 @@ class Conduct:
         return {name: fault for name, fault in items if fault is not None}
 
 
-def verify_case(port: int, case: Case, random: random.Random) -> Answer:
+def verify_case(port: int, case: Case, random: random.Random, *, timeout_s: float = 10.0) -> Answer:
     """Ask the measured target and one with random input; return the answer to the former.
 
     Raises:
         OSError: The connection failed.
         WrongAnswer: An answer is wrong.
     """
-    with Connection(port) as connection:
-        answer = connection.ask(case.target)
+    with Connection(port, timeout_s=timeout_s) as connection:
+        answer = connection.ask(case.target, case)
         case.check(answer)
         target = case.probe(random)
         if target != case.target:

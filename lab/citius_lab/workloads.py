@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import random
@@ -42,6 +42,11 @@ class Case:
             busy, few where a request takes long.
         title: What the request makes the server do, for the report.
         articles: Which source articles asked this.
+        headers: Further fields of the request.
+        body: Content of the request.
+        status: The status of a right answer.
+        expected: The right body of a case that is not of the contract, to the byte.
+        is_stable: Whether every answer has the same bytes, so that the load generator can compare.
     """
 
     id: str
@@ -50,6 +55,12 @@ class Case:
     connections: int
     title: str
     articles: tuple[str, ...]
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    status: int = 200
+    expected: bytes | None = None
+    is_stable: bool = True
 
     def check(self, answer: Answer, target: str | None = None) -> None:
         """Check an answer to ``target``, the measured one by default.
@@ -57,9 +68,12 @@ class Case:
         Raises:
             WrongAnswer: Status, type or body are not what the contract says.
         """
-        if answer.status != 200:
-            raise WrongAnswer(f"{self.id}: expected status 200, got {answer.status}")
-        _CHECKS[self.workload](answer, target or self.target)
+        if answer.status != self.status:
+            raise WrongAnswer(f"{self.id}: expected status {self.status}, got {answer.status}")
+        if self.workload in _CHECKS:
+            _CHECKS[self.workload](answer, target or self.target)
+        elif self.expected is not None:
+            _expect(self.id, self.expected, answer.body)
 
     def probe(self, random: random.Random) -> str:
         """Return a target of this workload with random input, the measured one if it has none."""
@@ -164,7 +178,10 @@ def _check_transfer_data(answer: Answer, target: str) -> None:
         array = json.loads(answer.body)
     except ValueError as error:
         raise WrongAnswer(f"transfer-data: not JSON: {error}") from None
-    _expect("transfer-data, records", RECORDS, len(array) if isinstance(array, list) else array)
+    if not isinstance(array, list):
+        raise WrongAnswer(f"transfer-data: expected an array, got {_short(array)}")
+    array = cast("list[Any]", array)
+    _expect("transfer-data, records", RECORDS, len(array))
     for expected, got in zip(records(), array, strict=True):
         _expect("transfer-data", expected, got)
 

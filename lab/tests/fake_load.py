@@ -104,7 +104,12 @@ async def main():
     await asyncio.sleep(float(options.warmup.rstrip("s")))
     event("begin")
     tally.counting, began, cpu = True, time.perf_counter(), time.process_time()
-    await asyncio.sleep(float(options.duration.rstrip("s")))
+    ends = began + float(options.duration.rstrip("s"))
+    steps, before = [], 0
+    while (now := time.perf_counter()) < ends:
+        await asyncio.sleep(min(0.1, ends - now))
+        steps.append({"at_s": now - began, "completed": len(tally.latencies) - before, "errors": 0})
+        before = len(tally.latencies)
     tally.counting, elapsed_s = False, time.perf_counter() - began
     cpu_s = time.process_time() - cpu
     event("end")
@@ -112,7 +117,7 @@ async def main():
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     with open(options.json, "w") as file:
-        json.dump(record(tally, elapsed_s, cpu_s), file)
+        json.dump({**record(tally, elapsed_s, cpu_s), "intervals": steps}, file)
 
 
 def record(tally, elapsed_s, cpu_s):

@@ -1,115 +1,17 @@
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 import pytest
-from fake_load import encode_histogram
+from synthetic import SECTION, errors, measurement, results, rounds
 
 from citius_lab import analyse
-from citius_lab.analyse import FAILED, SUSPECT, VALID
-from citius_lab.record import Results
+from citius_lab.figures import FAILED, SUSPECT, VALID, Figure
 
 
-def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[str, Any]:
-    """One good measurement: 10 000 requests/s for a second, a busy server, an idle machine."""
-    rate = changes.pop("rate", 10_000.0)
-    load = {
-        "elapsed_s": 1.0,
-        "completed": int(rate),
-        "requests_per_s": rate,
-        "errors": {"connect": 0, "timeout": 0, "reset": 0, "status": 0, "length": 0, "content": 0},
-        "latency_us": {"mean": 100 / rate * 1e6},
-        "latency_histogram": encode_histogram([1_000_000] * 900 + [20_000_000] * 100),
-        "cpu_us_per_request": 5.0,
-    }
-    usage = {
-        "elapsed_s": 1.0,
-        "server_cpu_s": 0.98,
-        "server_share": 0.98,
-        "generator_share": 0.5,
-        "server_cpus_idle_share": 0.01,
-        "foreign_share": 0.01,
-        "steal_share": 0.0,
-    }
-    for name, value in changes.items():
-        (load if name in load else usage)[name] = value
-    return {
-        "kind": "measurement",
-        "contestant": contestant,
-        "case": "hello",
-        "section": "closed loop",
-        "round": round_,
-        "connections": 100,
-        "pipeline": 1,
-        "fault": None,
-        "body_bytes": 9,
-        "load": load,
-        "usage": usage,
-        "memory": {"pss_kib": 2048, "processes": 1},
-    }
-
-
-def results(records: list[dict[str, Any]]) -> Results:
-    names = list(dict.fromkeys(record["contestant"] for record in records))
-    return Results({"contestants": [{"name": name} for name in names]}, records)
-
-
-def only_figure(records: list[dict[str, Any]]) -> analyse.Figure:
+def only_figure(records: list[dict[str, Any]]) -> Figure:
     (figure,) = analyse.analyse(results(records)).figures.values()
     return figure
-
-
-def rounds(**changes: Any) -> list[dict[str, Any]]:
-    return [measurement(round_=number, **changes) for number in range(3)]
-
-
-# --- intervals ---
-
-
-def test_the_centre_is_the_geometric_mean() -> None:
-    assert analyse.interval([100.0, 400.0]).value == pytest.approx(200.0)
-
-
-def test_one_restart_has_no_interval() -> None:
-    single = analyse.interval([7.0])
-    assert (single.value, single.low, single.high, single.spread) == (
-        pytest.approx(7.0),
-        None,
-        None,
-        None,
-    )
-
-
-def test_equal_restarts_leave_no_doubt() -> None:
-    same = analyse.interval([5.0, 5.0, 5.0])
-    assert same.spread == pytest.approx(0.0, abs=1e-12)
-
-
-def test_an_interval_scales_with_its_values() -> None:
-    one, ten = analyse.interval([9.0, 10.0, 11.0]), analyse.interval([90.0, 100.0, 110.0])
-    assert ten.low == pytest.approx(one.low * 10)
-    assert ten.high == pytest.approx(one.high * 10)
-
-
-@pytest.mark.parametrize("n_restarts", [3, 4, 6])
-def test_intervals_cover_the_truth_about_as_often_as_they_say(n_restarts: int) -> None:
-    chance = np.random.default_rng(n_restarts)
-    hits = 0
-    for _ in range(300):
-        sample = np.exp(chance.normal(math.log(1000), 0.05, n_restarts))
-        found = analyse.interval(list(sample))
-        hits += found.low <= 1000 <= found.high
-    # 95 % of 300 is 285; three standard errors are 11.
-    assert hits >= 268
-
-
-@pytest.mark.parametrize(
-    ("freedom", "quantile"), [(1, 12.706), (4, 2.776), (12, 2.179), (30, 2.042)]
-)
-def test_students_t(freedom: int, quantile: float) -> None:
-    assert analyse._t_975(freedom) == pytest.approx(quantile, abs=0.002)
 
 
 # --- figures ---
@@ -139,10 +41,10 @@ def test_memory_is_the_highest_seen() -> None:
     assert only_figure(records).pss_kib == 4096
 
 
-def compare(own: list[float], base: list[float]) -> analyse.Figure:
+def compare(own: list[float], base: list[float]) -> Figure:
     records = [measurement("fast", number, rate=rate) for number, rate in enumerate(own)]
     records += [measurement("base", number, rate=rate) for number, rate in enumerate(base)]
-    return analyse.analyse(results(records), "base").figures["closed loop", "hello", "fast"]
+    return analyse.analyse(results(records), "base").figures[SECTION, "hello", "fast"]
 
 
 def test_a_ratio_is_paired_by_round_so_that_drift_cancels() -> None:
@@ -165,7 +67,7 @@ def test_a_difference_nobody_would_notice_is_a_tie_whatever_the_interval() -> No
 
 def test_there_is_no_ratio_to_an_absent_baseline() -> None:
     analysis = analyse.analyse(results(rounds()), "uvicorn")
-    assert analysis.baseline is None
+    assert analysis.baselines == {"trial": None}
     assert all(figure.ratio is None for figure in analysis.figures.values())
 
 
@@ -182,7 +84,10 @@ SUSPICIOUS = {
         "server_cpus_idle_share": 0.4,
         "generator_share": 0.97,
     },
-    "server not saturated": {"server_share": 0.6, "server_cpus_idle_share": 0.4},
+    "server not saturated, and no limiter named": {
+        "server_share": 0.6,
+        "server_cpus_idle_share": 0.4,
+    },
     "other programs kept a CPU busy": {"foreign_share": 0.4},
     "the hypervisor took CPU time away": {"steal_share": 0.1},
     "rate × latency is not the requests in flight (Little's law)": {
@@ -211,13 +116,9 @@ def test_too_few_restarts_are_suspect() -> None:
 
 def test_restarts_that_differ_are_suspect() -> None:
     records = [measurement(round_=i, rate=rate) for i, rate in enumerate((5e3, 1e4, 2e4))]
-    assert "restarts differ by more than ±25%" in [
+    assert "noisy: restarts differ by more than ±25%" in [
         r.kind for r in only_figure(records).verdict.reasons
     ]
-
-
-def errors(**counts: int) -> dict[str, int]:
-    return dict.fromkeys(("connect", "timeout", "reset", "status", "length", "content"), 0) | counts
 
 
 def test_jmeter_like_error_shares_are_failed() -> None:
@@ -250,9 +151,9 @@ def test_a_failed_figure_has_no_ratio_and_does_not_lead() -> None:
         *(measurement("b", i, rate=9e4, errors=errors(content=3)) for i in range(3)),
     ]
     analysis = analyse.analyse(results(records), "a")
-    failed = analysis.figures["closed loop", "hello", "b"]
+    failed = analysis.figures[SECTION, "hello", "b"]
     assert (failed.ratio, failed.leads) == (None, False)
-    assert analysis.figures["closed loop", "hello", "a"].leads
+    assert analysis.figures[SECTION, "hello", "a"].leads
 
 
 def test_a_contestant_that_died_owes_failed_figures() -> None:
@@ -262,12 +163,15 @@ def test_a_contestant_that_died_owes_failed_figures() -> None:
             "kind": "fault",
             "contestant": "a",
             "round": 0,
-            "cases": [["hello", "pipelined"]],
+            "experiment": "trial",
+            "workers": 1,
+            "again": False,
+            "cells": [["pipelined", "hello"]],
             "message": "a was killed by signal 11; the end of its log:\n    oops",
         }
     )
     figures = analyse.analyse(results(records)).figures
-    owed = figures["pipelined", "hello", "a"].verdict
+    owed = figures["trial/pipelined", "hello", "a"].verdict
     assert owed.word == FAILED
     assert "killed by signal 11" in str(owed.reasons[0])
-    assert figures["closed loop", "hello", "a"].verdict.word == VALID
+    assert figures[SECTION, "hello", "a"].verdict.word == VALID

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from citius_lab import contestants, plan, workloads
+from citius_lab import contestants, experiments, workloads
 from citius_lab.errors import BuildError, ContestantError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def test_every_definition_can_be_read_and_is_in_its_folder(
     assert {contestant.source.name.endswith(name) for name, contestant in all_of_them.items()} == {
         True
     }
-    assert set(plan.QUICK) <= set(all_of_them)
+    assert set(experiments.QUICK.contestants) <= set(all_of_them)
 
 
 def test_all_but_the_floor_do_every_workload(

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from synthetic import measurement, run_of
 from test_launch import members, wait_for
 
-from citius_lab import analyse, drive, record, report
+from citius_lab import analyse, drive, figures, record, report
 from citius_lab.cli import lab
 from citius_lab.errors import LoadError
 
@@ -46,7 +47,7 @@ def quick(out: Path, *names: str, seconds: float = 4) -> Result:
 def test_plans_launches_drives_records_analyses_and_reports(tmp_path: Path) -> None:
     done = quick(tmp_path / "out", "fake")
     assert done.exit_code == 0, done.output
-    assert "requests/s (closed loop)" in done.output
+    assert "requests/s (quick: closed loop)" in done.output
     results = record.load(tmp_path / "out")
     measured = results.of_kind("measurement")
     assert {(entry["case"], entry["pipeline"]) for entry in measured} == {
@@ -54,7 +55,10 @@ def test_plans_launches_drives_records_analyses_and_reports(tmp_path: Path) -> N
         ("hello", 24),
         ("fibonacci", 1),
     }
-    assert len(measured) == 3 * results.run["plan"]["rounds"]
+    (part,) = results.run["plan"]["parts"]
+    firsts = [entry for entry in measured if not entry["again"]]
+    assert len(firsts) == 3 * part["rounds"]
+    assert len(measured) == 4 * part["rounds"]  # and hello once more, for the noise floor
     assert all(entry["fault"] is None and entry["load"]["completed"] > 0 for entry in measured)
     assert all(entry["usage"]["server_cpu_s"] > 0 for entry in measured)
     assert results.of_kind("end") == [results.records[-1]]
@@ -71,9 +75,9 @@ def test_the_real_generator_measures_the_fake_contestant(tmp_path: Path) -> None
     done = quick(tmp_path / "out", "fake")
     assert done.exit_code == 0, done.output
     analysis = analyse.analyse(record.load(tmp_path / "out"))
-    hello = analysis.figures["closed loop", "hello", "fake"]
+    hello = analysis.figures["quick/closed", "hello", "fake"]
     assert hello.completed > 100
-    assert hello.verdict.word != analyse.FAILED, hello.verdict
+    assert hello.verdict.word != figures.FAILED, hello.verdict
     assert hello.p50_ms is not None
     assert 0.01 < hello.p50_ms < 1000
 
@@ -82,12 +86,12 @@ def test_the_real_generator_measures_the_fake_contestant(tmp_path: Path) -> None
 def test_wrong_answers_are_failed_figures_and_the_rest_goes_on(tmp_path: Path) -> None:
     done = quick(tmp_path / "out", "wrong", "fake", seconds=3)
     assert done.exit_code == 0, done.output
-    figures = analyse.analyse(record.load(tmp_path / "out")).figures
-    wrong = figures["closed loop", "fibonacci", "wrong"].verdict
-    assert wrong.word == analyse.FAILED
+    found = analyse.analyse(record.load(tmp_path / "out")).figures
+    wrong = found["quick/closed", "fibonacci", "wrong"].verdict
+    assert wrong.word == figures.FAILED
     assert "expected b'OK', got b'?'" in str(wrong.reasons[0])
-    assert figures["closed loop", "hello", "wrong"].verdict.word != analyse.FAILED
-    assert figures["closed loop", "fibonacci", "fake"].verdict.word != analyse.FAILED
+    assert found["quick/closed", "hello", "wrong"].verdict.word != figures.FAILED
+    assert found["quick/closed", "fibonacci", "fake"].verdict.word != figures.FAILED
 
 
 @pytest.mark.usefixtures("fake_load", "all_cpus")
@@ -95,10 +99,10 @@ def test_a_contestant_that_dies_is_reported_and_leaves_nobody(tmp_path: Path) ->
     done = quick(tmp_path / "out", "dies", "fake", seconds=3)
     assert done.exit_code == 0, done.output
     assert "dies ended with code 7" in done.output
-    figures = analyse.analyse(record.load(tmp_path / "out")).figures
+    found = analyse.analyse(record.load(tmp_path / "out")).figures
     assert all(
-        figure.verdict.word == analyse.FAILED
-        for figure in figures.values()
+        figure.verdict.word == figures.FAILED
+        for figure in found.values()
         if figure.contestant == "dies"
     )
     assert members(str(tmp_path)) == []
@@ -153,27 +157,8 @@ def test_an_interrupt_keeps_the_records_and_leaves_nobody(
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A result folder made of text alone."""
-    from test_analyse import measurement
-
-    entry = {
-        "name": "uvicorn",
-        "language": "Python",
-        "label": "U <&>",
-        "note": "n",
-        "json": "j",
-        "records": "struct",
-        "rules": "production",
-        "maintainer": "lab",
-        "version": "1",
-    }
-    run = {
-        "schema": 1,
-        "started_at": 0.0,
-        "plan": {"scenario": "quick", "rounds": 3, "server_cpus": [0], "load_cpus": [1]},
-        "environment": {"cpu": "c", "cpus_online": 2, "hypervisor": True, "kernel": "k"},
-        "load": "citius-load",
-        "contestants": [entry, entry | {"name": "go-net-http", "language": "Go"}],
-    }
+    run = run_of(["uvicorn", "go-net-http"], baseline="uvicorn")
+    run["contestants"][0]["label"] = "U <&>"
     records = [
         measurement(name, number, rate=rate * (1 + number / 100))
         for name, rate in (("uvicorn", 20_000.0), ("go-net-http", 45_000.0))
@@ -223,7 +208,7 @@ def test_a_terminal_table_fits_into_100_columns(folder: Path) -> None:
 
 def test_a_run_interrupted_after_one_measurement_has_a_report(folder: Path) -> None:
     results = record.load(folder)
-    only = results.records[0] | {"section": "pipelined", "pipeline": 24}
+    only = results.records[0] | {"series": "pipelined", "pipeline": 24}
     page = report.html(
         record.Results(results.run, [only]), analyse.analyse(record.Results(results.run, [only]))
     )

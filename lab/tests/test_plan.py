@@ -1,84 +1,157 @@
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
 
 import pytest
 
-from citius_lab import contestants, plan
-from citius_lab.plan import Clock, stretched_s
+from citius_lab import contestants, experiments, plan
+from citius_lab.errors import LabError
+from citius_lab.plan import Clock, Plan, stretched_s
 
 
-@pytest.fixture
-def quick() -> plan.Plan:
+def make(name: str, budget_s: float | None = None, **more: Any) -> Plan:
     found = contestants.load([contestants.lab_root() / "contestants"])
-    return plan.quick(
-        contestants.choose(found, plan.QUICK),
-        budget_s=270,
-        server_cpus=[0],
-        load_cpus=[1],
+    asked = experiments.named(name)
+    return plan.make(
+        name,
+        asked,
+        list(found.values()),
+        budget_s=budget_s,
         random=random.Random(3),
         seed=3,
+        **more,
     )
 
 
-def test_every_round_measures_the_same_cells_in_another_order(quick: plan.Plan) -> None:
-    assert quick.rounds >= 3
-    by_round = [
-        [cell for block in quick.blocks if block.round == number for cell in block.cells]
-        for number in range(quick.rounds)
-    ]
-    assert all(set(cells) == set(by_round[0]) for cells in by_round)
-    assert len({tuple(cells) for cells in by_round}) == quick.rounds
+@pytest.fixture(scope="module")
+def quick() -> plan.Part:
+    (part,) = make("quick").parts
+    return part
 
 
-def test_a_round_starts_every_contestant_once(quick: plan.Plan) -> None:
-    for number in range(quick.rounds):
-        names = [block.contestant for block in quick.blocks if block.round == number]
-        assert sorted(names) == sorted(plan.QUICK)
+@pytest.mark.parametrize("name", [*experiments.EXPERIMENTS, "all"])
+def test_every_experiment_measures_the_same_cells_in_every_round(name: str) -> None:
+    for part in make(name).parts:
+        assert part.rounds >= 3
+        rounds = [
+            sorted(
+                (block.contestant, block.workers, block.again, *sorted(map(str, block.cells)))
+                for block in blocks
+            )
+            for blocks in part.in_rounds()
+        ]
+        assert all(blocks == rounds[0] for blocks in rounds)
 
 
-def test_citius_async_is_shown_where_it_differs(quick: plan.Plan) -> None:
+def test_the_order_differs_from_round_to_round(quick: plan.Part) -> None:
+    orders = {
+        tuple((block.contestant, block.cells) for block in blocks) for blocks in quick.in_rounds()
+    }
+    assert len(orders) == quick.rounds
+
+
+def test_a_round_starts_every_contestant_once_and_the_baseline_again(quick: plan.Part) -> None:
+    for blocks in quick.in_rounds():
+        names = [block.contestant for block in blocks if not block.again]
+        assert sorted(names) == sorted(experiments.QUICK.contestants)
+        (again,) = [block for block in blocks if block.again]
+        assert again.contestant == quick.baseline
+        assert len(again.cells) == 1
+
+
+def test_citius_async_is_shown_where_it_differs(quick: plan.Part) -> None:
     cells = {
-        cell for block in quick.blocks for cell in block.cells if cell.contestant == "citius-async"
+        cell for block in quick.blocks for cell in block.cells if block.contestant == "citius-async"
     }
-    assert {(cell.case_id, cell.pipeline) for cell in cells} == {
-        ("hello", 1),
-        ("hello", 24),
-        ("async", 1),
+    assert {(cell.series, cell.case_id) for cell in cells} == {
+        ("closed", "hello"),
+        ("pipelined", "hello"),
+        ("closed", "async"),
     }
 
 
-def test_pipelined_stands_beside_the_same_connections_unpipelined(quick: plan.Plan) -> None:
-    hello = {cell for block in quick.blocks for cell in block.cells if cell.case_id == "hello"}
-    assert {cell.connections for cell in hello} == {100}
-    assert {cell.section for cell in hello} == {"closed loop", "pipelined"}
+def test_pipelined_is_never_alone() -> None:
+    for experiment in experiments.EXPERIMENTS.values():
+        ids = {series.id: series for series in experiment.series}
+        for series in experiment.series:
+            if series.is_pipelined:
+                beside = ids[series.beside or ""]
+                assert set(series.cases) <= set(beside.cases)
+                assert beside.load.connections in (0, series.load.connections)
+
+
+def test_rates_follow_the_capacities_they_are_fractions_of() -> None:
+    (part,) = make("open").parts
+    for block in part.blocks:
+        order = [part.series_of(cell).load.fraction is not None for cell in block.cells]
+        assert order == sorted(order)
+
+
+def test_all_of_it_fits_into_forty_minutes_and_quick_into_five() -> None:
+    assert make("all").budget_s <= 40 * 60
+    assert make("quick").budget_s <= 5 * 60
+
+
+def test_a_budget_is_shared_by_the_experiments() -> None:
+    whole, half = make("all"), make("all", budget_s=1000)
+    assert half.budget_s == pytest.approx(1000)
+    for one, other in zip(whole.parts, half.parts, strict=True):
+        assert other.budget_s / one.budget_s == pytest.approx(1000 / whole.budget_s)
+
+
+def test_chosen_contestants_take_part_in_everything_they_can() -> None:
+    found = contestants.load([contestants.lab_root() / "contestants"])
+    asked = experiments.named("japronto")
+    chosen = [found["fastpysgi"]]
+    made = plan.make(
+        "japronto", asked, chosen, budget_s=60, random=random.Random(1), seed=1, chosen=True
+    )
+    assert made.parts[0].contestants() == ["fastpysgi"]
+    assert made.parts[0].baseline == "fastpysgi"
+
+
+def test_a_plan_survives_its_record() -> None:
+    whole = make("all")
+    assert Plan.from_record(json.loads(json.dumps(whole.as_record()))) == whole
+
+
+def test_says_which_experiments_there_are() -> None:
+    with pytest.raises(LabError, match=r"'techempower'; there are quick, rest, .*, all"):
+        experiments.named("techempower")
 
 
 @pytest.mark.parametrize("overhead_s", [0.2, 0.45, 1.0])
-def test_a_run_ends_when_it_should_whatever_a_cell_costs(
-    quick: plan.Plan, overhead_s: float
-) -> None:
+@pytest.mark.parametrize("name", ["quick", "async"])
+def test_a_run_ends_when_it_should_whatever_a_cell_costs(name: str, overhead_s: float) -> None:
+    (part,) = make(name).parts
     now = 1000.0
-    clock = Clock(quick, now)
+    clock = Clock(part, now)
     n_rounds = 0
-    for number, blocks in enumerate(quick.in_rounds()):
+    for number, blocks in enumerate(part.in_rounds()):
         if number >= plan.ROUNDS_MIN and not clock.affords(blocks, now):
             break
         n_rounds += 1
+        left = [block for block in part.blocks if block.round >= number]
         for block in blocks:
             now += 1.0
             clock.started(1.0)
-            for cell in block.cells:
-                fair_s = clock.window_s(now)
-                slow = cell.case_id == "million-loop"
-                took_s = stretched_s(fair_s, 0.06 if slow else 0.0001) + overhead_s
-                now += took_s
-                clock.measured(took_s, fair_s)
+            for index, cell in enumerate(block.cells):
+                series = part.series_of(cell)
+                rest = plan.Block(number, block.contestant, 1, block.cells[index:])
+                fair_s = clock.window_s([rest, *left[left.index(block) + 1 :]], now)
+                for _ in range(series.discard + series.runs):
+                    fixed_s = series.load.fixed_s()
+                    slow = 0.06 if cell.case_id == "million-loop" else 0.0001
+                    took_s = (fixed_s or stretched_s(fair_s, slow)) + overhead_s
+                    now += took_s
+                    clock.measured(took_s, fixed_s or fair_s)
     assert n_rounds >= plan.ROUNDS_MIN
-    assert 0.8 * 270 <= now - 1000 <= 300
+    assert 0.7 * part.budget_s <= now - 1000 <= 1.12 * part.budget_s
 
 
 def test_a_slow_server_is_counted_longer() -> None:
     assert stretched_s(0.4, 0.06) == pytest.approx(0.06 * plan.REQUESTS_MIN)
     assert stretched_s(0.4, 0.0001) == 0.4
-    assert stretched_s(0.4, 60.0) == plan.WINDOW_MAX_S
+    assert stretched_s(0.4, 60.0) == plan.SLOW_WINDOW_MAX_S

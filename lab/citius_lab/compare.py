@@ -1,0 +1,153 @@
+"""Puts figures side by side: within one run, and one run against another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from citius_lab.figures import FAILED, SUSPECT, Analysis, Figure, Key, Reason, Verdict
+from citius_lab.statistics import Interval, is_tie, paired_ratio, unpaired_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def within(analysis: Analysis) -> None:
+    """Add ratios, ties, ranks and the doubts that only several figures together raise."""
+    alive = [figure for figure in analysis.figures.values() if figure.verdict.word != FAILED]
+    for figure in alive:
+        name = analysis.baseline_of(figure.section)
+        base = analysis.figures.get((figure.section, figure.case, name or ""))
+        if base is not None and base is not figure and base.verdict.word != FAILED:
+            figure.ratio = paired_ratio(figure.by_round, base.by_round)
+            figure.tie = is_tie(figure.ratio, analysis.margin(figure.section))
+            if figure.cpu_us is not None and base.cpu_us is not None:
+                figure.cpu_ratio = _quotient(figure.cpu_us, base.cpu_us)
+    for section, case in dict.fromkeys((figure.section, figure.case) for figure in alive):
+        rivals = [figure for figure in alive if (figure.section, figure.case) == (section, case)]
+        _rank(rivals, analysis.margin(section))
+        _doubt_equals(rivals)
+
+
+def _rank(rivals: list[Figure], margin: float) -> None:
+    """Give ranks to groups: who is tied with the fastest of a group belongs to it."""
+    left = sorted(rivals, key=lambda figure: -_rate(figure))
+    group = 0
+    while left:
+        group += 1
+        best = left[0]
+        tied = [
+            figure
+            for figure in left
+            if figure is best or is_tie(paired_ratio(figure.by_round, best.by_round), margin)
+        ]
+        for figure in tied:
+            figure.group, figure.leads = group, group == 1
+        left = [figure for figure in left if figure.group is None]
+
+
+def _doubt_equals(rivals: list[Figure]) -> None:
+    """Doubt several contestants at one rate that none of them was the limit of."""
+    loose = [figure for figure in rivals if figure.limiter in (None, "generator")]
+    for figure in loose:
+        peers = [
+            other.contestant
+            for other in loose
+            if other is not figure and abs(_rate(other) / _rate(figure) - 1) <= EQUAL
+        ]
+        if peers:
+            reason = Reason(
+                "others have the same rate, and no server was the limit", ", ".join(peers)
+            )
+            figure.verdict = Verdict(SUSPECT, (*figure.verdict.reasons, reason))
+
+
+def _rate(figure: Figure) -> float:
+    return figure.rate.value if figure.rate is not None else 0.0
+
+
+def _quotient(own: Interval, other: Interval) -> Interval:
+    """Return the ratio of two intervals, as if their errors were independent."""
+    if own.low is None or own.high is None or other.low is None or other.high is None:
+        return Interval(own.value / other.value, None, None)
+    value = own.value / other.value
+    down = (own.value / own.low) ** 2, (other.high / other.value) ** 2
+    up = (own.high / own.value) ** 2, (other.value / other.low) ** 2
+    return Interval(value, value / _joined(down), value * _joined(up))
+
+
+def _joined(squares: tuple[float, float]) -> float:
+    """Join two factors of deviation on the log scale, Pythagoras' way."""
+    from math import exp, hypot, log
+
+    return exp(hypot(*(log(square) / 2 for square in squares)))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One figure in two runs.
+
+    Attributes:
+        ratio: The second run's rate over the first's; ``None`` if one of them has none.
+        cpu_ratio: The same of the server's CPU per request.
+        verdict: ``same``, ``faster``, ``slower``, ``undecided`` or ``not comparable``.
+        why: What keeps it from being comparable.
+    """
+
+    key: Key
+    verdict: str
+    ratio: Interval | None = None
+    cpu_ratio: Interval | None = None
+    why: str = ""
+
+
+def runs(first: Analysis, second: Analysis) -> list[Difference]:
+    """Compare every figure of two runs, in the order of the first."""
+    keys = dict.fromkeys([*first.figures, *second.figures])
+    return [_difference(key, first, second) for key in keys]
+
+
+def _difference(key: Key, first: Analysis, second: Analysis) -> Difference:
+    own, other = second.figures.get(key), first.figures.get(key)
+    if own is None or other is None:
+        return Difference(
+            key, NOT_COMPARABLE, why=f"only in the {'first' if own is None else 'second'}"
+        )
+    failed = [
+        f"{place} run: {'; '.join(map(str, figure.verdict.reasons))}"
+        for place, figure in (("first", other), ("second", own))
+        if figure.verdict.word == FAILED
+    ]
+    if len(failed) == 2:
+        return Difference(key, SAME, why="failed in both")
+    if failed:
+        return Difference(key, NOT_COMPARABLE, why=failed[0])
+    ratio = unpaired_ratio(own.rates, other.rates)
+    cpu = None
+    if own.cpu_us is not None and other.cpu_us is not None:
+        cpu = _quotient(own.cpu_us, other.cpu_us)
+    margin = max(first.margin(key[0]), second.margin(key[0]))
+    return Difference(key, _word(ratio, margin), ratio, cpu)
+
+
+def _word(ratio: Interval | None, margin: float) -> str:
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return UNDECIDED
+    if is_tie(ratio, margin):
+        wide = ratio.spread is not None and ratio.spread > UNDECIDED_SPREAD
+        return UNDECIDED if wide else SAME
+    return FASTER if ratio.value > 1 else SLOWER
+
+
+def reproduced(differences: Iterable[Difference]) -> tuple[int, int]:
+    """Return how many figures reproduced, and of how many that could."""
+    comparable = [one for one in differences if one.verdict != NOT_COMPARABLE]
+    return sum(one.verdict in (SAME, UNDECIDED) for one in comparable), len(comparable)
+
+
+SAME, FASTER, SLOWER = "same", "faster", "slower"
+UNDECIDED, NOT_COMPARABLE = "undecided", "not comparable"
+# Contestants closer together than this have one rate.
+EQUAL = 0.02
+# An interval wider than this shows neither a difference nor its absence.
+UNDECIDED_SPREAD = 0.25

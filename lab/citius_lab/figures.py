@@ -1,0 +1,185 @@
+"""What an analysis consists of: figures, sections, the noise floor. Plain data, no rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from citius_lab.statistics import Interval
+
+Key = tuple[str, str, str]  # section, case, contestant
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a figure is not valid.
+
+    Attributes:
+        kind: What figures with the same trouble have in common.
+        detail: What is particular to this one.
+    """
+
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}" if self.detail else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether to believe a figure, and why not: ``valid``, ``suspect`` or ``failed``."""
+
+    word: str
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One table: a series of an experiment.
+
+    Attributes:
+        id: ``experiment/series``.
+        series: The series' record, with ``load_text``, ``is_pipelined``, ``beside``, ``is_article``.
+    """
+
+    id: str
+    experiment: str
+    series: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """The heading."""
+        return str(self.series["title"])
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Whether it belongs into the section kept apart."""
+        return bool(self.series["is_pipelined"])
+
+
+@dataclass(slots=True)
+class Figure:
+    """What one contestant did on one case of one section.
+
+    Attributes:
+        is_capacity: Whether the rate is what the server can do; at an offered rate it is not.
+        limiter: What kept the rate from being higher, in words; ``None`` if nothing was found.
+        rate: Valid answers per second.
+        by_round: The rate of every round.
+        per_core_s: Requests that one second of server CPU bought.
+        ceiling: What the generator could drive at the cost per request it had here.
+        latency_ms: Percentiles of all rounds merged; intervals from the rounds.
+        service_ms: The same from the actual send, where requests had a due time.
+        error_share: Of everything that was asked.
+        ratio: Its rate over the baseline's; ``None`` for the baseline itself or without one.
+        cpu_ratio: Its CPU per request over the baseline's.
+        tie: Whether the ratio's interval leaves open which of the two is faster.
+        group: Rank of the group it shares with those it is tied with; 1 is fastest.
+        leads: Whether it is in the fastest group.
+        warm_up: What the search for the steady state said, ``None`` where there was none.
+    """
+
+    section: str
+    case: str
+    contestant: str
+    verdict: Verdict
+    workers: int = 1
+    connections: int = 0
+    pipeline: int = 1
+    rounds: int = 0
+    completed: int = 0
+    counted_s: float = 0.0
+    is_capacity: bool = True
+    limiter: str | None = None
+    offered_per_s: float | None = None
+    achieved: float | None = None
+    rate: Interval | None = None
+    rates: tuple[float, ...] = ()
+    by_round: dict[int, float] = field(default_factory=dict[int, float])
+    cpu_us: Interval | None = None
+    per_core_s: Interval | None = None
+    generator_cpu_us: float | None = None
+    server_share: float | None = None
+    generator_share: float | None = None
+    ceiling: float | None = None
+    latency_ms: dict[str, Interval] = field(default_factory=dict[str, "Interval"])
+    service_ms: dict[str, Interval] = field(default_factory=dict[str, "Interval"])
+    lag_p99_ms: float | None = None
+    pss_kib: int | None = None
+    pss_peak_kib: int | None = None
+    body_bytes: int | None = None
+    errors: dict[str, int] = field(default_factory=dict[str, int])
+    error_share: float = 0.0
+    ratio: Interval | None = None
+    cpu_ratio: Interval | None = None
+    tie: bool = False
+    group: int | None = None
+    leads: bool = False
+    warm_up: dict[str, Any] | None = None
+
+    @property
+    def p50_ms(self) -> float | None:
+        """The median latency."""
+        return self.latency_ms["p50"].value if "p50" in self.latency_ms else None
+
+    @property
+    def p99_ms(self) -> float | None:
+        """The 99th percentile, where there are values enough for it."""
+        return self.latency_ms["p99"].value if "p99" in self.latency_ms else None
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What one contestant seems to differ from itself by, measured like two contestants."""
+
+    section: str
+    case: str
+    contestant: str
+    ratio: Interval
+
+    @property
+    def share(self) -> float:
+        """How far from 1 the ratio's centre is."""
+        return abs(self.ratio.value - 1)
+
+
+@dataclass(slots=True)
+class Analysis:
+    """Everything a report shows that is not in the records as it stands."""
+
+    baselines: dict[str, str | None]
+    contestants: list[str]
+    sections: list[Section]
+    figures: dict[Key, Figure]
+    noise: list[Noise]
+    idle_pss_kib: dict[str, int]
+    ready_s: dict[str, float]
+    conduct_faults: dict[str, dict[str, str]]
+
+    def cases(self, section: str) -> list[str]:
+        """Return the cases of a section, in the order of its series."""
+        present = {case for name, case, _ in self.figures if name == section}
+        order = [case for one in self.sections if one.id == section for case in one.series["cases"]]
+        return [case for case in order if case in present]
+
+    def present(self, section: str) -> list[str]:
+        """Return who has a figure in a section."""
+        names = {key[2] for key in self.figures if key[0] == section}
+        return [name for name in self.contestants if name in names]
+
+    def baseline_of(self, section: str) -> str | None:
+        """Return what the ratios of a section refer to."""
+        return self.baselines.get(section.partition("/")[0])
+
+    def margin(self, section: str) -> float:
+        """Return the difference that is a tie in a section: 2 %, or the noise floor beyond it."""
+        experiment = section.partition("/")[0]
+        shares = [one.share for one in self.noise if one.section.startswith(f"{experiment}/")]
+        return max([PRACTICAL, *shares])
+
+
+VALID, SUSPECT, FAILED = "valid", "suspect", "failed"
+# Differences below this share do not matter to anybody, whatever the interval says.
+PRACTICAL = 0.02

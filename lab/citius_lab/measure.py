@@ -1,0 +1,253 @@
+"""The commands that measure: ``citius lab run | resume | rerun``."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citius_lab import contestants, drive, environment, experiments, plan, record, results
+from citius_lab.commands import Lab, build_all, lab
+from citius_lab.display import Display, budget_table
+from citius_lab.errors import LabError
+from citius_lab.run import Run
+from citius_lab.verdict import FOREIGN_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from citius_lab.contestants import Contestant
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One result folder that is being written, and what it takes to write it."""
+
+    lab: Lab
+    folder: Path
+    plan: plan.Plan
+    contestants: Mapping[str, Contestant]
+    before: Sequence[dict[str, Any]] = ()
+
+
+@lab.command("run")
+@click.argument("name", metavar="EXPERIMENT")
+@click.option("--out", type=click.Path(path_type=Path), help="Result folder, new or empty.")
+@click.option(
+    "--budget",
+    "--time-budget",
+    "budget_s",
+    type=click.FloatRange(1, max_open=False),
+    default=None,
+    metavar="SECONDS",
+    help="Seconds the measurement may take, building excluded; the experiment's own without it.",
+)
+@click.option(
+    "--only",
+    "names",
+    multiple=True,
+    metavar="NAME,…",
+    help="Only these contestants, whoever the experiment names; repeatable.",
+)
+@click.option("--baseline", default=None, help="What ratios refer to.")
+@click.option("--seed", type=int, default=None, help="Seed of the order and of the random inputs.")
+@click.option("--dry-run", is_flag=True, help="Show the time budget and stop.")
+@click.pass_obj
+def run_(
+    lab: Lab,
+    name: str,
+    out: Path | None,
+    budget_s: float | None,
+    names: tuple[str, ...],
+    baseline: str | None,
+    seed: int | None,
+    dry_run: bool,
+) -> None:
+    """Measure EXPERIMENT: quick, rest, async, japronto, falcon-go, work-in-handler, multicore, open, all.
+
+    `citius lab experiments` says what each of them asks. `all` runs every one but quick.
+    """
+    chosen_experiments = experiments.named(name)
+    found = lab.found()
+    wanted = split_names(names)
+    chosen = _chosen(found, chosen_experiments, wanted)
+    drive.load_command()  # its absence is better said before minutes of building
+    left_out = _left_out_without_building(chosen) if dry_run else build_all(lab, chosen)
+    ready = [contestant for contestant in chosen if contestant.name not in left_out]
+    if not ready:
+        raise LabError("nobody is left to measure; `citius lab list` says what is missing")
+    seed = random.randrange(1 << 32) if seed is None else seed
+    the_plan = plan.make(
+        name,
+        chosen_experiments,
+        ready,
+        budget_s=budget_s,
+        random=random.Random(seed),
+        seed=seed,
+        chosen=bool(wanted),
+        baseline=baseline,
+    )
+    lab.console.print(budget_table(the_plan))
+    if dry_run:
+        return
+    if not the_plan.parts:
+        raise LabError(f"none of {', '.join(one.name for one in ready)} can do what {name} asks")
+    folder = out or default_folder(name)
+    by_name = {contestant.name: contestant for contestant in ready}
+    with record.Recorder(folder) as recorder:
+        recorder.head(head_of(the_plan, chosen_experiments, chosen, left_out))
+        for left, reason in left_out.items():
+            recorder.write("left out", contestant=left, reason=reason.splitlines()[0])
+        finish(Session(lab, folder, the_plan, by_name), recorder, baseline)
+
+
+@lab.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.pass_obj
+def resume(lab: Lab, folder: Path) -> None:
+    """Go on with the interrupted run in FOLDER, to the end of its plan."""
+    before = record.load(folder)
+    the_plan = plan.Plan.from_record(before.run["plan"])
+    ended = before.of_kind("end")
+    if ended and not ended[-1]["interrupted"]:
+        raise LabError(f"the run in {folder} came to its end; nothing is left to do")
+    by_name = contestants_of(lab, the_plan)
+    with record.Recorder(folder, resume=True) as recorder:
+        recorder.write("resume", environment=environment.capture())
+        finish(Session(lab, folder, the_plan, by_name, before.records), recorder, None)
+
+
+@lab.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Result folder, new or empty.")
+@click.option(
+    "--budget",
+    "budget_s",
+    type=click.FloatRange(1, max_open=False),
+    default=None,
+    metavar="SECONDS",
+    help="Seconds it may take; as long as the first run without it.",
+)
+@click.pass_context
+def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | None) -> None:
+    """Repeat the run in FOLDER with its contestants and say which figures reproduced."""
+    lab: Lab = ctx.obj
+    first = record.load(folder)
+    the_plan = plan.Plan.from_record(first.run["plan"])
+    if the_plan.name not in (*experiments.EXPERIMENTS, experiments.ALL):
+        raise LabError(f"{folder} is no named experiment but {the_plan.name!r}; bench it again")
+    names = list(dict.fromkeys(name for part in the_plan.parts for name in part.contestants()))
+    again = out or default_folder(f"{the_plan.name}-again")
+    ctx.invoke(
+        run_,
+        name=the_plan.name,
+        out=again,
+        budget_s=budget_s if budget_s is not None else the_plan.budget_s,
+        # A run of everybody stays one: then each experiment has those it names.
+        names=tuple(names) if len(the_plan.parts) == 1 else (),
+        baseline=None,
+        seed=None,
+        dry_run=False,
+    )
+    results.print_comparison(lab, folder, again, reproduce=True)
+
+
+# --- shared ---------------------------------------------------------------------------------------
+
+
+def finish(session: Session, recorder: record.Recorder, baseline: str | None) -> None:
+    """Carry the plan out and draw its report; leave with 130 if it was interrupted."""
+    lab, places = session.lab, session.plan.placements.values()
+    _warn_of_foreign_load(lab)
+    everything = os.sched_getaffinity(0)
+    # The lab itself stays off the CPUs of servers, where that is possible.
+    os.sched_setaffinity(0, {cpu for place in places for cpu in place.load_cpus})
+    try:
+        with Display(lab.console, session.plan) as display:
+            contestants = dict(session.contestants)
+            finished = Run(session.plan, contestants, recorder, display, session.before).carry_out()
+    finally:
+        os.sched_setaffinity(0, everything)
+    results.draw(lab, session.folder, baseline)
+    if not finished:
+        lab.console.print(
+            f"interrupted; the records are kept: citius lab resume {session.folder} goes on",
+            soft_wrap=True,
+            markup=False,
+        )
+        raise click.exceptions.Exit(130)
+
+
+def head_of(
+    the_plan: plan.Plan,
+    asked: Sequence[experiments.Experiment],
+    chosen: Sequence[Contestant],
+    left_out: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return the contents of ``run.json``."""
+    baselines = {part.experiment: part.baseline for part in the_plan.parts}
+    return {
+        "name": the_plan.name,
+        "started_at": time.time(),
+        "plan": the_plan.as_record(),
+        "experiments": [
+            {**one.as_record(), "baseline": baselines.get(one.name, one.baseline)} for one in asked
+        ],
+        "environment": environment.capture(),
+        "load": " ".join(drive.load_command()),
+        "contestants": [one.as_record(asked=one.name not in left_out) for one in chosen],
+    }
+
+
+def contestants_of(lab: Lab, the_plan: plan.Plan) -> dict[str, Contestant]:
+    """Return the contestants of a plan, built.
+
+    Raises:
+        LabError: One of them is not here, or does not build any more.
+    """
+    names = list(dict.fromkeys(name for part in the_plan.parts for name in part.contestants()))
+    chosen = contestants.choose(lab.found(), names)
+    if missing := build_all(lab, chosen):
+        raise LabError(f"cannot go on without {', '.join(missing)}")
+    return {contestant.name: contestant for contestant in chosen}
+
+
+def split_names(words: Sequence[str]) -> list[str]:
+    """Return the names in ``--only a,b --only c``."""
+    return [name for word in words for name in word.split(",") if name]
+
+
+def default_folder(name: str) -> Path:
+    """Return a new result folder's path: in the checkout's ``lab/results`` where that is at hand."""
+    folder = time.strftime(f"{name}-%Y%m%d-%H%M%S")
+    root = Path("lab", "results") if Path("lab", "citius_lab").is_dir() else Path("lab-results")
+    return root / folder
+
+
+def _chosen(
+    found: Mapping[str, Contestant],
+    asked: Sequence[experiments.Experiment],
+    wanted: Sequence[str],
+) -> list[Contestant]:
+    if wanted:
+        return contestants.choose(dict(found), wanted)
+    names = dict.fromkeys(name for one in asked for name in one.contestants if name in found)
+    return [found[name] for name in names]
+
+
+def _left_out_without_building(chosen: Sequence[Contestant]) -> dict[str, str]:
+    reasons = {contestant.name: contestant.missing() for contestant in chosen}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def _warn_of_foreign_load(lab: Lab) -> None:
+    share = environment.foreign_share()
+    if share > FOREIGN_MAX:
+        lab.console.print(
+            f"other programs keep {share:.1f} CPUs busy right now; figures will be suspect"
+        )

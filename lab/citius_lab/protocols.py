@@ -1,0 +1,143 @@
+"""How a server is asked: pace, transport and stop as independent values, and what is run with them.
+
+A ``Load`` is one way of asking, a ``Series`` one column group of an experiment: a load, the cases
+it asks for, and how many workers answer. Nothing here knows a contestant or measures anything; the
+words for the load generator are in ``drive``.
+
+HTTP/2 joins as a transport (``Load.http``), once the generator and a server speak it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One way of asking.
+
+    Attributes:
+        pace: ``closed`` (the next request when the answer is there), ``constant`` or ``poisson``
+            (a rate), ``users`` (each one request on one connection, arriving over ``ramp_s``).
+        connections: 0 means the case's own number.
+        pipeline: Requests under way at once on each connection.
+        keep_alive: False opens a connection for every request.
+        http: Version spoken, as the generator's option names it.
+        rate: Requests per second of an open pace.
+        fraction: The rate as a share of what the same process did in the series ``of``.
+        requests: Stops after so many.
+        duration_s: The article's length; windows are never longer, and shorter where the time
+            is short. ``None`` leaves the length to the time that there is.
+    """
+
+    pace: str = "closed"
+    connections: int = 0
+    threads: int = 1
+    pipeline: int = 1
+    keep_alive: bool = True
+    http: str = "1.1"
+    rate: float | None = None
+    fraction: float | None = None
+    of: str | None = None
+    users: int | None = None
+    ramp_s: float | None = None
+    requests: int | None = None
+    duration_s: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are due at instants that do not depend on the answers."""
+        return self.pace != "closed"
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a span of time ends it, which may then follow from the time there is."""
+        return self.requests is None and self.users is None
+
+    def fixed_s(self) -> float:
+        """Return how long one run takes whatever time there is; 0 if that decides."""
+        if self.users is not None:
+            return (self.ramp_s or 0.0) + USERS_END_S
+        return COUNT_GUESS_S if self.requests is not None else 0.0
+
+    def text(self) -> str:
+        """Return it in the words of a report."""
+        if self.pace == "users":
+            return f"{self.users} users, one request each, arriving over {self.ramp_s:g} s"
+        words = [{"closed": "closed loop"}.get(self.pace, f"{self.pace} rate")]
+        if self.fraction is not None:
+            words.append(f"at {self.fraction:.0%} of the contestant's own capacity")
+        elif self.rate is not None:
+            words.append(f"{self.rate:g} requests/s")
+        if self.connections:
+            words.append(f"{self.connections} connections")
+        if self.threads > 1:
+            words.append(f"{self.threads} threads")
+        if self.pipeline > 1:
+            words.append(f"{self.pipeline} requests in flight on each")
+        if not self.keep_alive:
+            words.append("a connection per request")
+        if self.requests is not None:
+            words.append(f"{self.requests} requests")
+        elif self.duration_s is not None:
+            words.append(f"at most {self.duration_s:g} s")
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What is measured with one load: the cases that stand side by side in a report.
+
+    Attributes:
+        id: Unique within its experiment.
+        protocol: Which protocol of the contract it follows, ``closed`` for none of them.
+        title: The heading, without the experiment's name.
+        cases: Ids of cases.
+        connections: The load's connections where a case needs others, by case id.
+        workers: Server workers; 0 stands for as many as the machine gives the server.
+        discard: Runs on a fresh process that do not count.
+        runs: Runs that count, on one process.
+        beside: The series to show it next to (a pipelined one is never shown alone).
+        only_if_failed: The series in which somebody has to fail before this one is run at all.
+        is_article: Whether it is the article's own protocol, or what the lab adds to it.
+    """
+
+    id: str
+    protocol: str
+    title: str
+    load: Load
+    cases: tuple[str, ...]
+    connections: Mapping[str, int] = field(default_factory=dict[str, int])
+    workers: int = 1
+    discard: int = 0
+    runs: int = 1
+    beside: str | None = None
+    only_if_failed: str | None = None
+    is_article: bool = True
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Whether it belongs into the section that is kept apart."""
+        return self.load.pipeline > 1
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as plain data, with the load in words."""
+        return {**asdict(self), "load_text": self.load.text(), "is_pipelined": self.is_pipelined}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Series:
+        """Read what ``as_record`` wrote."""
+        known = {name: record[name] for name in cls.__slots__}
+        known["load"] = Load(**record["load"])
+        known["cases"] = tuple(record["cases"])
+        return cls(**known)
+
+
+# The wait for the last answers of users that came in time.
+USERS_END_S = 0.5
+# What 10 000 requests take on a server of the middle; the clock learns the real cost.
+COUNT_GUESS_S = 1.5

@@ -1,0 +1,124 @@
+"""Reads what a window cost: CPU of the server's tree, of the machine, memory, and the kernel's net.
+
+Snapshots are taken at the load generator's ``begin`` and ``end`` events, so that CPU time covers
+the counted window and neither warm-up nor checks. Network counters are those of the whole run of
+the generator, because connections are opened before the window begins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from citius_lab import launch
+from citius_lab.environment import CpuTimes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Clocks of the server's processes and of the machine at one moment."""
+
+    at: float
+    server: dict[int, float]
+    machine: CpuTimes
+    throttled_s: float
+
+    @classmethod
+    def take(cls, server_pid: int) -> Snapshot:
+        """Read all clocks, the server's first."""
+        server = launch.cpu_clocks_s(launch.tree(server_pid))
+        return cls(time.monotonic(), server, CpuTimes.read(), throttled_s())
+
+
+def between(
+    begin: Snapshot, end: Snapshot, load: Mapping[str, Any], server_cpus: Sequence[int]
+) -> dict[str, float]:
+    """Return what the window cost, in seconds and in shares of the CPUs.
+
+    The generator reports its own CPU time, which covers the window to the microsecond. Several
+    generator threads share one CPU here, so its share is of one CPU in all.
+    """
+    elapsed_s = max(end.at - begin.at, 1e-9)
+    server_s = sum(clock - begin.server.get(pid, 0.0) for pid, clock in end.server.items())
+    generator_s = load["cpu_s"]["user"] + load["cpu_s"]["system"]
+    machine = end.machine.since(begin.machine)
+    foreign_s = machine["busy_s"] - server_s - generator_s
+    return {
+        "elapsed_s": elapsed_s,
+        "server_cpu_s": server_s,
+        "generator_cpu_s": generator_s,
+        "server_share": server_s / elapsed_s / max(len(server_cpus), 1),
+        "generator_share": generator_s / elapsed_s,
+        "server_cpus_idle_share": end.machine.idle_share(begin.machine, list(server_cpus)),
+        "interrupt_s": machine["interrupt_s"],
+        "foreign_share": max(0.0, foreign_s) / elapsed_s,
+        "steal_share": machine["steal_s"] / elapsed_s,
+        "throttled_s": end.throttled_s - begin.throttled_s,
+    }
+
+
+def memory(server_pid: int) -> dict[str, int]:
+    """Return what the server's tree holds now, and the most it ever held.
+
+    The peak is today's PSS and what every process has given back since its highest moment.
+    """
+    pids = launch.tree(server_pid)
+    pss_kib = launch.pss_kib(pids)
+    fallen_kib = sum(map(_fallen_kib, pids))
+    return {"pss_kib": pss_kib, "pss_peak_kib": pss_kib + fallen_kib, "processes": len(pids)}
+
+
+def _fallen_kib(pid: int) -> int:
+    values = {"VmHWM": 0, "VmRSS": 0}
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in values:
+                values[name] = int(value.split()[0])
+    return max(0, values["VmHWM"] - values["VmRSS"])
+
+
+def network() -> dict[str, int]:
+    """Return the kernel's counters of what goes wrong on the way to a listener."""
+    found: dict[str, int] = {}
+    for path in ("/proc/net/netstat", "/proc/net/snmp"):
+        with contextlib.suppress(OSError):
+            lines = Path(path).read_text().splitlines()
+            for names, values in zip(lines[::2], lines[1::2], strict=False):
+                counters = dict(zip(names.split()[1:], values.split()[1:], strict=False))
+                for name, key in NETWORK.items():
+                    if name in counters:
+                        found[key] = int(counters[name])
+    return found
+
+
+def network_between(begin: Mapping[str, int], end: Mapping[str, int]) -> dict[str, int]:
+    """Return what happened between two readings."""
+    return {key: end[key] - begin[key] for key in end if key in begin}
+
+
+def throttled_s() -> float:
+    """Return how long the CPU quota of our cgroup held us back so far; 0 without one."""
+    for path in ("/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"):
+        with contextlib.suppress(OSError):
+            for line in Path(path).read_text().splitlines():
+                name, _, value = line.partition(" ")
+                if name == "throttled_usec":
+                    return int(value) / 1e6
+                if name == "throttled_time":
+                    return int(value) / 1e9
+    return 0.0
+
+
+NETWORK = {
+    "ListenOverflows": "listen_overflows",
+    "ListenDrops": "listen_drops",
+    "TCPSynRetrans": "syn_retransmits",
+    "RetransSegs": "segments_retransmitted",
+}

@@ -1,0 +1,255 @@
+"""The gates: a figure and its records in, a verdict out.
+
+``failed``: there is no number worth showing. ``suspect``: the number may be right, do not build on
+it. ``valid``: otherwise. Each gate is one function that yields reasons; thresholds are at the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from citius_lab.figures import FAILED, SUSPECT, VALID, Figure, Reason, Verdict
+from citius_lab.histogram import Histogram
+from citius_lab.statistics import median
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Records = Sequence[dict[str, Any]]
+    Gate = Callable[[Figure, Records, dict[str, Any]], Iterable[Reason]]
+
+
+def judge(
+    figure: Figure,
+    records: Records,
+    series: dict[str, Any],
+    faults: Sequence[str],
+    *,
+    is_shared: bool = False,
+) -> Verdict:
+    """Return the verdict on one figure, from the measurements that count.
+
+    ``faults`` is what kept measurements from being made; ``is_shared`` tells whether server and
+    generator competed for CPUs.
+    """
+    failures = [*map(Reason, faults), *_failures(figure)]
+    if failures:
+        return Verdict(FAILED, tuple(failures))
+    doubts = [reason for gate in GATES for reason in gate(figure, records, series)]
+    if is_shared:
+        doubts.append(Reason("server and generator share CPUs", "the rate is of both"))
+    return Verdict(SUSPECT, tuple(doubts)) if doubts else Verdict(VALID)
+
+
+def limiter(figure: Figure, records: Records, series: dict[str, Any]) -> str | None:
+    """Return what kept the rate from being higher; ``None`` if nothing is found."""
+    usage = [record["usage"] for record in records]
+    busy = median(1 - use["server_cpus_idle_share"] for use in usage)
+    if max(figure.server_share or 0.0, busy) >= SATURATED_MIN:
+        return "server"
+    if figure.achieved is not None and figure.achieved >= ACHIEVED_MIN:
+        return "ramp" if series["load"]["pace"] == "users" else "offered rate"
+    if (figure.generator_share or 0.0) > GENERATOR_MAX:
+        return "generator"
+    return None
+
+
+def error_share(load: dict[str, Any]) -> float:
+    """Return the share of a run's requests that failed or were never answered."""
+    # In a closed loop that time ends, requests under way at the end are nobody's fault.
+    lost = load.get("unanswered", 0) if load.get("options", {}).get("pace") == "users" else 0
+    n_errors = sum(load["errors"].values()) + lost
+    return n_errors / max(n_errors + load["completed"], 1)
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def _failures(figure: Figure) -> Iterable[Reason]:
+    wrong = sum(figure.errors.get(kind, 0) for kind in ("status", "length", "content", "protocol"))
+    if figure.completed == 0:
+        yield Reason("no valid answer")
+    if wrong:
+        yield Reason("wrong answers under load", error_words(figure.errors))
+    elif figure.error_share > ERRORS_MAX:
+        kind = f"more than {ERRORS_MAX:.1%} errors"
+        yield Reason(kind, f"{figure.error_share:.2%}, {error_words(figure.errors)}")
+
+
+def error_words(errors: dict[str, int]) -> str:
+    """Return the errors that happened, by class."""
+    return ", ".join(f"{count} {kind}" for kind, count in errors.items() if count)
+
+
+# --- doubts ---------------------------------------------------------------------------------------
+
+
+def _machine(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Others used the machine."""
+    usage = [record["usage"] for record in records]
+    steal = median(use["steal_share"] for use in usage)
+    foreign = median(use["foreign_share"] for use in usage)
+    throttled = median(use.get("throttled_s", 0.0) / use["elapsed_s"] for use in usage)
+    if steal > STEAL_MAX:
+        yield Reason("the hypervisor took CPU time away", f"{steal:.0%} of a CPU")
+    if throttled > THROTTLED_MAX:
+        yield Reason("the cgroup's CPU quota held everything back", f"{throttled:.0%} of the time")
+    if foreign > FOREIGN_MAX:
+        yield Reason("other programs kept a CPU busy", f"{foreign:.0%}")
+
+
+def _limits(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Something else than the server was the limit, or nothing that could be named."""
+    if figure.limiter in ("server", "ramp", "offered rate"):
+        return
+    foreign = median(record["usage"]["foreign_share"] for record in records)
+    if foreign > FOREIGN_MAX:
+        return  # then nothing can be said about what else was the limit
+    shares = f"server {figure.server_share:.0%}, generator {figure.generator_share:.0%} of a CPU"
+    if figure.limiter == "generator":
+        yield Reason(
+            "limited by the load generator", f"{shares}; its ceiling {figure.ceiling:.0f}/s"
+        )
+    elif figure.achieved is None and median(r["load"]["elapsed_s"] for r in records) >= TINY_S:
+        yield Reason("server not saturated, and no limiter named", shares)
+
+
+def _offered(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """An offered rate was not kept, or the generator itself was late."""
+    if figure.achieved is None:
+        return
+    if figure.achieved < ACHIEVED_MIN:
+        yield Reason("the offered rate was not kept", f"{figure.achieved:.1%} of it was answered")
+    unsent = sum(record["load"].get("unsent", 0) for record in records)
+    if unsent:
+        yield Reason("requests were due and never sent", f"{unsent}")
+    p99 = figure.latency_ms.get("p99") or figure.latency_ms.get("p50")
+    if figure.lag_p99_ms is not None and p99 is not None:
+        allowed = max(LAG_MIN_MS, LAG_SHARE_MAX * p99.value)
+        if figure.lag_p99_ms > allowed:
+            yield Reason(
+                "the generator kept its schedule badly", f"p99 {figure.lag_p99_ms:.1f} ms late"
+            )
+
+
+def _little(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Rate × mean latency has to be the requests in flight (Little's law), in a closed loop.
+
+    A request counts where it ends, also one that began before the window: with few requests per
+    connection the edges alone explain a gap, so it counts from ``LITTLE_REQUESTS_MIN`` on.
+    """
+    if series["load"]["pace"] != "closed":
+        return
+    gap = 0.0
+    for record in records:
+        in_flight = record["connections"] * record["pipeline"]
+        load = record["load"]
+        if load["completed"] >= LITTLE_REQUESTS_MIN * in_flight:
+            mean_s = (load["latency_us"]["mean"] or 0.0) / 1e6
+            gap = max(gap, abs(load["requests_per_s"] * mean_s / in_flight - 1))
+    if gap > LITTLE_MAX:
+        kind = "rate × latency is not the requests in flight (Little's law)"
+        yield Reason(kind, f"{gap:.0%} off")
+
+
+def _size(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Too short, too few, too far apart."""
+    if figure.rounds < ROUNDS_MIN:
+        yield Reason(f"fewer than {ROUNDS_MIN} restarts", str(figure.rounds))
+    shortest_s = min(record["load"]["elapsed_s"] for record in records)
+    if series["load"]["requests"] is not None and shortest_s < COUNT_MIN_S:
+        # Opening the connections, and the wait for the last of them, are much of such a run.
+        kind = f"a count that took less than {COUNT_MIN_S:g} s"
+        yield Reason(kind, f"{shortest_s:.2f} s")
+    elif figure.counted_s < COUNTED_MIN_S:
+        kind = f"counted for less than {COUNTED_MIN_S:g} s in all"
+        yield Reason(kind, f"{figure.counted_s:.1f} s")
+    fewest = min(record["load"]["completed"] for record in records)
+    if fewest < COMPLETED_MIN:
+        yield Reason(f"fewer than {COMPLETED_MIN} requests in a window", str(fewest))
+    spread = None if figure.rate is None else figure.rate.spread
+    if spread is not None and spread > SPREAD_MAX:
+        yield Reason(f"noisy: restarts differ by more than ±{SPREAD_MAX:.0%}", f"±{spread:.0%}")
+
+
+def _accept_queue(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Connections waited for the kernel, not for the server.
+
+    A full accept queue drops the SYN; the client sends it again after 1 s, then after 3 s in all.
+    """
+    overflows = sum(
+        max(record.get("net", {}).get("listen_overflows", 0),
+            record.get("net", {}).get("listen_drops", 0))
+        for record in records
+    )  # fmt: skip
+    if overflows:
+        yield Reason("the accept queue overflowed", f"{overflows} times")
+    merged = Histogram()
+    for record in records:
+        merged.merge(Histogram.decode(record["load"]["latency_histogram"]))
+    steps = syn_steps(merged)
+    if steps:
+        yield Reason("latencies step at 1 s or 3 s: SYNs sent again, not the server", steps)
+
+
+def syn_steps(histogram: Histogram) -> str:
+    """Return where a histogram in ns has the steps of SYN retransmissions, empty if it has none.
+
+    A step is a cluster just after 1 s or 3 s with next to nothing before it.
+    """
+    found: list[str] = []
+    for at_s, from_s in ((1.0, 0.55), (3.0, 2.0)):
+        before = histogram.between(from_s * 1e9, at_s * 0.99e9)
+        after = histogram.between(at_s * 0.99e9, at_s * 1.45e9)
+        if after >= SYN_VALUES_MIN and after >= SYN_FACTOR * before:
+            found.append(f"{after} answers after {at_s:g} s, {before} in the time before")
+    return "; ".join(found)
+
+
+def _unchecked(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Every run has to be checked before, during and after."""
+    loose = sum("after" not in record.get("checked", ()) for record in records)
+    if loose:
+        yield Reason("answers were not checked before, during and after", f"{loose} runs")
+
+
+def _never_steady(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """The rate still moved when patience ended."""
+    found = figure.warm_up
+    if found is not None and found["steady_after_s"] is None:
+        yield Reason("never steady while it was watched", f"{found['watched_s']:.1f} s")
+
+
+GATES: tuple[Gate, ...] = (
+    _machine,
+    _limits,
+    _offered,
+    _little,
+    _size,
+    _accept_queue,
+    _unchecked,
+    _never_steady,
+)
+
+ERRORS_MAX = 0.001
+SATURATED_MIN = 0.90
+GENERATOR_MAX = 0.80
+ACHIEVED_MIN = 0.99
+# Of the p99 latency that is reported; lags below LAG_MIN_MS are the kernel's timer.
+LAG_SHARE_MAX = 0.25
+LAG_MIN_MS = 1.0
+# Of one CPU. Below it a busy desktop or a cron job is lost in the interval.
+FOREIGN_MAX = 0.10
+STEAL_MAX = 0.02
+THROTTLED_MAX = 0.01
+LITTLE_MAX = 0.15
+LITTLE_REQUESTS_MIN = 20
+ROUNDS_MIN = 3
+COUNTED_MIN_S = 1.0
+COUNT_MIN_S = 5.0
+# Shorter runs are flagged for that; who was busy in them is not to be told.
+TINY_S = 0.2
+COMPLETED_MIN = 24
+SPREAD_MAX = 0.25
+SYN_VALUES_MIN = 3
+SYN_FACTOR = 5

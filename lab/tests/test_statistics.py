@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from citius_lab import statistics
+
+
+def test_the_centre_is_the_geometric_mean() -> None:
+    assert statistics.interval([100.0, 400.0]).value == pytest.approx(200.0)
+
+
+def test_one_restart_has_no_interval() -> None:
+    single = statistics.interval([7.0])
+    assert (single.value, single.low, single.high, single.spread) == (
+        pytest.approx(7.0),
+        None,
+        None,
+        None,
+    )
+
+
+def test_equal_restarts_leave_no_doubt() -> None:
+    same = statistics.interval([5.0, 5.0, 5.0])
+    assert same.spread == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_interval_scales_with_its_values() -> None:
+    one, ten = statistics.interval([9.0, 10.0, 11.0]), statistics.interval([90.0, 100.0, 110.0])
+    assert ten.low == pytest.approx(one.low * 10)
+    assert ten.high == pytest.approx(one.high * 10)
+
+
+@pytest.mark.parametrize("n_restarts", [3, 4, 6])
+def test_intervals_cover_the_truth_about_as_often_as_they_say(n_restarts: int) -> None:
+    chance = np.random.default_rng(n_restarts)
+    hits = 0
+    for _ in range(300):
+        sample = np.exp(chance.normal(math.log(1000), 0.05, n_restarts))
+        found = statistics.interval(list(sample))
+        hits += found.low <= 1000 <= found.high
+    # 95 % of 300 is 285; three standard errors are 11.
+    assert hits >= 268
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(1, 12.706), (4, 2.776), (12, 2.179), (30, 2.042)]
+)
+def test_students_t(freedom: int, quantile: float) -> None:
+    assert statistics.t_975(freedom) == pytest.approx(quantile, abs=0.002)
