@@ -8,7 +8,7 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Literal, Self, TypeVar, final, overload
+from typing import Any, Literal, Self, TypeAlias, TypeVar, final, overload
 
 from citius.headers import Headers, MutableHeaders, Query
 
@@ -191,13 +191,16 @@ class Native:
     ) -> None:
         """Call ``handler(request, status, allow)`` for 404 and 405 in place of the plain answers."""
 
+_Gateway: TypeAlias = Native
+"""How a reactor calls its application: one class for each interface."""
+
 @final
 class Reactor:
     """One thread's epoll set, its connections and its gateway."""
 
     def __new__(
         cls,
-        native: Native,
+        gateway: _Gateway,
         *,
         limits: Mapping[str, int] | None = None,
         server_header: str | None = ...,

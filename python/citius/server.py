@@ -28,6 +28,8 @@ from citius.errors import CitiusError, ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from citius.interfaces import Application
+
 EXIT_STARTUP = 3
 
 # How long after the last thread has finished the stop may go on; there is nothing to be woken by.
@@ -97,7 +99,7 @@ class Service:
 
     def __init__(
         self,
-        app: App,
+        app: Application,
         config: Config,
         listener: socket.socket,
         ready: Callable[[], object],
@@ -107,7 +109,7 @@ class Service:
         self._listener = listener
         self._ready = ready
         self._pool: Any = None
-        self._native = app.freeze(self._make_pool)
+        self._gateway = app.freeze(self._make_pool)
         self._reactor: Reactor | None = None
         # When whatever is still at work is left behind; `None` while nobody wants to stop.
         self._left_at: float | None = None
@@ -127,7 +129,7 @@ class Service:
         """Listen; from now on the host has to turn the reactor."""
         config = self.config
         reactor = Reactor(
-            self._native,
+            self._gateway,
             limits=config.limits,
             server_header="citius" if config.server_header else None,
             date_header=config.date_header,

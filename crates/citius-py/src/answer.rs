@@ -190,14 +190,13 @@ fn conclude_error<S: Sink>(
     asked.stage = Stage::Failing;
     // By way of `into_value`, which puts the traceback where Python looks for it.
     let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
-    let made = asked.request(py, true).cloned().and_then(|request| {
-        asked
-            .link
-            .callbacks
-            .on_error
-            .bind(py)
-            .call1((request, exception))
-    });
+    let Some(on_error) = asked.link.callbacks.on_error.as_ref() else {
+        return conclude_plainly(py, error, asked, sink);
+    };
+    let made = asked
+        .request(py, true)
+        .cloned()
+        .and_then(|request| on_error.bind(py).call1((request, exception)));
     match made.and_then(|value| {
         if is_coroutine(&value) {
             Ok(Settled::Coroutine(value.unbind()))
@@ -539,7 +538,7 @@ fn start_stream<S: Sink>(
     let trailers = asked.trailers.take();
     let stream = Py::new(py, Stream::new(link, asked.id, record, trailers))?;
     let kept = stream.clone_ref(py);
-    let enter = |exchange: &mut Exchange| exchange.out.replace(kept);
+    let enter = |exchange: &mut Exchange| exchange.native().out.replace(kept);
     if S::IN_TURN {
         drop(asked.link.with_open(asked.id, enter));
     } else if asked.link.with(asked.id, enter).is_none() {

@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::gateway::native::{Native, Routes, Turn};
+use crate::gateway::{Gateway, Turn};
 use crate::link::{Callbacks, Flag, LEVEL_ERROR, Link, call_back, lock};
 use crate::task::Tasks;
 
@@ -38,7 +38,7 @@ pub(crate) struct Reactor {
 struct Core {
     reactor: citius_reactor::Reactor,
     tasks: Tasks,
-    routes: Routes,
+    gateway: Gateway,
 }
 
 /// How long `run` may overlook a signal that comes at the wrong moment.
@@ -86,7 +86,7 @@ fn limits_from(overrides: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (native, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
+    #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
                         r#loop = None, access_log = None, log = None))]
     #[expect(
         clippy::too_many_arguments,
@@ -94,7 +94,7 @@ impl Reactor {
     )]
     fn new(
         py: Python<'_>,
-        native: &Bound<'_, Native>,
+        gateway: &Bound<'_, PyAny>,
         limits: Option<&Bound<'_, PyAny>>,
         server_header: Option<String>,
         date_header: bool,
@@ -117,13 +117,11 @@ impl Reactor {
         };
         let reactor = citius_reactor::Reactor::new(options)
             .map_err(|error| os_error("epoll set", &error.into()))?;
-        let native = native.get();
+        let (gateway, callbacks) = Gateway::of(gateway)?;
         let callbacks = Callbacks {
-            app: native.app.clone_ref(py),
-            on_error: native.on_error.clone_ref(py),
-            submit: native.submit.as_ref().map(|submit| submit.clone_ref(py)),
             access_log,
             log,
+            ..callbacks
         };
         let mailbox = reactor.mailbox();
         let link = Link::new(Arc::clone(&mailbox), reactor.files(), limits, callbacks);
@@ -137,7 +135,7 @@ impl Reactor {
             core: Mutex::new(Core {
                 reactor,
                 tasks,
-                routes: native.routes(),
+                gateway,
             }),
             commands: Mutex::default(),
             link,
@@ -280,12 +278,12 @@ impl Reactor {
         let Core {
             reactor,
             tasks,
-            routes,
+            gateway,
         } = core;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut service = Turn {
                 py,
-                routes,
+                gateway,
                 link: &self.link,
                 tasks,
             };
@@ -353,11 +351,11 @@ impl Reactor {
             let Core {
                 reactor,
                 tasks,
-                routes,
+                gateway,
             } = &mut *core;
             let mut service = Turn {
                 py,
-                routes,
+                gateway,
                 link: &self.link,
                 tasks,
             };

@@ -11,9 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use smallvec::SmallVec;
 
-use crate::gateway::native::Route;
-use crate::request::Request;
-use crate::stream::Stream;
+use crate::gateway::{Held, native};
 
 /// Shared by the reactor's gateway and everything that may answer late.
 pub(crate) struct Link {
@@ -33,13 +31,29 @@ pub(crate) struct Link {
     home: Mutex<Option<Home>>,
 }
 
-/// The Python objects a gateway calls.
+/// The Python objects that are called besides handlers.
 pub(crate) struct Callbacks {
+    /// The application as it is shown to handlers.
     pub(crate) app: Py<PyAny>,
-    pub(crate) on_error: Py<PyAny>,
+    /// Makes an answer of an exception; without it a 500 says all there is to say.
+    pub(crate) on_error: Option<Py<PyAny>>,
+    /// Hands work to the thread pool, if there is one.
     pub(crate) submit: Option<Py<PyAny>>,
     pub(crate) access_log: Option<Py<PyAny>>,
     pub(crate) log: Option<Py<PyAny>>,
+}
+
+impl Callbacks {
+    /// Nothing is called.
+    pub(crate) fn none(py: Python<'_>) -> Self {
+        Self {
+            app: py.None(),
+            on_error: None,
+            submit: None,
+            access_log: None,
+            log: None,
+        }
+    }
 }
 
 struct Home {
@@ -58,14 +72,23 @@ struct ConnectionExchanges {
 #[derive(Default)]
 pub(crate) struct Exchange {
     stream: u32,
-    /// Where the body goes as it comes.
-    pub(crate) request: Option<Py<Request>>,
-    /// What is called once the body is complete.
-    pub(crate) route: Option<Arc<Route>>,
     /// The handler's task, if it has suspended.
     pub(crate) task: Option<Py<PyAny>>,
-    /// The streamed answer that waits for room to write.
-    pub(crate) out: Option<Py<Stream>>,
+    /// What the gateway has of it.
+    pub(crate) held: Held,
+}
+
+impl Exchange {
+    /// What the native gateway has of it.
+    pub(crate) fn native(&mut self) -> &mut native::Held {
+        if !matches!(self.held, Held::Native(_)) {
+            self.held = Held::Native(native::Held::default());
+        }
+        match &mut self.held {
+            Held::Native(held) => held,
+            Held::Nothing => unreachable!("it was put there above"),
+        }
+    }
 }
 
 /// One line of the access log, not formatted yet.

@@ -247,7 +247,10 @@ impl Tasks {
         };
         let (task, kept) = (spare.task.clone_ref(py), request.clone_ref(py));
         let replaced = asked.link.with_open(asked.id, |exchange| {
-            (exchange.task.replace(task), exchange.request.replace(kept))
+            (
+                exchange.task.replace(task),
+                exchange.native().request.replace(kept),
+            )
         });
         drop(replaced);
         let work = Work {

@@ -1,3 +1,142 @@
-//! How applications are called: one file per interface, all over the same exchanges and answers.
+//! How applications are called: one file per interface, all over the same exchanges.
+//!
+//! A reactor has one gateway, fixed when it is made. [`Turn`] is what the reactor talks to: it does what
+//! is the same for all interfaces and hands the rest to the gateway's file by a `match`, so that the
+//! compiler sees through it. Each file has the same verbs: `request`, `data`, `end`, `room` for the
+//! events of a [`Service`], `abandon` for exchanges that nobody waits for any more.
+
+use std::sync::Arc;
+
+use citius_http::{Fault, Fields, Head};
+use citius_reactor::{ConnectionId, Reply, Service, StreamId};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, Link};
+use crate::task::Tasks;
 
 pub(crate) mod native;
+
+/// Everything a reactor needs to know of its application.
+pub(crate) enum Gateway {
+    Native(native::Routes),
+}
+
+/// What the gateway keeps of an exchange that is open.
+#[derive(Default)]
+pub(crate) enum Held {
+    #[default]
+    Nothing,
+    Native(native::Held),
+}
+
+impl Gateway {
+    /// The gateway that `object` describes, and what Python code it calls besides handlers.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<(Self, Callbacks)> {
+        let py = object.py();
+        if let Ok(native) = object.cast::<native::Native>() {
+            let native = native.get();
+            let callbacks = Callbacks {
+                app: native.app.clone_ref(py),
+                on_error: Some(native.on_error.clone_ref(py)),
+                submit: native.submit.as_ref().map(|submit| submit.clone_ref(py)),
+                ..Callbacks::none(py)
+            };
+            return Ok((Self::Native(native.routes()), callbacks));
+        }
+        Err(PyTypeError::new_err(format!(
+            "expected a gateway (Native), got {}",
+            object.get_type().name()?
+        )))
+    }
+}
+
+/// The service of one turn: the gateway with the GIL in hand.
+pub(crate) struct Turn<'a, 'py> {
+    pub(crate) py: Python<'py>,
+    pub(crate) gateway: &'a Gateway,
+    pub(crate) link: &'a Arc<Link>,
+    pub(crate) tasks: &'a mut Tasks,
+}
+
+impl Service for Turn<'_, '_> {
+    #[inline]
+    fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
+        self.link.return_heads(reply);
+        match self.gateway {
+            Gateway::Native(routes) => native::request(self, routes, head, ended, reply),
+        }
+    }
+
+    fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>) {
+        match self.gateway {
+            Gateway::Native(_) => native::data(self, bytes, reply),
+        }
+    }
+
+    fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>) {
+        match self.gateway {
+            Gateway::Native(_) => native::end(self, trailers, reply),
+        }
+    }
+
+    fn broken(&mut self, id: StreamId, fault: Fault) {
+        let link = self.link;
+        link.log(
+            self.py,
+            LEVEL_DEBUG,
+            &format!("request {}: {}", id.stream, fault.text()),
+        );
+        if let Some(exchange) = link.take(id) {
+            self.abandon(exchange);
+        }
+    }
+
+    fn room(&mut self, reply: &mut Reply<'_>) {
+        match self.gateway {
+            Gateway::Native(_) => native::room(self, reply),
+        }
+    }
+
+    fn gone(&mut self, connection: ConnectionId) {
+        for exchange in self.link.take_all(connection) {
+            self.abandon(exchange);
+        }
+    }
+
+    fn refused(&mut self, id: StreamId, fault: Fault) {
+        let message = format!("request {}: {} ({})", id.stream, fault.text(), fault.spec());
+        self.link.log(self.py, LEVEL_ERROR, &message);
+    }
+
+    fn file_failed(&mut self, connection: ConnectionId, message: &str) {
+        let message = format!("connection {}: {message}; it was cut", connection.index);
+        self.link.log(self.py, LEVEL_ERROR, &message);
+    }
+
+    fn panicked(&mut self, connection: ConnectionId) {
+        let message = format!(
+            "connection {}: a defect of the server's; it was cut",
+            connection.index
+        );
+        self.link.log(self.py, LEVEL_ERROR, &message);
+    }
+}
+
+impl Turn<'_, '_> {
+    /// Nobody waits for this any more.
+    fn abandon(&mut self, exchange: Exchange) {
+        let py = self.py;
+        self.tasks.stand(py);
+        match exchange.held {
+            Held::Nothing => {}
+            Held::Native(held) => native::abandon(py, held),
+        }
+        if let Some(task) = exchange.task
+            && let Err(error) = task.bind(py).call_method0(intern!(py, "cancel"))
+        {
+            error.write_unraisable(py, Some(task.bind(py)));
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
-use citius_reactor::{ConnectionId, Reply, Service, StreamId};
+use citius_reactor::{Reply, StreamId};
 use citius_route::{Converter, Found, Param, Pattern, Router};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,9 +12,10 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, conclude_in_turn, convert};
-use crate::link::{Exchange, LEVEL_DEBUG, LEVEL_ERROR, Link, lock};
+use crate::gateway::Turn;
+use crate::link::{Exchange, lock};
 use crate::request::Request;
-use crate::task::Tasks;
+use crate::stream::Stream;
 
 /// How a handler wants to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,17 @@ pub(crate) struct Route {
     arguments: SmallVec<[Argument; 4]>,
     pub(crate) params: Vec<Param>,
     streams_body: bool,
+}
+
+/// What an open exchange of this gateway has.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Where the body goes as it comes.
+    pub(crate) request: Option<Py<Request>>,
+    /// What is called once the body is complete.
+    pub(crate) route: Option<Arc<Route>>,
+    /// The streamed answer that waits for room to write.
+    pub(crate) out: Option<Py<Stream>>,
 }
 
 /// Everything a reactor needs to know of an application; fixed when the reactor is made.
@@ -150,308 +162,275 @@ impl Native {
 #[pyo3(transparent)]
 struct SmallNames(Vec<Option<String>>);
 
-/// The service of one turn: the gateway with the GIL in hand.
-pub(crate) struct Turn<'a, 'py> {
-    pub(crate) py: Python<'py>,
-    pub(crate) routes: &'a Routes,
-    pub(crate) link: &'a Arc<Link>,
-    pub(crate) tasks: &'a mut Tasks,
-}
-
 /// Status and `Allow` that the application's own answer to an unmatched request is asked for.
 type Unmatched<'a> = Option<(u16, &'a str)>;
 
-impl Service for Turn<'_, '_> {
-    fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
-        self.link.return_heads(reply);
-        let mut asked = Asked::new(reply.id(), reply.peer(), self.link, head);
-        let found = {
-            let head = asked.head.as_deref().expect("it was put there just now");
-            let method = match head.method {
-                Method::Get => Cow::Borrowed("GET"),
-                _ => String::from_utf8_lossy(head.slice(head.method_span)),
-            };
-            self.routes
-                .router
-                .find(&method, head.path(), &mut asked.captures)
+/// A request head is complete: finds its route and calls the handler now or when the body is there.
+#[inline]
+pub(super) fn request(
+    turn: &mut Turn<'_, '_>,
+    routes: &Routes,
+    head: Box<Head>,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    let found = {
+        let head = asked.head.as_deref().expect("it was put there just now");
+        let method = match head.method {
+            Method::Get => Cow::Borrowed("GET"),
+            _ => String::from_utf8_lossy(head.slice(head.method_span)),
         };
-        let route = match found {
-            Found::Route(route) => route,
-            Found::MethodNotAllowed(allow) => {
-                return self.answer_unmatched(Some(allow), &mut asked, ended, reply);
-            }
-            Found::Nothing => return self.answer_unmatched(None, &mut asked, ended, reply),
-        };
-        asked.route = Some(route);
-        if ended {
-            self.call(route, None, &mut asked, true, reply);
-        } else {
-            self.await_body(route, asked, reply);
+        routes
+            .router
+            .find(&method, head.path(), &mut asked.captures)
+    };
+    let route = match found {
+        Found::Route(route) => route,
+        Found::MethodNotAllowed(allow) => {
+            return answer_unmatched(turn, routes, Some(allow), &mut asked, ended, reply);
         }
-    }
-
-    fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>) {
-        self.tasks.stand(self.py);
-        if let Some(request) = self.request_of(reply.id()) {
-            request.get().push_body(self.py, bytes);
-        }
-    }
-
-    fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>) {
-        self.tasks.stand(self.py);
-        let Some(request) = self.request_of(reply.id()) else {
-            return;
-        };
-        request.get().end_body(self.py, trailers);
-        let route = self.link.with(reply.id(), |exchange| exchange.route.take());
-        if let Some(route) = route.flatten() {
-            drop(self.link.take(reply.id()));
-            let mut asked = Asked::of_request(request.bind(self.py));
-            self.call(&route, None, &mut asked, true, reply);
-        }
-    }
-
-    fn broken(&mut self, id: StreamId, fault: Fault) {
-        let link = self.link;
-        link.log(
-            self.py,
-            LEVEL_DEBUG,
-            &format!("request {}: {}", id.stream, fault.text()),
-        );
-        if let Some(exchange) = link.take(id) {
-            self.abandon(exchange);
-        }
-    }
-
-    fn room(&mut self, reply: &mut Reply<'_>) {
-        self.tasks.stand(self.py);
-        let py = self.py;
-        let out = |exchange: &mut Exchange| exchange.out.as_ref().map(|out| out.clone_ref(py));
-        if let Some(out) = self.link.with(reply.id(), out).flatten() {
-            out.get().has_room(py);
-        }
-    }
-
-    fn gone(&mut self, connection: ConnectionId) {
-        for exchange in self.link.take_all(connection) {
-            self.abandon(exchange);
-        }
-    }
-
-    fn refused(&mut self, id: StreamId, fault: Fault) {
-        let message = format!("request {}: {} ({})", id.stream, fault.text(), fault.spec());
-        self.link.log(self.py, LEVEL_ERROR, &message);
-    }
-
-    fn file_failed(&mut self, connection: ConnectionId, message: &str) {
-        let message = format!("connection {}: {message}; it was cut", connection.index);
-        self.link.log(self.py, LEVEL_ERROR, &message);
-    }
-
-    fn panicked(&mut self, connection: ConnectionId) {
-        let message = format!(
-            "connection {}: a defect of the server's; it was cut",
-            connection.index
-        );
-        self.link.log(self.py, LEVEL_ERROR, &message);
+        Found::Nothing => return answer_unmatched(turn, routes, None, &mut asked, ended, reply),
+    };
+    asked.route = Some(route);
+    if ended {
+        call(turn, route, None, &mut asked, true, reply);
+    } else {
+        await_body(turn, route, asked, reply);
     }
 }
 
-impl Turn<'_, '_> {
-    /// Calls for the body, and calls the handler now or when that is complete.
-    fn await_body(&mut self, route: &Arc<Route>, mut asked: Asked<'_>, reply: &mut Reply<'_>) {
-        let request = match asked.request(self.py, false) {
-            Ok(request) => request.clone().unbind(),
-            Err(error) => {
-                answer::conclude_plainly(self.py, &error, &mut asked, reply);
-                return;
-            }
-        };
-        let awaiting = (!route.streams_body).then(|| Arc::clone(route));
-        let awaits_body = awaiting.is_some();
-        if !awaits_body {
-            request.get().set_streamed();
-        }
-        self.link.with_open(reply.id(), |exchange| {
-            exchange.request = Some(request);
-            exchange.route = awaiting;
-        });
-        if awaits_body {
-            reply.want(u64::MAX);
-        } else {
-            self.call(route, None, &mut asked, false, reply);
-        }
+/// A piece of the body.
+pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
+    turn.tasks.stand(turn.py);
+    if let Some(request) = request_of(turn, reply.id()) {
+        request.get().push_body(turn.py, bytes);
     }
+}
 
-    /// Answers a request that no route takes: by the application's own handler, or plainly.
-    ///
-    /// Nobody asks for its body.
-    #[cold]
-    fn answer_unmatched(
-        &mut self,
-        allow: Option<String>,
-        asked: &mut Asked<'_>,
-        ended: bool,
-        reply: &mut Reply<'_>,
-    ) {
-        let (is_options, is_star) = asked.with_head(self.py, |head| {
-            (head.method == Method::Options, head.path() == b"*")
-        });
-        let (status, allow) = match allow {
-            Some(allow) if is_options => (204, Some(allow)),
-            Some(allow) => (405, Some(allow)),
-            None if is_star => (204, Some(self.routes.router.allow_all())),
-            None => (404, None),
-        };
-        if let Some(route) = &self.routes.unmatched {
-            let unmatched = Some((status, allow.as_deref().unwrap_or_default()));
-            return self.call(route, unmatched, asked, ended, reply);
-        }
-        let status = Status::new(status).expect("one of the three above");
-        self.answer_plainly(status, allow.as_deref(), asked, reply);
+/// The body is complete.
+pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'_>) {
+    turn.tasks.stand(turn.py);
+    let Some(request) = request_of(turn, reply.id()) else {
+        return;
+    };
+    request.get().end_body(turn.py, trailers);
+    let route = |exchange: &mut Exchange| exchange.native().route.take();
+    if let Some(route) = turn.link.with(reply.id(), route).flatten() {
+        drop(turn.link.take(reply.id()));
+        let mut asked = Asked::of_request(request.bind(turn.py));
+        call(turn, &route, None, &mut asked, true, reply);
     }
+}
 
-    fn answer_plainly(
-        &mut self,
-        status: Status,
-        allow: Option<&str>,
-        asked: &mut Asked<'_>,
-        reply: &mut Reply<'_>,
-    ) {
-        let mut fields = Fields::default();
-        if let Some(allow) = allow {
-            fields
-                .push(b"allow", allow.as_bytes())
-                .expect("methods are tokens");
-        }
-        let (content_type, body) = if status == Status::NO_CONTENT {
-            (None, "")
-        } else {
-            (Some(&b"text/plain; charset=utf-8"[..]), status.reason())
-        };
-        let answer = Answer {
-            status,
-            content_type,
-            fields: &fields,
-        };
-        asked.record(self.py, status, body.len() as u64);
-        // Refused only when the connection is being cut already.
-        let _ = reply.send(Action::Respond(answer, Payload::Copied(body.as_bytes())));
-        if let Some(head) = asked.head.take() {
-            reply.recycle(head);
-        }
+/// There is room for more of a streamed answer.
+pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
+    turn.tasks.stand(turn.py);
+    let py = turn.py;
+    let out = |exchange: &mut Exchange| {
+        let out = &exchange.native().out;
+        out.as_ref().map(|out| out.clone_ref(py))
+    };
+    if let Some(out) = turn.link.with(reply.id(), out).flatten() {
+        out.get().has_room(py);
     }
+}
 
-    /// Calls the handler.
-    #[inline]
-    fn call(
-        &mut self,
-        route: &Route,
-        unmatched: Unmatched<'_>,
-        asked: &mut Asked<'_>,
-        body_ended: bool,
-        reply: &mut Reply<'_>,
-    ) {
-        let py = self.py;
-        let handler = route.handler.bind(py);
-        if route.kind != Kind::Async {
-            self.tasks.stand(py);
-        }
-        if route.arguments.is_empty() && unmatched.is_none() && route.kind != Kind::Blocking {
-            return self.finish(handler.call0(), route.kind, asked, reply);
-        }
-        let arguments = match unmatched {
-            Some((status, allow)) => asked
-                .request(py, body_ended)
-                .and_then(|request| (request.clone(), status, allow).into_pyobject(py)),
-            None => arguments(py, route, asked, body_ended),
-        };
-        let arguments = match arguments {
-            Ok(arguments) => arguments,
-            Err(error) => return self.finish(Err(error), Kind::Def, asked, reply),
-        };
-        if route.kind == Kind::Blocking {
-            return self.submit(handler, &arguments, asked, body_ended, reply);
-        }
-        self.finish(handler.call1(arguments), route.kind, asked, reply);
+/// Nobody waits for this any more.
+pub(super) fn abandon(py: Python<'_>, held: Held) {
+    if let Some(request) = held.request {
+        request.get().break_body(py);
     }
+    if let Some(out) = held.out {
+        out.get().gone(py);
+    }
+}
 
-    #[inline]
-    fn finish(
-        &mut self,
-        result: PyResult<Bound<'_, PyAny>>,
-        kind: Kind,
-        asked: &mut Asked<'_>,
-        reply: &mut Reply<'_>,
-    ) {
-        match result {
-            Ok(coroutine) if kind == Kind::Async => {
-                self.tasks.step(self.py, coroutine.unbind(), asked, reply);
-            }
-            result => conclude_in_turn(self.py, result, asked, reply, self.tasks),
+/// Calls for the body, and calls the handler now or when that is complete.
+fn await_body(
+    turn: &mut Turn<'_, '_>,
+    route: &Arc<Route>,
+    mut asked: Asked<'_>,
+    reply: &mut Reply<'_>,
+) {
+    let request = match asked.request(turn.py, false) {
+        Ok(request) => request.clone().unbind(),
+        Err(error) => {
+            answer::conclude_plainly(turn.py, &error, &mut asked, reply);
+            return;
         }
+    };
+    let awaiting = (!route.streams_body).then(|| Arc::clone(route));
+    let awaits_body = awaiting.is_some();
+    if !awaits_body {
+        request.get().set_streamed();
     }
+    turn.link.with_open(reply.id(), |exchange| {
+        let held = exchange.native();
+        held.request = Some(request);
+        held.route = awaiting;
+    });
+    if awaits_body {
+        reply.want(u64::MAX);
+    } else {
+        call(turn, route, None, &mut asked, false, reply);
+    }
+}
 
-    /// Hands a request to the thread pool.
-    fn submit(
-        &mut self,
-        handler: &Bound<'_, PyAny>,
-        arguments: &Bound<'_, PyTuple>,
-        asked: &mut Asked<'_>,
-        body_ended: bool,
-        reply: &mut Reply<'_>,
-    ) {
-        let py = self.py;
-        let submitted = asked.request(py, body_ended).cloned().and_then(|request| {
-            let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
-                PyRuntimeError::new_err("there is no thread pool for blocking handlers")
-            })?;
-            // Before `submit`, for the pool's thread may answer before that returns.
-            let kept = request.clone().unbind();
-            drop(
-                self.link
-                    .with_open(reply.id(), |exchange| exchange.request.replace(kept)),
-            );
-            submit
-                .bind(py)
-                .call1((request, handler, arguments))?
-                .is_truthy()
-        });
-        match submitted {
-            Ok(true) => {}
-            Ok(false) => {
-                drop(self.link.take(reply.id()));
-                answer::send_plain(py, Fault::Overloaded, asked, reply);
-            }
-            Err(error) => {
-                drop(self.link.take(reply.id()));
-                conclude_in_turn(py, Err(error), asked, reply, self.tasks);
-            }
-        }
+/// Answers a request that no route takes: by the application's own handler, or plainly.
+///
+/// Nobody asks for its body.
+#[cold]
+fn answer_unmatched(
+    turn: &mut Turn<'_, '_>,
+    routes: &Routes,
+    allow: Option<String>,
+    asked: &mut Asked<'_>,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let (is_options, is_star) = asked.with_head(turn.py, |head| {
+        (head.method == Method::Options, head.path() == b"*")
+    });
+    let (status, allow) = match allow {
+        Some(allow) if is_options => (204, Some(allow)),
+        Some(allow) => (405, Some(allow)),
+        None if is_star => (204, Some(routes.router.allow_all())),
+        None => (404, None),
+    };
+    if let Some(route) = &routes.unmatched {
+        let unmatched = Some((status, allow.as_deref().unwrap_or_default()));
+        return call(turn, route, unmatched, asked, ended, reply);
     }
+    let status = Status::new(status).expect("one of the three above");
+    answer_plainly(turn, status, allow.as_deref(), asked, reply);
+}
 
-    fn request_of(&self, id: StreamId) -> Option<Py<Request>> {
-        let py = self.py;
-        let request = |exchange: &mut Exchange| exchange.request.as_ref().map(|r| r.clone_ref(py));
-        self.link.with(id, request).flatten()
+fn answer_plainly(
+    turn: &mut Turn<'_, '_>,
+    status: Status,
+    allow: Option<&str>,
+    asked: &mut Asked<'_>,
+    reply: &mut Reply<'_>,
+) {
+    let mut fields = Fields::default();
+    if let Some(allow) = allow {
+        fields
+            .push(b"allow", allow.as_bytes())
+            .expect("methods are tokens");
     }
+    let (content_type, body) = if status == Status::NO_CONTENT {
+        (None, "")
+    } else {
+        (Some(&b"text/plain; charset=utf-8"[..]), status.reason())
+    };
+    let answer = Answer {
+        status,
+        content_type,
+        fields: &fields,
+    };
+    asked.record(turn.py, status, body.len() as u64);
+    // Refused only when the connection is being cut already.
+    let _ = reply.send(Action::Respond(answer, Payload::Copied(body.as_bytes())));
+    if let Some(head) = asked.head.take() {
+        reply.recycle(head);
+    }
+}
 
-    /// Nobody waits for this any more.
-    fn abandon(&mut self, exchange: Exchange) {
-        let py = self.py;
-        self.tasks.stand(py);
-        if let Some(request) = exchange.request {
-            request.get().break_body(py);
+/// Calls the handler.
+#[inline]
+fn call(
+    turn: &mut Turn<'_, '_>,
+    route: &Route,
+    unmatched: Unmatched<'_>,
+    asked: &mut Asked<'_>,
+    body_ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    let handler = route.handler.bind(py);
+    if route.kind != Kind::Async {
+        turn.tasks.stand(py);
+    }
+    if route.arguments.is_empty() && unmatched.is_none() && route.kind != Kind::Blocking {
+        return finish(turn, handler.call0(), route.kind, asked, reply);
+    }
+    let arguments = match unmatched {
+        Some((status, allow)) => asked
+            .request(py, body_ended)
+            .and_then(|request| (request.clone(), status, allow).into_pyobject(py)),
+        None => arguments(py, route, asked, body_ended),
+    };
+    let arguments = match arguments {
+        Ok(arguments) => arguments,
+        Err(error) => return finish(turn, Err(error), Kind::Def, asked, reply),
+    };
+    if route.kind == Kind::Blocking {
+        return submit(turn, handler, &arguments, asked, body_ended, reply);
+    }
+    finish(turn, handler.call1(arguments), route.kind, asked, reply);
+}
+
+#[inline]
+fn finish(
+    turn: &mut Turn<'_, '_>,
+    result: PyResult<Bound<'_, PyAny>>,
+    kind: Kind,
+    asked: &mut Asked<'_>,
+    reply: &mut Reply<'_>,
+) {
+    match result {
+        Ok(coroutine) if kind == Kind::Async => {
+            turn.tasks.step(turn.py, coroutine.unbind(), asked, reply);
         }
-        if let Some(out) = exchange.out {
-            out.get().gone(py);
+        result => conclude_in_turn(turn.py, result, asked, reply, turn.tasks),
+    }
+}
+
+/// Hands a request to the thread pool.
+fn submit(
+    turn: &mut Turn<'_, '_>,
+    handler: &Bound<'_, PyAny>,
+    arguments: &Bound<'_, PyTuple>,
+    asked: &mut Asked<'_>,
+    body_ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    let submitted = asked.request(py, body_ended).cloned().and_then(|request| {
+        let submit = turn.link.callbacks.submit.as_ref().ok_or_else(|| {
+            PyRuntimeError::new_err("there is no thread pool for blocking handlers")
+        })?;
+        // Before `submit`, for the pool's thread may answer before that returns.
+        let kept = request.clone().unbind();
+        drop(turn.link.with_open(reply.id(), |exchange| {
+            exchange.native().request.replace(kept)
+        }));
+        submit
+            .bind(py)
+            .call1((request, handler, arguments))?
+            .is_truthy()
+    });
+    match submitted {
+        Ok(true) => {}
+        Ok(false) => {
+            drop(turn.link.take(reply.id()));
+            answer::send_plain(py, Fault::Overloaded, asked, reply);
         }
-        if let Some(task) = exchange.task
-            && let Err(error) = task.bind(py).call_method0(pyo3::intern!(py, "cancel"))
-        {
-            error.write_unraisable(py, Some(task.bind(py)));
+        Err(error) => {
+            drop(turn.link.take(reply.id()));
+            conclude_in_turn(py, Err(error), asked, reply, turn.tasks);
         }
     }
+}
+
+fn request_of(turn: &Turn<'_, '_>, id: StreamId) -> Option<Py<Request>> {
+    let py = turn.py;
+    let request = |exchange: &mut Exchange| {
+        let request = &exchange.native().request;
+        request.as_ref().map(|request| request.clone_ref(py))
+    };
+    turn.link.with(id, request).flatten()
 }
 
 /// The positional arguments of a handler.
