@@ -223,8 +223,11 @@ class Reactor:
         """The epoll descriptor: readable when ``turn`` has something to do."""
     def turn(self) -> None:
         """Serve what is ready. Never blocks, never raises; safe to call from inside itself."""
-    def run(self) -> None:
-        """Block and serve until ``stop``; the host of apps without an event loop."""
+    def run(self, on_beat: Callable[[], object] | None = None) -> None:
+        """Block and serve until ``stop``; the host of apps without an event loop.
+
+        ``on_beat`` is called between turns, every one or two seconds.
+        """
     def stop(self) -> None:
         """Make ``run`` return after its current turn; callable from signal handlers and threads."""
     def drain(self, on_drained: Callable[[], object] | None = None) -> None:

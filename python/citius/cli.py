@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citius.config import OPTIONS, Config, Option, load
+from citius.config import LIMITS_GROUP, OPTIONS, Config, Option
 from citius.errors import ConfigError
+from citius.sources import Sources
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -60,23 +61,35 @@ def cli() -> None:
     """Citius: a Python web server with a Rust core, and the lab that measures it."""
 
 
-def _serve(target: str | None, bind: str | None, **given: Any) -> None:
+def _serve(
+    target: str | None,
+    config_file: str | None,
+    print_config: bool,
+    check_config: bool,
+    **given: Any,
+) -> None:
     """Serve TARGET: module:attribute, a module, or path/to/file.py."""
     values = {name: value for name, value in given.items() if value is not None and value != ()}
     try:
-        if bind is not None:
-            values = {**_bind_values(bind), **values}
-        config = load(values, os.environ)
+        sources = Sources(values, config_file)
+        config = sources.read()
+        if print_config:
+            click.echo(sources.print(), nl=False)
+            return
         if target is None:
             raise ConfigError(
                 "no target: say what to serve, as module:attribute or path/to/file.py"
             )
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    sys.exit(run(target, config))
+    if check_config:
+        from citius.server import check
+
+        sys.exit(check(target, config))
+    sys.exit(run(target, config, sources.read))
 
 
-def run(target: str, config: Config) -> int:
+def run(target: str, config: Config, reread: Callable[[], Config] | None = None) -> int:
     """Serve, under the reloader if that is wanted."""
     if config.reload:
         from citius.reload import Reloader
@@ -85,24 +98,9 @@ def run(target: str, config: Config) -> int:
     from citius.server import serve
 
     try:
-        return serve(target, config)
+        return serve(target, config, reread)
     except KeyboardInterrupt:  # while the application was being imported
         return 130
-
-
-def _bind_values(bind: str) -> dict[str, Any]:
-    """Gunicorn's ``-b``: ``host:port``, ``:port``, ``host``, ``unix:path``, ``fd://N``."""
-    if bind.startswith("unix:"):
-        return {"uds": bind.removeprefix("unix:")}
-    if bind.startswith("fd://"):
-        return {"fd": OPTIONS["fd"].parse(bind.removeprefix("fd://"), "--bind")}
-    host, colon, port = bind.rpartition(":")
-    if not colon or bind.endswith("]"):
-        host, port = bind, ""
-    values: dict[str, Any] = {"host": host.strip("[]") or "0.0.0.0"}  # as gunicorn
-    if port:
-        values["port"] = OPTIONS["port"].parse(port, "--bind")
-    return values
 
 
 class _Value(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
@@ -121,7 +119,10 @@ class _Value(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
             if option.kind == "list":
                 return value
             if self._scale != 1:
-                return option.check(int(float(value) * self._scale), option.flags[0])
+                scaled = float(value) * self._scale
+                return option.check(
+                    int(scaled) if option.kind == "int" else scaled, option.flags[0]
+                )
             return option.parse(value, option.flags[0])
         except (ConfigError, ValueError) as error:
             text = str(error).partition(": ")[2] or f"expected {option.expected}, got {value!r}"
@@ -137,21 +138,24 @@ def _parameters(option: Option) -> list[click.Option]:
     if option.kind == "bool":
         flag = option.flags[0]
         spelling = f"{flag}/--no-{flag[2:]}"
-        text += f" [{'on' if default else 'off'}]"
+        if default is not None:
+            text += f" [{'on' if default else 'off'}]"
         return [click.Option([spelling], default=None, help=text)]
-    own = [flag for flag in option.flags if option.scale.get(flag, 1) == 1]
+    shown = [flag for flag in option.flags if flag == option.flags[0] or len(flag) == 2]
+    is_list = option.kind == "list"
     made = [
         click.Option(
-            [option.name, *own], type=_Value(option), help=text, multiple=option.kind == "list",
-            default=None, metavar=_metavar(option),
+            [option.name, *shown], type=_Value(option), help=text, multiple=is_list, default=None,
+            metavar=_metavar(option),
         )
     ]  # fmt: skip
-    for flag, factor in option.scale.items():
-        if factor != 1:
+    for flag in {**dict.fromkeys(option.flags), **option.scale}:
+        if flag not in shown:
             made.append(
                 click.Option(
-                    [f"{option.name}_alias_{len(made)}", flag], type=_Value(option, factor),
-                    expose_value=False, callback=_store(option.name), hidden=True,
+                    [f"{option.name}_alias_{len(made)}", flag], expose_value=False, hidden=True,
+                    type=_Value(option, option.scale.get(flag, 1)), multiple=is_list, default=None,
+                    callback=_store(option.name),
                 )
             )  # fmt: skip
     return made
@@ -170,27 +174,56 @@ def _store(name: str) -> Any:
     """An alias fills the option it stands for, unless that is given too."""
 
     def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        if value is not None and ctx.params.get(name) is None:
+        if value is not None and value != () and not ctx.params.get(name):
             ctx.params[name] = value
 
     return store
 
 
+class _ServeCommand(click.Command):
+    """Options under headings, in the order of config.py."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                option = OPTIONS.get(parameter.name or "")
+                group = option.group if option is not None else "Command"
+                groups.setdefault(group, []).append(record)
+        limits = groups.pop(LIMITS_GROUP, [])
+        for group, records in (*groups.items(), (LIMITS_GROUP, limits)):
+            with formatter.section(group):
+                formatter.write_dl(records, col_max=34)
+
+
 def _serve_command() -> click.Command:
     parameters: list[click.Parameter] = [
         click.Argument(["target"], required=False),
-        click.Option(["-b", "--bind"], help="Gunicorn's spelling: HOST:PORT, unix:PATH or fd://N."),
-    ]
+        click.Option(
+            ["config_file", "-c", "--config"], metavar="FILE",
+            help="Take the options from this TOML file instead of pyproject.toml.",
+        ),
+        click.Option(
+            ["--print-config"], is_flag=True,
+            help="Print every option with its value and where it comes from, as TOML, and exit.",
+        ),
+        click.Option(
+            ["--check-config"], is_flag=True,
+            help="Check the options and import the application, and exit: 0 if all is well, else 3.",
+        ),
+    ]  # fmt: skip
     for option in OPTIONS.values():
         parameters += _parameters(option)
-    return click.Command(
+    return _ServeCommand(
         "serve",
         params=parameters,
         callback=_serve,
         help=_serve.__doc__,
         context_settings=_CONTEXT,
         epilog="Every option can be given as CITIUS_NAME in the environment and as name in "
-        "[tool.citius] of pyproject.toml.",
+        "[tool.citius] of pyproject.toml. The flags of uvicorn, gunicorn and granian are understood; "
+        "docs/guides/coming-from.md has them side by side.",
     )
 
 

@@ -42,6 +42,10 @@ class Option:
     maximum: float | None = None
     scale: Mapping[str, float] = field(default_factory=dict[str, float])
     """Factor from an alias's unit to the option's own."""
+    group: str = "Serving"
+    """The heading it is shown under."""
+    separator: str = os.pathsep
+    """Between the items of a list in the environment."""
     is_limit: bool = False
 
     def parse(self, text: str, source: str) -> Any:
@@ -54,7 +58,10 @@ class Option:
             if self.kind == "bool":
                 return _BOOLS[text.strip().lower()]
             if self.kind == "int":
-                return self.check(int(text), source)
+                factor = 1
+                if self.unit == "bytes" and text[-1:].lower() in _SIZES:
+                    text, factor = text[:-1], _SIZES[text[-1].lower()]
+                return self.check(int(text) * factor, source)
             if self.kind == "float":
                 return self.check(float(text), source)
         except (ValueError, KeyError) as error:
@@ -62,7 +69,7 @@ class Option:
                 raise
             raise ConfigError(f"{source}: expected {self.expected}, got {text!r}") from None
         if self.kind == "list":
-            return tuple(part for part in text.split(os.pathsep) if part)
+            return tuple(part for part in text.split(self.separator) if part)
         return self.check(text, source)
 
     def check(self, value: Any, source: str) -> Any:
@@ -108,8 +115,12 @@ class Option:
             text += f" from {self.minimum:g} to {self.maximum:g}"
         elif self.minimum is not None:
             text += f", at least {self.minimum:g}"
+        if self.unit == "bytes":
+            text += " (64k, 512M and 2G are understood)"
         return text
 
+
+_SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 _BOOLS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
@@ -128,12 +139,28 @@ def _option(
     choices: tuple[str, ...] = (),
     minimum: float | None = None,
     maximum: float | None = None,
+    group: str = "Serving",
+    separator: str = os.pathsep,
+    scale: Mapping[str, float] | None = None,
 ) -> Any:
     metadata: dict[str, Any] = {
-        "help": help, "flags": flags, "kind": kind, "unit": unit, "env": env,
-        "choices": choices, "minimum": minimum, "maximum": maximum,
+        "help": help, "flags": flags, "kind": kind, "unit": unit, "env": env, "choices": choices,
+        "minimum": minimum, "maximum": maximum, "group": group, "separator": separator,
+        "scale": scale or {},
     }  # fmt: skip
     return field(default=default, metadata=metadata)
+
+
+LISTENING = "Listening"
+APPLICATION = "Application"
+WORKERS = "Workers"
+SUPERVISION = "Supervision"
+STOPPING = "Stopping"
+PROCESS = "Process"
+DEVELOPMENT = "Development"
+LOGGING = "Logging"
+HTTP = "HTTP"
+LIMITS_GROUP = "Limits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,65 +171,172 @@ class Config:
         ConfigError: A value an option cannot have, or two that contradict each other.
     """
 
-    host: str = _option("127.0.0.1", "Address to listen on.")
+    bind: tuple[str, ...] = _option(
+        (), "Address to listen on (repeatable), instead of --host and --port: HOST:PORT, unix:PATH, "
+        "fd://NUMBER, or fd://NAME for a socket of systemd's.",
+        kind="list", flags=("--bind", "-b"), group=LISTENING, separator=",",
+    )  # fmt: skip
+    host: str = _option("127.0.0.1", "Address to listen on.", group=LISTENING)
     port: int = _option(
         8000, "Port to listen on; 0 lets the system choose.", kind="int", minimum=0, maximum=65535,
-        flags=("--port", "-p"),
+        flags=("--port", "-p"), group=LISTENING,
     )  # fmt: skip
-    uds: str | None = _option(None, "Listen on a Unix socket at this path instead.")
+    uds: str | None = _option(
+        None, "Listen on a Unix socket at this path instead.", group=LISTENING
+    )
     fd: int | None = _option(
         None,
         "Listen on this inherited socket instead; wins over the others.",
         kind="int",
         minimum=0,
+        group=LISTENING,
     )
-    workers: int = _option(
-        1, "Processes, each with its own listening socket.", kind="int", minimum=1, maximum=1024,
-        flags=("--workers", "-w"), env=("CITIUS_WORKERS", "WEB_CONCURRENCY"),
-    )  # fmt: skip
     backlog: int = _option(
         2048, "Connections the kernel may queue before they are accepted; Linux caps it at somaxconn.",
-        kind="int", minimum=1, unit="connections",
+        kind="int", minimum=1, unit="connections", group=LISTENING,
+    )  # fmt: skip
+    factory: bool = _option(
+        False,
+        "The target is a function that makes the application.",
+        kind="bool",
+        group=APPLICATION,
+    )
+    app_dir: str = _option(".", "Directory to import the application from.", group=APPLICATION)
+    chdir: str | None = _option(
+        None, "Go to this directory first; all other paths are relative to it.",
+        flags=("--chdir", "--working-dir"), group=APPLICATION,
+    )  # fmt: skip
+    env_file: tuple[str, ...] = _option(
+        (), "File of NAME=value lines for the environment (repeatable); read again on HUP. What the "
+        "environment says already wins.",
+        kind="list", flags=("--env-file", "--env-files"), group=APPLICATION,
+    )  # fmt: skip
+    env: tuple[str, ...] = _option(
+        (), "NAME=value for the environment (repeatable).",
+        kind="list", flags=("--env", "-e"), group=APPLICATION, separator=",",
+    )  # fmt: skip
+    workers: int = _option(
+        1, "Processes, each with its own listening socket.", kind="int", minimum=1, maximum=1024,
+        flags=("--workers", "-w"), env=("CITIUS_WORKERS", "WEB_CONCURRENCY"), group=WORKERS,
     )  # fmt: skip
     loop: Loop = _option(
         "auto", "Event loop: auto takes uvloop where it is installed; none serves without a loop, "
         "for applications whose handlers are all `def`.",
-        choices=("auto", "uvloop", "asyncio", "none"),
-    )  # fmt: skip
-    factory: bool = _option(
-        False, "The target is a function that makes the application.", kind="bool"
-    )
-    app_dir: str = _option(".", "Directory to import the application from.")
-    reload: bool = _option(False, "Start anew when a file changes; for development.", kind="bool")
-    reload_dir: tuple[str, ...] = _option(
-        (), "Directory to watch (repeatable); the application's own without one.", kind="list"
-    )
-    reload_include: tuple[str, ...] = _option(
-        (), "Pattern of file names to watch (repeatable), besides *.py.", kind="list"
-    )
-    reload_exclude: tuple[str, ...] = _option(
-        (), "Pattern of file names not to watch (repeatable).", kind="list"
-    )
-    log_level: str = _option(
-        "info", "The least important notices to show.",
-        choices=("critical", "error", "warning", "info", "debug", "trace"),
-    )  # fmt: skip
-    access_log: bool = _option(True, "A line on standard output for every answer.", kind="bool")
-    server_header: bool = _option(True, "Send `Server: citius`.", kind="bool")
-    date_header: bool = _option(True, "Send `Date`.", kind="bool")
-    drain_s: float = _option(
-        10.0, "Time that open requests get after TERM or INT before their connections are cut.",
-        kind="float", minimum=0, unit="seconds",
-        flags=("--drain-s", "--timeout-graceful-shutdown", "--graceful-timeout"),
+        choices=("auto", "uvloop", "asyncio", "none"), group=WORKERS,
     )  # fmt: skip
     blocking_threads: int = _option(
         16, "Threads for handlers with blocking=True.", kind="int", minimum=1, maximum=4096,
-        flags=("--blocking-threads", "--threads"), unit="threads",
+        flags=("--blocking-threads", "--threads"), unit="threads", group=WORKERS,
     )  # fmt: skip
     blocking_queue_max: int = _option(
         1024, "Requests that may wait for one of these threads; more are answered with 503.",
-        kind="int", minimum=0, unit="requests",
+        kind="int", minimum=0, unit="requests", group=WORKERS,
     )  # fmt: skip
+    supervisor: bool | None = _option(
+        None, "A process that watches the workers, replaces them and hands over to a new version. "
+        "Without this option: with several workers, as PID 1, and where an option below needs one.",
+        kind="bool", group=SUPERVISION,
+    )  # fmt: skip
+    max_requests: int = _option(
+        0, "Replace a worker after about so many requests, once its successor is ready; 0: never.",
+        kind="int", minimum=0, unit="requests", group=SUPERVISION,
+        flags=("--max-requests", "--limit-max-requests"),
+    )  # fmt: skip
+    max_requests_jitter: int = _option(
+        0, "Up to so many more, drawn for each worker, so that they do not go all at once.",
+        kind="int", minimum=0, unit="requests", group=SUPERVISION,
+        flags=("--max-requests-jitter", "--limit-max-requests-jitter"),
+    )  # fmt: skip
+    worker_lifetime_s: float = _option(
+        0.0, "Replace a worker of this age; 0: never.", kind="float", minimum=0, unit="seconds",
+        flags=("--worker-lifetime-s", "--worker-lifetime", "--workers-lifetime"), group=SUPERVISION,
+    )  # fmt: skip
+    worker_rss_bytes_max: int = _option(
+        0, "Replace a worker that holds more memory (resident set); 0: never.",
+        kind="int", minimum=0, unit="bytes", group=SUPERVISION,
+        flags=("--worker-rss-bytes-max", "--worker-rss-max"), scale={"--workers-max-rss": 1 << 20},
+    )  # fmt: skip
+    worker_timeout_s: float | None = _option(
+        None, "Kill and replace a worker whose loop does not turn for so long, after it has printed its "
+        "Python stacks; 0: never. 30 where there is a supervisor; given, it brings one.",
+        kind="float", minimum=0, unit="seconds", group=SUPERVISION,
+        flags=("--worker-timeout-s", "--worker-timeout", "--timeout", "-t",
+               "--timeout-worker-healthcheck"),
+    )  # fmt: skip
+    worker_start_s: float = _option(
+        300.0, "The same for a worker that does not get ready; 0: wait for ever.",
+        kind="float", minimum=0, unit="seconds", group=SUPERVISION,
+    )  # fmt: skip
+    drain_delay_s: float = _option(
+        0.0, "Go on serving for so long after TERM, until load balancers have noticed.",
+        kind="float", minimum=0, unit="seconds", group=STOPPING,
+    )  # fmt: skip
+    drain_s: float = _option(
+        10.0, "Time that open requests get after TERM or INT before their connections are cut.",
+        kind="float", minimum=0, unit="seconds", group=STOPPING,
+        flags=("--drain-s", "--timeout-graceful-shutdown", "--graceful-timeout",
+               "--workers-kill-timeout"),
+    )  # fmt: skip
+    user: str | None = _option(
+        None, "Who the workers are, by name or number; sockets and files are made before.",
+        flags=("--user", "-u"), group=PROCESS,
+    )  # fmt: skip
+    group: str | None = _option(
+        None, "Their group, by name or number; the user's own without it.",
+        flags=("--group", "-g"), group=PROCESS,
+    )  # fmt: skip
+    umask: str | None = _option(
+        None, "Mode bits that new files and Unix sockets lack, in octal.",
+        flags=("--umask", "-m"), group=PROCESS,
+    )  # fmt: skip
+    pidfile: str | None = _option(
+        None, "File for the process id.", flags=("--pidfile", "--pid", "--pid-file"), group=PROCESS
+    )
+    reload: bool = _option(
+        False, "Start anew when a file changes; for development.", kind="bool", group=DEVELOPMENT
+    )
+    reload_dir: tuple[str, ...] = _option(
+        (), "Directory to watch (repeatable); the application's own without one.",
+        kind="list", flags=("--reload-dir", "--reload-paths"), group=DEVELOPMENT,
+    )  # fmt: skip
+    reload_include: tuple[str, ...] = _option(
+        (), "Pattern of file names to watch (repeatable), besides *.py.",
+        kind="list", group=DEVELOPMENT,
+    )  # fmt: skip
+    reload_exclude: tuple[str, ...] = _option(
+        (), "Pattern of file or directory names not to watch (repeatable).",
+        kind="list", flags=("--reload-exclude", "--reload-ignore-patterns"), group=DEVELOPMENT,
+    )  # fmt: skip
+    reload_delay_s: float = _option(
+        0.25, "Gather changes for so long before starting anew.", kind="float", minimum=0,
+        unit="seconds", flags=("--reload-delay-s", "--reload-delay"), scale={"--reload-tick": 1e-3},
+        group=DEVELOPMENT,
+    )  # fmt: skip
+    log_level: str = _option(
+        "info", "The least important notices to show.",
+        choices=("critical", "error", "warning", "info", "debug", "trace"), group=LOGGING,
+    )  # fmt: skip
+    log_file: str | None = _option(
+        None, "File for notices and whatever goes to standard error; USR1 opens it anew.",
+        flags=("--log-file", "--error-logfile"), group=LOGGING,
+    )  # fmt: skip
+    access_log_file: str | None = _option(
+        None, "File for the access log and whatever goes to standard output; USR1 opens it anew.",
+        flags=("--access-log-file", "--access-logfile"), group=LOGGING,
+    )  # fmt: skip
+    log_config: str | None = _option(
+        None, "Set up the standard library's logging from this file: .json, .toml, .yaml or .ini.",
+        flags=("--log-config", "--log-config-json"), group=LOGGING,
+    )  # fmt: skip
+    use_colors: bool | None = _option(
+        None, "Colours in notices; where standard error is a terminal without this option.",
+        kind="bool", group=LOGGING,
+    )  # fmt: skip
+    access_log: bool = _option(
+        True, "A line on standard output for every answer.", kind="bool", group=LOGGING
+    )
+    server_header: bool = _option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
+    date_header: bool = _option(True, "Send `Date`.", kind="bool", group=HTTP)
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     """Overrides of the limits, by their names."""
 
@@ -214,8 +348,29 @@ class Config:
             if name not in LIMITS:
                 raise ConfigError(f"no limit is called {name}{_did_you_mean(name, LIMITS)}")
             OPTIONS[name].check(value, name)
+        self._check_texts()
         if self.reload and self.workers > 1:
             raise ConfigError("reload and workers contradict each other: reload runs one process")
+        if self.supervisor is False and self.workers > 1:
+            raise ConfigError(
+                "supervisor is off and workers is above 1: somebody has to start them"
+            )
+
+    def _check_texts(self) -> None:
+        """What the kind of an option says nothing about."""
+        from citius.listeners import check_address
+
+        for text in self.bind:
+            check_address(text)
+        if self.umask is not None and not _is_octal(self.umask):
+            raise ConfigError(f"umask: expected octal digits up to 777, got {self.umask!r}")
+        for text in self.env:
+            if text.find("=") < 1:
+                raise ConfigError(f"env: expected NAME=value, got {text!r}")
+
+
+def _is_octal(text: str) -> bool:
+    return 1 <= len(text) <= 4 and not set(text) - set("01234567") and int(text, 8) <= 0o777
 
 
 _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
@@ -245,8 +400,13 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
 _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {
     # Flags other servers have, and the factor from their unit to ours.
     "keep_alive_ms": (("--timeout-keep-alive", 1000), ("--keep-alive", 1000)),
-    "connections_max": (("--limit-concurrency", 1),),
-}
+    "connections_max": (("--limit-concurrency", 1), ("--worker-connections", 1),
+                        ("--backpressure", 1)),
+    "head_bytes_max": (("--h11-max-incomplete-event-size", 1),),
+    "fields_max": (("--limit-request-fields", 1),),
+    "target_bytes_max": (("--limit-request-line", 1),),
+    "head_read_ms": (("--http1-header-read-timeout", 1),),
+}  # fmt: skip
 
 
 def _collect() -> dict[str, Option]:
@@ -267,7 +427,7 @@ def _collect() -> dict[str, Option]:
         options[name] = Option(
             name, "int", default, text, unit, minimum=0, is_limit=True,
             flags=("--" + name.replace("_", "-"), *(alias for alias, _ in aliases)),
-            env=(f"CITIUS_{name.upper()}",), scale=dict(aliases),
+            env=(f"CITIUS_{name.upper()}",), scale=dict(aliases), group=LIMITS_GROUP,
         )  # fmt: skip
     return options
 
@@ -283,59 +443,80 @@ def make(values: Mapping[str, Any]) -> Config:
     return Config(**plain, limits=limits)
 
 
-def load(given: Mapping[str, Any], environ: Mapping[str, str]) -> Config:
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value and who said it: a flag, a variable, a file, or ``default``."""
+
+    value: Any
+    source: str
+
+
+def load(given: Mapping[str, Any], environ: Mapping[str, str], path: str | None = None) -> Config:
     """The configuration of a command line.
 
     Args:
         given: Values said on the command line.
         environ: The environment.
+        path: A file to take instead of ``pyproject.toml``.
 
     Raises:
         ConfigError: Something in any of the three sources cannot be; the message names it.
     """
-    values = dict(given)
-    for name, value in _from_environment(environ).items():
-        values.setdefault(name, value)
-    for name, value in _from_file(values.get("app_dir", ".")).items():
-        values.setdefault(name, value)
-    return make(values)
+    settings = trace(given, environ, path)
+    return make({name: s.value for name, s in settings.items() if s.source != "default"})
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def trace(
+    given: Mapping[str, Any], environ: Mapping[str, str], path: str | None = None
+) -> dict[str, Setting]:
+    """Every option's value with its source; arguments and exceptions as for ``load``."""
+    found = {name: Setting(value, OPTIONS[name].flags[0]) for name, value in given.items()}
+    for name, (value, variable) in _from_environment(environ).items():
+        found.setdefault(name, Setting(value, variable))
+    app_dir = found["app_dir"].value if "app_dir" in found else "."
+    file = path or os.path.join(app_dir, "pyproject.toml")
+    for name, value in _from_file(file, is_ours=path is not None).items():
+        found.setdefault(name, Setting(value, os.path.normpath(file)))
+    unset = ((name, Setting(option.default, "default")) for name, option in OPTIONS.items())
+    return {name: found.get(name, setting) for name, setting in unset}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    values: dict[str, tuple[Any, str]] = {}
     for option in OPTIONS.values():
         for variable in option.env:
             text = environ.get(variable)
             if text is not None and text != "":
-                values[option.name] = option.parse(text, variable)
+                values[option.name] = option.parse(text, variable), variable
                 break
     return values
 
 
-def _from_file(directory: str) -> dict[str, Any]:
-    """``[tool.citius]``; names as here, dashes are as good as underscores."""
-    path = os.path.join(directory, "pyproject.toml")
+def _from_file(path: str, *, is_ours: bool) -> dict[str, Any]:
+    """``[tool.citius]``, in a file of our own also the top level; dashes are as good as underscores."""
     try:
         with open(path, "rb") as file:
             data = file.read()
-    except OSError:
+    except OSError as error:
+        if is_ours:
+            reason = (error.strerror or str(error)).lower()
+            raise ConfigError(f"--config: cannot read {path}: {reason}") from None
         return {}
-    if b"citius" not in data:
+    if not is_ours and b"citius" not in data:
         return {}  # and the parser stays out of the worker
     import tomllib
 
     try:
-        table = tomllib.loads(data.decode()).get("tool", {}).get("citius", {})
+        whole = tomllib.loads(data.decode())
     except ValueError as error:
         raise ConfigError(f"{path} is no valid TOML: {error}") from None
+    table = whole.get("tool", {}).get("citius", whole if is_ours else {})
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
         option = OPTIONS.get(name)
         if option is None:
-            raise ConfigError(
-                f"{path}: [tool.citius] has no option {key}{_did_you_mean(name, OPTIONS)}"
-            )
+            raise ConfigError(f"{path} has no option {key}{_did_you_mean(name, OPTIONS)}")
         values[name] = option.check(value, f"{path}: {key}")
     return values
 

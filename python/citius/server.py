@@ -1,7 +1,7 @@
 """From a configuration to a running worker: application, gateway, reactor, host.
 
 ``serve`` is the whole of it. With one worker everything happens in this process; with more,
-supervisor.py forks them and each runs ``work``. Start-up order: bind (a taken port is known before the
+the supervisor forks them and each runs ``work``. Start-up order: bind (a taken port is known before the
 application does anything), import, hooks, listen, ready. Shutdown order: stop accepting, drain within the
 deadline, cut what is left, hooks.
 
@@ -11,21 +11,24 @@ not to be had.
 
 from __future__ import annotations
 
-import errno
 import os
-import socket
-import stat
+import signal
 import sys
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from citius import logging
+from citius import logging, privileges, systemd
 from citius._core import Reactor, __version__
 from citius.app import App
 from citius.config import Config
 from citius.errors import CitiusError, ConfigError
+from citius.listeners import Listeners, bind, listen, unlink
+from citius.logfiles import open_files, reopen
+from citius.systemd import Notifier
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from citius.interfaces import Application
@@ -36,8 +39,29 @@ EXIT_STARTUP = 3
 _POOL_POLL_S = 0.01
 
 
-def serve(app: App | str, config: Config | None = None) -> int:
+@dataclass(slots=True)
+class Place:
+    """Where a worker stands: its sockets, and whom it tells how it goes."""
+
+    listeners: list[socket.socket]
+    ready: Callable[[], object]
+    """Called once, when clients are served."""
+    silence: Callable[[], object] | None = None
+    """Called before the drain, where nobody else keeps new connections away."""
+    beat: Callable[[int], object] | None = None
+    """Called every ``beat_s`` by a loop that turns, with the requests taken so far."""
+    beat_s: float = 1.0
+
+
+def serve(
+    app: App | str, config: Config | None = None, reread: Callable[[], Config] | None = None
+) -> int:
     """Serve ``app`` (or what a target like ``module:app`` names) until told to stop.
+
+    Args:
+        app: The application, or where it is.
+        config: How to serve it.
+        reread: Makes the configuration anew, on HUP.
 
     Returns:
         The exit code of the process.
@@ -47,29 +71,54 @@ def serve(app: App | str, config: Config | None = None) -> int:
     if config.reload:
         return fail("reload starts new processes from a command line; use `citius serve --reload`")
     try:
-        slots = bind(config)
+        listeners = _prepare(config)
     except ConfigError as error:
         return fail(str(error))
     try:
-        if config.workers > 1:
+        if is_supervised(config):
             from citius.supervisor import Supervisor
 
-            return Supervisor(app, config, slots).run()
-        return work(app, config, slots[0], _announce(config, slots[0]))
+            return Supervisor(app, config, listeners, reread).run()
+        return _serve_alone(app, config, listeners)
     finally:
-        for listener in slots:
-            listener.close()
-        if config.uds is not None and config.fd is None:
-            _unlink(config.uds)
+        listeners.close()
+        if config.pidfile is not None:
+            _remove_pidfile(config.pidfile)
 
 
-def work(
-    target: App | str, config: Config, listener: socket.socket, ready: Callable[[], object]
-) -> int:
+def is_supervised(config: Config) -> bool:
+    """Whether there is a process above the workers."""
+    if config.supervisor is not None:
+        return config.supervisor
+    return (
+        config.workers > 1
+        or os.getpid() == 1
+        or bool(config.max_requests or config.worker_lifetime_s or config.worker_rss_bytes_max)
+        or bool(config.worker_timeout_s)
+    )
+
+
+def check(target: str, config: Config) -> int:
+    """Whether the application can be had and served with this configuration; says so."""
+    try:
+        if config.chdir is not None:
+            enter(config.chdir)
+        service = Service(_import(target, config), config, Place([], lambda: None))
+    except ConfigError as error:
+        return fail(str(error))
+    except Exception as error:
+        logging.log_exception(f"importing {target} failed", error)
+        return EXIT_STARTUP
+    print(f"citius: {target} can be served ({service.describe()})")
+    return 0
+
+
+def work(target: App | str, config: Config, place: Place) -> int:
     """The life of one worker; returns its exit code."""
     try:
+        privileges.drop(config)
         app = _import(target, config)
-        service = Service(app, config, listener, ready)
+        service = Service(app, config, place)
     except ConfigError as error:
         return fail(str(error))
     except Exception as error:
@@ -101,13 +150,11 @@ class Service:
         self,
         app: Application,
         config: Config,
-        listener: socket.socket,
-        ready: Callable[[], object],
+        place: Place,
     ) -> None:
         self.config = config
+        self.place = place
         self._app = app
-        self._listener = listener
-        self._ready = ready
         self._pool: Any = None
         self._gateway = app.freeze(self._make_pool)
         self._reactor: Reactor | None = None
@@ -120,6 +167,10 @@ class Service:
     def is_open(self) -> bool:
         """Whether the start is over and clients are served."""
         return self._reactor is not None
+
+    def describe(self) -> str:
+        """The application in a few words."""
+        return type(self._app).__name__
 
     async def start(self) -> None:
         """Call the start-up hooks."""
@@ -137,19 +188,29 @@ class Service:
             access_log=logging.access_writer() if config.access_log else None,
             log=logging.log,
         )
-        _listen(self._listener, config)
-        reactor.listen(self._listener.fileno())
+        for listener in self.place.listeners:
+            listen(listener, config.backlog, str(listener.getsockname()))
+            reactor.listen(listener.fileno())
         self._reactor = reactor
-        self._ready()
+        self.beat()
+        self.place.ready()
         return reactor
+
+    def beat(self) -> None:
+        """Say that the loop turns; a host calls it every ``place.beat_s`` if there is a ``place.beat``."""
+        if self.place.beat is not None and self._reactor is not None:
+            self.place.beat(self._reactor.requests_total)
 
     def drain(self, on_drained: Callable[[], object]) -> None:
         """Let open requests end; call ``on_drained`` when the last connection is gone."""
         self._left_at = monotonic() + self.config.drain_s
         if self._reactor is not None:
-            # The reactor has closed its own descriptor then; without ours the port is free.
+            if self.place.silence is not None:
+                self.place.silence()
+            # The reactor has closed its own descriptors then; without ours the port is free.
             self._reactor.drain(on_drained)
-            self._listener.close()
+            for listener in self.place.listeners:
+                listener.close()
 
     def cut(self, then: Callable[[], object]) -> None:
         """Close whatever is open now, then call ``then``. Nothing is waited for from here on."""
@@ -185,31 +246,6 @@ class Service:
         return self._pool
 
 
-def bind(config: Config) -> list[socket.socket]:
-    """One bound socket per worker, not listening yet.
-
-    Raises:
-        ConfigError: The address cannot be had; the message says why and what to do.
-    """
-    try:
-        if config.fd is not None:
-            return _share(socket.socket(fileno=os.dup(config.fd)), config.workers)
-        if config.uds is not None:
-            return _share(_bind_uds(config.uds), config.workers)
-        return _bind_tcp(config)
-    except (OSError, UnicodeError) as error:
-        raise ConfigError(_cannot_listen(config, error)) from None
-
-
-def address_of(listener: socket.socket) -> str:
-    """The address as a URL, for people."""
-    name = listener.getsockname()
-    if listener.family == getattr(socket, "AF_UNIX", None):
-        return f"unix:{os.fsdecode(name)}"
-    host = f"[{name[0]}]" if ":" in name[0] else name[0]
-    return f"http://{host}:{name[1]}"
-
-
 def fail(message: str) -> int:
     """Say why the server does not start."""
     print(f"citius: {message}", file=sys.stderr, flush=True)
@@ -224,105 +260,124 @@ def _import(target: App | str, config: Config) -> App:
     return import_app(target, app_dir=config.app_dir, factory=config.factory)
 
 
-def _announce(config: Config, listener: socket.socket) -> Callable[[], None]:
-    def ready() -> None:
-        logging.info(f"Citius {__version__} serves on {address_of(listener)} (CTRL+C stops it)")
+def _prepare(config: Config) -> Listeners:
+    """Everything that is done before there are workers, as whoever started the server."""
+    if config.chdir is not None:
+        enter(config.chdir)
+    for assignment in config.env:
+        name, _, value = assignment.partition("=")
+        os.environ[name] = value
+    privileges.set_umask(config)
+    open_files(config)
+    if config.log_config is not None:
+        from citius.logconfig import apply
 
-    return ready
-
-
-def _bind_tcp(config: Config) -> list[socket.socket]:
-    # As bytes, because the resolver would import the whole of IDNA for a str.
-    host = config.host.encode("ascii" if config.host.isascii() else "idna")
-    family, *_, address = socket.getaddrinfo(
-        host or None, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    # The first socket goes without SO_REUSEPORT: with it, a second server of the same user would
-    # bind the port as well and take half of the connections.
-    first = _tcp_socket(family, address, reuse_port=False)
-    if config.workers == 1:
-        return [first]
-    address = (address[0], first.getsockname()[1], *address[2:])
-    first.close()
-    return [_tcp_socket(family, address, reuse_port=True) for _ in range(config.workers)]
+        apply(config.log_config)
+    listeners = bind(config, config.workers, by_port=is_supervised(config))
+    if config.pidfile is not None and listeners.ready_fd < 0:
+        write_pidfile(config.pidfile)
+    return listeners
 
 
-def _tcp_socket(family: int, address: Any, *, reuse_port: bool) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
+def enter(directory: str) -> None:
+    """Go to the directory that all paths are relative to.
+
+    Raises:
+        ConfigError: It cannot be entered.
+    """
+    global _started_in
+    _started_in = started_in()
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if reuse_port:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind(address)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def _bind_uds(path: str) -> socket.socket:
-    """A Unix socket at ``path``; one that nobody listens on any more is replaced."""
-    try:
-        is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
-    except FileNotFoundError:
-        is_socket = False
-    if is_socket:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.connect(path)
-            except ConnectionRefusedError:
-                os.unlink(path)
-            else:
-                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(path)
-    return listener
-
-
-def _share(listener: socket.socket, workers: int) -> list[socket.socket]:
-    """All workers accept from one socket where there cannot be several."""
-    return [listener, *(listener.dup() for _ in range(workers - 1))]
-
-
-def _listen(listener: socket.socket, config: Config) -> None:
-    if config.fd is not None and listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        return
-    try:
-        listener.listen(config.backlog)
+        os.chdir(directory)
     except OSError as error:
-        raise ConfigError(_cannot_listen(config, error)) from None
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(f"chdir: cannot go to {directory}: {reason}") from None
 
 
-def _cannot_listen(config: Config, error: Exception) -> str:
-    if config.fd is not None:
-        return (
-            f"cannot listen on descriptor {config.fd}: {_reason(error)}; "
-            "--fd wants an inherited, bound socket"
-        )
-    if config.uds is not None:
-        return f"cannot listen on {config.uds}: {_reason(error)}"
-    text = f"cannot listen on {config.host}:{config.port}: {_reason(error)}"
-    number = getattr(error, "errno", None)
-    if number == errno.EADDRINUSE:
-        text += (
-            f"; stop what listens there (`ss -ltnp 'sport = :{config.port}'` shows it) or choose "
-            "another port with --port"
-        )
-    elif number == errno.EACCES:
-        text += "; ports below 1024 need the capability CAP_NET_BIND_SERVICE"
-    elif number == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        text += "; --host wants an address of this machine"
-    return text
-
-
-def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
-
-
-def _unlink(path: str) -> None:
+def started_in() -> str:
+    """Where the command was given, by the name the shell knows it by: that may lead elsewhere by now."""
+    if _started_in is not None:
+        return _started_in
+    here, named = os.getcwd(), os.environ.get("PWD", "")
     try:
-        os.unlink(path)
+        return named if named and os.path.samefile(named, here) else here
+    except OSError:
+        return here
+
+
+_started_in: str | None = None
+
+
+def took_over(config: Config, listeners: Listeners) -> None:
+    """Clients are served: if a process before us waits for that, it may go."""
+    if listeners.ready_fd >= 0:
+        listeners.take_over()
+        if config.pidfile is not None:
+            try:
+                write_pidfile(config.pidfile)
+            except ConfigError as error:
+                logging.error(str(error))
+
+
+def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
+    """One worker in this very process."""
+    notifier = Notifier()
+    systemd.forget()
+
+    def ready() -> None:
+        took_over(config, listeners)
+        logging.info(f"Citius {__version__} serves on {listeners.urls} (CTRL+C stops it)")
+        notifier.ready(f"serves on {listeners.urls}")
+
+    def silence() -> None:
+        notifier.stopping()
+        listeners.silence()
+
+    place = Place([made for one in listeners.all for made in one.sockets], ready, silence)
+    if notifier.watchdog_s:
+        place.beat, place.beat_s = lambda requests: notifier.alive(), notifier.watchdog_s
+    signal.signal(signal.SIGUSR1, lambda number, frame: reopen(config, give=False))
+    for number in (signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, _needs_supervisor)
+    return work(app, config, place)
+
+
+def _needs_supervisor(number: int, frame: object) -> None:
+    name = signal.Signals(number).name
+    logging.warning(f"{name} means nothing without a supervisor; see --supervisor")
+
+
+def write_pidfile(path: str) -> None:
+    """Write our process id, all or nothing.
+
+    Raises:
+        ConfigError: It cannot be written, or names a process that lives.
+    """
+    try:
+        with open(path) as file:
+            other = int(file.read().strip() or 0)
+        if other not in (0, os.getpid(), os.getppid()) and os.path.exists(f"/proc/{other}"):
+            raise ConfigError(
+                f"pidfile: {path} names process {other}, which runs; stop it, or remove the file"
+            )
+    except (OSError, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise
+    try:
+        with open(f"{path}.new", "w") as file:
+            file.write(f"{os.getpid()}\n")
+        os.replace(f"{path}.new", path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(f"pidfile: cannot write {path}: {reason}") from None
+
+
+def _remove_pidfile(path: str) -> None:
+    """Remove the file if it is still ours: a process we handed over to has put its own number there."""
+    try:
+        with open(path) as file:
+            is_ours = file.read().strip() == str(os.getpid())
     except OSError:
         return
+    if is_ours:
+        unlink(path)

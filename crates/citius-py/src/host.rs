@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use citius_http::Limits;
-use citius_reactor::{ConnectionId, Mailbox, Options};
+use citius_reactor::{ConnectionId, Mailbox, Options, exact_us};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -46,6 +46,9 @@ const POLL_TIMEOUT: citius_reactor::Timespec = citius_reactor::Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
+
+/// How often `run` shows that it is alive; the poll's timeout is as long.
+const BEAT_US: u64 = 1_000_000;
 
 /// What is done when the turn ends.
 enum Command {
@@ -171,10 +174,19 @@ impl Reactor {
         this.after_turn(slf.py());
     }
 
-    fn run(slf: &Bound<'_, Self>) -> PyResult<()> {
+    #[pyo3(signature = (on_beat = None))]
+    fn run(slf: &Bound<'_, Self>, on_beat: Option<Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         this.settle_home(slf);
+        let mut beaten_at_us = 0;
         while !this.stopped.is_set() {
+            if let Some(on_beat) = &on_beat {
+                let now_us = exact_us();
+                if now_us - beaten_at_us >= BEAT_US {
+                    beaten_at_us = now_us;
+                    on_beat.call0()?;
+                }
+            }
             {
                 let mut core = this.try_core().ok_or_else(busy)?;
                 let reactor = &mut core.reactor;

@@ -44,6 +44,9 @@ const REFUSALS_MAX: usize = 64;
 const SPARE_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Milliseconds that a connection without a request gets for its first one while the reactor drains.
 const DRAIN_GRACE_MS: Millis = 1000;
+/// Milliseconds that a kept-alive connection between two requests gets for one more, which is answered
+/// with `connection: close`: its next request may be under way, and closing now would lose it.
+const DRAIN_IDLE_GRACE_MS: Millis = 250;
 /// Milliseconds for which nothing is accepted after the descriptors have run out.
 const EXHAUSTED_MS: Millis = 100;
 
@@ -124,7 +127,9 @@ impl Reactor {
                 match id.index {
                     INDEX_BELL => self.mailbox.silence(),
                     INDEX_TIMER => self.timers.fired(),
-                    INDEX_LISTENER => self.accept(id.generation as usize, service),
+                    INDEX_LISTENER => {
+                        self.accept(id.generation as usize, service);
+                    }
                     _ => self.in_hand(id, service, |reactor, conn, service| {
                         reactor.ready(conn, flags, service)
                     }),
@@ -170,10 +175,11 @@ impl Reactor {
     /// Stops accepting, lets open requests finish and closes idle connections.
     ///
     /// Nothing that has reached us is lost: what is queued is accepted, every connection is read once
-    /// more, and one that has not asked anything yet gets [`DRAIN_GRACE_MS`] to do so.
+    /// more, one that has not asked anything yet gets [`DRAIN_GRACE_MS`] to do so, and one between two
+    /// requests [`DRAIN_IDLE_GRACE_MS`].
     pub fn drain<S: Service>(&mut self, service: &mut S) {
         for listener in 0..self.listeners.len() {
-            self.accept(listener, service);
+            while self.accept(listener, service) {}
         }
         self.stop_listening();
         for id in self.table.ids() {
@@ -187,8 +193,17 @@ impl Reactor {
                 if verdict == Verdict::Close {
                     return Verdict::Close;
                 }
-                if !conn.has_asked {
-                    conn.drain_at = reactor.tools.clock.now + DRAIN_GRACE_MS;
+                // Nothing is ever under way to a connection in memory.
+                let is_between = conn.phase == Phase::Open
+                    && conn.wire.streams_open() == 0
+                    && conn.descriptor().is_some();
+                if !conn.has_asked || is_between {
+                    let grace = if conn.has_asked {
+                        DRAIN_IDLE_GRACE_MS
+                    } else {
+                        DRAIN_GRACE_MS
+                    };
+                    conn.drain_at = reactor.tools.clock.now + grace;
                     return Verdict::Keep;
                 }
                 conn.wire.drain();
@@ -563,16 +578,19 @@ impl Reactor {
         true
     }
 
-    /// Takes new connections.
-    fn accept<S: Service>(&mut self, listener: usize, service: &mut S) {
+    /// Takes new connections; whether there may be more.
+    fn accept<S: Service>(&mut self, listener: usize, service: &mut S) -> bool {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(accepted) = self.listeners.get(listener).map(Listener::accept) else {
-                return;
+                return false;
             };
             let (socket, peer) = match accepted {
                 Accepted::Connection(socket, peer) => (socket, peer),
-                Accepted::Nothing => return,
-                Accepted::Exhausted => return self.pause_accepting(),
+                Accepted::Nothing => return false,
+                Accepted::Exhausted => {
+                    self.pause_accepting();
+                    return false;
+                }
             };
             let open_max = self.tools.limits.connections_max as usize;
             if self.table.len() >= open_max + REFUSALS_MAX {
@@ -588,7 +606,8 @@ impl Reactor {
             .is_err()
             {
                 self.table.release(id);
-                return self.pause_accepting();
+                self.pause_accepting();
+                return false;
             }
             let now = self.tools.clock.now;
             let refused = self.table.len() > open_max;
@@ -607,6 +626,7 @@ impl Reactor {
                 }
             });
         }
+        true
     }
 
     /// Turns a connection away and tells it why.

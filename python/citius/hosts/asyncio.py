@@ -80,6 +80,13 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         return
     reactor = service.open(loop)
     loop.add_reader(reactor.fileno(), reactor.turn)
+
+    def beat() -> None:
+        service.beat()
+        loop.call_later(service.place.beat_s, beat)
+
+    if service.place.beat is not None:
+        beat()
     await stopped.wait()
     if deadline is not None:
         deadline.cancel()

@@ -1,0 +1,84 @@
+"""``--user``, ``--group``, ``--umask``: who the workers are.
+
+Sockets, pid file and log files are made before, as whoever started the server; the application is
+imported after.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from citius.errors import ConfigError
+
+if TYPE_CHECKING:
+    from citius.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """User and group by number; -1: as it is."""
+
+    uid: int
+    gid: int
+    name: str | None
+
+    @staticmethod
+    def of(config: Config) -> Identity:
+        """The one the configuration names.
+
+        Raises:
+            ConfigError: There is no such user or group.
+        """
+        import grp
+        import pwd
+
+        uid, gid, name = -1, -1, None
+        if config.user is not None:
+            try:
+                by_name = not config.user.isdigit()
+                user = pwd.getpwnam(config.user) if by_name else pwd.getpwuid(int(config.user))
+                uid, gid, name = user.pw_uid, user.pw_gid, user.pw_name
+            except KeyError:
+                if not config.user.isdigit():
+                    raise ConfigError(f"user: there is no user {config.user!r}") from None
+                uid = int(config.user)
+        if config.group is not None:
+            try:
+                by_name = not config.group.isdigit()
+                gid = grp.getgrnam(config.group).gr_gid if by_name else int(config.group)
+            except KeyError:
+                raise ConfigError(f"group: there is no group {config.group!r}") from None
+        return Identity(uid, gid, name)
+
+
+def drop(config: Config) -> None:
+    """Become who the configuration names; there is no way back.
+
+    Raises:
+        ConfigError: There is no such user or group, or only root could become it.
+    """
+    if config.user is None and config.group is None:
+        return
+    identity = Identity.of(config)
+    try:
+        if identity.uid not in (-1, os.getuid()) or identity.gid not in (-1, os.getgid()):
+            if identity.name is not None:
+                os.initgroups(identity.name, identity.gid)
+            elif identity.gid != -1:
+                os.setgroups([identity.gid])
+            if identity.gid != -1:
+                os.setgid(identity.gid)
+            if identity.uid != -1:
+                os.setuid(identity.uid)
+    except PermissionError:
+        raise ConfigError(
+            f"user/group: only root can become {config.user or config.group}; this is uid {os.getuid()}"
+        ) from None
+
+
+def set_umask(config: Config) -> None:
+    """The mode bits that files made from now on lack."""
+    if config.umask is not None:
+        os.umask(int(config.umask, 8))

@@ -1,0 +1,82 @@
+"""What systemd and a service say to each other: sockets in (sd_listen_fds), state out (sd_notify).
+
+The protocol is two environment variables and datagrams (systemd.exec(5), sd_listen_fds(3), sd_notify(3)).
+Without systemd everything here does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+LISTEN_FDS_START = 3
+"""The first passed descriptor (sd_listen_fds(3))."""
+
+
+def named_sockets() -> list[tuple[int, str]]:
+    """Descriptors and names of the sockets systemd has passed to this very process."""
+    environ = os.environ
+    if environ.get("LISTEN_PID") != str(os.getpid()):
+        return []
+    count = environ.get("LISTEN_FDS", "")
+    names = environ.get("LISTEN_FDNAMES", "").split(":")
+    found: list[tuple[int, str]] = []
+    for index in range(int(count) if count.isdigit() else 0):
+        fd = LISTEN_FDS_START + index
+        os.set_inheritable(fd, False)
+        found.append((fd, names[index] if index < len(names) else ""))
+    return found
+
+
+def forget() -> None:
+    """Take systemd's variables away, so that nobody we start takes them for its own."""
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC",
+                 "WATCHDOG_PID"):  # fmt: skip
+        os.environ.pop(name, None)
+
+
+class Notifier:
+    """Tells the service manager how it goes, where there is one that wants to know."""
+
+    def __init__(self) -> None:
+        environ = os.environ
+        self.address = environ.get("NOTIFY_SOCKET", "")
+        period_us = environ.get("WATCHDOG_USEC", "")
+        is_for_us = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        # Half of what is expected, as sd_watchdog_enabled(3) recommends.
+        self.watchdog_s = (
+            int(period_us) / 2e6 if period_us.isdigit() and is_for_us and self.address else 0.0
+        )
+
+    def ready(self, status: str) -> None:
+        """Served from now on (again)."""
+        self._send(f"READY=1\nSTATUS={status}")
+
+    def reloading(self) -> None:
+        """HUP has come; ``ready`` follows."""
+        now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=replacing the workers")
+
+    def stopping(self) -> None:
+        """The end has begun."""
+        self._send("STOPPING=1\nSTATUS=draining")
+
+    def alive(self) -> None:
+        """Feed the watchdog."""
+        self._send("WATCHDOG=1")
+
+    def main_pid(self, pid: int) -> None:
+        """Another process is the service from now on."""
+        self._send(f"MAINPID={pid}")
+
+    def _send(self, text: str) -> None:
+        if not self.address:
+            return
+        # A leading @ stands for the zero byte of the abstract namespace.
+        address = "\0" + self.address[1:] if self.address[0] == "@" else self.address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
+            try:
+                out.sendto(text.encode(), address)
+            except OSError:
+                return  # the manager is gone or busy; the service goes on
