@@ -325,9 +325,9 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
     systemd.forget()
 
     def ready() -> None:
-        took_over(config, listeners)
         logging.info(f"Citius {__version__} serves on {listeners.urls} (CTRL+C stops it)")
         notifier.ready(f"serves on {listeners.urls}")
+        took_over(config, listeners)
 
     def silence() -> None:
         notifier.stopping()

@@ -175,12 +175,12 @@ impl Reactor {
     }
 
     #[pyo3(signature = (on_beat = None))]
-    fn run(slf: &Bound<'_, Self>, on_beat: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+    fn run(slf: &Bound<'_, Self>, on_beat: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         this.settle_home(slf);
         let mut beaten_at_us = 0;
         while !this.stopped.is_set() {
-            if let Some(on_beat) = &on_beat {
+            if let Some(on_beat) = on_beat {
                 let now_us = exact_us();
                 if now_us - beaten_at_us >= BEAT_US {
                     beaten_at_us = now_us;

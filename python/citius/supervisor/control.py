@@ -219,7 +219,6 @@ class Supervisor:
 
     def _announce(self) -> None:
         self._announced = True
-        took_over(self._config, self._listeners)
         count = len(self._slots)
         urls = self._listeners.urls
         logging.info(
@@ -227,6 +226,7 @@ class Supervisor:
             f"{count} worker{'s' if count > 1 else ''} (CTRL+C stops it)"
         )
         self._notifier.ready(f"serves on {urls}")
+        took_over(self._config, self._listeners)
 
     # --- those that have ended ------------------------------------------------------------------
 
