@@ -210,6 +210,8 @@ impl Reactor {
                 reactor.settle(conn, service)
             });
         }
+        // The turn that would have done it is over.
+        self.timers.arm(self.tools.clock.now);
     }
 
     /// Cuts all connections.
