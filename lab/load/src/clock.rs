@@ -15,6 +15,12 @@ pub(crate) fn now_ns() -> u64 {
     time.tv_sec.cast_unsigned() * SECOND_NS + time.tv_nsec.cast_unsigned()
 }
 
+/// Nanoseconds since 1970 of the wall clock, to compare with what other machines write down.
+pub(crate) fn unix_ns() -> u64 {
+    let time = clock_gettime(ClockId::Realtime);
+    time.tv_sec.cast_unsigned() * SECOND_NS + time.tv_nsec.cast_unsigned()
+}
+
 /// CPU time spent by a thread, in the program and in the kernel on its behalf.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuTime {

@@ -46,6 +46,12 @@ pub(crate) struct Connection<W> {
     pub(crate) opened_ns: u64,
     /// Complete answers since then.
     pub(crate) n_answers: u64,
+    /// Complete answers of earlier openings.
+    n_answers_before: u64,
+    /// All complete answers when counting began.
+    n_answers_uncounted: u64,
+    /// Requests that the user of this connection still has to send, the one under way included.
+    pub(crate) n_loops_left: u64,
     /// Openings in a row that led to no answer.
     pub(crate) n_failures: u32,
     /// Since when a request could have been sent here; open paces only.
@@ -78,6 +84,9 @@ impl<W: Wire> Connection<W> {
             is_deaf: false,
             opened_ns: 0,
             n_answers: 0,
+            n_answers_before: 0,
+            n_answers_uncounted: 0,
+            n_loops_left: 0,
             n_failures: 0,
             free_ns: 0,
             is_queued: false,
@@ -92,7 +101,7 @@ impl<W: Wire> Connection<W> {
         index: usize,
         address: &SocketAddr,
     ) -> Result<(), Errno> {
-        self.n_answers = 0;
+        self.n_answers_before += std::mem::take(&mut self.n_answers);
         let family = if address.is_ipv6() {
             AddressFamily::INET6
         } else {
@@ -127,6 +136,25 @@ impl<W: Wire> Connection<W> {
         self.unwritten.clear();
         self.is_deaf = false;
         self.reserved = None;
+    }
+
+    /// What went wrong with a socket, as an event announced.
+    pub(crate) fn error(&self) -> Errno {
+        let socket = self.socket.as_ref().ok_or(Errno::NOTCONN);
+        let error = socket.and_then(sockopt::socket_error);
+        error
+            .and_then(|error| error.err().ok_or(Errno::CONNRESET))
+            .unwrap_or_else(|error| error)
+    }
+
+    /// Answers are counted from here on.
+    pub(crate) fn begin_counting(&mut self) {
+        self.n_answers_uncounted = self.n_answers_before + self.n_answers;
+    }
+
+    /// Complete answers since counting began, over all openings.
+    pub(crate) fn n_answers_counted(&self) -> u64 {
+        self.n_answers_before + self.n_answers - self.n_answers_uncounted
     }
 
     pub(crate) fn has_unwritten(&self) -> bool {

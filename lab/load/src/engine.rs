@@ -90,6 +90,8 @@ pub(crate) struct Engine<W: Wire> {
     live: Arc<Live>,
     interrupted: Arc<AtomicBool>,
     on_end: Box<dyn FnMut(u64) + Send>,
+    /// Connections in the stage `Open`.
+    n_open: u64,
 }
 
 /// Why a connection ends.
@@ -149,7 +151,7 @@ impl<W: Wire> Engine<W> {
             ),
             schedule: Schedule::new(plan.pace, index, n_threads, window.start_ns, plan.seed),
             returned: VecDeque::new(),
-            quota: plan.stop.quota(index, n_threads),
+            quota: plan.quota(thread),
             window,
             edge_ns: window.begin_ns,
             ended_ns: window.end_ns,
@@ -167,6 +169,7 @@ impl<W: Wire> Engine<W> {
             live,
             interrupted,
             on_end,
+            n_open: 0,
         })
     }
 
@@ -262,6 +265,9 @@ impl<W: Wire> Engine<W> {
     fn begin_counting(&mut self) {
         self.edge_ns = self.window.end_ns;
         self.cpu_at_begin = CpuTime::of_thread();
+        self.connections
+            .iter_mut()
+            .for_each(Connection::begin_counting);
         self.judge.begin_counting(self.window.begin_ns);
         self.judge.tick(self.judge.now_ns);
     }
@@ -273,6 +279,9 @@ impl<W: Wire> Engine<W> {
         }
         if self.judge.is_counting() {
             self.judge.tally.cpu = CpuTime::of_thread().since(self.cpu_at_begin);
+            self.judge.tally.open_at_end = self.n_open;
+            let counted = self.connections.iter().map(Connection::n_answers_counted);
+            self.judge.tally.answers_by_connection = counted.collect();
         }
         self.ended_ns = ended_ns.max(self.window.begin_ns).min(self.window.end_ns);
         self.edge_ns = self.judge.now_ns + self.plan.drain_ns();
@@ -303,7 +312,7 @@ impl<W: Wire> Engine<W> {
             self.tick();
             match self.connections[index].stage {
                 Stage::Connecting if flags.intersects(Flags::ERR | Flags::HUP) => {
-                    return self.lose(index, Cause::Connect);
+                    return self.fail_to_connect(index, self.connections[index].error());
                 }
                 Stage::Connecting if flags.contains(Flags::OUT) => self.establish(index),
                 _ => return,
@@ -414,9 +423,31 @@ impl<W: Wire> Engine<W> {
         }
         if self.schedule.is_none() {
             self.refill(index);
+        } else if self.plan.loops() > 0 {
+            self.go_on(index);
         } else {
             self.offer(index);
         }
+    }
+
+    /// A user's answer has come: his next request, or the end of his connection.
+    fn go_on(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if !connection.flight.is_empty() || !connection.can_ask() {
+            return;
+        }
+        if connection.n_loops_left == 1 {
+            return self.lose(index, Cause::Done);
+        }
+        connection.n_loops_left -= 1;
+        if self.judge.phase == Phase::Draining || !self.take() {
+            return;
+        }
+        let now_ns = self.judge.now_ns;
+        let ticket = self.book(index, now_ns, now_ns);
+        self.output.clear();
+        self.ask(index, ticket);
+        self.transmit(index);
     }
 
     /// Closed loop: asks for as much as the pipeline holds, in one write.
@@ -558,6 +589,7 @@ impl<W: Wire> Engine<W> {
                 .record(now_ns - due_ns.max(free_ns));
         }
         if opens {
+            self.connections[index].n_loops_left = self.plan.loops();
             self.open(index, Some(due_ns));
         } else {
             let ticket = self.book(index, due_ns, now_ns);
@@ -571,7 +603,7 @@ impl<W: Wire> Engine<W> {
 
     /// Whether a connection is opened only when a request for it is due.
     fn opens_on_demand(&self) -> bool {
-        self.schedule.is_some() && !self.plan.transport.keep_alive
+        self.schedule.is_some() && (!self.plan.transport.keep_alive || self.plan.loops() > 0)
     }
 
     /// Open paces: queues a connection that can take a request.
@@ -596,7 +628,11 @@ impl<W: Wire> Engine<W> {
         if self.judge.phase == Phase::Draining || self.connections[index].stage != Stage::Closed {
             return;
         }
-        if self.opens_on_demand() {
+        if self.connections[index].n_loops_left > 0 {
+            if self.take() {
+                self.open(index, Some(self.judge.now_ns));
+            }
+        } else if self.opens_on_demand() {
             self.offer(index);
         } else if self.schedule.is_some() {
             self.open(index, None);
@@ -613,16 +649,25 @@ impl<W: Wire> Engine<W> {
         connection.opened_ns = now_ns;
         let opened = connection.open(&self.epoll, index, &self.plan.address);
         connection.reserved = reserved;
-        if opened.is_err() {
-            self.lose(index, Cause::Connect);
+        if let Err(error) = opened {
+            self.fail_to_connect(index, error);
         }
     }
 
+    fn fail_to_connect(&mut self, index: usize, error: Errno) {
+        self.judge.tally.connect_failures.count(error);
+        self.lose(index, Cause::Connect);
+    }
+
     fn establish(&mut self, index: usize) {
-        self.judge.tally.connections_opened += 1;
         let connection = &mut self.connections[index];
         connection.stage = Stage::Open;
         let opened_ns = connection.opened_ns;
+        self.n_open += 1;
+        let tally = &mut self.judge.tally;
+        tally.connections_opened += 1;
+        tally.connect.record(self.judge.now_ns - opened_ns);
+        tally.open_max = tally.open_max.max(self.n_open);
         self.output.clear();
         if let Some(ticket) = self.connections[index].reserved.take() {
             self.ask(index, ticket);
@@ -646,6 +691,7 @@ impl<W: Wire> Engine<W> {
         let connection = &mut self.connections[index];
         let (begun, is_over) = (connection.wire.begun(), connection.wire.is_over());
         let was_open = connection.stage == Stage::Open;
+        self.n_open -= u64::from(was_open);
         connection.close();
         let lost = connection.flight.drain();
         self.judge.n_under_way -= lost.len();
@@ -690,10 +736,14 @@ impl<W: Wire> Engine<W> {
     /// Opens the successor of a lost connection: at once if it has answered, else after a wait
     /// that doubles with every failure in a row.
     fn succeed(&mut self, index: usize) {
-        if matches!(self.plan.pace, Pace::Users { .. }) {
-            return;
-        }
         let connection = &mut self.connections[index];
+        if matches!(self.plan.pace, Pace::Users { .. }) {
+            // Whatever became of it, the request was one of the user's.
+            connection.n_loops_left = connection.n_loops_left.saturating_sub(1);
+            if connection.n_loops_left == 0 {
+                return;
+            }
+        }
         if connection.n_answers > 0 {
             connection.n_failures = 0;
             return self.revive(index);
@@ -719,13 +769,18 @@ impl<W: Wire> Engine<W> {
         self.sweep_ns = now_ns + self.sweep_step_ns;
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];
-            let (since_ns, cause) = match connection.stage {
+            let (since_ns, is_connecting) = match connection.stage {
                 Stage::Closed => continue,
-                Stage::Connecting => (Some(connection.opened_ns), Cause::Connect),
-                Stage::Open => (connection.flight.oldest_ns(), Cause::TimedOut),
+                Stage::Connecting => (Some(connection.opened_ns), true),
+                Stage::Open => (connection.flight.oldest_ns(), false),
             };
-            if since_ns.is_some_and(|since_ns| now_ns - since_ns >= self.plan.timeout_ns) {
-                self.lose(index, cause);
+            if since_ns.is_none_or(|since_ns| now_ns - since_ns < self.plan.timeout_ns) {
+                continue;
+            }
+            if is_connecting {
+                self.fail_to_connect(index, Errno::TIMEDOUT);
+            } else {
+                self.lose(index, Cause::TimedOut);
             }
         }
     }
@@ -740,6 +795,7 @@ impl<W: Wire> Engine<W> {
     }
 
     fn close_the_books(mut self) -> Tally {
+        self.judge.tally.series.close();
         self.judge.tally.unanswered = self.judge.n_under_way as u64;
         if !self.quota.is_exhausted() {
             self.judge.tally.unsent = self.returned.len() as u64;

@@ -29,6 +29,10 @@ enum Metric {
     Completed,
     Errors,
     ErrorShare,
+    /// What was sent of the rate that was asked for, as a share.
+    Achieved,
+    Unsent,
+    Unanswered,
     /// The 99th percentile of the schedule lag.
     Lag,
 }
@@ -45,7 +49,8 @@ impl Condition {
     /// # Errors  A sentence that shows the form.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let form = "expected METRIC OP VALUE such as p99>20ms, errors>0.1% or rps<1000; metrics: \
-                    p50, p99.9 (any pN), min, mean, stdev, max, lag, rps, completed, errors; \
+                    p50, p99.9 (any pN), min, mean, stdev, max, lag, rps, completed, errors, \
+                    achieved (of the rate, in %), unsent, unanswered; \
                     operators: < <= > >=";
         let start = text.find(['<', '>']).ok_or(form)?;
         let (name, rest) = text.split_at(start);
@@ -64,6 +69,9 @@ impl Condition {
             "lag" => Metric::Lag,
             "rps" => Metric::RequestsPerS,
             "completed" => Metric::Completed,
+            "achieved" => Metric::Achieved,
+            "unsent" => Metric::Unsent,
+            "unanswered" => Metric::Unanswered,
             "errors" if value.ends_with('%') => Metric::ErrorShare,
             "errors" => Metric::Errors,
             name => Metric::Percentile(parse_percentile(name).ok_or(form)?),
@@ -117,7 +125,7 @@ impl Metric {
             return parse_span(value).map(|span| span.0 as f64 / 1e3);
         }
         let (number, scale) = match (self, value.strip_suffix('%')) {
-            (Self::ErrorShare, Some(number)) => (number, 0.01),
+            (Self::ErrorShare | Self::Achieved, Some(number)) => (number, 0.01),
             _ => (value, 1.0),
         };
         match number.trim().parse::<f64>() {
@@ -145,13 +153,19 @@ impl Metric {
             Self::RequestsPerS => Some(result.record.requests_per_s),
             Self::Completed => Some(result.record.completed as f64),
             Self::Errors => Some(errors as f64),
+            Self::Achieved => result
+                .record
+                .asked_per_s
+                .map(|asked| result.record.sent_per_s / asked),
+            Self::Unsent => Some(result.record.unsent as f64),
+            Self::Unanswered => Some(result.record.unanswered as f64),
             Self::ErrorShare => (n_judged > 0).then(|| errors as f64 / n_judged as f64),
         }
     }
 
     fn show(self, value: f64) -> String {
         match self {
-            Self::ErrorShare => format!("{:.4}%", value * 100.0),
+            Self::ErrorShare | Self::Achieved => format!("{:.4}%", value * 100.0),
             _ if self.is_time() => format!("{:.3}ms", value / 1e3),
             _ => format!("{value}"),
         }

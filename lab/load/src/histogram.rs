@@ -42,6 +42,11 @@ impl Latencies {
         })
     }
 
+    /// How many values are `least_ns` or more.
+    pub(crate) fn count_from(&self, least_ns: u64) -> u64 {
+        self.histogram.count_between(least_ns, HIGHEST_NS)
+    }
+
     pub(crate) fn max_us(&self) -> Option<f64> {
         (!self.histogram.is_empty()).then(|| microseconds(self.histogram.max()))
     }

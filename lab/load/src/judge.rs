@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::flight::{Comparison, Flight, Sent};
 use crate::request::Mix;
-use crate::tally::{ErrorClass, INTERVAL_NS, Interval, Tally};
+use crate::tally::{ErrorClass, Tally};
 use crate::wire::{Answers, Ticket};
 
 /// Which part of the run it is; see `stop`.
@@ -40,7 +40,6 @@ pub(crate) struct Judge {
     is_open_pace: bool,
     check_every: u64,
     n_unchecked: u64,
-    interval_end_ns: u64,
 }
 
 impl Judge {
@@ -55,29 +54,24 @@ impl Judge {
             is_open_pace,
             check_every,
             n_unchecked: 0,
-            interval_end_ns: u64::MAX,
         }
     }
 
     pub(crate) fn begin_counting(&mut self, begin_ns: u64) {
         self.phase = Phase::Counting;
-        self.tally.intervals.push(Interval::default());
-        self.interval_end_ns = begin_ns + INTERVAL_NS;
+        self.tally.series.begin(begin_ns);
     }
 
     pub(crate) fn end_counting(&mut self) {
         self.phase = Phase::Draining;
         self.compares_all = true;
-        self.interval_end_ns = u64::MAX;
+        self.tally.series.end();
     }
 
     #[inline]
     pub(crate) fn tick(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
-        while now_ns >= self.interval_end_ns {
-            self.tally.intervals.push(Interval::default());
-            self.interval_end_ns += INTERVAL_NS;
-        }
+        self.tally.series.tick(now_ns);
     }
 
     #[inline]
@@ -131,9 +125,8 @@ impl Judge {
             return;
         }
         self.note_status(sent);
-        self.tally.count_completed();
         // The clock is monotonic, and every event is handled after the instants it refers to.
-        self.tally.latency.record(self.now_ns - sent.due_ns);
+        self.tally.count_completed(self.now_ns - sent.due_ns);
         if self.is_open_pace {
             self.tally.service.record(self.now_ns - sent.sent_ns);
         }

@@ -48,17 +48,20 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "DEPTH", default_value_t = 1)]
     pub(crate) pipeline: u16,
     /// Constant rate over all threads, requests per second; latency is from the due instant
-    #[arg(short, long, value_name = "REQ/S", value_parser = parse_rate)]
+    #[arg(short, short_alias = 'R', long, value_name = "REQ/S", value_parser = parse_rate)]
     pub(crate) rate: Option<f64>,
     /// Exponentially distributed gaps instead of equal ones, at the same mean rate
     #[arg(long, requires = "rate")]
     pub(crate) poisson: bool,
-    /// So many users instead of a fixed set of connections, each with one connection, one request
+    /// So many users instead of a fixed set of connections, each with a connection of its own
     #[arg(long, value_name = "N", conflicts_with_all = ["rate", "connections", "pipeline"])]
     pub(crate) users: Option<u64>,
     /// The time over which the users arrive evenly
     #[arg(long, value_name = "TIME", requires = "users", value_parser = parse_span)]
     pub(crate) ramp: Option<Span>,
+    /// Requests of each user, one after the other [default: 1]
+    #[arg(long, value_name = "N", requires = "users")]
+    pub(crate) loops: Option<u64>,
 
     /// Method
     #[arg(short, long, default_value = "GET")]
@@ -76,9 +79,12 @@ pub(crate) struct Options {
     /// headers, body or body_file, expect_status, expect_length, expect_body or expect_body_file
     #[arg(long, value_name = "FILE")]
     pub(crate) mix: Option<PathBuf>,
-    /// A connection per request
+    /// A connection per request, as ab does without -k
     #[arg(long, conflicts_with = "pipeline")]
     pub(crate) no_keepalive: bool,
+    /// Connections that serve many requests; this is the default, unlike ab's
+    #[arg(short, long, conflicts_with = "no_keepalive")]
+    pub(crate) keepalive: bool,
     /// How long a connection may take to open, and an answer to come
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
     pub(crate) timeout: Span,
@@ -118,6 +124,12 @@ pub(crate) struct Options {
     /// No progress, no table
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// Not supported: wrk's Lua scripts. -m, -H, -b, --mix and --expect-* do what most of them do
+    #[arg(short, long, value_name = "FILE", value_parser = refuse_script, hide = true)]
+    pub(crate) script: Option<String>,
+    /// Accepted for wrk's sake; percentiles are always shown
+    #[arg(long, hide = true)]
+    pub(crate) latency: bool,
     /// Exit with 3 if this holds, as in 'p99>20ms', 'errors>0.1%', 'rps<1000'; repeatable
     #[arg(long, value_name = "EXPR", value_parser = Condition::parse, action = ArgAction::Append)]
     pub(crate) fail_if: Vec<Condition>,
@@ -144,7 +156,7 @@ impl Options {
         let transport = Transport {
             connections: n_users.unwrap_or(self.connections),
             pipeline: self.pipeline,
-            keep_alive: !self.no_keepalive && !is_users,
+            keep_alive: !self.no_keepalive && (!is_users || self.n_loops() > 1),
         };
         if self.threads > transport.connections {
             return Err(format!(
@@ -154,7 +166,8 @@ impl Options {
                 if is_users { "users" } else { "connections" }
             ));
         }
-        let requests = self.requests.or(self.users);
+        let n_of_users = self.users.map(|users| users.saturating_mul(self.n_loops()));
+        let requests = self.requests.or(n_of_users);
         let default_span = requests.is_none().then_some(Span(10 * SECOND_NS));
         let stop = Stop {
             after_ns: self.duration.or(default_span).map(|Span(span_ns)| span_ns),
@@ -183,6 +196,7 @@ impl Options {
             ("--check-every", self.check_every),
             ("--requests", self.requests.unwrap_or(1)),
             ("--users", self.users.unwrap_or(1)),
+            ("--loops", self.n_loops()),
             ("--timeout", self.timeout.0),
             ("--duration", self.duration.map_or(1, |span| span.0)),
         ];
@@ -198,11 +212,16 @@ impl Options {
         Ok(())
     }
 
+    fn n_loops(&self) -> u64 {
+        self.loops.unwrap_or(1)
+    }
+
     fn pace(&self) -> Pace {
         match (self.users, self.rate) {
             (Some(users), _) => Pace::Users {
                 users,
                 ramp_ns: self.ramp.map_or(0, |Span(ramp_ns)| ramp_ns),
+                loops: self.n_loops(),
             },
             (None, Some(per_s)) if self.poisson => Pace::Poisson { per_s },
             (None, Some(per_s)) => Pace::Constant { per_s },
@@ -288,6 +307,15 @@ pub(crate) fn parse_span(text: &str) -> Result<Span, String> {
     u64::try_from(span.as_nanos())
         .map(Span)
         .map_err(|_| "a time of centuries".into())
+}
+
+fn refuse_script(_: &str) -> Result<String, String> {
+    Err(
+        "Lua scripts are not run, they would make the generator the slower side; say the request \
+         with -m, -H and -b, several requests with --mix, pipelining with -p, and what a valid \
+         answer is with --expect-status, --expect-body or --expect-length"
+            .into(),
+    )
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {

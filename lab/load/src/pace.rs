@@ -19,8 +19,13 @@ pub(crate) enum Pace {
     Constant { per_s: f64 },
     /// A clock with exponentially distributed steps: independent users, no rhythm.
     Poisson { per_s: f64 },
-    /// Users that arrive evenly over a ramp, each with one connection and one request.
-    Users { users: u64, ramp_ns: u64 },
+    /// Users that arrive evenly over a ramp, each with a connection and so many requests on it,
+    /// one after the other.
+    Users {
+        users: u64,
+        ramp_ns: u64,
+        loops: u64,
+    },
 }
 
 /// The due instants of one thread.
@@ -68,7 +73,7 @@ impl Schedule {
         let kind = match pace {
             Pace::Closed => return None,
             Pace::Constant { per_s } => even(1e9 / per_s, u64::MAX),
-            Pace::Users { users, ramp_ns } => even(float(ramp_ns) / float(users.max(1)), users),
+            Pace::Users { users, ramp_ns, .. } => even(float(ramp_ns) / float(users.max(1)), users),
             Pace::Poisson { per_s } => Kind::Poisson {
                 mean_ns: 1e9 * float(n_threads) / per_s,
                 at_ns: 0.0,

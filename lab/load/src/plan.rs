@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::clock::SECOND_NS;
 use crate::pace::Pace;
 use crate::request::Mix;
-use crate::stop::Stop;
+use crate::stop::{Quota, Stop};
 
 /// Everything the engines need. Pace, transport and stop rule are independent of each other.
 #[derive(Clone, Debug)]
@@ -43,6 +43,25 @@ impl Transport {
 }
 
 impl Plan {
+    /// The requests that thread `thread` may send. Users bring theirs along.
+    pub(crate) fn quota(&self, thread: usize) -> Quota {
+        match self.pace {
+            Pace::Users { loops, .. } => {
+                let n_users = self.transport.share(thread, self.threads) as u64;
+                Quota::of(n_users.saturating_mul(loops))
+            }
+            _ => self.stop.quota(thread as u64, self.threads as u64),
+        }
+    }
+
+    /// Requests that a user sends; 0 where there are no users.
+    pub(crate) fn loops(&self) -> u64 {
+        match self.pace {
+            Pace::Users { loops, .. } => loops,
+            _ => 0,
+        }
+    }
+
     /// How long answers under way at the end are waited for.
     pub(crate) fn drain_ns(&self) -> u64 {
         self.timeout_ns.min(DRAIN_NS_MAX)

@@ -9,11 +9,13 @@ use serde_json::Value;
 
 use crate::clock::span_s;
 use crate::histogram::{Latencies, Summary};
+use crate::kernel::Network;
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::plan::Plan;
 use crate::request::Entry;
-use crate::tally::{ErrorClass, ErrorCounts, INTERVAL_NS, Interval, Tally};
+use crate::series;
+use crate::tally::{ConnectFailures, ErrorClass, ErrorCounts, Tally};
 
 /// A record and what it was made of that it does not spell out.
 #[derive(Debug)]
@@ -34,6 +36,9 @@ pub(crate) struct Record {
     /// `CLOCK_MONOTONIC` of the window's begin and end.
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
+    /// The same instants by the wall clock.
+    pub(crate) begin_unix_s: f64,
+    pub(crate) end_unix_s: f64,
     pub(crate) elapsed_s: f64,
     /// Valid answers.
     pub(crate) completed: u64,
@@ -46,10 +51,23 @@ pub(crate) struct Record {
     pub(crate) unanswered: u64,
     pub(crate) connections_opened: u64,
     pub(crate) connections_lost: u64,
+    pub(crate) connections: Connections,
+    /// From `connect` to established, over the whole run.
+    pub(crate) connect_us: Summary,
+    pub(crate) connect_histogram: String,
+    /// Connections that took a second or more: as good as certainly a repeated SYN.
+    pub(crate) connects_over_1s: u64,
+    pub(crate) connect_failures: ConnectFailures,
+    /// What the kernel counted within the window; `null` where it does not tell.
+    pub(crate) network: Option<Network>,
     pub(crate) errors: Errors,
     pub(crate) statuses: BTreeMap<String, u64>,
     pub(crate) bodies_compared: u64,
     pub(crate) requests_per_s: f64,
+    /// The rate that was asked for, of open paces that have one.
+    pub(crate) asked_per_s: Option<f64>,
+    /// What was sent of it.
+    pub(crate) sent_per_s: f64,
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
     pub(crate) latency_us: Summary,
@@ -58,6 +76,9 @@ pub(crate) struct Record {
     pub(crate) latency_histogram: String,
     pub(crate) service_histogram: String,
     pub(crate) schedule_lag_us: Option<Lag>,
+    pub(crate) schedule_lag_histogram: Option<String>,
+    /// The length of a step of `intervals`.
+    pub(crate) interval_s: f64,
     pub(crate) intervals: Vec<Step>,
     pub(crate) cpu_s: Cpu,
     pub(crate) cpu_us_per_request: Option<f64>,
@@ -92,6 +113,26 @@ pub(crate) struct Step {
     pub(crate) at_s: f64,
     pub(crate) completed: u64,
     pub(crate) errors: u64,
+    /// Latencies; percentiles to a sixteenth.
+    pub(crate) mean_us: Option<f64>,
+    pub(crate) p50_us: Option<f64>,
+    pub(crate) p99_us: Option<f64>,
+    pub(crate) max_us: Option<f64>,
+}
+
+/// How many connections there were, and how evenly they were served within the window. A
+/// connection and those that replaced it count as one.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Connections {
+    pub(crate) asked: u64,
+    /// Open at once, at most.
+    pub(crate) open_max: u64,
+    pub(crate) open_at_end: u64,
+    /// Those without a complete answer.
+    pub(crate) idle: u64,
+    pub(crate) answers_min: u64,
+    pub(crate) answers_median: u64,
+    pub(crate) answers_max: u64,
 }
 
 /// CPU time of the load threads within the window.
@@ -118,6 +159,42 @@ impl Lag {
     }
 }
 
+impl Connections {
+    fn new(asked: usize, sum: &Tally) -> Self {
+        let mut answers = sum.answers_by_connection.clone();
+        answers.sort_unstable();
+        let at = |index: usize| answers.get(index).copied().unwrap_or_default();
+        Self {
+            asked: asked as u64,
+            open_max: sum.open_max,
+            open_at_end: sum.open_at_end,
+            idle: answers.iter().filter(|count| **count == 0).count() as u64,
+            answers_min: at(0),
+            answers_median: at(answers.len() / 2),
+            answers_max: at(answers.len().saturating_sub(1)),
+        }
+    }
+}
+
+impl Step {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "latencies fit 53 bits of nanoseconds"
+    )]
+    fn new(at_s: f64, step: &series::Step) -> Self {
+        let us = |span_ns: u64| span_ns as f64 / 1e3;
+        Self {
+            at_s,
+            completed: step.completed,
+            errors: step.errors,
+            mean_us: step.mean_ns().map(us),
+            p50_us: step.quantile_ns(0.5).map(us),
+            p99_us: step.quantile_ns(0.99).map(us),
+            max_us: (step.completed > 0).then_some(us(step.max_ns)),
+        }
+    }
+}
+
 impl Thread {
     fn new(tally: &Tally) -> Self {
         Self {
@@ -132,6 +209,9 @@ impl Thread {
 pub(crate) struct Counted {
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
+    /// The wall clock at the begin.
+    pub(crate) begin_unix_ns: u64,
+    pub(crate) network: Option<Network>,
     pub(crate) interrupted: bool,
 }
 
@@ -171,12 +251,26 @@ impl From<&ErrorCounts> for Errors {
 
 impl Result {
     #[expect(clippy::cast_precision_loss, reason = "counts of a run fit 53 bits")]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one pass over the books, a line per key"
+    )]
     pub(crate) fn new(options: &Options, plan: &Plan, counted: Counted, tallies: &[Tally]) -> Self {
         let mut sum = Tally::new();
         for tally in tallies {
             sum.add(tally);
         }
-        let elapsed_s = span_s(counted.end_ns - counted.begin_ns);
+        let span_ns = counted.end_ns - counted.begin_ns;
+        let elapsed_s = span_s(span_ns);
+        let per_s = |count: u64| {
+            if elapsed_s > 0.0 {
+                count as f64 / elapsed_s
+            } else {
+                0.0
+            }
+        };
+        let (step_ns, steps) = sum.series.within(span_ns);
+        let starts = (0..).map(|index: u64| span_s(step_ns * index));
         let is_closed = plan.pace == Pace::Closed;
         let service = if is_closed {
             &sum.latency
@@ -198,6 +292,8 @@ impl Result {
             interrupted: counted.interrupted,
             begin_ns: counted.begin_ns,
             end_ns: counted.end_ns,
+            begin_unix_s: span_s(counted.begin_unix_ns),
+            end_unix_s: span_s(counted.begin_unix_ns + span_ns),
             elapsed_s,
             completed: sum.completed,
             sent: sum.sent,
@@ -206,16 +302,23 @@ impl Result {
             unanswered: sum.unanswered,
             connections_opened: sum.connections_opened,
             connections_lost: sum.connections_lost,
+            connections: Connections::new(plan.transport.connections, &sum),
+            connect_us: sum.connect.summary(),
+            connect_histogram: sum.connect.encode(),
+            connects_over_1s: sum.connect.count_from(SYN_REPEAT_NS),
+            connect_failures: sum.connect_failures,
+            network: counted.network,
             errors: (&sum.errors).into(),
             statuses: statuses
                 .map(|(status, count)| (status.to_string(), *count))
                 .collect(),
             bodies_compared: sum.bodies_compared,
-            requests_per_s: if elapsed_s > 0.0 {
-                completed / elapsed_s
-            } else {
-                0.0
+            requests_per_s: per_s(sum.completed),
+            asked_per_s: match plan.pace {
+                Pace::Constant { per_s } | Pace::Poisson { per_s } => Some(per_s),
+                Pace::Closed | Pace::Users { .. } => None,
             },
+            sent_per_s: per_s(sum.sent),
             bytes_read: sum.bytes_read,
             bytes_written: sum.bytes_written,
             latency_us: sum.latency.summary(),
@@ -224,7 +327,12 @@ impl Result {
             latency_histogram: sum.latency.encode(),
             service_histogram: service.encode(),
             schedule_lag_us: (!is_closed).then(|| Lag::new(&sum.schedule_lag)),
-            intervals: steps(&sum.intervals, counted.end_ns - counted.begin_ns),
+            schedule_lag_histogram: (!is_closed).then(|| sum.schedule_lag.encode()),
+            interval_s: span_s(step_ns),
+            intervals: starts
+                .zip(&steps)
+                .map(|(at_s, step)| Step::new(at_s, step))
+                .collect(),
             cpu_s: Cpu {
                 user: sum.cpu.user_s,
                 system: sum.cpu.system_s,
@@ -239,29 +347,6 @@ impl Result {
     }
 }
 
-/// The series in steps of a second, or of a tenth where the run is shorter than
-/// [`SHORT_RUN_NS`]. What was counted after the window's end (errors of the drain) joins the last.
-fn steps(intervals: &[Interval], span_ns: u64) -> Vec<Step> {
-    let n_joined: usize = if span_ns < SHORT_RUN_NS { 1 } else { 10 };
-    let step_ns = INTERVAL_NS * n_joined as u64;
-    let n_steps = usize::try_from(span_ns.div_ceil(step_ns)).unwrap_or(usize::MAX);
-    let mut steps: Vec<Step> = Vec::new();
-    for (index, interval) in intervals.iter().enumerate() {
-        let place = (index / n_joined).min(n_steps.saturating_sub(1));
-        if place == steps.len() {
-            let at_s = span_s(step_ns * place as u64);
-            steps.push(Step {
-                at_s,
-                completed: 0,
-                errors: 0,
-            });
-        }
-        steps[place].completed += interval.completed;
-        steps[place].errors += interval.errors;
-    }
-    steps
-}
-
 /// Every option as it took effect.
 fn effective(options: &Options, plan: &Plan) -> Value {
     let span = |span_ns: u64| span_s(span_ns);
@@ -269,13 +354,14 @@ fn effective(options: &Options, plan: &Plan) -> Value {
         Pace::Closed => ("closed", None, None, None),
         Pace::Constant { per_s } => ("constant", Some(per_s), None, None),
         Pace::Poisson { per_s } => ("poisson", Some(per_s), None, None),
-        Pace::Users { users, ramp_ns } => ("users", None, Some(users), Some(span(ramp_ns))),
+        Pace::Users { users, ramp_ns, .. } => ("users", None, Some(users), Some(span(ramp_ns))),
     };
     serde_json::json!({
         "pace": pace,
         "rate": rate,
         "users": users,
         "ramp_s": ramp_s,
+        "loops": users.map(|_| plan.loops()),
         "connections": plan.transport.connections,
         "threads": plan.threads,
         "pipeline": plan.transport.pipeline,
@@ -311,8 +397,8 @@ fn entry(entry: &Entry) -> Value {
     })
 }
 
-/// Below this the series is kept in tenths of a second.
-const SHORT_RUN_NS: u64 = 5_000_000_000;
+/// A SYN is repeated after a second (RFC 6298 §2.1); the kernel's clock is a little coarse.
+const SYN_REPEAT_NS: u64 = 990_000_000;
 
 #[cfg(test)]
 pub(crate) mod tests;

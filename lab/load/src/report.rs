@@ -64,6 +64,9 @@ pub(crate) fn table(record: &Record) -> String {
         line("lag", &named_times(&lag));
     }
     line("connections", &connections(record));
+    if let Some(trouble) = trouble(record) {
+        line("connecting", &trouble);
+    }
     line(
         "bytes",
         &format!(
@@ -96,8 +99,9 @@ fn load(record: &Record) -> String {
         "users" => {
             let ramp_s = option("ramp_s").as_f64().unwrap_or_default();
             return format!(
-                "{} users over {ramp_s} s, {threads} threads",
-                grouped(n_connections)
+                "{} users over {ramp_s} s, {} requests each, {threads} threads",
+                grouped(n_connections),
+                option("loops")
             );
         }
         pace => format!(
@@ -149,7 +153,37 @@ fn connections(record: &Record) -> String {
         0 => String::new(),
         lost => format!(", {} lost", grouped(lost)),
     };
-    format!("{} opened{lost}", grouped(record.connections_opened))
+    let connections = &record.connections;
+    let even = if connections.answers_max > 0 {
+        format!(
+            ", {} to {} answers each",
+            grouped(connections.answers_min),
+            grouped(connections.answers_max)
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "{} opened, {} at once{lost}{even}",
+        grouped(record.connections_opened),
+        grouped(connections.open_max)
+    )
+}
+
+/// Why connections were slow or did not come to be.
+fn trouble(record: &Record) -> Option<String> {
+    let failures = record.connect_failures.named().into_iter();
+    let network = record.network.unwrap_or_default();
+    let counts = failures.chain([
+        ("took a second or more", record.connects_over_1s),
+        ("SYNs repeated on this machine", network.syn_retransmits),
+        ("listen queue overflows", network.listen_overflows),
+    ]);
+    let named: Vec<String> = counts
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{} {name}", grouped(count)))
+        .collect();
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 fn summary(summary: &Summary) -> String {

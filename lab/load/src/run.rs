@@ -13,6 +13,7 @@ use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 use crate::clock::{self, SECOND_NS, span_s};
 use crate::engine::{Engine, Live, Seat};
+use crate::kernel::Network;
 use crate::plan::Plan;
 use crate::record::Counted;
 use crate::report::{Progress, live_line};
@@ -72,7 +73,8 @@ pub(crate) fn run(
     drop(ended);
     gate.wait();
     let window = *window.get_or_init(|| plan.stop.window(clock::now_ns(), plan.warmup_ns));
-    let end_ns = Watcher {
+    let begin_unix_ns = clock::unix_ns() + window.begin_ns - clock::now_ns();
+    let (end_ns, network) = Watcher {
         plan,
         window,
         watch,
@@ -93,6 +95,8 @@ pub(crate) fn run(
         Counted {
             begin_ns: window.begin_ns,
             end_ns,
+            begin_unix_ns,
+            network,
             interrupted,
         },
         tallies,
@@ -157,12 +161,14 @@ struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    /// Returns when every thread has ended its counting, with the last end.
-    fn watch(self) -> u64 {
+    /// Returns when every thread has ended its counting, with the last end and what the kernel
+    /// counted since the begin.
+    fn watch(self) -> (u64, Option<Network>) {
         let shows_line = self.watch == Watch::Line && io::stderr().is_terminal();
         let mut end_ns = None;
         let mut n_running = self.lives.len();
         let mut has_begun = false;
+        let mut network_at_begin = Network::read();
         let mut next_ns = self.window.begin_ns;
         while n_running > 0 {
             let wait_ns = next_ns.saturating_sub(clock::now_ns());
@@ -179,12 +185,16 @@ impl Watcher<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     has_begun = true;
+                    network_at_begin = Network::read();
                     self.event_at("begin", self.window.begin_ns);
                     next_ns += SECOND_NS;
                 }
             }
         }
         let end_ns = end_ns.unwrap_or(self.window.begin_ns);
+        let network = Network::read()
+            .zip(network_at_begin)
+            .map(|(at_end, at_begin)| at_end.since(at_begin));
         if !has_begun {
             self.event_at("begin", self.window.begin_ns);
         }
@@ -193,7 +203,7 @@ impl Watcher<'_> {
             // Leaves the line to the table.
             say(&format!("\r{:78}\r", ""));
         }
-        end_ns
+        (end_ns, network)
     }
 
     fn event_at(&self, name: &str, at_ns: u64) {

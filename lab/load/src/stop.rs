@@ -61,6 +61,12 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
+    pub(crate) fn of(n_requests: u64) -> Self {
+        Self {
+            left: Some(n_requests),
+        }
+    }
+
     /// Takes one request; false when there is none left.
     #[inline]
     pub(crate) fn take(&mut self) -> bool {

@@ -1,8 +1,12 @@
 //! The books of a run: what was sent, what came back, what went wrong. One per thread, no locks;
 //! summed at the end.
 
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
 use crate::clock::CpuTime;
 use crate::histogram::Latencies;
+use crate::series::Series;
 
 /// What can go wrong with a request, in the order it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +43,58 @@ impl ErrorCounts {
     }
 }
 
-/// Valid answers and errors of one tenth of a second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Interval {
-    pub(crate) completed: u64,
-    pub(crate) errors: u64,
+/// Why connections were not established, by reason.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq)]
+pub(crate) struct ConnectFailures {
+    /// Nobody listens.
+    pub(crate) refused: u64,
+    /// Not established in time.
+    pub(crate) timeout: u64,
+    /// The peer, or its full queue, ended it.
+    pub(crate) reset: u64,
+    pub(crate) unreachable: u64,
+    /// No free local port: too many connections of this machine to that address are open or in
+    /// `TIME_WAIT`.
+    pub(crate) no_local_port: u64,
+    /// The limit of open files, of this process or of the machine.
+    pub(crate) no_descriptor: u64,
+    pub(crate) other: u64,
+}
+
+impl ConnectFailures {
+    pub(crate) fn count(&mut self, error: Errno) {
+        *match error {
+            Errno::CONNREFUSED => &mut self.refused,
+            Errno::TIMEDOUT => &mut self.timeout,
+            Errno::CONNRESET | Errno::PIPE => &mut self.reset,
+            Errno::HOSTUNREACH | Errno::NETUNREACH => &mut self.unreachable,
+            Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => &mut self.no_local_port,
+            Errno::MFILE | Errno::NFILE => &mut self.no_descriptor,
+            _ => &mut self.other,
+        } += 1;
+    }
+
+    pub(crate) fn named(&self) -> [(&'static str, u64); 7] {
+        [
+            ("refused", self.refused),
+            ("timeout", self.timeout),
+            ("reset", self.reset),
+            ("unreachable", self.unreachable),
+            ("no local port", self.no_local_port),
+            ("no descriptor", self.no_descriptor),
+            ("other", self.other),
+        ]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.refused += other.refused;
+        self.timeout += other.timeout;
+        self.reset += other.reset;
+        self.unreachable += other.unreachable;
+        self.no_local_port += other.no_local_port;
+        self.no_descriptor += other.no_descriptor;
+        self.other += other.other;
+    }
 }
 
 /// The books of one thread, or of all after [`Tally::add`].
@@ -73,8 +124,17 @@ pub(crate) struct Tally {
     /// Empty for the closed loop, where it equals `latency`.
     pub(crate) service: Latencies,
     pub(crate) schedule_lag: Latencies,
-    /// One entry per [`INTERVAL_NS`] of the window.
-    pub(crate) intervals: Vec<Interval>,
+    /// From `connect` to established, of the whole run: most connections open before the window.
+    pub(crate) connect: Latencies,
+    /// Of the whole run.
+    pub(crate) connect_failures: ConnectFailures,
+    /// Connections open at once, at most; a sum of the threads' own maxima.
+    pub(crate) open_max: u64,
+    /// Connections open when counting ended.
+    pub(crate) open_at_end: u64,
+    /// Complete answers of the window, by place of a connection and its successors.
+    pub(crate) answers_by_connection: Vec<u64>,
+    pub(crate) series: Series,
     pub(crate) cpu: CpuTime,
 }
 
@@ -96,24 +156,26 @@ impl Tally {
             latency: Latencies::new(),
             service: Latencies::new(),
             schedule_lag: Latencies::new(),
-            intervals: Vec::with_capacity(1_024),
+            connect: Latencies::new(),
+            connect_failures: ConnectFailures::default(),
+            open_max: 0,
+            open_at_end: 0,
+            answers_by_connection: Vec::new(),
+            series: Series::new(),
             cpu: CpuTime::default(),
         }
     }
 
     pub(crate) fn count_error(&mut self, class: ErrorClass) {
         self.errors.0[class as usize] += 1;
-        if let Some(interval) = self.intervals.last_mut() {
-            interval.errors += 1;
-        }
+        self.series.count_error();
     }
 
     #[inline]
-    pub(crate) fn count_completed(&mut self) {
+    pub(crate) fn count_completed(&mut self, latency_ns: u64) {
         self.completed += 1;
-        if let Some(interval) = self.intervals.last_mut() {
-            interval.completed += 1;
-        }
+        self.latency.record(latency_ns);
+        self.series.count_completed(latency_ns);
     }
 
     /// Adds the books of another thread.
@@ -138,34 +200,35 @@ impl Tally {
         self.latency.merge(&other.latency);
         self.service.merge(&other.service);
         self.schedule_lag.merge(&other.schedule_lag);
-        let n_intervals = self.intervals.len().max(other.intervals.len());
-        self.intervals.resize(n_intervals, Interval::default());
-        for (sum, interval) in self.intervals.iter_mut().zip(&other.intervals) {
-            sum.completed += interval.completed;
-            sum.errors += interval.errors;
-        }
+        self.connect.merge(&other.connect);
+        self.connect_failures.add(&other.connect_failures);
+        self.open_max += other.open_max;
+        self.open_at_end += other.open_at_end;
+        self.answers_by_connection
+            .extend_from_slice(&other.answers_by_connection);
+        self.series.add(other.series.clone());
         self.cpu += other.cpu;
     }
 }
 
-/// The step of the series that is kept; records join ten of them where a run is long.
-pub(crate) const INTERVAL_NS: u64 = 100_000_000;
-
 #[cfg(test)]
 mod tests {
-    use super::{ErrorClass, Interval, Tally};
+    use super::{ErrorClass, Tally};
+    use crate::series::STEP_NS;
 
     #[test]
     fn sums_of_threads_are_complete() {
-        let tally = |n_intervals: usize| {
+        let tally = |n_steps: u64| {
             let mut tally = Tally::new();
-            for _ in 0..n_intervals {
-                tally.intervals.push(Interval::default());
-                tally.count_completed();
+            tally.series.begin(0);
+            for step in 0..n_steps {
+                tally.series.tick(step * STEP_NS);
+                tally.count_completed(1_000);
                 tally.count_error(ErrorClass::Short);
             }
+            tally.series.close();
             tally.statuses[200] = 5;
-            tally.latency.record(1_000);
+            tally.answers_by_connection.push(n_steps);
             tally
         };
         let mut sum = tally(1);
@@ -175,8 +238,10 @@ mod tests {
             (4, 4, 10)
         );
         assert_eq!(sum.errors.of(ErrorClass::Short), 4);
-        assert_eq!(sum.latency.summary().count, 2);
-        let completed: Vec<u64> = sum.intervals.iter().map(|i| i.completed).collect();
+        assert_eq!(sum.latency.summary().count, 4);
+        assert_eq!(sum.answers_by_connection, [1, 3]);
+        let (_, steps) = sum.series.within(3 * STEP_NS);
+        let completed: Vec<u64> = steps.iter().map(|step| step.completed).collect();
         assert_eq!(completed, [2, 1, 1]);
     }
 }

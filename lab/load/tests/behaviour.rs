@@ -581,6 +581,97 @@ fn every_user_has_one_connection_and_one_request() {
 }
 
 #[test]
+fn a_user_sends_his_loops_on_one_connection() {
+    let server = Server::constant(HELLO);
+    let run = server.load("--users 7 --loops 5 --ramp 50ms -t 2");
+    run.expect(35, &[]);
+    assert_eq!((server.n_connections(), server.n_asked()), (7, 35));
+    assert_eq!(run.number("connections.answers_min"), 5, "{}", run.shown());
+    assert_eq!(run.number("connections.answers_max"), 5);
+}
+
+#[test]
+fn a_user_whose_connection_is_closed_goes_on_with_another() {
+    let server = Server::start(|asked, stream| {
+        if asked.connection == 0 && asked.request == 1 {
+            return Then::Close;
+        }
+        let last = asked.request == 2;
+        send(stream, if last { LAST_HELLO } else { HELLO });
+        if last { Then::Close } else { Then::KeepOpen }
+    });
+    let run = server.load("--users 1 --loops 8");
+    run.expect(7, &[("reset", 1)]);
+    // 1 and a failure, then 3, 3.
+    assert_eq!((server.n_asked(), server.n_connections()), (8, 3));
+}
+
+#[test]
+fn connections_are_timed_and_their_share_of_the_work_is_told() {
+    // One of four connections is answered once only.
+    let server = Server::start(|asked, stream| match (asked.connection, asked.request) {
+        (0, 1..) => Then::KeepOpen,
+        _ => send(stream, HELLO),
+    });
+    let run = server.load("-d 300ms -c 4 --timeout 10s");
+    assert_eq!(run.number("connect_us.count"), 4, "{}", run.shown());
+    assert_eq!(run.number("connects_over_1s"), 0);
+    let connections = |key: &str| run.number(&format!("connections.{key}"));
+    assert_eq!((connections("asked"), connections("open_max")), (4, 4));
+    assert_eq!((connections("idle"), connections("answers_min")), (0, 1));
+    assert!(connections("answers_max") > 1 && connections("answers_median") > 1);
+    let steps = run.record["intervals"].as_array().expect("a list");
+    let n_answers: u64 = steps
+        .iter()
+        .filter_map(|step| step["completed"].as_u64())
+        .sum();
+    assert_eq!((steps.len(), n_answers), (3, run.number("completed")));
+    assert!(
+        steps
+            .iter()
+            .all(|step| step["p99_us"].as_f64() <= step["max_us"].as_f64())
+    );
+    assert!(run.float("end_unix_s") > 1.7e9 && run.record["network"].is_object());
+}
+
+#[test]
+fn why_connections_fail_is_told() {
+    let server = Server::constant(HELLO);
+    // A server that is reached once, by the look before the run, and then gone.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    thread::spawn(move || drop(listener.accept()));
+    let run = Run::new(&["-n", "3", "-c", "1", &url]);
+    assert_eq!(run.number("errors.connect"), 3, "{}", run.shown());
+    assert_eq!(run.number("connect_failures.refused"), 3);
+    assert_eq!(run.number("connections.open_max"), 0);
+    assert_eq!(
+        server.load("-n 1 -c 1").number("connect_failures.refused"),
+        0
+    );
+}
+
+#[test]
+fn a_rate_that_is_not_kept_fails_a_gate() {
+    let server = Server::start(|asked, stream| match asked.request {
+        0 => send(stream, HELLO),
+        _ => Then::KeepOpen,
+    });
+    let run = server.load("-r 100 -d 200ms -c 1 --timeout 10s --fail-if achieved<99%");
+    assert_eq!(run.code(), 3, "{}", run.shown());
+    assert!((run.float("asked_per_s") - 100.0).abs() < 1e-9);
+    assert!(run.float("sent_per_s") < 50.0);
+    assert!(run.record["schedule_lag_histogram"].is_string());
+}
+
+#[test]
+fn a_lua_script_is_refused_with_what_to_use_instead() {
+    let run = Run::new(&["-s", "post.lua", "http://127.0.0.1:1/"]);
+    assert_eq!(run.code(), 2);
+    assert!(run.complaint().contains("--mix"), "{}", run.complaint());
+}
+
+#[test]
 fn a_constant_rate_is_kept() {
     let server = Server::constant(HELLO);
     let run = server.load("-r 500 -n 100 -c 4");

@@ -181,10 +181,9 @@ fn intervals_follow_the_clock() {
     court.answer(200, false, &["Welcome"]);
     court.judge.tick(1_000 + 250_000_000);
     court.judge.fail_unasked(ErrorClass::Connect);
-    let series: Vec<_> = court
-        .judge
-        .tally
-        .intervals
+    court.judge.tally.series.close();
+    let (_, steps) = court.judge.tally.series.within(300_000_000);
+    let series: Vec<_> = steps
         .iter()
         .map(|step| (step.completed, step.errors))
         .collect();

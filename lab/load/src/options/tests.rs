@@ -86,6 +86,7 @@ fn paces_exclude_each_other_and_keep_their_values() {
     let users = Pace::Users {
         users: 6_000,
         ramp_ns: 2_000_000_000,
+        loops: 1,
     };
     assert_eq!(pace("--users 6000 --ramp 2"), Ok(users));
     for arguments in [

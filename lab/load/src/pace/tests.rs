@@ -35,6 +35,7 @@ fn threads_partition_the_arrivals_of_one_thread() {
         Pace::Users {
             users: 30,
             ramp_ns: 2_000_000_000,
+            loops: 1,
         },
     ] {
         let mut merged: Vec<u64> = (0..3)
@@ -50,6 +51,7 @@ fn users_arrive_evenly_and_end() {
     let pace = Pace::Users {
         users: 4,
         ramp_ns: 2_000,
+        loops: 1,
     };
     assert_eq!(dues(pace, 0, 1, 100), [1_000, 1_500, 2_000, 2_500]);
 }
@@ -60,7 +62,8 @@ fn users_without_ramp_arrive_at_once() {
         dues(
             Pace::Users {
                 users: 3,
-                ramp_ns: 0
+                ramp_ns: 0,
+                loops: 1,
             },
             0,
             1,

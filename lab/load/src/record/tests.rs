@@ -1,9 +1,9 @@
 use clap::Parser;
 
-use super::{Counted, Record, Result, Step, steps};
+use super::{Counted, Record, Result, Step};
 use crate::options::Options;
 use crate::request::Url;
-use crate::tally::{ErrorClass, Interval, Tally};
+use crate::tally::{ErrorClass, Tally};
 
 /// A result of two threads: 3 + 1 valid answers of 1, 2, 3 and 4 ms and two errors in 2 s.
 pub(crate) fn sample(arguments: &[&str]) -> Result {
@@ -17,18 +17,23 @@ pub(crate) fn sample(arguments: &[&str]) -> Result {
         .expect("valid");
     let tally = |latencies_ms: &[u64]| {
         let mut tally = Tally::new();
-        tally.intervals.push(Interval::default());
+        tally.series.begin(0);
         for latency_ms in latencies_ms {
-            tally.count_completed();
+            tally.count_completed(latency_ms * 1_000_000);
             tally.statuses[200] += 1;
-            tally.latency.record(latency_ms * 1_000_000);
         }
         tally.count_error(ErrorClass::Timeout);
+        tally.series.close();
+        tally.answers_by_connection = latencies_ms.iter().map(|ms| ms - 1).collect();
+        tally.connect.record(900_000_000);
+        tally.connect.record(1_010_000_000);
         tally
     };
     let counted = Counted {
         begin_ns: 5_000,
         end_ns: 2_000_005_000,
+        begin_unix_ns: 1_700_000_000_000_000_000,
+        network: None,
         interrupted: false,
     };
     Result::new(&options, &plan, counted, &[tally(&[1, 2, 3]), tally(&[4])])
@@ -74,6 +79,17 @@ fn has_the_keys_of_schema_1() {
         "cpu_s",
         "cpu_us_per_request",
         "threads",
+        "connections",
+        "connect_us",
+        "connect_histogram",
+        "connects_over_1s",
+        "connect_failures",
+        "network",
+        "asked_per_s",
+        "sent_per_s",
+        "schedule_lag_histogram",
+        "begin_unix_s",
+        "end_unix_s",
     ] {
         assert!(json.get(key).is_some(), "{key}");
     }
@@ -127,33 +143,39 @@ fn open_pace_has_a_lag_even_when_nothing_was_sent() {
     assert_eq!((lag.p50, lag.max), (None, None));
 }
 
-fn series(n_tenths: usize, span_ns: u64) -> Vec<Step> {
-    steps(
-        &vec![
-            Interval {
-                completed: 1,
-                errors: 0
-            };
-            n_tenths
-        ],
-        span_ns,
-    )
+#[test]
+fn the_series_has_times_and_no_zero_for_nothing() {
+    let record = sample(&[]).record;
+    assert!((record.interval_s - 0.1).abs() < 1e-9);
+    let step = &record.intervals[0];
+    assert_eq!(
+        (step.completed, step.errors, step.max_us),
+        (4, 2, Some(4_000.0))
+    );
+    assert_eq!(step.mean_us, Some(2_500.0));
+    let empty = Step::new(1.0, &crate::series::Step::default());
+    assert_eq!(
+        (empty.mean_us, empty.p50_us, empty.max_us),
+        (None, None, None)
+    );
 }
 
 #[test]
-fn short_runs_are_kept_in_tenths_and_long_ones_in_seconds() {
-    let short = series(20, 2_000_000_000);
-    assert_eq!(short.len(), 20);
-    assert!((short[19].at_s - 1.9).abs() < 1e-9);
-    let long = series(95, 9_500_000_000);
-    assert_eq!(long.len(), 10);
-    assert_eq!((long[0].completed, long[9].completed), (10, 5));
-    assert!((long[9].at_s - 9.0).abs() < 1e-9);
+fn connections_are_compared() {
+    let connections = sample(&[]).record.connections;
+    assert_eq!((connections.asked, connections.idle), (64, 1));
+    assert_eq!(
+        (
+            connections.answers_min,
+            connections.answers_median,
+            connections.answers_max
+        ),
+        (0, 2, 3)
+    );
 }
 
 #[test]
-fn what_comes_after_the_end_joins_the_last_step() {
-    let late = series(21, 2_000_000_000);
-    assert_eq!((late.len(), late[19].completed), (20, 2));
-    assert_eq!(series(1, 0).len(), 1);
+fn a_second_to_connect_is_told_from_less() {
+    let record = sample(&[]).record;
+    assert_eq!((record.connect_us.count, record.connects_over_1s), (4, 2));
 }
