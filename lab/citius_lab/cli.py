@@ -1,12 +1,12 @@
 """The command line, ``citius lab …``: importing this module registers every command.
 
 ``commands`` has those about contestants, ``measure`` those that measure, ``results`` those that
-read result folders.
+read result folders, ``bench`` measures an application that is not the lab's.
 """
 
 from __future__ import annotations
 
-from citius_lab import measure, results
+from citius_lab import bench, measure, results
 from citius_lab.commands import lab
 
-__all__ = ["lab", "measure", "results"]
+__all__ = ["bench", "lab", "measure", "results"]

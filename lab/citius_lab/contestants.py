@@ -39,6 +39,7 @@ class Contestant:
         maintainer: Who looks after the definition, where that may be a conflict of interest.
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
         needs: Toolchains that have to be on PATH.
+        is_foreign: Whether it is somebody's own, run where it lies: not built, not hashed.
         python: Version of the Python it runs on: ``running``, or such as ``3.6``; ``None`` if it
             needs no Python environment of its own.
     """
@@ -61,6 +62,7 @@ class Contestant:
     python: str | None = None
     requirements: str = "requirements.txt"
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_foreign: bool = False
 
     @property
     def shared(self) -> Path:
@@ -202,7 +204,7 @@ class Contestant:
             "maintainer": self.maintainer,
             "workloads": list(self.workloads),
             "version": self.version_text() if asked else "",
-            "fingerprint": self.fingerprint(),
+            "fingerprint": "" if self.is_foreign else self.fingerprint(),
         }
 
     def _fill(self, words: Iterable[str], *, port: int = 0, workers: int = 1) -> list[str]:

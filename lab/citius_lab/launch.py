@@ -10,11 +10,14 @@ memory is PSS, so that pages shared by the workers of one server are counted onc
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -195,6 +198,15 @@ class Server:
         return "\n".join(f"    {line}" for line in lines)
 
 
+def scratch() -> str:
+    """Return a folder of this process for what nobody keeps; it goes when the lab ends."""
+    if not _SCRATCH:
+        folder = tempfile.mkdtemp(prefix="citius-lab-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        _SCRATCH.append(folder)
+    return _SCRATCH[0]
+
+
 def free_port() -> int:
     """Return a port of 127.0.0.1 that nobody listens on."""
     with socket.socket() as probe:
@@ -248,4 +260,5 @@ def pss_kib(pids: Iterable[int]) -> int:
     return total
 
 
+_SCRATCH: list[str] = []
 GUARD = Path(__file__).with_name("guard.py")

@@ -19,7 +19,7 @@ from citius_lab.run import Run
 from citius_lab.verdict import FOREIGN_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from citius_lab.contestants import Contestant
 
@@ -116,6 +116,7 @@ def resume(lab: Lab, folder: Path) -> None:
     ended = before.of_kind("end")
     if ended and not ended[-1]["interrupted"]:
         raise LabError(f"the run in {folder} came to its end; nothing is left to do")
+    _refuse_bench(folder, the_plan)
     by_name = contestants_of(lab, the_plan)
     with record.Recorder(folder, resume=True) as recorder:
         recorder.write("resume", environment=environment.capture())
@@ -139,8 +140,7 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
     lab: Lab = ctx.obj
     first = record.load(folder)
     the_plan = plan.Plan.from_record(first.run["plan"])
-    if the_plan.name not in (*experiments.EXPERIMENTS, experiments.ALL):
-        raise LabError(f"{folder} is no named experiment but {the_plan.name!r}; bench it again")
+    _refuse_bench(folder, the_plan)
     names = list(dict.fromkeys(name for part in the_plan.parts for name in part.contestants()))
     again = out or default_folder(f"{the_plan.name}-again")
     ctx.invoke(
@@ -160,7 +160,12 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
 # --- shared ---------------------------------------------------------------------------------------
 
 
-def finish(session: Session, recorder: record.Recorder, baseline: str | None) -> None:
+def finish(
+    session: Session,
+    recorder: record.Recorder,
+    baseline: str | None,
+    draw_it: Callable[[Lab, Path, str | None], None] = results.draw,
+) -> None:
     """Carry the plan out and draw its report; leave with 130 if it was interrupted."""
     lab, places = session.lab, session.plan.placements.values()
     _warn_of_foreign_load(lab)
@@ -173,7 +178,7 @@ def finish(session: Session, recorder: record.Recorder, baseline: str | None) ->
             finished = Run(session.plan, contestants, recorder, display, session.before).carry_out()
     finally:
         os.sched_setaffinity(0, everything)
-    results.draw(lab, session.folder, baseline)
+    draw_it(lab, session.folder, baseline)
     if not finished:
         lab.console.print(
             f"interrupted; the records are kept: citius lab resume {session.folder} goes on",
@@ -215,6 +220,14 @@ def contestants_of(lab: Lab, the_plan: plan.Plan) -> dict[str, Contestant]:
     if missing := build_all(lab, chosen):
         raise LabError(f"cannot go on without {', '.join(missing)}")
     return {contestant.name: contestant for contestant in chosen}
+
+
+def _refuse_bench(folder: Path, the_plan: plan.Plan) -> None:
+    if the_plan.name not in (*experiments.EXPERIMENTS, experiments.ALL):
+        raise LabError(
+            f"{folder} holds a {the_plan.name} of applications that only its command line knew; "
+            "give that command line again"
+        )
 
 
 def split_names(words: Sequence[str]) -> list[str]:

@@ -42,7 +42,7 @@ def report_(lab: Lab, folder: Path, baseline: str | None) -> None:
     draw(lab, folder, baseline)
 
 
-def draw(lab: Lab, folder: Path, baseline: str | None) -> None:
+def draw(lab: Lab, folder: Path, baseline: str | None, *, tables: bool = True) -> None:
     """Write the page and print the tables."""
     found = record.load(folder)
     analysis = analyse.analyse(found, baseline)
@@ -56,7 +56,8 @@ def draw(lab: Lab, folder: Path, baseline: str | None) -> None:
         page.write_text(report.html(found, analysis))
     except OSError as error:
         raise LabError(f"the report cannot be written: {error}; the records are kept") from error
-    report.print_to(lab.console, found, analysis)
+    if tables:
+        report.print_to(lab.console, found, analysis)
     lab.console.print(f"report: {page}", soft_wrap=True, markup=False)
 
 

@@ -20,9 +20,11 @@ SECTION = "trial/closed"
 def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[str, Any]:
     """One good measurement: 10 000 requests/s for a second, a busy server, an idle machine.
 
-    A change goes to the record's key of that name, or to that of its load, usage or net.
+    ``rate`` is what was answered, ``asked`` what an open pace offered; any other change goes to
+    the record's key of that name, or to that of its load, usage or net.
     """
     rate = changes.pop("rate", 10_000.0)
+    asked = changes.pop("asked", None)
     connections = changes.get("connections", 100)
     load = {
         "elapsed_s": 1.0,
@@ -65,7 +67,7 @@ def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[
         "fault": None,
         "checked": ["before", "during", "after"],
         "body_bytes": 9,
-        "rate": None,
+        "rate": asked,
         "load": load,
         "usage": usage,
         "net": {"listen_overflows": 0, "listen_drops": 0},
