@@ -319,8 +319,8 @@ def _show(lab: Lab, folder: Path, baseline: str | None) -> None:
     analysis = analyse.analyse(found)
     if not analysis.figures:
         return
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("")
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
     first = analysis.contestants[0]
     columns = (
         "requests/s", f"{first} is ×", "CPU µs", "CPU ×", "p50 ms", "p99 ms", "MB", "verdict",
@@ -353,7 +353,7 @@ def _row(figure: Figure) -> list[Text]:
         Text(f"{figure.rate.value:,.0f}{spread}{mark}".replace(",", " ")),
         Text(tie + ratio_text(ratio)),
         Text("" if figure.cpu_us is None else f"{figure.cpu_us.value:.3g}"),
-        Text(ratio_text(cpu_ratio)),
+        Text("" if cpu_ratio is None else f"{cpu_ratio.value:.2f}"),
         Text("" if figure.p50_ms is None else f"{figure.p50_ms:.3g}"),
         Text("" if figure.p99_ms is None else f"{figure.p99_ms:.3g}"),
         Text(f"{(figure.pss_kib or 0) * 1024 / 1e6:.1f}"),

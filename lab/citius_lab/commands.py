@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,9 @@ class LabGroup(click.Group):
 @click.pass_context
 def lab(ctx: click.Context, folders: tuple[Path, ...]) -> None:
     """Measure HTTP servers on verified work."""
-    ctx.obj = Lab(Console(highlight=False), list(folders))
+    ctx.obj = Lab(
+        Console(highlight=False, width=None if sys.stdout.isatty() else 100), list(folders)
+    )
 
 
 @lab.command("list")

@@ -72,9 +72,9 @@ def _is_level(counts: Sequence[int]) -> bool:
         return False
     deviation = math.sqrt(sum((count - mean) ** 2 for count in counts) / (len(counts) - 1))
     early, late = sum(counts[:half]) / half, sum(counts[-half:]) / half
-    # Counting noise bounds the scatter from below; halves of few steps are compared generously.
-    scatter = max(deviation, math.sqrt(mean))
-    allowed = max(LEVEL * mean, 2 * min(scatter, SCATTER_MAX * mean) / math.sqrt(half))
+    # Counting noise bounds the scatter from below; two standard errors of the halves' difference.
+    scatter = max(min(deviation, SCATTER_MAX * mean), math.sqrt(mean))
+    allowed = max(LEVEL * mean, 2 * scatter * math.sqrt(2 / half))
     first_allowed = max(FIRST_STEP * mean, 3 * math.sqrt(mean))
     return abs(late - early) <= allowed and abs(counts[0] - mean) <= first_allowed
 

@@ -1,0 +1,171 @@
+"""What goes wrong around a run: a full disk, signals at any moment, a resumed run, odd requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from test_end_to_end import invoke, own_copy, quick
+from test_launch import members, wait_for
+
+from citius_lab import record
+from citius_lab.errors import RecordError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LAB = [sys.executable, "-m", "citius_lab"]
+
+
+def can_mount() -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    words = ["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.usefixtures("fake_load")
+@pytest.mark.skipif(not can_mount(), reason="mounting a tmpfs in a namespace is not allowed here")
+def test_a_full_disk_is_named_and_loses_no_record(tmp_path: Path) -> None:
+    small, kept = tmp_path / "small", tmp_path / "kept"
+    small.mkdir()
+    words = " ".join(
+        [*LAB, *own_copy(small), "run", "quick", "--only", "fake", "--budget", "8", "--out"]
+    )
+    script = (
+        f"mount -t tmpfs -o size=40k tmpfs {small}\n"
+        f"{words} {small}/out; code=$?\n"
+        f"cp -r {small}/out {kept}; exit $code"
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == 1, output
+    assert "is full; what was recorded before is kept" in output
+    assert "Traceback" not in output
+    assert members(str(tmp_path)) == []
+    lines = (kept / "records.jsonl").read_text().splitlines()
+    assert lines
+    assert next(json.loads(line)["kind"] for line in lines) == "start"
+    again = invoke("report", str(kept))
+    assert again.exit_code == 0, again.output
+
+
+def test_a_line_that_does_not_fit_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with record.Recorder(tmp_path / "out") as recorder:
+        recorder.head({"name": "trial"})
+        recorder.write("start", contestant="a")
+        whole = (tmp_path / "out" / "records.jsonl").read_bytes()
+        real = os.write
+
+        def half(descriptor: int, data: bytes) -> int:
+            if len(data) < 20:
+                raise OSError(28, "No space left on device")
+            return real(descriptor, data[: len(data) // 2])
+
+        monkeypatch.setattr(os, "write", half)
+        with pytest.raises(RecordError, match=r"is full; .* citius lab resume"):
+            recorder.write("start", contestant="b" * 100)
+        monkeypatch.undo()
+        assert (tmp_path / "out" / "records.jsonl").read_bytes() == whole
+
+
+@pytest.mark.usefixtures("fake_load")
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = invoke("run", "quick", "--only", "fake", "--out", str(tmp_path / "file" / "out"))
+    assert done.exit_code == 1
+    assert "cannot be written" in done.output
+
+
+def test_an_unknown_experiment_is_said_with_those_there_are() -> None:
+    done = invoke("run", "techempower")
+    assert done.exit_code == 1
+    assert "no experiment is called 'techempower'; there are quick, rest" in done.output
+
+
+def interrupted_run(out: Path, after_s: float) -> tuple[int, str]:
+    words = [*LAB, *own_copy(out), "run", "quick", "--out", str(out)]
+    process = subprocess.Popen(
+        [*words, "--budget", "60", "--only", "fake"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    time.sleep(after_s)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    return process.returncode, output
+
+
+@pytest.mark.usefixtures("fake_load")
+@pytest.mark.parametrize("after_s", [0.3, 0.9, 1.6, 2.6])
+def test_an_interrupt_at_any_moment_leaves_nobody_and_whole_lines(
+    tmp_path: Path, after_s: float
+) -> None:
+    out = tmp_path / "out"
+    code, output = interrupted_run(out, after_s)
+    assert code in (1, 130, -2), output
+    # Before the interpreter has come to the lab's own code, Python itself says how it ended.
+    assert "Traceback" not in output or after_s < 0.6, output
+    assert wait_for(lambda: members(str(tmp_path)) == [])
+    if (out / "records.jsonl").exists():
+        for line in (out / "records.jsonl").read_text().splitlines():
+            json.loads(line)
+
+
+@pytest.mark.usefixtures("fake_load", "all_cpus")
+def test_an_interrupted_run_is_resumed_to_its_end(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = quick(out, "fake", seconds=4)
+    assert done.exit_code == 0, done.output
+    whole = record.load(out)
+    lines = (out / "records.jsonl").read_text().splitlines(keepends=True)
+    kept = lines[: len(lines) // 2]
+    (out / "records.jsonl").write_text("".join(kept) + '{"kind":"measur')
+
+    own = ["--contestants", str(tmp_path / "contestants")]
+    again = invoke(*own, "resume", str(out))
+    assert again.exit_code == 0, again.output
+    resumed = record.load(out)
+    assert (out / "records.jsonl").read_text().startswith("".join(kept))
+    cells = [
+        [
+            (one["round"], one["series"], one["case"], one["again"])
+            for one in results.of_kind("measurement")
+        ]
+        for results in (whole, resumed)
+    ]
+    assert sorted(cells[0]) == sorted(cells[1])
+    third = invoke(*own, "resume", str(out))
+    assert third.exit_code == 1
+    assert "came to its end; nothing is left to do" in third.output
+
+
+@pytest.mark.usefixtures("fake_load", "all_cpus")
+def test_a_rerun_says_what_reproduced(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert quick(out, "fake", seconds=4).exit_code == 0
+    own = ["--contestants", str(tmp_path / "contestants")]
+    done = invoke(*own, "rerun", str(out), "--out", str(tmp_path / "second"))
+    assert done.exit_code == 0, done.output
+    assert "of 3 figures reproduced" in done.output
+    compared = invoke("compare", str(out), str(tmp_path / "second"))
+    assert compared.exit_code == 0, compared.output
+    assert "of 3 figures are the same within their intervals" in compared.output

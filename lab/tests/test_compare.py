@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from synthetic import SECTION, errors, measurement, results, rounds
+
+from citius_lab import analyse, compare
+
+if TYPE_CHECKING:
+    from citius_lab.figures import Analysis, Figure
+
+
+def run(*rates: float, name: str = "a", **changes: Any) -> Analysis:
+    records = [measurement(name, i, rate=rate, **changes) for i, rate in enumerate(rates)]
+    return analyse.analyse(results(records))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "word"),
+    [
+        ((1000.0, 1010.0, 990.0), (1005.0, 995.0, 1000.0), compare.SAME),
+        ((1000.0, 1010.0, 990.0), (1505.0, 1495.0, 1500.0), compare.FASTER),
+        ((1000.0, 1010.0, 990.0), (805.0, 795.0, 800.0), compare.SLOWER),
+        ((500.0, 1000.0, 1900.0), (600.0, 1100.0, 2200.0), compare.UNDECIDED),
+        ((1000.0,), (1005.0, 995.0, 1000.0), compare.UNDECIDED),
+    ],
+)
+def test_two_runs(first: tuple[float, ...], second: tuple[float, ...], word: str) -> None:
+    (difference,) = compare.runs(run(*first), run(*second))
+    assert difference.verdict == word
+
+
+def test_a_ratio_between_runs_is_the_second_over_the_first() -> None:
+    (difference,) = compare.runs(run(1000.0, 1010.0, 990.0), run(2000.0, 2020.0, 1980.0))
+    assert difference.ratio is not None
+    assert difference.ratio.value == pytest.approx(2.0)
+
+
+def test_what_failed_or_is_missing_is_not_comparable() -> None:
+    good, bad = run(1e3, 1e3, 1e3), run(1e3, 1e3, 1e3, errors=errors(content=1))
+    (difference,) = compare.runs(good, bad)
+    assert difference.verdict == compare.NOT_COMPARABLE
+    assert difference.why.startswith("second run: wrong answers")
+    both = compare.runs(good, run(1e3, 1e3, 1e3, name="b"))
+    assert [one.why for one in both] == ["only in the first", "only in the second"]
+    assert compare.reproduced([difference, *both]) == (0, 0)
+
+
+def groups(*rows: tuple[str, float]) -> dict[str, Figure]:
+    records = [record for name, rate in rows for record in rounds(name, rate=rate)]
+    found = analyse.analyse(results(records)).figures
+    return {name: found[SECTION, "hello", name] for name, _ in rows}
+
+
+def test_ranks_are_groups_of_who_is_tied() -> None:
+    found = groups(("a", 10_000.0), ("b", 9_900.0), ("c", 5_000.0), ("d", 4_950.0), ("e", 100.0))
+    assert {name: figure.group for name, figure in found.items()} == {
+        "a": 1,
+        "b": 1,
+        "c": 2,
+        "d": 2,
+        "e": 3,
+    }
+    assert [name for name, figure in found.items() if figure.leads] == ["a", "b"]
+
+
+def test_the_noise_floor_widens_what_is_a_tie() -> None:
+    records = rounds("a") + rounds("b", rate=10_500.0)
+    alone = analyse.analyse(results(records))
+    assert not alone.figures[SECTION, "hello", "b"].tie
+    again = rounds("a", rate=10_800.0, again=True)
+    noisy = analyse.analyse(results(records + again))
+    (noise,) = noisy.noise
+    assert noise.ratio.value == pytest.approx(1.08)
+    assert noisy.margin(SECTION) == pytest.approx(0.08)
+    assert noisy.figures[SECTION, "hello", "b"].tie
+    # A second start of the baseline is no measurement of it.
+    assert noisy.figures[SECTION, "hello", "a"].rounds == 3
+
+
+def test_several_runs_on_one_process_are_one_value() -> None:
+    records = [
+        measurement(round_=number, rate=rate, run=run)
+        for number in range(3)
+        for run, rate in enumerate((5_000.0, 20_000.0))
+    ]
+    figure = analyse.analyse(results(records)).figures[SECTION, "hello", "a"]
+    assert figure.rates == pytest.approx((10_000.0,) * 3)
+    assert figure.rounds == 3
+
+
+def test_a_discarded_run_does_not_count() -> None:
+    records = rounds() + rounds(rate=1.0, discarded=True)
+    figure = analyse.analyse(results(records)).figures[SECTION, "hello", "a"]
+    assert figure.rates == pytest.approx((1e4,) * 3)
