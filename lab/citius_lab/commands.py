@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sys
 import time
 from dataclasses import dataclass, field
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from citius_lab import contestants, launch, verify
-from citius_lab.errors import BuildError, LabError, LaunchError
-from citius_lab.workloads import WrongAnswer, cases_of
+from citius_lab import contestants, inspection, launch
+from citius_lab.errors import BuildError, LabError
+from citius_lab.workloads import WORKLOADS, cases_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,27 +68,51 @@ def lab(ctx: click.Context, folders: tuple[Path, ...]) -> None:
 def list_(lab: Lab) -> None:
     """List the contestants, what each can do, and whether it builds here."""
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("name", "language", "what it is", "state", "workloads"):
-        table.add_column(column, overflow="fold")
+    for column in ("contestant", "decodes into, with", "rules", "MiB", "state"):
+        table.add_column(column, overflow="fold", no_wrap=column in ("rules", "MiB"))
     for contestant in lab.found().values():
-        all_of_them = len(contestant.workloads) == len(contestants.WORKLOADS)
+        finding = inspection.last(contestant)
         table.add_row(
-            contestant.name,
-            contestant.language,
-            contestant.label,
-            _state(contestant),
-            "all" if all_of_them else ", ".join(contestant.workloads),
+            f"[bold]{contestant.name}[/]\n[dim]{escape(contestant.label)}[/]",
+            f"{contestant.records}\n[dim]{escape(contestant.json)}[/]",
+            contestant.rules,
+            _memory(contestant, finding),
+            escape(_state(contestant, finding)) + _without(contestant),
         )
     lab.console.print(table)
+    lab.console.print(
+        "MiB: memory (PSS) of one worker after every workload, and what a second one adds, as "
+        "`citius lab verify` last found it",
+        style="dim",
+    )
 
 
-def _state(contestant: Contestant) -> str:
+def _memory(contestant: Contestant, finding: inspection.Finding | None) -> str:
+    if finding is None or finding.one_worker_kib is None:
+        return ""
+    one = f"{finding.one_worker_kib / 1024:.0f}"
+    if finding.two_workers_kib is None:
+        return one
+    more_kib = max(0, finding.two_workers_kib - finding.one_worker_kib)
+    each = "process" if contestant.workers == "processes" else "thread"
+    return f"{one}\n[dim]+ {more_kib / 1024:.0f}/{each}[/]"
+
+
+def _without(contestant: Contestant) -> str:
+    left_out = [name for name in WORKLOADS if name not in contestant.workloads]
+    left_out += contestant.lacks
+    return f"\n[dim]without {', '.join(left_out)}[/]" if left_out else ""
+
+
+def _state(contestant: Contestant, finding: inspection.Finding | None) -> str:
     if (reason := contestant.missing()) is not None:
         return reason
-    if contestant.built():
+    if not contestant.built():
+        failure = contestant.last_failure()
+        return "not built" if failure is None else f"does not build: {failure[:100]}"
+    if finding is None:
         return "ready"
-    failure = contestant.last_failure()
-    return "not built" if failure is None else f"does not build: {failure[:100]}"
+    return f"fails: {'; '.join(finding.faults)[:200]}" if finding.faults else "verified"
 
 
 @lab.command()
@@ -162,26 +186,10 @@ def verify_(lab: Lab, names: tuple[str, ...]) -> None:
 
 def _verify(lab: Lab, contestant: Contestant) -> bool:
     """Print a line per case; return whether all is as the contract says."""
-    log_path = contestant.build_dir / "verify.log"
-    contestant.build_dir.mkdir(parents=True, exist_ok=True)
-    log_path.unlink(missing_ok=True)
-    cases = cases_of(contestant.workloads)
-    faults: list[str] = []
-    conduct: dict[str, str] = {}
-    try:
-        with launch.Server(contestant, workers=1, cpus=(), log_path=log_path) as server:
-            for case in cases:
-                try:
-                    verify.verify_case(server.port, case, random.Random())
-                except (OSError, WrongAnswer) as error:
-                    faults.append(f"{case.id}: {error}")
-            conduct = verify.verify_conduct(server.port, cases).faults()
-    except LaunchError as error:
-        faults = [str(error)]
-    for item, fault in conduct.items():
-        faults.append(f"{item.replace('_', ' ')}: {fault}")
+    faults = inspection.inspect(contestant).faults
     word = "ok" if not faults else "not ok"
-    lab.console.print(f"{contestant.name}: {len(cases)} cases, {word}", markup=False)
+    n_cases = len(cases_of(contestant.workloads))
+    lab.console.print(f"{contestant.name}: {n_cases} cases, {word}", markup=False)
     for fault in faults:
         lab.console.print(f"    {fault}", markup=False)
     return not faults

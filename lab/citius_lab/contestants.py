@@ -5,6 +5,9 @@ A definition names commands as lists of words with placeholders: ``{source}`` (t
 ``{venv}`` (its Python environment), ``{citius}`` (the ``citius`` of this environment), ``{port}``
 and ``{workers}``. No shell is involved.
 
+A definition with ``of = "other"`` is a variant: it takes over every key that it does not give
+itself, and shares the other's build, so that one server in two manners is built once.
+
 A build leaves a stamp, a hash of everything it was made from; a contestant whose stamp still holds
 is not built again.
 """
@@ -18,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +43,12 @@ class Contestant:
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
         needs: Toolchains that have to be on PATH.
         is_foreign: Whether it is somebody's own, run where it lies: not built, not hashed.
-        python: Version of the Python it runs on: ``running``, or such as ``3.6``; ``None`` if it
-            needs no Python environment of its own.
+        workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
+        lacks: Manners of ``verify.Conduct`` that its documentation says it does not have; they are
+            no faults of it, and what needs them is not measured on it.
+        of: The folder beside its own whose build it uses; empty if it is no variant.
+        python: Version of the Python it runs on: ``running``, such as ``3.6``, or ``pypy3``;
+            ``None`` if it needs no Python environment of its own.
     """
 
     name: str
@@ -56,6 +63,9 @@ class Contestant:
     build_root: Path
     rules: str = "production"
     maintainer: str = "lab"
+    workers: str = "processes"
+    lacks: tuple[str, ...] = ()
+    of: str = ""
     needs: tuple[str, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
     version: tuple[str, ...] = ()
@@ -72,7 +82,12 @@ class Contestant:
     @property
     def build_dir(self) -> Path:
         """Where its build output lives."""
-        return self.build_root / self.name
+        return self.build_root / (self.of or self.name)
+
+    @property
+    def build_source(self) -> Path:
+        """The folder it is built from: its own, or that of the contestant it is a variant of."""
+        return self.source.parent / self.of if self.of else self.source
 
     @property
     def venv(self) -> Path:
@@ -88,6 +103,8 @@ class Contestant:
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
         if self.python is not None and python_command(self.python) is None:
+            if self.python == "pypy3":
+                return "needs pypy3 with its venv module (Debian: pypy3-venv)"
             return f"needs Python {self.python} (python{self.python} on PATH, or a pyenv version)"
         return None
 
@@ -110,7 +127,7 @@ class Contestant:
     def fingerprint(self) -> str:
         """Return a hash of everything a build is made from."""
         digest = hashlib.sha256(f"{self.python} {sys.version}".encode())
-        for folder in (self.source, self.shared / self.language.lower()):
+        for folder in (self.build_source, self.shared / self.language.lower()):
             for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
                 made = {"__pycache__", "target"} & set(path.parts)
                 if path.is_file() and not made and path.suffix != ".md":
@@ -130,10 +147,10 @@ class Contestant:
         (self.build_dir / "stamp").unlink(missing_ok=True)
         log_path = self.build_dir / "log"
         with log_path.open("wb") as log:
-            for command in [*self._venv_commands(), *(self._fill(words) for words in self.build)]:
+            for command in [*self._venv_commands(), *self._build_commands()]:
                 log.write(f"$ {' '.join(command)}\n".encode())
                 log.flush()
-                code = _run(command, cwd=self.source, log=log)
+                code = _run(command, cwd=self.build_source, log=log)
                 if code != 0:
                     tail = "\n".join(_tail(log_path))
                     (self.build_dir / "failure").write_text(f"{self.fingerprint()}\n{tail}\n")
@@ -154,8 +171,12 @@ class Contestant:
         if self.python in ("3.6", "3.7"):
             # The pip these bring along does not know today's wheel tags.
             yield [own_python, "-m", "pip", "install", "--quiet", "pip==21.3.1"]
-        requirements = str(self.source / self.requirements)
+        requirements = str(self.build_source / self.requirements)
         yield [own_python, "-m", "pip", "install", "--quiet", "-r", requirements]
+
+    def _build_commands(self) -> Iterable[list[str]]:
+        base = replace(self, name=self.build_dir.name, source=self.build_source, of="")
+        return (base._fill(words) for words in self.build)
 
     def command(self, *, port: int, workers: int) -> list[str]:
         """Return the words that start it."""
@@ -247,6 +268,8 @@ def read(path: Path, build_root: Path) -> Contestant:
         table: dict[str, Any] = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ContestantError(f"{path}: {error}") from error
+    if (of := table.get("of", "")) != "":
+        table = _base_of(path, of) | table
     python = table.pop("python", None)
     try:
         contestant = Contestant(
@@ -262,6 +285,9 @@ def read(path: Path, build_root: Path) -> Contestant:
             build_root=build_root,
             rules=table.pop("rules", "production"),
             maintainer=table.pop("maintainer", "lab"),
+            workers=table.pop("workers", "processes"),
+            lacks=tuple(table.pop("lacks", ())),
+            of=table.pop("of", ""),
             needs=tuple(table.pop("needs", ())),
             build=tuple(tuple(words) for words in table.pop("build", ())),
             version=tuple(table.pop("version", ())),
@@ -278,7 +304,25 @@ def read(path: Path, build_root: Path) -> Contestant:
         raise ContestantError(f"{path}: unknown workload {unknown[0]!r}; known: {_list(WORKLOADS)}")
     if contestant.rules not in RULES:
         raise ContestantError(f"{path}: rules are {contestant.rules!r}, expected {_list(RULES)}")
+    if contestant.workers not in WORKERS:
+        raise ContestantError(
+            f"{path}: workers are {contestant.workers!r}, expected {_list(WORKERS)}"
+        )
+    if (strange := sorted(set(contestant.lacks) - set(LACKS))) != []:
+        raise ContestantError(f"{path}: it lacks {strange[0]!r}, expected {_list(LACKS)}")
     return contestant
+
+
+def _base_of(path: Path, of: str) -> dict[str, Any]:
+    """Return the keys of the contestant ``of``, whose variant is defined at ``path``."""
+    base = path.parent.parent / of / "contestant.toml"
+    try:
+        table = tomllib.loads(base.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ContestantError(f"{path}: it is a variant of {of!r}, but {base}: {error}") from error
+    if "of" in table:
+        raise ContestantError(f"{path}: {of!r} is a variant itself; name {table['of']!r}")
+    return table
 
 
 def choose(found: dict[str, Contestant], names: Iterable[str]) -> list[Contestant]:
@@ -304,6 +348,8 @@ def python_command(version: str) -> str | None:
     """Return an interpreter of ``version``: the running one, one on PATH, or one of pyenv."""
     if version in ("running", f"{sys.version_info.major}.{sys.version_info.minor}"):
         return sys.executable
+    if version == "pypy3":
+        return shutil.which(version)
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     for folder in sorted(root.glob(f"versions/{version}.*"), reverse=True):
         if (python := folder / "bin" / "python").exists():
@@ -365,5 +411,8 @@ def _list(names: Iterable[str]) -> str:
 
 
 RULES = ("production", "tuned", "floor")
+WORKERS = ("processes", "threads")
+# All that HTTP/1.1 lets a server do without: it may close a connection after any answer.
+LACKS = ("pipelined",)
 # What a server may know of the person who runs the lab.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

@@ -301,5 +301,5 @@ def test_verify_names_what_is_wrong() -> None:
 def test_list_says_what_is_ready() -> None:
     done = invoke("list")
     assert done.exit_code == 0
-    assert re.search(r"fake +Python", done.output)
-    assert "hello, fibonacci" in re.sub(r"\s+", " ", done.output)
+    assert re.search(r"fake +none +floor .*(ready|verified)", done.output)
+    assert "without parse-msgpack, encode-json" in re.sub(r"\s+", " ", done.output)

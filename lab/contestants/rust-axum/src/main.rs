@@ -27,8 +27,10 @@ fn main() -> io::Result<()> {
         })
     };
     let (port, workers) = (option("--port", 8000), option("--workers", 1));
+    // More than one is article 001's second configuration.
+    let threads = workers * option("--threads-per-worker", 1);
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers.into())
+        .worker_threads(threads.into())
         .enable_all()
         .build()?
         .block_on(serve(port))

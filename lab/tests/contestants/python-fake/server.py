@@ -43,10 +43,13 @@ class Service:
 async def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--fault", default="")
     options = parser.parse_args()
     if options.fault == "never listens":
         sys.exit("no licence found")
+    if options.fault == "alone" and options.workers > 1:
+        sys.exit("this edition has one worker")
     service = Service(options.fault)
     server = await asyncio.start_server(service.serve, "127.0.0.1", options.port)
     await server.serve_forever()

@@ -1,0 +1,51 @@
+"""The contract on FastAPI. Every handler is a coroutine: a `def` would cost a thread's turn."""
+
+import asyncio
+
+import records_msgspec as records
+import work
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+
+app = FastAPI(default_response_class=PlainTextResponse)
+
+
+@app.get("/")
+async def hello():
+    return PlainTextResponse("Welcome!\n")
+
+
+@app.get("/parse-msgpack")
+async def parse_msgpack():
+    return PlainTextResponse(records.parse_msgpack())
+
+
+@app.get("/encode-json")
+async def encode_json():
+    return PlainTextResponse(records.encode_json())
+
+
+@app.get("/transfer-data")
+async def transfer_data():
+    return Response(records.JSON_ARRAY, media_type="application/json")
+
+
+@app.get("/million-loop")
+async def million_loop(seed: int = 1):
+    return PlainTextResponse(str(work.million_loop(seed)))
+
+
+@app.get("/async")
+async def sleep():
+    await asyncio.sleep(0.002)
+    return PlainTextResponse("OK")
+
+
+@app.get("/fibonacci")
+async def fibonacci():
+    return PlainTextResponse(work.fibonacci_answer())
+
+
+@app.get("/classify/{rest:path}")
+async def classify(request: Request):
+    return PlainTextResponse(work.classify(request.url.path.encode()))
