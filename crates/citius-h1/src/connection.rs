@@ -210,6 +210,9 @@ impl Connection {
         let Some(index) = self.open_index(stream) else {
             return Ok(());
         };
+        if self.awaits_nothing_else() {
+            return self.send_alone(cx, action, out);
+        }
         let is_final = matches!(action, Action::Respond(..));
         let ends_here = self.ends_with(index, cx.limits, is_final);
         // Apart from the others, because handing the action on through a closure copies it: the front is
@@ -225,6 +228,36 @@ impl Connection {
             }
         };
         self.follow_up(index, cx, out);
+        result
+    }
+
+    /// Whether one request is all there is: it is the only one, complete, and nothing has come after it.
+    #[inline]
+    fn awaits_nothing_else(&self) -> bool {
+        self.queue.len() == 1
+            && self.searched == 0
+            && !self.draining
+            && matches!(self.reading, Reading::Head)
+    }
+
+    /// What [`send`](Self::send) comes to for nearly every answer: nothing else has to be considered.
+    #[inline]
+    fn send_alone(
+        &mut self,
+        cx: &mut Context<'_>,
+        action: Action<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let Some(front) = self.queue.at_mut(0) else {
+            return Ok(());
+        };
+        let result = Self::answer(front, cx, action, false, out);
+        if front.progress == Progress::Done && !front.closes {
+            self.queue.pop(out);
+            self.since = cx.now;
+        } else {
+            self.follow_up(0, cx, out);
+        }
         result
     }
 

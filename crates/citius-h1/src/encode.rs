@@ -34,15 +34,19 @@ pub(crate) enum Persistence {
     Close,
 }
 
-/// The head of the last plain 200, up to its content-length: most answers begin like the one before.
+/// The head of the last plain 200: most answers begin like the one before, and many are as long.
 ///
-/// One copy in place of seven, and a media type that is known to be valid. Duty of whoever keeps one
+/// One copy in place of nine, and a media type that is known to be valid. Duty of whoever keeps one
 /// between calls: [`clear`](Template::clear) it when the server or date line changes.
 #[derive(Debug, Default)]
 pub struct Template {
-    /// Status line, server, date and media type, and the name of the length; empty at first.
+    /// The whole head; empty at first.
     bytes: Vec<u8>,
     media_type: Vec<u8>,
+    /// Where in `bytes` the digits of the length begin.
+    length_at: usize,
+    /// The length they say.
+    length: u64,
 }
 
 impl Template {
@@ -59,7 +63,7 @@ impl Template {
     }
 
     #[cold]
-    fn make(&mut self, server: &[u8], date: &[u8], media_type: &[u8]) {
+    fn make(&mut self, server: &[u8], date: &[u8], media_type: &[u8], length: u64) {
         self.clear();
         self.media_type.extend_from_slice(media_type);
         for part in [
@@ -72,6 +76,16 @@ impl Template {
         ] {
             self.bytes.extend_from_slice(part);
         }
+        self.length_at = self.bytes.len();
+        self.set_length(length);
+    }
+
+    fn set_length(&mut self, length: u64) {
+        self.length = length;
+        self.bytes.truncate(self.length_at);
+        self.bytes
+            .extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+        self.bytes.extend_from_slice(b"\r\n\r\n");
     }
 }
 
@@ -86,15 +100,15 @@ pub(crate) fn plain_head(
     length: u64,
     body_bytes: usize,
 ) {
+    let template = &mut *cx.template;
     if !is_known {
-        cx.template.make(cx.server, cx.date, media_type);
+        template.make(cx.server, cx.date, media_type, length);
+    } else if template.length != length {
+        template.set_length(length);
     }
-    let head = cx.template.bytes.as_slice();
-    // The length takes at most twenty digits.
-    out.reserve(head.len().saturating_add(body_bytes).saturating_add(24));
+    let head = template.bytes.as_slice();
+    out.reserve(head.len().saturating_add(body_bytes));
     out.extend_from_slice(head);
-    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
-    out.extend_from_slice(b"\r\n\r\n");
 }
 
 /// Appends the head of a final answer; room for `body_bytes` more is reserved with it.

@@ -305,7 +305,7 @@ fn refuses_body(status: Status) -> bool {
 #[inline]
 fn check_media_type(answer: &Answer<'_>) -> Result<(), Fault> {
     let media_type = answer.content_type.unwrap_or_default();
-    if scan::value_end(media_type, 0) == media_type.len() {
+    if scan::value_run(media_type, media_type) == media_type.len() {
         Ok(())
     } else {
         Err(Fault::AnswerFieldValue)

@@ -28,39 +28,36 @@ pub(crate) enum Stop {
 /// `input` is cut to `limits.head_bytes_max` by the caller, hence every index fits a span.
 #[inline]
 pub(crate) fn parse(input: &[u8], limits: &Limits, head: &mut Head) -> Result<usize, Stop> {
-    let mut at = request_line(input, limits, head)?;
+    // Always the end of `input`: what is read is taken off its front.
+    let mut rest = request_line(input, limits, head)?;
     let mut facts = Facts::default();
-    loop {
-        let name_end = scan::token_end(input, at);
-        if input.get(name_end) != Some(&b':') || name_end == at {
-            if input.get(at..at.saturating_add(2)) == Some(b"\r\n") {
-                at = at.saturating_add(2);
-                break;
+    let length = loop {
+        let line = match Line::host(rest, input) {
+            Some(line) if facts.host.is_none() => {
+                facts.host_is_valid = true;
+                line
             }
-            return Err(name_stop(input, at, name_end));
-        }
+            _ => match Line::read(rest, input)? {
+                Some(line) => line,
+                None => break offset(input, rest).wrapping_add(2),
+            },
+        };
         if head.fields.len() >= limits.fields_max as usize {
             return Err(Stop::Fault(Fault::TooManyFields));
         }
-        let (value, next) = field_value(input, name_end.saturating_add(1))?;
-        let field = FieldSpan {
-            name: span(at, name_end),
-            value,
-        };
         facts
-            .note(
-                head.fields.len(),
-                part(input, field.name),
-                part(input, value),
-            )
+            .note(head.fields.len(), line.name, line.value)
             .map_err(Stop::Fault)?;
-        head.fields.push(field);
-        at = next;
-    }
+        head.fields.push(FieldSpan {
+            name: span_of(offset(input, rest), line.name),
+            value: span_of(offset(input, line.value_on), line.value),
+        });
+        rest = line.next;
+    };
     facts.settle(input, limits, head).map_err(Stop::Fault)?;
     head.bytes
-        .extend_from_slice(input.get(..at).unwrap_or_default());
-    Ok(at)
+        .extend_from_slice(input.get(..length).unwrap_or_default());
+    Ok(length)
 }
 
 /// Looks for the end of an incomplete head in `input`, of which `searched` bytes were seen before.
@@ -91,13 +88,13 @@ pub(crate) fn search(
 pub(crate) fn find_end(input: &[u8], searched: usize) -> Result<Option<usize>, Fault> {
     let new = input.get(searched..).unwrap_or_default();
     for found in memchr::memchr_iter(b'\n', new) {
-        let line_feed = searched.saturating_add(found);
+        let line_feed = searched.wrapping_add(found);
         let before = input.get(..line_feed).unwrap_or_default();
         if !before.ends_with(b"\r") {
             return Err(Fault::LineEnding);
         }
         if before.ends_with(b"\n\r") {
-            return Ok(Some(line_feed.saturating_add(1)));
+            return Ok(Some(line_feed.wrapping_add(1)));
         }
     }
     Ok(None)
@@ -109,18 +106,10 @@ pub(crate) fn parse_lines(
     section: &[u8],
     mut field: impl FnMut(&[u8], &[u8]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    let mut at = 0;
-    while section.get(at..) != Some(b"\r\n") {
-        let name_end = scan::token_end(section, at);
-        if section.get(name_end) != Some(&b':') || name_end == at {
-            return Err(fault_of(name_stop(section, at, name_end)));
-        }
-        let (value, next) = field_value(section, name_end.saturating_add(1)).map_err(fault_of)?;
-        field(
-            section.get(at..name_end).unwrap_or_default(),
-            part(section, value),
-        )?;
-        at = next;
+    let mut rest = section;
+    while let Some(line) = Line::read(rest, section).map_err(fault_of)? {
+        field(line.name, line.value)?;
+        rest = line.next;
     }
     Ok(())
 }
@@ -134,103 +123,174 @@ fn fault_of(stop: Stop) -> Fault {
     }
 }
 
-/// `method SP request-target SP HTTP-version CRLF` (RFC 9112 §3), one space each; returns its length.
+/// `method SP request-target SP HTTP-version CRLF` (RFC 9112 §3), one space each; returns what follows.
 #[inline]
-fn request_line(input: &[u8], limits: &Limits, head: &mut Head) -> Result<usize, Stop> {
-    let method_end = scan::token_end(input, 0);
-    match input.get(method_end) {
-        Some(b' ') if method_end > 0 => {}
-        Some(b' ') => return Err(Stop::Fault(Fault::RequestLineSyntax)),
-        _ => return Err(stop_at(input, method_end, Fault::MethodSyntax)),
-    }
-    let target_start = method_end.saturating_add(1);
-    let target_end = scan::target_end(input, target_start);
-    match input.get(target_end) {
-        Some(b' ') if target_end > target_start => {}
-        Some(b' ') => return Err(Stop::Fault(Fault::RequestLineSyntax)),
-        _ => return Err(stop_at(input, target_end, Fault::TargetSyntax)),
-    }
-    if target_end.saturating_sub(target_start) > limits.target_bytes_max as usize {
+fn request_line<'i>(input: &'i [u8], limits: &Limits, head: &mut Head) -> Result<&'i [u8], Stop> {
+    let (method, rest) = match input {
+        // Most requests; the general way says the same of them.
+        [b'G', b'E', b'T', b' ', rest @ ..] => {
+            head.method = Method::Get;
+            (span(0, 3), rest)
+        }
+        _ => {
+            let (method, rest) = method(input)?;
+            head.method = Method::from_token(method);
+            (span_of(0, method), rest)
+        }
+    };
+    head.method_span = method;
+    let (target, version) = split(rest, scan::target_run(rest, input));
+    let version = match version {
+        [b' ', version @ ..] if !target.is_empty() => version,
+        [b' ', ..] => return Err(Stop::Fault(Fault::RequestLineSyntax)),
+        _ => return Err(stop_at(version, Fault::TargetSyntax)),
+    };
+    if target.len() > limits.target_bytes_max as usize {
         return Err(Stop::Fault(Fault::TargetTooLong));
     }
-    let version_start = target_end.saturating_add(1);
-    let next = version_start.saturating_add(10);
-    head.version = match input.get(version_start..next) {
-        Some(b"HTTP/1.1\r\n") => Version::Http11,
-        Some(b"HTTP/1.0\r\n") => Version::Http10,
-        _ => return Err(version_stop(input, version_start)),
+    let next = match version.split_first_chunk() {
+        Some((b"HTTP/1.1\r\n", next)) => {
+            head.version = Version::Http11;
+            next
+        }
+        Some((b"HTTP/1.0\r\n", next)) => {
+            head.version = Version::Http10;
+            next
+        }
+        _ => return Err(version_stop(version)),
     };
-    head.method_span = span(0, method_end);
-    head.method = Method::from_token(part(input, head.method_span));
-    head.target = span(target_start, target_end);
+    head.target = span_of(offset(input, rest), target);
     Ok(next)
 }
 
-/// The value from `start` on, without white space around it, and the index behind its CRLF.
+/// The method at the start of `input` and what follows the space behind it.
 #[inline]
-fn field_value(input: &[u8], mut start: usize) -> Result<(Span, usize), Stop> {
-    while matches!(input.get(start), Some(b' ' | b'\t')) {
-        start = start.saturating_add(1);
+fn method(input: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
+    let (method, rest) = split(input, scan::token_run(input, input));
+    match rest {
+        [b' ', rest @ ..] if !method.is_empty() => Ok((method, rest)),
+        [b' ', ..] => Err(Stop::Fault(Fault::RequestLineSyntax)),
+        _ => Err(stop_at(rest, Fault::MethodSyntax)),
     }
-    let line_end = scan::value_end(input, start);
-    let next = line_end.saturating_add(2);
-    if input.get(line_end..next) != Some(b"\r\n") {
-        return Err(stop_at(input, line_end, Fault::FieldValueSyntax));
-    }
-    let value = input.get(start..line_end).unwrap_or_default();
-    let trimmed = value.trim_ascii_end().len();
-    Ok((span(start, start.saturating_add(trimmed)), next))
 }
 
-/// What it means that a run ended at `at`, where only `fault` explains a byte other than a line end.
+/// A field line (RFC 9112 §5).
+struct Line<'i> {
+    name: &'i [u8],
+    /// Without white space around it.
+    value: &'i [u8],
+    /// From the first byte of the value on.
+    value_on: &'i [u8],
+    /// What follows the line.
+    next: &'i [u8],
+}
+
+impl<'i> Line<'i> {
+    /// Reads the line at the start of `rest` if it is a plain Host line, as every request has one.
+    ///
+    /// One pass does what [`read`](Self::read) and [`host::is_valid`] do in three, and says the same.
+    #[inline]
+    fn host(rest: &'i [u8], input: &[u8]) -> Option<Self> {
+        let (name, value_on) = rest.split_first_chunk::<6>()?;
+        if name != b"Host: " && name != b"host: " {
+            return None;
+        }
+        let (value, after) = split(value_on, host::plain_run(value_on, input));
+        match after {
+            [b'\r', b'\n', next @ ..] if !value.is_empty() => Some(Self {
+                name: name.split_last_chunk::<2>()?.0,
+                value,
+                value_on,
+                next,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Reads the line at the start of `rest`, the end of `input`; `None` for the blank one that ends a section.
+    #[inline]
+    fn read(rest: &'i [u8], input: &[u8]) -> Result<Option<Self>, Stop> {
+        let (name, after) = split(rest, scan::token_run(rest, input));
+        let value_on = match after {
+            [b':', b' ', value_on @ ..] | [b':', value_on @ ..] if !name.is_empty() => value_on,
+            [b'\r', b'\n', ..] if name.is_empty() => return Ok(None),
+            _ => return Err(name_stop(rest, after)),
+        };
+        let value_on = match value_on {
+            [b' ' | b'\t', ..] => trim_start(value_on),
+            _ => value_on,
+        };
+        let (value, after) = split(value_on, scan::value_run(value_on, input));
+        let [b'\r', b'\n', next @ ..] = after else {
+            return Err(stop_at(after, Fault::FieldValueSyntax));
+        };
+        let value = match value {
+            [.., b' ' | b'\t'] => value.trim_ascii_end(),
+            _ => value,
+        };
+        Ok(Some(Self {
+            name,
+            value,
+            value_on,
+            next,
+        }))
+    }
+}
+
+/// One space before a value is what everybody sends; this is for the others.
 #[cold]
-fn stop_at(input: &[u8], at: usize, fault: Fault) -> Stop {
-    match (input.get(at), input.get(at.saturating_add(1))) {
-        (None, _) | (Some(b'\r'), None) => Stop::Partial,
+fn trim_start(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = value {
+        value = rest;
+    }
+    value
+}
+
+/// What it means that a run ended before `rest`, where only `fault` explains a byte other than a line end.
+#[cold]
+fn stop_at(rest: &[u8], fault: Fault) -> Stop {
+    match rest {
+        [] | [b'\r'] => Stop::Partial,
         // The line is over before its parts are.
-        (Some(b'\r'), Some(b'\n')) => Stop::Fault(match fault {
+        [b'\r', b'\n', ..] => Stop::Fault(match fault {
             Fault::MethodSyntax | Fault::TargetSyntax => Fault::RequestLineSyntax,
             other => other,
         }),
-        (Some(b'\r' | b'\n'), _) => Stop::Fault(Fault::LineEnding),
+        [b'\r' | b'\n', ..] => Stop::Fault(Fault::LineEnding),
         _ => Stop::Fault(fault),
     }
 }
 
-/// Why the line at `start`, whose token ends at `name_end`, is not a field line.
+/// Why `line`, whose token ends before `after`, is not a field line.
 #[cold]
-fn name_stop(input: &[u8], start: usize, name_end: usize) -> Stop {
-    match input.get(start) {
-        Some(b' ' | b'\t') => Stop::Fault(Fault::LineFolding),
-        _ => stop_at(input, name_end, Fault::FieldNameSyntax),
+fn name_stop(line: &[u8], after: &[u8]) -> Stop {
+    match line {
+        [b' ' | b'\t', ..] => Stop::Fault(Fault::LineFolding),
+        _ => stop_at(after, Fault::FieldNameSyntax),
     }
 }
 
 /// Why what follows the target is neither `HTTP/1.1` nor `HTTP/1.0`.
 #[cold]
-fn version_stop(input: &[u8], start: usize) -> Stop {
-    let rest = input.get(start..).unwrap_or_default();
+fn version_stop(rest: &[u8]) -> Stop {
     let Some(length) = memchr::memchr2(b'\r', b'\n', rest) else {
         return Stop::Partial;
     };
-    match rest.get(..length).unwrap_or_default() {
+    let (text, line_end) = split(rest, length);
+    match text {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {
-            stop_at(
-                input,
-                start.saturating_add(length),
-                Fault::VersionUnsupported,
-            )
+            stop_at(line_end, Fault::VersionUnsupported)
         }
-        text => {
+        _ => {
             let is_word = !text.is_empty() && !text.contains(&b' ');
             let fault = if is_word {
                 Fault::VersionSyntax
             } else {
                 Fault::RequestLineSyntax
             };
-            stop_at(input, start.saturating_add(length), fault)
+            stop_at(line_end, fault)
         }
     }
 }
@@ -244,6 +304,8 @@ fn version_stop(input: &[u8], start: usize) -> Stop {
 struct Facts {
     /// Index of the Host line.
     host: Option<usize>,
+    /// Its value has been looked at.
+    host_is_valid: bool,
     content_length: Option<u64>,
     chunked: bool,
     close: bool,
@@ -307,7 +369,10 @@ impl Facts {
             Some(field) => {
                 let value = part(input, field.value);
                 let may_be_empty = !http11 || part(input, head.target) == b"*";
-                if !(host::is_valid(value) || value.is_empty() && may_be_empty) {
+                let is_valid = self.host_is_valid
+                    || host::is_valid(input, field.value)
+                    || value.is_empty() && may_be_empty;
+                if !is_valid {
                     return Err(Fault::HostSyntax);
                 }
                 // RFC 9112 §3.2.2: the authority of an absolute target replaces Host.
@@ -368,19 +433,20 @@ fn absolute_form(input: &[u8], head: &mut Head) -> Result<Span, Fault> {
                 .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         })
         .ok_or(Fault::TargetSyntax)?;
-    let start = (head.target.start as usize).saturating_add(scheme.len());
+    let start = (head.target.start as usize).wrapping_add(scheme.len());
     let rest = target.get(scheme.len()..).unwrap_or_default();
     let length = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
-    let end = start.saturating_add(length);
-    if !host::is_valid(input.get(start..end).unwrap_or_default()) {
+    let end = start.wrapping_add(length);
+    let authority = span(start, end);
+    if !host::is_valid(input, authority) {
         return Err(Fault::TargetSyntax);
     }
     split_query(input, head, end);
     if head.path.start == head.path.end {
         // An empty path means `/` (RFC 9110 §4.2.3); the slash before the authority spells it.
-        head.path = span(start.saturating_sub(1), start);
+        head.path = span(start.wrapping_sub(1), start);
     }
-    Ok(span(start, end))
+    Ok(authority)
 }
 
 /// Splits the target from `start` to its end at the first `?`.
@@ -391,11 +457,29 @@ fn split_query(input: &[u8], head: &mut Head, start: usize) {
     match text.iter().position(|&byte| byte == b'?') {
         None => head.path = span(start, end),
         Some(length) => {
-            let mark = start.saturating_add(length);
+            let mark = start.wrapping_add(length);
             head.path = span(start, mark);
-            head.query = Some(span(mark.saturating_add(1), end));
+            head.query = Some(span(mark.wrapping_add(1), end));
         }
     }
+}
+
+/// `bytes` before and from index `at` on, which is at most their length.
+#[inline]
+fn split(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
+    bytes.split_at_checked(at).unwrap_or((bytes, &[]))
+}
+
+/// Where `rest`, the end of `input`, begins in it.
+#[inline]
+fn offset(input: &[u8], rest: &[u8]) -> usize {
+    input.len().wrapping_sub(rest.len())
+}
+
+/// The span of `part`, which begins at `start`.
+#[inline]
+fn span_of(start: usize, part: &[u8]) -> Span {
+    span(start, start.wrapping_add(part.len()))
 }
 
 #[inline]

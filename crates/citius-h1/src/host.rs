@@ -2,53 +2,79 @@
 
 use core::net::Ipv6Addr;
 
+use citius_http::head::Span;
+
 use crate::scan;
 
-/// Whether `authority` names a host and, if it says one, a port; an empty host is not one.
+/// Whether `span` of `input` names a host and, if it says one, a port; an empty host is not one.
 ///
 /// No userinfo: RFC 9110 §4.2.4 wants it refused where it comes from outside. A comma is a legal byte of a
 /// reg-name, and refused all the same: nobody owns such a name, but it is what a proxy makes of
 /// two Host lines.
-pub(crate) fn is_valid(authority: &[u8]) -> bool {
-    let (host_ok, port) = if let Some(literal) = authority.strip_prefix(b"[") {
+#[inline]
+pub(crate) fn is_valid(input: &[u8], span: Span) -> bool {
+    let (start, end) = (span.start as usize, span.end as usize);
+    let rest = input.get(start..).unwrap_or_default();
+    // What follows the authority is looked at for speed only.
+    plain_run(rest, input) == end.wrapping_sub(start) && end > start
+        || is_valid_rarely(input.get(start..end).unwrap_or_default())
+}
+
+/// Length of the `reg-name [ ":" port ]` at the start of `rest`, the end of `whole`; zero if there is none in
+/// plain letters and digits.
+#[inline]
+pub(crate) fn plain_run(rest: &[u8], whole: &[u8]) -> usize {
+    let name_run = scan::reg_name_run(rest, whole);
+    match rest.split_at_checked(name_run).unwrap_or_default().1 {
+        [b':', digits @ ..] if name_run > 0 => {
+            let (mut number, mut run) = (0u32, 0usize);
+            for digit in digits.iter().map(|byte| u32::from(byte.wrapping_sub(b'0'))) {
+                if digit > 9 {
+                    break;
+                }
+                number = number.wrapping_mul(10).wrapping_add(digit);
+                if number > 65_535 {
+                    return 0;
+                }
+                run = run.wrapping_add(1);
+            }
+            name_run.wrapping_add(1).wrapping_add(run)
+        }
+        _ => name_run,
+    }
+}
+
+/// The forms that need more than a look: IPv6 literals and percent-encoded names.
+#[cold]
+fn is_valid_rarely(authority: &[u8]) -> bool {
+    if let Some(literal) = authority.strip_prefix(b"[") {
         let end = memchr::memchr(b']', literal).unwrap_or(literal.len());
         let (address, rest) = literal.split_at_checked(end).unwrap_or_default();
         // A missing bracket stands in place of the port, and is not one.
-        let port = rest.strip_prefix(b"]").unwrap_or(b"[");
-        (is_ipv6(address), port)
-    } else {
-        let colon = authority.iter().position(|&byte| byte == b':');
-        let end = colon.unwrap_or(authority.len());
-        let (name, rest) = authority.split_at_checked(end).unwrap_or_default();
-        (is_reg_name(name), rest)
-    };
-    host_ok && is_port(port)
+        return is_ipv6(address) && is_port(rest.strip_prefix(b"]").unwrap_or(b"["));
+    }
+    let mut rest = authority;
+    loop {
+        rest = rest
+            .get(scan::reg_name_run(rest, rest)..)
+            .unwrap_or_default();
+        match rest {
+            [b'%', high, low, after @ ..]
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                rest = after;
+            }
+            port => return port.len() < authority.len() && is_port(port),
+        }
+    }
 }
 
 fn is_ipv6(address: &[u8]) -> bool {
     core::str::from_utf8(address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
-fn is_reg_name(name: &[u8]) -> bool {
-    !name.is_empty() && (scan::reg_name_end(name) == name.len() || is_escaped_reg_name(name))
-}
-
-/// The rare form with percent-encoded bytes.
-#[cold]
-fn is_escaped_reg_name(mut name: &[u8]) -> bool {
-    loop {
-        name = name.get(scan::reg_name_end(name)..).unwrap_or_default();
-        match name {
-            [] => return true,
-            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                name = rest;
-            }
-            _ => return false,
-        }
-    }
-}
-
 /// Nothing, or a colon and a port number; the number may be missing (RFC 3986 §3.2.3).
+#[inline]
 fn is_port(text: &[u8]) -> bool {
     let Some(digits) = text.strip_prefix(b":") else {
         return text.is_empty();
@@ -63,7 +89,21 @@ fn is_port(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
+
+    /// The same within a head and at the end of the input.
+    fn is_host(text: &str) -> bool {
+        let span = |start: usize| Span {
+            start: u32::try_from(start).unwrap(),
+            end: u32::try_from(start + text.len()).unwrap(),
+        };
+        let alone = is_valid(text.as_bytes(), span(0));
+        let head = format!("GET / HTTP/1.1\r\nhost: {text}\r\naccept: */*\r\n\r\n");
+        assert_eq!(is_valid(head.as_bytes(), span(22)), alone, "{text}");
+        alone
+    }
 
     #[test]
     fn tells_hosts_from_others() {
@@ -83,7 +123,7 @@ mod tests {
             "a~b",
             "1",
         ] {
-            assert!(is_valid(good.as_bytes()), "{good}");
+            assert!(is_host(good), "{good}");
         }
         for bad in [
             "",
@@ -114,7 +154,7 @@ mod tests {
             "\"a\"",
             "a:99999999999999999999",
         ] {
-            assert!(!is_valid(bad.as_bytes()), "{bad}");
+            assert!(!is_host(bad), "{bad}");
         }
     }
 }

@@ -1,214 +1,247 @@
 //! Where runs of allowed bytes end.
 //!
-//! Eight bytes at a time in plain 64-bit arithmetic: safe code, and no call for the short runs that
-//! heads are made of.
+//! Sixteen bytes at a time, as vectors of the processor (`wide`: safe, and plain arithmetic where there are
+//! none). A block that reaches behind the run is read all the same: what follows a head in the read
+//! buffer costs nothing, and a run that ends near the end of the buffer is read from the last sixteen bytes.
 
 use citius_http::fields::{is_token_byte, is_value_byte};
+use wide::u8x16;
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
+/// Whether a byte belongs to a set, as a table.
+macro_rules! table {
+    ($holds:expr) => {{
+        #[expect(
+            clippy::indexing_slicing,
+            clippy::arithmetic_side_effects,
+            clippy::cast_possible_truncation,
+            reason = "evaluated at compile time, where a mistake is a compile error"
+        )]
+        const TABLE: [bool; 256] = {
+            let mut table = [false; 256];
+            let mut byte = 0;
+            while byte < 256 {
+                table[byte] = $holds(byte as u8);
+                byte += 1;
+            }
+            table
+        };
+        &TABLE
+    }};
+}
 
-/// Whether a byte is a `tchar` (RFC 9110 §5.6.2), as a table.
-static TOKEN: [bool; 256] = table(Class::Token);
+/// Bytes in a block.
+const BLOCK: usize = 16;
 
-/// Whether a byte may stand in a request target: visible ASCII but `#`.
+/// A set of bytes, in both forms: the two agree on every byte but those of which `RARE` says that only
+/// `holds` decides.
+trait Class {
+    /// Whether a marked byte may belong to the set all the same.
+    const RARE: bool;
+    /// Whether `byte` belongs to the set.
+    fn holds(byte: u8) -> bool;
+    /// Sets all bits of the bytes that don't belong to the set, or perhaps don't.
+    fn marks(block: u8x16) -> u8x16;
+}
+
+/// `tchar` (RFC 9110 §5.6.2).
+struct Token;
+/// What may stand in a request target: visible ASCII but `#`.
 ///
 /// RFC 3986 allows fewer; `"`, `<`, `>`, `\`, `^`, `` ` ``, `{`, `|`, `}` are sent by browsers and curl
 /// as they are typed.
-static TARGET: [bool; 256] = table(Class::Target);
+struct Target;
+/// What may stand in a field value (RFC 9110 §5.5).
+struct Value;
+/// What may stand for itself in a reg-name (RFC 3986 §3.2.2), commas left out (`host.rs`).
+struct RegName;
 
-/// Whether a byte may stand for itself in a reg-name (RFC 3986 §3.2.2), commas left out (`host.rs`).
-static REG_NAME: [bool; 256] = table(Class::RegName);
-
-/// A set of bytes.
-#[derive(Clone, Copy)]
-enum Class {
-    Token,
-    Target,
-    RegName,
-}
-
-#[expect(
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    reason = "evaluated at compile time, where a mistake is a compile error"
-)]
-const fn table(class: Class) -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let b = byte as u8;
-        table[byte] = match class {
-            Class::Token => is_token_byte(b),
-            Class::Target => b > b' ' && b < 0x7f && b != b'#',
-            Class::RegName => {
-                b.is_ascii_alphanumeric()
-                    || matches!(
-                        b,
-                        b'-' | b'.'
-                            | b'_'
-                            | b'~'
-                            | b'!'
-                            | b'$'
-                            | b'&'
-                            | b'\''
-                            | b'('
-                            | b')'
-                            | b'*'
-                            | b'+'
-                            | b';'
-                            | b'='
-                    )
-            }
-        };
-        byte += 1;
+impl Class for Token {
+    const RARE: bool = true;
+    #[inline]
+    fn holds(byte: u8) -> bool {
+        static TOKEN: &[bool; 256] = table!(is_token_byte);
+        TOKEN.get(usize::from(byte)).copied().unwrap_or(false)
     }
-    table
+    #[inline]
+    fn marks(block: u8x16) -> u8x16 {
+        !is_plain(block)
+    }
 }
 
-#[inline]
-fn is_in(table: &[bool; 256], byte: u8) -> bool {
-    table.get(usize::from(byte)).copied().unwrap_or(false)
+impl Class for RegName {
+    const RARE: bool = true;
+    #[inline]
+    fn holds(byte: u8) -> bool {
+        static REG_NAME: &[bool; 256] = table!(is_reg_name_byte);
+        REG_NAME.get(usize::from(byte)).copied().unwrap_or(false)
+    }
+    #[inline]
+    fn marks(block: u8x16) -> u8x16 {
+        !(is_plain(block) | block.simd_eq(u8x16::splat(b'.')))
+    }
 }
 
-/// Whether `byte` is a `tchar`.
+impl Class for Target {
+    const RARE: bool = false;
+    #[inline]
+    fn holds(byte: u8) -> bool {
+        byte.is_ascii_graphic() && byte != b'#'
+    }
+    #[inline]
+    fn marks(block: u8x16) -> u8x16 {
+        !is_within(block, b'!', b'~') | block.simd_eq(u8x16::splat(b'#'))
+    }
+}
+
+impl Class for Value {
+    const RARE: bool = false;
+    #[inline]
+    fn holds(byte: u8) -> bool {
+        is_value_byte(byte)
+    }
+    #[inline]
+    fn marks(block: u8x16) -> u8x16 {
+        let control = is_within(block, 0, 0x1f) | block.simd_eq(u8x16::splat(0x7f));
+        control & !block.simd_eq(u8x16::splat(b'\t'))
+    }
+}
+
+/// Whether a byte is a `tchar`.
 #[inline]
 pub(crate) fn is_token(byte: u8) -> bool {
-    is_in(&TOKEN, byte)
+    Token::holds(byte)
 }
 
-/// Index of the first byte from `start` on that is not a `tchar`; the length of `bytes` if there is none.
+/// Length of the run of `tchar`s at the start of `rest`, the end of `whole`.
 #[inline]
-pub(crate) fn token_end(bytes: &[u8], start: usize) -> usize {
-    let mut rest = bytes.get(start..).unwrap_or_default();
-    while let Some((block, after)) = rest.split_first_chunk::<8>() {
-        let marks = not_plain(u64::from_le_bytes(*block));
-        if marks == 0 {
-            rest = after;
-            continue;
-        }
-        let (_, from_mark) = rest.split_at_checked(first(marks)).unwrap_or_default();
-        match from_mark.split_first() {
-            Some((&byte, after)) if is_token(byte) => rest = after,
-            _ => return bytes.len().wrapping_sub(from_mark.len()),
-        }
-    }
-    run_end(bytes, bytes.len().wrapping_sub(rest.len()), is_token)
+pub(crate) fn token_run(rest: &[u8], whole: &[u8]) -> usize {
+    run::<Token>(rest, whole)
 }
 
-/// Index of the first byte that cannot stand for itself in a reg-name.
+/// Length of the run of bytes that can stand for themselves in a reg-name.
 #[inline]
-pub(crate) fn reg_name_end(bytes: &[u8]) -> usize {
-    run_end(bytes, 0, |byte| is_in(&REG_NAME, byte))
+pub(crate) fn reg_name_run(rest: &[u8], whole: &[u8]) -> usize {
+    run::<RegName>(rest, whole)
 }
 
-/// Index of the first byte from `start` on that cannot stand in a request target.
+/// Length of the run of bytes that can stand in a request target.
 #[inline]
-pub(crate) fn target_end(bytes: &[u8], start: usize) -> usize {
-    run_end(bytes, start, |byte| is_in(&TARGET, byte))
+pub(crate) fn target_run(rest: &[u8], whole: &[u8]) -> usize {
+    run::<Target>(rest, whole)
+}
+
+/// Length of the run of bytes that can stand in a field value.
+#[inline]
+pub(crate) fn value_run(rest: &[u8], whole: &[u8]) -> usize {
+    run::<Value>(rest, whole)
 }
 
 #[inline]
-fn run_end(bytes: &[u8], start: usize, allowed: impl Fn(u8) -> bool) -> usize {
-    let rest = bytes.get(start..).unwrap_or_default();
-    let run = rest.iter().position(|&byte| !allowed(byte));
-    start.saturating_add(run.unwrap_or(rest.len()))
-}
-
-/// Index of the first byte from `start` on that cannot stand in a field value.
-#[inline]
-pub(crate) fn value_end(bytes: &[u8], start: usize) -> usize {
-    let mut rest = bytes.get(start..).unwrap_or_default();
+fn run<C: Class>(rest: &[u8], whole: &[u8]) -> usize {
+    let mut ahead = rest;
     loop {
-        // Two blocks a step until one of them has a mark: half the loop for long values.
-        while let Some((pair, after)) = rest.split_first_chunk::<16>() {
-            let [one, other] = halves(pair);
-            if controls(one) | controls(other) != 0 {
-                break;
+        let marks = if let Some((block, behind)) = ahead.split_first_chunk::<BLOCK>() {
+            let marks = C::marks(u8x16::new(*block)).to_bitmask();
+            if marks == 0 {
+                ahead = behind;
+                continue;
             }
-            rest = after;
-        }
-        let Some((block, after)) = rest.split_first_chunk::<8>() else {
-            break;
+            marks
+        } else if let Some(block) = whole.last_chunk::<BLOCK>() {
+            let before = BLOCK.wrapping_sub(ahead.len());
+            // The bytes before the run are shifted out; the mark behind the last byte stands for the end.
+            (C::marks(u8x16::new(*block)).to_bitmask() | 1 << BLOCK) >> before
+        } else {
+            return rest.len().wrapping_sub(short_run_end::<C>(ahead).len());
         };
-        let marks = controls(u64::from_le_bytes(*block));
-        if marks == 0 {
-            rest = after;
-            continue;
-        }
-        let (_, from_mark) = rest.split_at_checked(first(marks)).unwrap_or_default();
-        match from_mark.split_first() {
-            Some((b'\t', after)) => rest = after,
-            _ => return bytes.len().wrapping_sub(from_mark.len()),
+        let at = marks.trailing_zeros() as usize;
+        let (_, stop) = ahead.split_at_checked(at).unwrap_or_default();
+        match stop.split_first() {
+            Some((&byte, behind)) if C::RARE && C::holds(byte) => ahead = behind,
+            _ => return rest.len().wrapping_sub(stop.len()),
         }
     }
-    run_end(bytes, bytes.len().wrapping_sub(rest.len()), is_value_byte)
+}
+
+/// What is left of less than a block.
+#[cold]
+fn short_run_end<C: Class>(mut rest: &[u8]) -> &[u8] {
+    while let Some((&byte, behind)) = rest.split_first() {
+        if !C::holds(byte) {
+            break;
+        }
+        rest = behind;
+    }
+    rest
+}
+
+/// Letters, digits and hyphens: what names consist of.
+#[inline]
+fn is_plain(block: u8x16) -> u8x16 {
+    let folded = block | u8x16::splat(0x20);
+    is_within(folded, b'a', b'z') | is_within(block, b'0', b'9') | block.simd_eq(u8x16::splat(b'-'))
 }
 
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the halves of 128 bits have 64 each"
-)]
-fn halves(pair: &[u8; 16]) -> [u64; 2] {
-    let both = u128::from_le_bytes(*pair);
-    [both as u64, (both >> 64) as u64]
+fn is_within(block: u8x16, least: u8, most: u8) -> u8x16 {
+    let clamped = block.max(u8x16::splat(least)).min(u8x16::splat(most));
+    clamped.simd_eq(block)
 }
 
-/// Index of the lowest byte that is marked.
-#[inline]
-fn first(marks: u64) -> usize {
-    marks.trailing_zeros() as usize / 8
-}
-
-/// Marks the bytes of `block` that are neither letters, digits nor hyphens, which is what names consist of.
-///
-/// Sums of seven-bit bytes don't carry, so every mark is exact.
-#[inline]
-fn not_plain(block: u64) -> u64 {
-    let ascii = block & !HIGHS;
-    // The highest bit of each byte of `byte + (0x80 - n)` says whether that byte is at least n.
-    let at_least =
-        |bytes: u64, n: u64| bytes.wrapping_add(ONES.wrapping_mul(0x80_u64.wrapping_sub(n)));
-    let folded = ascii | ONES.wrapping_mul(0x20);
-    let letter = at_least(folded, 0x61) & !at_least(folded, 0x7b);
-    let digit = at_least(ascii, 0x30) & !at_least(ascii, 0x3a);
-    let hyphen = !at_least(ascii ^ ONES.wrapping_mul(0x2d), 1);
-    (block | !(letter | digit | hyphen)) & HIGHS
-}
-
-/// Marks the bytes of `block` below 0x20 or equal to 0x7f with their highest bit.
-///
-/// A borrow can only reach bytes above one that is marked already, so the lowest mark is exact.
-#[inline]
-fn controls(block: u64) -> u64 {
-    let deleted = block ^ ONES.wrapping_mul(0x7f);
-    let below = block.wrapping_sub(ONES.wrapping_mul(0x20)) & !block;
-    (below | (deleted.wrapping_sub(ONES) & !deleted)) & HIGHS
+const fn is_reg_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'-' | b'.'
+                | b'_'
+                | b'~'
+                | b'!'
+                | b'$'
+                | b'&'
+                | b'\''
+                | b'('
+                | b')'
+                | b'*'
+                | b'+'
+                | b';'
+                | b'='
+        )
 }
 
 #[cfg(test)]
 mod tests {
     use alloc::vec;
+    use alloc::vec::Vec;
 
     use super::*;
 
+    fn check<C: Class>(bytes: &[u8], start: usize) {
+        let stop = bytes[start..].iter().position(|&byte| !C::holds(byte));
+        let expected = stop.map_or(bytes.len(), |length| start + length);
+        assert_eq!(
+            start + run::<C>(&bytes[start..], bytes),
+            expected,
+            "{bytes:?} {start}"
+        );
+    }
+
+    fn check_all(bytes: &[u8], start: usize) {
+        check::<Token>(bytes, start);
+        check::<RegName>(bytes, start);
+        check::<Target>(bytes, start);
+        check::<Value>(bytes, start);
+    }
+
     #[test]
     fn finds_every_byte_at_every_place() {
-        for length in 0..20 {
+        for length in 0..36 {
             for at in 0..length {
                 for byte in 0..=255u8 {
                     let mut bytes = vec![b'a'; at];
                     bytes.push(byte);
                     bytes.resize(length, b'a');
-                    for start in 0..=at {
-                        let expected = |ok: bool| if ok { length } else { at };
-                        let value = value_end(&bytes, start);
-                        assert_eq!(value, expected(is_value_byte(byte)), "{length} {at} {byte}");
-                        assert_eq!(token_end(&bytes, start), expected(is_token_byte(byte)));
-                        let visible = byte.is_ascii_graphic() && byte != b'#';
-                        assert_eq!(target_end(&bytes, start), expected(visible));
+                    for start in [0, at / 2, at] {
+                        check_all(&bytes, start);
                     }
                 }
             }
@@ -216,13 +249,23 @@ mod tests {
     }
 
     #[test]
-    fn two_controls_in_one_block_report_the_first() {
-        for first in [0u8, 9, 13, 31, 127] {
-            for second in [0u8, 10, 32, 33, 126, 127, 128, 255] {
-                let bytes = [b'a', first, second, b'b', b'c', b'd', b'e', b'f', b'g'];
-                let expected = bytes.iter().position(|&b| !is_value_byte(b)).unwrap_or(9);
-                assert_eq!(value_end(&bytes, 0), expected, "{first} {second}");
+    fn two_odd_bytes_in_one_block_report_the_first() {
+        for first in 0..=255u8 {
+            for second in [0u8, 9, 10, 13, 32, 33, 46, 95, 126, 127, 128, 255] {
+                let mut bytes = vec![b'a', first, b'b', second];
+                check_all(&bytes, 0);
+                bytes.resize(40, b'c');
+                check_all(&bytes, 0);
+                check_all(&bytes, 2);
             }
+        }
+    }
+
+    #[test]
+    fn a_run_starts_behind_the_end() {
+        for length in [0, 3, 16, 17] {
+            let bytes: Vec<u8> = vec![b'a'; length];
+            check_all(&bytes, length);
         }
     }
 }
