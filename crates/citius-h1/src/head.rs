@@ -126,17 +126,14 @@ fn fault_of(stop: Stop) -> Fault {
 /// `method SP request-target SP HTTP-version CRLF` (RFC 9112 §3), one space each; returns what follows.
 #[inline]
 fn request_line<'i>(input: &'i [u8], limits: &Limits, head: &mut Head) -> Result<&'i [u8], Stop> {
-    let (method, rest) = match input {
-        // Most requests; the general way says the same of them.
-        [b'G', b'E', b'T', b' ', rest @ ..] => {
-            head.method = Method::Get;
-            (span(0, 3), rest)
-        }
-        _ => {
-            let (method, rest) = method(input)?;
-            head.method = Method::from_token(method);
-            (span_of(0, method), rest)
-        }
+    // Most requests are a GET; the general way says the same of them.
+    let (method, rest) = if let [b'G', b'E', b'T', b' ', rest @ ..] = input {
+        head.method = Method::Get;
+        (span(0, 3), rest)
+    } else {
+        let (method, rest) = method(input)?;
+        head.method = Method::from_token(method);
+        (span_of(0, method), rest)
     };
     head.method_span = method;
     let (target, version) = split(rest, scan::target_run(rest, input));

@@ -97,7 +97,7 @@ mod tests {
     fn is_host(text: &str) -> bool {
         let span = |start: usize| Span {
             start: u32::try_from(start).unwrap(),
-            end: u32::try_from(start + text.len()).unwrap(),
+            end: u32::try_from(start.wrapping_add(text.len())).unwrap(),
         };
         let alone = is_valid(text.as_bytes(), span(0));
         let head = format!("GET / HTTP/1.1\r\nhost: {text}\r\naccept: */*\r\n\r\n");

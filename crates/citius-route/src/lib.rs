@@ -12,6 +12,7 @@
 
 mod pattern;
 mod percent;
+mod plain;
 mod router;
 
 pub use pattern::{Converter, Param, Pattern, PatternError};

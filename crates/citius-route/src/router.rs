@@ -1,12 +1,10 @@
 //! The table of routes.
 
-use std::collections::HashMap;
-
-use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
 use crate::pattern::{Param, Pattern, PatternError};
 use crate::percent::{decode, normalize};
+use crate::plain::Plain;
 
 /// Parameter values in the order of [`Pattern::params`], percent-decoded.
 pub type Captures = SmallVec<[Vec<u8>; 2]>;
@@ -15,7 +13,7 @@ pub type Captures = SmallVec<[Vec<u8>; 2]>;
 #[derive(Clone, Debug)]
 pub struct Router<T> {
     /// Patterns without parameters, by their normal form: most services' most asked paths.
-    plain: HashMap<Box<[u8]>, usize, FixedState>,
+    plain: Plain<T>,
     /// Patterns of a fixed number of segments.
     exact: matchit::Router<usize>,
     /// Patterns that end in a rest, with and without it; asked when `exact` has no answer.
@@ -54,7 +52,7 @@ pub enum Found<'r, T> {
 impl<T> Default for Router<T> {
     fn default() -> Self {
         Self {
-            plain: HashMap::default(),
+            plain: Plain::default(),
             exact: matchit::Router::new(),
             rests: matchit::Router::new(),
             nodes: Vec::new(),
@@ -97,9 +95,6 @@ impl<T: Clone> Router<T> {
             .position(known)
             .unwrap_or(self.nodes.len());
         if index == self.nodes.len() {
-            if pattern.params.is_empty() {
-                self.plain.insert(shape.as_bytes().into(), index);
-            }
             let tree = if is_rest {
                 &mut self.rests
             } else {
@@ -135,8 +130,9 @@ impl<T: Clone> Router<T> {
                     "route {method} {shape:?} exists already"
                 )));
             }
-            candidate.methods.push((method.to_owned(), value));
+            candidate.methods.push((method.to_owned(), value.clone()));
         } else {
+            let value = value.clone();
             candidates.push(Candidate {
                 params: pattern.params.clone(),
                 rest_is_empty,
@@ -150,6 +146,12 @@ impl<T: Clone> Router<T> {
                     .collect::<Vec<_>>()
             });
         }
+        if pattern.params.is_empty() {
+            let entry = self.plain.entry(shape.as_bytes(), index);
+            if method == "GET" {
+                entry.get = Some(value);
+            }
+        }
         Ok(())
     }
 }
@@ -160,10 +162,15 @@ impl<T> Router<T> {
     /// `HEAD` is answered by a `GET` route where there is no other.
     #[inline]
     pub fn find(&self, method: &str, path: &[u8], captures: &mut Captures) -> Found<'_, T> {
-        if let Some(&index) = self.plain.get(path)
-            && let Choice::Route(value, _) = self.nodes[index].choose(method, &[])
-        {
-            return Found::Route(value);
+        if let Some(entry) = self.plain.get(path) {
+            match &entry.get {
+                Some(value) if method == "GET" => return Found::Route(value),
+                _ => {
+                    if let Choice::Route(value, _) = self.nodes[entry.node].choose(method, &[]) {
+                        return Found::Route(value);
+                    }
+                }
+            }
         }
         let normal = normalize(path);
         let mut refused = None;
