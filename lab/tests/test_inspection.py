@@ -76,7 +76,7 @@ def test_list_shows_what_was_found(tmp_path: Path) -> None:
     folder.mkdir()
     define(folder, "wrong")
     own = ["--contestants", str(folder)]
-    wide = {"COLUMNS": "300", "TERM": "dumb"}
+    wide = {"COLUMNS": "300", "TERM": "xterm"}
     try:
         assert CliRunner().invoke(lab, [*own, "verify", "probe"]).exit_code == 1
         output = CliRunner().invoke(lab, [*own, "list"], env=wide).output
