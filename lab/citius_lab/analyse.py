@@ -177,7 +177,7 @@ def _offered(record: dict[str, Any], series: dict[str, Any]) -> float | None:
 
 
 def _fill_cost(figure: Figure, records: list[dict[str, Any]]) -> None:
-    costs = _per_round((record, _cpu_us(record)) for record in records)
+    costs = _per_round((record, cpu_us(record)) for record in records)
     if min(costs.values()) > 0:
         figure.cpu_us = interval(list(costs.values()))
         figure.per_core_s = figure.cpu_us.inverse(1e6)
@@ -193,7 +193,7 @@ def _fill_cost(figure: Figure, records: list[dict[str, Any]]) -> None:
     figure.body_bytes = records[0].get("body_bytes")
 
 
-def _cpu_us(record: dict[str, Any]) -> float:
+def cpu_us(record: dict[str, Any]) -> float:
     """Return the server's CPU time per request in µs.
 
     The clocks are read a moment after each event; the quotient of the two spans corrects for it.

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import platform
+import resource
 import shutil
 import subprocess
 import sys
@@ -89,20 +91,30 @@ def capture() -> dict[str, Any]:
     """Return the machine, the kernel, the versions and the state of the checkout."""
     return {
         "cpu": _cpu_model(),
+        "topology": _topology(),
         "cpus": sorted(os.sched_getaffinity(0)),
         "cpus_online": os.cpu_count(),
         "hypervisor": "hypervisor" in _first_line("/proc/cpuinfo", "flags").split(),
         "governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "not exposed",
+        "turbo": _turbo(),
+        "cgroup": _text("/proc/self/cgroup"),
         "cgroup_cpu_max": _text("/sys/fs/cgroup/cpu.max") or "none",
+        "cgroup_memory_max": _text("/sys/fs/cgroup/memory.max") or "none",
         "memory_kib": int(_first_line("/proc/meminfo", "MemTotal").split()[0]),
         "kernel": f"{platform.system()} {platform.release()}",
         "mitigations": _mitigations(),
         "load_average": list(os.getloadavg()),
+        "tcp_syncookies": _text("/proc/sys/net/ipv4/tcp_syncookies"),
+        "tcp_tw_reuse": _text("/proc/sys/net/ipv4/tcp_tw_reuse"),
+        "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         "somaxconn": _text("/proc/sys/net/core/somaxconn"),
         "network": "loopback",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "rustc": _output(["rustc", "--version"]),
         "go": _output(["go", "version"]),
+        "node": _output(["node", "--version"]),
+        "pypy": _output(["pypy3", "--version"]).replace("\n", " "),
+        "lab_sha256": _sha256_of_lab(),
         "commit": _commit(),
         "lab_command": " ".join(sys.argv),
     }
@@ -110,6 +122,40 @@ def capture() -> dict[str, Any]:
 
 def _cpu_model() -> str:
     return _first_line("/proc/cpuinfo", "model name") or platform.processor() or "unknown"
+
+
+def _topology() -> dict[str, str]:
+    """Return which CPUs are threads of one core, and which share the last cache."""
+    found: dict[str, str] = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        folder = Path(f"/sys/devices/system/cpu/cpu{cpu}")
+        siblings = _text(folder / "topology" / "thread_siblings_list") or "?"
+        caches = sorted(folder.glob("cache/index*/shared_cpu_list"))
+        last = _text(caches[-1]) if caches else "?"
+        found[f"cpu {cpu}"] = f"core of {siblings}, last cache of {last}"
+    return found
+
+
+def _turbo() -> str:
+    no_turbo = _text("/sys/devices/system/cpu/intel_pstate/no_turbo")
+    boost = _text("/sys/devices/system/cpu/cpufreq/boost")
+    if no_turbo:
+        return "off" if no_turbo == "1" else "on"
+    return {"1": "on", "0": "off"}.get(boost, "not exposed")
+
+
+def sha256(path: str | Path) -> str:
+    """Return the hash of one file, empty if it cannot be read."""
+    with contextlib.suppress(OSError):
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return ""
+
+
+def _sha256_of_lab() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _mitigations() -> dict[str, str]:

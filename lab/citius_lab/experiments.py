@@ -107,7 +107,7 @@ REST = Experiment(
     (
         "citius",
         "uwsgi-werkzeug",
-        "pypy-uwsgi-werkzeug",
+        "pypy-werkzeug",
         "uvicorn",
         "granian-wsgi",
         "go-fasthttp",
@@ -143,7 +143,7 @@ ASYNC = Experiment(
     "Asynchronous handlers in Python and Rust",
     "How many users who come within two seconds are served, and what is the capacity behind it?",
     (
-        "blacksheep",
+        "blacksheep-uvicorn",
         "rust-axum",
         "rust-axum-4",
         "citius-async",
@@ -168,7 +168,7 @@ ASYNC = Experiment(
         ),
     ),
     360.0,
-    "blacksheep",
+    "blacksheep-uvicorn",
     article_id="001",
 )
 
@@ -204,7 +204,7 @@ FALCON_GO = Experiment(
     "falcon-go",
     "Falcon against Go",
     "What do 10 000 requests on as many connections show, and what a longer run?",
-    ("gunicorn-falcon", "go-net-http", "go-fasthttp", "citius-wsgi", "citius", "rust-floor"),
+    ("falcon-gunicorn", "go-net-http", "go-fasthttp", "citius-wsgi", "citius", "rust-floor"),
     (
         Series(
             "count",
@@ -231,7 +231,7 @@ FALCON_GO = Experiment(
         ),
     ),
     210.0,
-    "gunicorn-falcon",
+    "falcon-gunicorn",
     article_id="003",
 )
 

@@ -205,6 +205,7 @@ def head_of(
         ],
         "environment": environment.capture(),
         "load": " ".join(drive.load_command()),
+        "load_sha256": environment.sha256(drive.load_command()[0]),
         "contestants": [one.as_record(asked=one.name not in left_out) for one in chosen],
     }
 

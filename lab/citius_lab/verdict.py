@@ -195,6 +195,9 @@ def _accept_queue(figure: Figure, records: Records, series: dict[str, Any]) -> I
     )  # fmt: skip
     if overflows:
         yield Reason("the accept queue overflowed", f"{overflows} times")
+    late = sum(record["load"].get("connects_over_1s", 0) for record in records)
+    if late:
+        yield Reason("connections took a second or more: SYNs sent again", f"{late}")
     merged = Histogram()
     for record in records:
         merged.merge(Histogram.decode(record["load"]["latency_histogram"]))
@@ -215,6 +218,28 @@ def syn_steps(histogram: Histogram) -> str:
         if after >= SYN_VALUES_MIN and after >= SYN_FACTOR * before:
             found.append(f"{after} answers after {at_s:g} s, {before} in the time before")
     return "; ".join(found)
+
+
+def _connections(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """The connections that were asked for were not there, or some of them got nothing."""
+    loads = [record["load"] for record in records]
+    failures = [load.get("connect_failures", {}) for load in loads]
+    for name, what in LOCAL_FAILURES.items():
+        if n_failures := sum(failure.get(name, 0) for failure in failures):
+            yield Reason(f"this machine had no free {what}: not the server", f"{n_failures} times")
+    if series["load"]["pace"] != "closed" or not series["load"]["keep_alive"]:
+        return
+    none: dict[str, int] = {}
+    worst = max(
+        (load["connections"] for load in loads if load.get("connections")),
+        key=lambda one: one["idle"] + one["asked"] - one["open_max"],
+        default=none,
+    )
+    enough = figure.completed >= LITTLE_REQUESTS_MIN * figure.connections * len(records)
+    if worst and enough and worst["open_max"] < worst["asked"]:
+        yield Reason("fewer connections than asked for", f"{worst['open_max']} of {worst['asked']}")
+    if worst and enough and worst["idle"]:
+        yield Reason("some connections got no answer", f"{worst['idle']} of {worst['asked']}")
 
 
 def _unchecked(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
@@ -238,6 +263,7 @@ GATES: tuple[Gate, ...] = (
     _little,
     _size,
     _accept_queue,
+    _connections,
     _unchecked,
     _never_steady,
 )
@@ -264,5 +290,6 @@ COUNT_MIN_S = 5.0
 TINY_S = 0.2
 COMPLETED_MIN = 24
 SPREAD_MAX = 0.25
+LOCAL_FAILURES = {"no_local_port": "port", "no_descriptor": "file descriptor"}
 SYN_VALUES_MIN = 3
 SYN_FACTOR = 5

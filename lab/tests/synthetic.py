@@ -21,7 +21,8 @@ def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[
     """One good measurement: 10 000 requests/s for a second, a busy server, an idle machine.
 
     ``rate`` is what was answered, ``asked`` what an open pace offered; any other change goes to
-    the record's key of that name, or to that of its load, usage or net.
+    the record's key of that name, or to that of its load (whose ``connections`` are ``opened``
+    here), usage or net.
     """
     rate = changes.pop("rate", 10_000.0)
     asked = changes.pop("asked", None)
@@ -38,6 +39,9 @@ def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[
         "unsent": 0,
         "unanswered": 0,
         "options": {"pace": "closed"},
+        "connects_over_1s": 0,
+        "connect_failures": {"no_local_port": 0, "no_descriptor": 0},
+        "opened": {"asked": connections, "open_max": connections, "idle": 0},
     }
     usage = {
         "elapsed_s": changes.get("elapsed_s", 1.0),
@@ -73,7 +77,6 @@ def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[
         "net": {"listen_overflows": 0, "listen_drops": 0},
         "memory": {"pss_kib": 2048, "pss_peak_kib": 4096, "processes": 1},
     }
-    load["service_histogram"] = load["latency_histogram"]
     for name, value in changes.items():
         for place in (record, load, usage, record["net"]):
             if name in place:
@@ -83,6 +86,8 @@ def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[
             raise KeyError(name)
     if "elapsed_s" in changes:
         load["elapsed_s"] = changes["elapsed_s"]
+    load["connections"] = load.pop("opened")
+    load["service_histogram"] = load["latency_histogram"]
     return record
 
 

@@ -1,0 +1,120 @@
+"""The real generator understands every series of every experiment."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from citius_lab import analyse, contestants, drive, experiments, launch, usage
+from citius_lab.errors import LoadError
+from citius_lab.plan import Placement
+from citius_lab.workloads import CASE_BY_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from citius_lab.protocols import Series
+
+HERE = Path(__file__).parent
+SERIES = {
+    f"{one.name}/{series.id}": series
+    for one in experiments.EXPERIMENTS.values()
+    for series in one.series
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[launch.Server]:
+    fake = contestants.load([HERE / "contestants"])["fake"]
+    log = tmp_path_factory.mktemp("drive") / "log"
+    with launch.Server(fake, workers=1, cpus=(), log_path=log) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def driver() -> drive.Driver:
+    try:
+        command = drive.load_command()
+    except LoadError as error:
+        pytest.skip(str(error))
+    return drive.Driver(command, placement=Placement((0,), ()), random=random.Random(1))
+
+
+def small(series: Series) -> Series:
+    """Return the series with fewer users and requests, so that it takes no time."""
+    load = series.load
+    few = replace(
+        load,
+        connections=min(load.connections, 16),
+        users=load.users and 60,
+        ramp_s=load.ramp_s and 0.1,
+        requests=load.requests and 200,
+        rate=load.rate and 200.0,
+    )
+    return replace(series, load=few, connections={})
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_every_series_is_understood(name: str, server: launch.Server, driver: drive.Driver) -> None:
+    series = small(SERIES[name])
+    case = replace(CASE_BY_ID["hello"], connections=8)
+    rate = 500.0 if series.load.fraction is not None else None
+    shot = drive.Shot.of(series, case, window_s=0.2, warmup_s=0.05, rate=rate)
+    fields = driver.measure(server, shot)
+    assert fields["fault"] is None
+    load: dict[str, Any] = fields["load"]
+    assert load["completed"] > 0
+    options = load["options"]
+    assert options["pace"] == series.load.pace
+    assert options["pipeline"] == series.load.pipeline
+    if series.load.users is None:
+        assert options["keepalive"] == series.load.keep_alive
+        assert options["connections"] == shot.connections
+    if series.load.requests:
+        assert load["completed"] == series.load.requests
+    if series.load.is_open:
+        assert load["schedule_lag_us"]["p99"] is not None
+    assert fields["usage"]["server_cpu_s"] > 0
+    assert fields["memory"]["pss_peak_kib"] >= fields["memory"]["pss_kib"] > 1000
+    assert fields["net"]["listen_overflows"] == 0
+    assert fields["checked"] == ["before", "during", "after"]
+
+
+def test_the_generators_cost_and_the_servers_are_told_apart(
+    server: launch.Server, driver: drive.Driver
+) -> None:
+    shot = drive.Shot.of(
+        SERIES["open/rate-2000"],
+        replace(CASE_BY_ID["hello"], connections=8),
+        window_s=0.5,
+        warmup_s=0.1,
+        rate=None,
+    )
+    fields = driver.measure(server, shot)
+    cost = fields["usage"]
+    assert 0 < cost["server_cpu_s"] < cost["elapsed_s"]
+    assert 0 < cost["generator_cpu_s"] < cost["elapsed_s"]
+    assert analyse.cpu_us(fields) == pytest.approx(
+        cost["server_cpu_s"] * 1e6 / fields["load"]["completed"], rel=0.2
+    )
+
+
+def test_a_server_that_is_gone_is_said(driver: drive.Driver, tmp_path: Path) -> None:
+    fake = contestants.load([HERE / "contestants"])["fake"]
+    with launch.Server(fake, workers=1, cpus=(), log_path=tmp_path / "log") as running:
+        pass
+    shot = drive.Shot.of(
+        SERIES["quick/closed"], CASE_BY_ID["hello"], window_s=0.2, warmup_s=0, rate=None
+    )
+    with pytest.raises(LoadError, match="nothing reachable"):
+        driver.drive(running, shot, b"Welcome!\n")
+
+
+def test_network_counters_are_found_and_only_grow() -> None:
+    first = usage.network()
+    assert {"listen_overflows", "listen_drops"} <= set(first)
+    assert all(grown >= 0 for grown in usage.network_between(first, usage.network()).values())
