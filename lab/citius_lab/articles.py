@@ -79,7 +79,7 @@ REST = Article(
     (
         *_rest("Rust (actix-web)", "rust-actix", 128747.61, 5485.43, 5637.20, 19551.83, 1509.84),
         *_rest("Go (fasthttp)", "go-fasthttp", 116672.12, 4257.06, 3144.31, 22738.92, 852.26),
-        *_rest("PyPy (uwsgi)", "pypy-werkzeug", 26507.69, 1088.88, 864.48, 5502.14, 791.68),
+        *_rest("PyPy (uwsgi)", "pypy-uwsgi-werkzeug", 26507.69, 1088.88, 864.48, 5502.14, 791.68),
         *_rest("Python (uwsgi)", "uwsgi-werkzeug", 21095.92, 1313.93, 788.76, 7041.16, 20.94),
     ),
     (
@@ -108,7 +108,7 @@ ASYNC = Article(
     (
         *_runs(
             "Python (BlackSheep, uvicorn)",
-            "blacksheep-uvicorn",
+            "blacksheep",
             "async",
             (365, 0.0182),
             (791, 0.0),
@@ -124,7 +124,7 @@ ASYNC = Article(
         ),
         *_runs(
             "Python (BlackSheep, uvicorn)",
-            "blacksheep-uvicorn",
+            "blacksheep",
             "fibonacci",
             (1321, 0.0115),
             (430, 0.0167),
@@ -188,7 +188,7 @@ FALCON_GO = Article(
     "Intel i7-3520M @ 2.90 GHz, 8 GB",
     "ab -n10000 -c500 http://127.0.0.1:8080/",
     (
-        Published("Falcon (gunicorn, gevent)", "falcon-gunicorn", "hello", "count", 4888.35, 0.0),
+        Published("Falcon (gunicorn, gevent)", "gunicorn-falcon", "hello", "count", 4888.35, 0.0),
         Published("Go (go run)", "go-net-http", "hello", "count", 15711.36, 0.0, "0.636 s"),
         Published("Go, compiled", "go-net-http", "hello", "count", 20978.30, 0.0, "0.415 s"),
     ),

@@ -107,9 +107,10 @@ REST = Experiment(
     (
         "citius",
         "uwsgi-werkzeug",
-        "pypy-werkzeug",
+        "pypy-uwsgi-werkzeug",
         "uvicorn",
         "granian-wsgi",
+        "node-http",
         "go-fasthttp",
         "rust-actix",
         "rust-floor",
@@ -143,11 +144,12 @@ ASYNC = Experiment(
     "Asynchronous handlers in Python and Rust",
     "How many users who come within two seconds are served, and what is the capacity behind it?",
     (
-        "blacksheep-uvicorn",
+        "blacksheep",
         "rust-axum",
         "rust-axum-4",
         "citius-async",
-        "uvicorn",
+        "fastapi",
+        "rust-floor",
     ),
     (
         Series(
@@ -168,7 +170,7 @@ ASYNC = Experiment(
         ),
     ),
     360.0,
-    "blacksheep-uvicorn",
+    "blacksheep",
     article_id="001",
 )
 
@@ -204,7 +206,7 @@ FALCON_GO = Experiment(
     "falcon-go",
     "Falcon against Go",
     "What do 10 000 requests on as many connections show, and what a longer run?",
-    ("falcon-gunicorn", "go-net-http", "go-fasthttp", "citius-wsgi", "citius", "rust-floor"),
+    ("gunicorn-falcon", "go-net-http", "go-fasthttp", "citius", "rust-floor"),
     (
         Series(
             "count",
@@ -231,7 +233,7 @@ FALCON_GO = Experiment(
         ),
     ),
     210.0,
-    "falcon-gunicorn",
+    "gunicorn-falcon",
     article_id="003",
 )
 

@@ -153,7 +153,8 @@ class Run:
 
     def _start_record(self, server: Server, part: Part, block: Block) -> dict[str, str]:
         """Try the manners of a fresh server, record its start, and return what was wrong."""
-        cases = cases_of(self._contestants[block.contestant].workloads)
+        contestant = self._contestants[block.contestant]
+        cases = cases_of(contestant.workloads)
         faults = verify.verify_conduct(server.port, cases).faults() if cases else {}
         memory = usage.memory(server.pid)
         self._write(
@@ -161,7 +162,9 @@ class Run:
             **_of(part, block),
             command=server.command,
             ready_after_s=server.ready_after_s,
-            conduct_faults=faults,
+            conduct_faults={
+                name: fault for name, fault in faults.items() if name not in contestant.lacks
+            },
             pss_idle_kib=memory["pss_kib"],
             processes=memory["processes"],
         )

@@ -117,6 +117,17 @@ def test_a_plan_survives_its_record() -> None:
     assert Plan.from_record(json.loads(json.dumps(whole.as_record()))) == whole
 
 
+def test_every_name_of_an_experiment_or_article_is_a_contestant() -> None:
+    found = set(contestants.load([contestants.lab_root() / "contestants"]))
+    for experiment in experiments.EXPERIMENTS.values():
+        assert set(experiment.contestants) <= found
+        assert experiment.baseline in experiment.contestants
+        ids = {series.id for series in experiment.series}
+        for figure in experiment.article.published if experiment.article else ():
+            assert figure.contestant in experiment.contestants
+            assert figure.series in ids
+
+
 def test_says_which_experiments_there_are() -> None:
     with pytest.raises(LabError, match=r"'techempower'; there are quick, rest, .*, all"):
         experiments.named("techempower")
