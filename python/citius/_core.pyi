@@ -7,10 +7,11 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias, TypeVar, final, overload
 
 from citius.headers import Headers, MutableHeaders, Query
+from citius.static import Mount
 
 _T = TypeVar("_T")
 
@@ -208,6 +209,7 @@ class Reactor:
         loop: Any = None,
         access_log: Callable[[list[tuple[Any, ...]]], object] | None = None,
         log: Callable[[int, str], object] | None = None,
+        mounts: Sequence[Mount] = ...,
     ) -> Self:
         """
         Args:
@@ -216,6 +218,10 @@ class Reactor:
             access_log: Called at most once a turn with a list of
                 ``(client, method, target, http_version, status, body_bytes, duration_us)``.
             log: ``log(level, message)`` for what is no handler's exception.
+            mounts: Directories whose files are answered before the gateway is asked.
+
+        Raises:
+            ValueError: A limit or a mount that cannot be; the message says why.
         """
     def listen(self, fd: int) -> None:
         """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his)."""

@@ -11,7 +11,8 @@ too; it also sees requests that no route matches. What it gets back from ``next`
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -28,6 +29,7 @@ from citius.compose import (
     unmatched_error,
 )
 from citius.errors import ConfigError
+from citius.static import Mount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -72,6 +74,7 @@ class App:
         """A place for what handlers share: pools, clients, models."""
         self._routes: list[Route] = []
         self._mounts: list[tuple[str, App]] = []
+        self._statics: list[Mount] = []
         self._middleware: list[Middleware] = []
         self._errors = ErrorHandlers()
         self._startup: list[Hook] = []
@@ -169,6 +172,45 @@ class App:
         if app is self or any(mounted is self for _, mounted, *_ in app._walk("", (), ())):
             raise ConfigError(f"mounting at {prefix} would make the application contain itself")
         self._mounts.append((prefix, app))
+
+    def static(
+        self,
+        prefix: str,
+        directory: str | os.PathLike[str],
+        *,
+        index: str | None = "index.html",
+        cache_control: str | None = None,
+        dotfiles: bool = False,
+        symlinks: bool = False,
+        precompressed: bool = True,
+    ) -> None:
+        """Serve the files of ``directory`` below ``prefix``, without calling any Python code.
+
+        They come before the routes and pass no middleware. ``"/"`` serves what is there and leaves the
+        rest to the routes.
+
+        Args:
+            prefix: The path they are below.
+            directory: Opened when the server starts.
+            index: The file that a directory is answered with; ``None`` for 404.
+            cache_control: ``Cache-Control`` of the answers.
+            dotfiles: Serve names that begin with a dot.
+            symlinks: Follow symbolic links that stay inside the directory.
+            precompressed: Send ``name.br``, ``name.zst`` or ``name.gz`` for ``name`` to clients that
+                accept it.
+        """
+        self._check_open()
+        self._statics.append(
+            Mount(
+                prefix="" if prefix == "/" else prefix,
+                directory=os.fspath(directory),
+                index=index,
+                cache_control=cache_control,
+                dotfiles=dotfiles,
+                symlinks=symlinks,
+                precompressed=precompressed,
+            )
+        )
 
     def middleware(self, function: _MiddlewareT) -> _MiddlewareT:
         """Wrap every request: ``def (request, next)`` or ``async def (request, next)``.
@@ -301,6 +343,15 @@ class App:
                 pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
                 found.append(Route(route.method, pattern, route.handler, route.kind, route.stream))
         return found
+
+    @property
+    def static_mounts(self) -> list[Mount]:
+        """All static mounts with their full prefixes, those of mounted applications included."""
+        return [
+            replace(mount, prefix=prefix + mount.prefix)
+            for prefix, app, _, _ in self._walk("", (), ())
+            for mount in app._statics
+        ]
 
     @property
     def needs_loop(self) -> str:

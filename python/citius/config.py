@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius._core import LIMITS
 from citius.errors import ConfigError
+from citius.static import parse as parse_mount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -160,6 +161,7 @@ PROCESS = "Process"
 DEVELOPMENT = "Development"
 LOGGING = "Logging"
 HTTP = "HTTP"
+STATIC = "Static files"
 LIMITS_GROUP = "Limits"
 
 
@@ -337,6 +339,27 @@ class Config:
     )
     server_header: bool = _option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
     date_header: bool = _option(True, "Send `Date`.", kind="bool", group=HTTP)
+    static: tuple[str, ...] = _option(
+        (), "Serve the files of a directory: `/assets=public` (repeatable). With `/` what is not there "
+        "goes on to the application.", kind="list", group=STATIC, separator=",",
+    )  # fmt: skip
+    static_index: str = _option(
+        "index.html", "The file that a directory is answered with; empty for none.", group=STATIC
+    )
+    static_cache_control: str | None = _option(
+        None, "`Cache-Control` of static files, such as `public, max-age=3600`.", group=STATIC
+    )
+    static_dotfiles: bool = _option(
+        False, "Serve files whose names begin with a dot.", kind="bool", group=STATIC
+    )
+    static_symlinks: bool = _option(
+        False, "Follow symbolic links that stay inside their static directory.", kind="bool",
+        group=STATIC,
+    )  # fmt: skip
+    static_precompressed: bool = _option(
+        True, "Send `name.br`, `name.zst` or `name.gz` for `name` to clients that accept it.",
+        kind="bool", group=STATIC,
+    )  # fmt: skip
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     """Overrides of the limits, by their names."""
 
@@ -362,6 +385,8 @@ class Config:
 
         for text in self.bind:
             check_address(text)
+        for text in self.static:
+            parse_mount(text)
         if self.umask is not None and not _is_octal(self.umask):
             raise ConfigError(f"umask: expected octal digits up to 777, got {self.umask!r}")
         for text in self.env:
@@ -395,6 +420,9 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "write_queue_bytes_max": ("bytes", "Waiting output that holds a streaming answer back."),
     "body_window_bytes": ("bytes", "Waiting input that holds a streaming body back."),
     "files_open_max": ("files", "Files open for answers of one worker; more are answered with 503."),
+    "files_cached_max": ("files", "Files a static mount remembers; beyond it all are forgotten."),
+    "files_cached_ms": ("milliseconds", "How long it does; 0 looks every time."),
+    "ranges_max": ("ranges", "Ranges of a file in one request; more: the whole file."),
 }  # fmt: skip
 
 _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {

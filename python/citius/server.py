@@ -25,6 +25,7 @@ from citius.config import Config
 from citius.errors import CitiusError, ConfigError
 from citius.listeners import Listeners, bind, listen, unlink
 from citius.logfiles import open_files, reopen
+from citius.static import mounts_of
 from citius.systemd import Notifier
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ class Service:
         self._app = app
         self._pool: Any = None
         self._gateway = app.freeze(self._make_pool)
+        self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
         # When whatever is still at work is left behind; `None` while nobody wants to stop.
         self._left_at: float | None = None
@@ -187,6 +189,7 @@ class Service:
             loop=loop,
             access_log=logging.access_writer() if config.access_log else None,
             log=logging.log,
+            mounts=self._mounts,
         )
         for listener in self.place.listeners:
             listen(listener, config.backlog, str(listener.getsockname()))

@@ -125,7 +125,7 @@ class Client:
         self._connections: dict[int, _Connection] = {}
         native = app.freeze(self._make_pool, self._report if raise_errors else None)
         self._loop = asyncio.new_event_loop()
-        self._reactor = Reactor(native, limits=limits, loop=self._loop)
+        self._reactor = Reactor(native, limits=limits, loop=self._loop, mounts=app.static_mounts)
         self._loop.add_reader(self._reactor.fileno(), self._reactor.turn)
         self._started = False
         self._closed = False

@@ -19,7 +19,8 @@ MAY_USE = {
     "citius-h1": {"citius-http"},
     "citius-route": set(),
     "citius-reactor": {"citius-http", "citius-h1"},
-    "citius-py": {"citius-http", "citius-route", "citius-reactor"},
+    "citius-static": {"citius-http", "citius-route", "citius-reactor"},
+    "citius-py": {"citius-http", "citius-route", "citius-reactor", "citius-static"},
     "citius-testkit": {"citius-http", "citius-h1"},
 }
 MAY_TEST_WITH = {"citius-testkit"}

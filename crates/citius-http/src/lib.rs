@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+pub mod coding;
 pub mod date;
 pub mod event;
 pub mod fault;

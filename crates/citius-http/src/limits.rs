@@ -81,6 +81,19 @@ pub const BODY_WINDOW_BYTES: u32 = 64 * 1024;
 /// Reached: the file is refused; what sends it says how. Test: `crates/citius-reactor/tests/files.rs`.
 pub const FILES_OPEN_MAX: u32 = 4 * 1024;
 
+/// Files of a static mount that are remembered. Origin: nginx's documentation of `open_file_cache`, 1 000,
+/// of which each may hold four descriptors here. Reached: all are forgotten and remembered anew.
+/// Test: `tests/static/test_cache.py`.
+pub const FILES_CACHED_MAX: u32 = 512;
+
+/// Milliseconds for which they are. Origin: a second is soon enough for a deploy, and seldom enough to cost nothing.
+/// Exceeded: the file is looked up again; 0 does so every time. Test: `tests/static/test_cache.py`.
+pub const FILES_CACHED_MS: u64 = 1000;
+
+/// Ranges of a file in one request. Origin: a reader that skips about asks for a few; Apache allows 200.
+/// Exceeded: the whole file is sent. Test: `tests/static/test_ranges.py`.
+pub const RANGES_MAX: u32 = 16;
+
 const _: () = assert!(
     TARGET_BYTES_MAX < HEAD_BYTES_MAX,
     "a target alone may not fill a head"
@@ -92,6 +105,10 @@ const _: () = assert!(
 const _: () = assert!(
     DISCARD_BYTES_MAX < BODY_BYTES_MAX,
     "dropping is cheaper than taking"
+);
+const _: () = assert!(
+    4 * FILES_CACHED_MAX < FILES_OPEN_MAX,
+    "what is remembered leaves room for others"
 );
 const _: () = assert!(PIPELINE_MAX >= 24, "Japronto's own benchmark pipelines 24");
 const _: () = assert!(
@@ -157,4 +174,7 @@ limits! {
     write_queue_bytes_max: u32 = WRITE_QUEUE_BYTES_MAX,
     body_window_bytes: u32 = BODY_WINDOW_BYTES,
     files_open_max: u32 = FILES_OPEN_MAX,
+    files_cached_max: u32 = FILES_CACHED_MAX,
+    files_cached_ms: u64 = FILES_CACHED_MS,
+    ranges_max: u32 = RANGES_MAX,
 }

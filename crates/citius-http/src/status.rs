@@ -25,7 +25,7 @@ impl Status {
     ///
     /// # Panics
     /// At compile time, for a code outside 100…599.
-    pub(crate) const fn from_const(code: u16) -> Self {
+    pub const fn from_const(code: u16) -> Self {
         match Self::new(code) {
             Some(status) => status,
             None => panic!("status codes run from 100 to 599"),

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use citius_http::Limits;
 use citius_reactor::{ConnectionId, Mailbox, Options, exact_us};
+use citius_static::{Mount, MountOptions, Mounts};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -39,6 +40,7 @@ struct Core {
     reactor: citius_reactor::Reactor,
     tasks: Tasks,
     gateway: Gateway,
+    mounts: Mounts,
 }
 
 /// How long `run` may overlook a signal that comes at the wrong moment.
@@ -86,11 +88,26 @@ fn limits_from(overrides: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
     Ok(limits)
 }
 
+/// A static mount of what has the attributes of `citius.static.Mount`.
+fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
+    let options = MountOptions {
+        prefix: mount.getattr("prefix")?.extract()?,
+        directory: mount.getattr("directory")?.extract()?,
+        index: mount.getattr("index")?.extract()?,
+        cache_control: mount.getattr("cache_control")?.extract()?,
+        dotfiles: mount.getattr("dotfiles")?.extract()?,
+        symlinks: mount.getattr("symlinks")?.extract()?,
+        precompressed: mount.getattr("precompressed")?.extract()?,
+        falls_through: mount.getattr("falls_through")?.extract()?,
+    };
+    Mount::new(options).map_err(PyValueError::new_err)
+}
+
 #[pymethods]
 impl Reactor {
     #[new]
     #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
-                        r#loop = None, access_log = None, log = None))]
+                        r#loop = None, access_log = None, log = None, mounts = Vec::new()))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -104,6 +121,7 @@ impl Reactor {
         r#loop: Option<Py<PyAny>>,
         access_log: Option<Py<PyAny>>,
         log: Option<Py<PyAny>>,
+        mounts: Vec<Py<PyAny>>,
     ) -> PyResult<Self> {
         if let Some(name) = &server_header
             && !name.bytes().all(citius_http::fields::is_value_byte)
@@ -112,6 +130,10 @@ impl Reactor {
                 "server_header has a control character",
             ));
         }
+        let mounts = mounts
+            .into_iter()
+            .map(|mount| mount_from(mount.bind(py)))
+            .collect::<PyResult<_>>()?;
         let limits = limits_from(limits)?;
         let options = Options {
             limits: limits.clone(),
@@ -139,6 +161,7 @@ impl Reactor {
                 reactor,
                 tasks,
                 gateway,
+                mounts: Mounts::new(mounts),
             }),
             commands: Mutex::default(),
             link,
@@ -291,6 +314,7 @@ impl Reactor {
             reactor,
             tasks,
             gateway,
+            mounts,
         } = core;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut service = Turn {
@@ -298,6 +322,7 @@ impl Reactor {
                 gateway,
                 link: &self.link,
                 tasks,
+                mounts,
             };
             reactor.turn(&mut service);
             // Taken first: a guard would live as long as the loop, in which Python code runs.
@@ -364,12 +389,14 @@ impl Reactor {
                 reactor,
                 tasks,
                 gateway,
+                mounts,
             } = &mut *core;
             let mut service = Turn {
                 py,
                 gateway,
                 link: &self.link,
                 tasks,
+                mounts,
             };
             reactor.feed_memory(memory_id(connection), data, &mut service);
             service.tasks.leave(py);

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use citius_http::{Action, Fault, Fields, Head, Limits, Output};
+use citius_http::{Action, Fault, Fields, Head, Limits, Millis, Output};
 
 use crate::mailbox::Letter;
 
@@ -74,6 +74,11 @@ impl Reply<'_> {
     /// Who asks.
     pub fn peer(&self) -> Peer {
         self.peer
+    }
+
+    /// The turn's clock.
+    pub fn now(&self) -> Millis {
+        self.context.now
     }
 
     /// The limits in force.

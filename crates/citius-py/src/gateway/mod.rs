@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use citius_http::{Fault, Fields, Head};
 use citius_reactor::{ConnectionId, Reply, Service, StreamId};
+use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::answer::Asked;
 use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, Link};
 use crate::task::Tasks;
 
@@ -58,12 +60,21 @@ pub(crate) struct Turn<'a, 'py> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) link: &'a Arc<Link>,
     pub(crate) tasks: &'a mut Tasks,
+    pub(crate) mounts: &'a mut Mounts,
 }
 
 impl Service for Turn<'_, '_> {
     #[inline]
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
         self.link.return_heads(reply);
+        let head = if self.mounts.is_empty() {
+            head
+        } else {
+            match self.answer_file(head, reply) {
+                Some(head) => head,
+                None => return,
+            }
+        };
         match self.gateway {
             Gateway::Native(routes) => native::request(self, routes, head, ended, reply),
         }
@@ -125,6 +136,26 @@ impl Service for Turn<'_, '_> {
 }
 
 impl Turn<'_, '_> {
+    /// Answers a request for a file of a static mount; gives the head back if it is none.
+    #[inline(never)]
+    fn answer_file(&mut self, head: Box<Head>, reply: &mut Reply<'_>) -> Option<Box<Head>> {
+        let mut asked = Asked::new(reply.id(), reply.peer(), self.link, head);
+        let head = asked.head.as_deref()?;
+        let Some(served) = self.mounts.answer(head, &self.link.files, reply) else {
+            return asked.head;
+        };
+        if let Some(error) = served.error {
+            let path = String::from_utf8_lossy(head.path());
+            let message = format!("static file for {path}: {error}");
+            self.link.log(self.py, LEVEL_ERROR, &message);
+        }
+        asked.record(self.py, served.status, served.body_bytes);
+        if let Some(head) = asked.head.take() {
+            reply.recycle(head);
+        }
+        None
+    }
+
     /// Nobody waits for this any more.
     fn abandon(&mut self, exchange: Exchange) {
         let py = self.py;

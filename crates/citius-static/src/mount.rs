@@ -1,0 +1,414 @@
+//! Mounts, and the answers of their files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use citius_http::coding::Accepted;
+use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Method, Payload, Status};
+use citius_reactor::{Errno, Files, Reply};
+use rustix::fs::FileType;
+
+use crate::asset::{Asset, Cache, Manner, Variant};
+use crate::beneath::Directory;
+use crate::conditional::{self, Verdict};
+use crate::path::{self, Below};
+use crate::range::{self, Piece, Wanted};
+
+/// How a directory is served.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent permissions"
+)]
+pub struct MountOptions {
+    /// Paths below this are answered: `/assets`, or empty for all.
+    pub prefix: String,
+    /// From where.
+    pub directory: PathBuf,
+    /// What a directory itself is answered with, such as `index.html`; 404 without.
+    pub index: Option<String>,
+    /// The value of `Cache-Control`.
+    pub cache_control: Option<String>,
+    /// Whether names that begin with a dot are served.
+    pub dotfiles: bool,
+    /// Whether symbolic links are followed, as long as they stay inside.
+    pub symlinks: bool,
+    /// Whether `name.br`, `name.zst` and `name.gz` are sent in place of `name` to those who accept it.
+    pub precompressed: bool,
+    /// Whether what is not there goes on to the application, in place of a 404.
+    pub falls_through: bool,
+}
+
+/// One directory that is served.
+#[derive(Debug)]
+pub struct Mount {
+    options: MountOptions,
+    manner: Manner,
+    directory: Directory,
+    cache: Cache,
+}
+
+/// All of them; the longest prefix comes first.
+#[derive(Debug, Default)]
+pub struct Mounts(Vec<Mount>);
+
+/// What was answered, for the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// With which status.
+    pub status: Status,
+    /// Bytes of the body, if nobody asks for the head alone.
+    pub body_bytes: u64,
+    /// What was wrong with the file, if anything.
+    pub error: Option<Errno>,
+}
+
+/// What a path leads to.
+enum Found {
+    Asset(Arc<Asset>),
+    /// A directory whose path lacks its slash.
+    Directory,
+    Nothing,
+    Failed(Errno),
+}
+
+impl Mount {
+    /// A mount; its directory is opened now.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn new(options: MountOptions) -> Result<Self, String> {
+        let manner = Manner {
+            cache_control: options.cache_control.clone(),
+            precompressed: options.precompressed,
+        };
+        if let Some(value) = &options.cache_control
+            && !value.bytes().all(citius_http::fields::is_value_byte)
+        {
+            return Err(format!("cache-control {value:?} has a control character"));
+        }
+        if let Some(index) = &options.index
+            && (index.is_empty() || index.contains('/'))
+        {
+            return Err(format!("index {index:?} is not the name of a file"));
+        }
+        let directory = Directory::open(&options.directory, options.symlinks).map_err(|error| {
+            let error = std::io::Error::from(error);
+            format!("cannot serve {}: {error}", options.directory.display())
+        })?;
+        Ok(Self {
+            options,
+            manner,
+            directory,
+            cache: Cache::default(),
+        })
+    }
+
+    fn find(&mut self, below: &Below<'_>, files: &Files, reply: &Reply<'_>) -> Found {
+        let indexed = match &self.options.index {
+            Some(index) if below.is_directory => {
+                let slash: &[u8] = if below.path.is_empty() { b"" } else { b"/" };
+                Some([&below.path, slash, index.as_bytes()].concat())
+            }
+            None if below.is_directory => return Found::Nothing,
+            _ => None,
+        };
+        let path = indexed.as_deref().unwrap_or(&below.path);
+        let (now, limits) = (reply.now(), reply.limits());
+        if let Some(asset) = self.cache.find(path, now, limits) {
+            return Found::Asset(asset);
+        }
+        let mut found = self.load(path, files);
+        if matches!(found, Found::Failed(Errno::NFILE | Errno::MFILE)) {
+            // Perhaps it is we who hold too many.
+            self.cache.clear();
+            found = self.load(path, files);
+        }
+        if let Found::Asset(asset) = &found {
+            self.cache.keep(path, asset, now, limits);
+        }
+        found
+    }
+
+    fn load(&self, path: &[u8], files: &Files) -> Found {
+        let asset = self.directory.open_below(path).and_then(|descriptor| {
+            let status = rustix::fs::fstat(&descriptor)?;
+            match FileType::from_raw_mode(status.st_mode) {
+                FileType::Directory => Err(Errno::ISDIR),
+                FileType::RegularFile => {
+                    let label = self.options.directory.join(&*String::from_utf8_lossy(path));
+                    let file = files.adopt(descriptor, &label.to_string_lossy())?;
+                    Asset::make(file, path, &self.directory, files, &self.manner)
+                }
+                _ => Err(Errno::NOENT),
+            }
+        });
+        match asset {
+            Ok(asset) => Found::Asset(Arc::new(asset)),
+            Err(Errno::ISDIR) if self.options.index.is_some() => Found::Directory,
+            Err(
+                error @ (Errno::NFILE | Errno::MFILE | Errno::IO | Errno::NODATA | Errno::STALE),
+            ) => Found::Failed(error),
+            // Not there, not allowed, outside: nobody shall learn which.
+            Err(_) => Found::Nothing,
+        }
+    }
+}
+
+impl Mounts {
+    /// All mounts of a server.
+    pub fn new(mut mounts: Vec<Mount>) -> Self {
+        mounts.sort_by_key(|mount| std::cmp::Reverse(mount.options.prefix.len()));
+        Self(mounts)
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Answers a request for a file; `None` if it is none of ours, and nothing is sent.
+    pub fn answer(&mut self, head: &Head, files: &Files, reply: &mut Reply<'_>) -> Option<Served> {
+        let decoded = path::decode(head.path());
+        // An escape that no file is named by is refused where it claims to be ours.
+        let (decoded, is_named) = match &decoded {
+            Some(decoded) => (&**decoded, true),
+            None => (head.path(), false),
+        };
+        let (mount, rest) = self.0.iter_mut().find_map(|mount| {
+            let rest = path::strip(decoded, mount.options.prefix.as_bytes())?;
+            Some((mount, rest))
+        })?;
+        let falls_through = mount.options.falls_through;
+        if !matches!(head.method, Method::Get | Method::Head) {
+            return match head.method {
+                _ if falls_through => None,
+                Method::Options => Some(send_allowed(Status::NO_CONTENT, reply)),
+                _ => Some(send_allowed(METHOD_NOT_ALLOWED, reply)),
+            };
+        }
+        let below = path::below(rest, mount.options.dotfiles).filter(|_| is_named);
+        let found = match &below {
+            Some(below) => mount.find(below, files, reply),
+            None => Found::Nothing,
+        };
+        match found {
+            Found::Asset(asset) => Some(send_asset(&asset, head, reply)),
+            Found::Directory => Some(redirect(head, reply)),
+            Found::Nothing if falls_through => None,
+            Found::Nothing => Some(send_status(NOT_FOUND, &Fields::EMPTY, reply)),
+            Found::Failed(error) => Some(send_failure(error, reply)),
+        }
+    }
+}
+
+fn send_asset(asset: &Asset, head: &Head, reply: &mut Reply<'_>) -> Served {
+    let coding = asset
+        .varies()
+        .then(|| Accepted::of(head).choose(asset.codings()))
+        .flatten();
+    let variant = asset.variant(coding);
+    let validators = variant.validators();
+    match conditional::evaluate(head, validators) {
+        Verdict::Proceed => {}
+        Verdict::NotModified => {
+            let answer = Answer {
+                status: NOT_MODIFIED,
+                content_type: None,
+                fields: &variant.unchanged,
+            };
+            return respond(answer, Payload::Copied(b""), reply);
+        }
+        Verdict::Failed => return send_status(PRECONDITION_FAILED, &Fields::EMPTY, reply),
+    }
+    match wanted(head, variant, reply.limits()) {
+        Wanted::Whole => {
+            let answer = Answer {
+                status: Status::OK,
+                content_type: Some(asset.media_type),
+                fields: &variant.fields,
+            };
+            match variant.payload(0, variant.len()) {
+                Ok(payload) => respond(answer, payload, reply),
+                Err(error) => send_failure(error, reply),
+            }
+        }
+        Wanted::Nothing => {
+            let mut fields = Fields::default();
+            let range = format!("bytes */{}", variant.len());
+            fields
+                .push(b"content-range", range.as_bytes())
+                .expect("digits");
+            send_status(RANGE_NOT_SATISFIABLE, &fields, reply)
+        }
+        Wanted::Pieces(pieces) => {
+            let sent = match pieces.as_slice() {
+                [piece] => send_piece(asset, variant, *piece, reply),
+                pieces => send_pieces(asset, variant, pieces, reply),
+            };
+            sent.unwrap_or_else(|error| send_failure(error, reply))
+        }
+    }
+}
+
+fn wanted(head: &Head, variant: &Variant, limits: &Limits) -> Wanted {
+    let mut values = head
+        .fields()
+        .filter(|(name, _)| name.eq_ignore_ascii_case(b"range"))
+        .map(|(_, value)| value);
+    match (head.method, values.next(), values.next()) {
+        // RFC 9110 §14.2: defined for GET alone.
+        (Method::Get, Some(value), None)
+            if conditional::if_range_holds(head, variant.validators()) =>
+        {
+            range::parse(value, variant.len(), limits.ranges_max)
+        }
+        _ => Wanted::Whole,
+    }
+}
+
+fn send_piece(
+    asset: &Asset,
+    variant: &Variant,
+    (offset, length): Piece,
+    reply: &mut Reply<'_>,
+) -> Result<Served, Errno> {
+    let payload = variant.payload(offset, length)?;
+    let mut fields = variant.fields.clone();
+    let range = content_range((offset, length), variant);
+    fields
+        .push(b"content-range", range.as_bytes())
+        .expect("digits");
+    let answer = Answer {
+        status: PARTIAL_CONTENT,
+        content_type: Some(asset.media_type),
+        fields: &fields,
+    };
+    Ok(respond(answer, payload, reply))
+}
+
+/// Several pieces, as `multipart/byteranges` (RFC 9110 §14.6).
+fn send_pieces(
+    asset: &Asset,
+    variant: &Variant,
+    pieces: &[Piece],
+    reply: &mut Reply<'_>,
+) -> Result<Served, Errno> {
+    let media_type = format!("multipart/byteranges; boundary={BOUNDARY}");
+    let (mut parts, mut total) = (Vec::with_capacity(pieces.len()), 0);
+    for &(offset, length) in pieces {
+        let head = [
+            format!("\r\n--{BOUNDARY}\r\ncontent-type: ").as_bytes(),
+            asset.media_type,
+            b"\r\ncontent-range: ",
+            content_range((offset, length), variant).as_bytes(),
+            b"\r\n\r\n",
+        ]
+        .concat();
+        total += head.len() as u64 + length;
+        parts.push((head, variant.payload(offset, length)?));
+    }
+    let end = format!("\r\n--{BOUNDARY}--\r\n");
+    total += end.len() as u64;
+    let mut fields = variant.fields.clone();
+    fields
+        .push(b"content-length", total.to_string().as_bytes())
+        .expect("a number");
+    let answer = Answer {
+        status: PARTIAL_CONTENT,
+        content_type: Some(media_type.as_bytes()),
+        fields: &fields,
+    };
+    let mut sent = reply.send(Action::Start(answer));
+    for (head, payload) in parts {
+        sent = sent
+            .and_then(|()| reply.send(Action::Data(Payload::Copied(&head))))
+            .and_then(|()| reply.send(Action::Data(payload)));
+    }
+    sent.and_then(|()| reply.send(Action::Data(Payload::Copied(end.as_bytes()))))
+        .and_then(|()| {
+            let trailers = &Fields::EMPTY;
+            reply.send(Action::End { trailers })
+        })
+        .expect(VALID);
+    Ok(Served {
+        status: PARTIAL_CONTENT,
+        body_bytes: total,
+        error: None,
+    })
+}
+
+fn content_range((offset, length): Piece, variant: &Variant) -> String {
+    format!("bytes {offset}-{}/{}", offset + length - 1, variant.len())
+}
+
+/// To the path with its slash, so that relative links in the index lead below it.
+fn redirect(head: &Head, reply: &mut Reply<'_>) -> Served {
+    let mut location = [head.path(), b"/"].concat();
+    if head.query.is_some() {
+        location.push(b'?');
+        location.extend_from_slice(head.query());
+    }
+    let mut fields = Fields::default();
+    match fields.push(b"location", &location) {
+        Ok(()) => send_status(MOVED_PERMANENTLY, &fields, reply),
+        Err(_) => send_status(NOT_FOUND, &Fields::EMPTY, reply),
+    }
+}
+
+fn send_allowed(status: Status, reply: &mut Reply<'_>) -> Served {
+    let mut fields = Fields::default();
+    fields
+        .push(b"allow", b"GET, HEAD, OPTIONS")
+        .expect("methods are tokens");
+    send_status(status, &fields, reply)
+}
+
+/// The file system could not give what is there.
+fn send_failure(error: Errno, reply: &mut Reply<'_>) -> Served {
+    let mut fields = Fields::default();
+    let is_crowded = matches!(error, Errno::NFILE | Errno::MFILE);
+    let status = if is_crowded {
+        fields.push(b"retry-after", b"1").expect("a digit");
+        Fault::Overloaded.status()
+    } else {
+        Status::INTERNAL_SERVER_ERROR
+    };
+    Served {
+        error: Some(error),
+        ..send_status(status, &fields, reply)
+    }
+}
+
+fn send_status(status: Status, fields: &Fields, reply: &mut Reply<'_>) -> Served {
+    let has_body = !status.has_no_body();
+    let answer = Answer {
+        status,
+        content_type: has_body.then_some(b"text/plain; charset=utf-8"),
+        fields,
+    };
+    let body = if has_body { status.reason() } else { "" };
+    respond(answer, Payload::Copied(body.as_bytes()), reply)
+}
+
+fn respond(answer: Answer<'_>, body: Payload<'_>, reply: &mut Reply<'_>) -> Served {
+    let (status, body_bytes) = (answer.status, body.len());
+    reply.send(Action::Respond(answer, body)).expect(VALID);
+    Served {
+        status,
+        body_bytes,
+        error: None,
+    }
+}
+
+const VALID: &str = "checked fields, lengths as announced, and the request was just asked";
+/// No secret is needed: a client that finds it in the file knows from `Content-Range` where parts end.
+const BOUNDARY: &str = "citius-3f0c9a51e7b24d68";
+const PARTIAL_CONTENT: Status = Status::from_const(206);
+const MOVED_PERMANENTLY: Status = Status::from_const(301);
+const NOT_MODIFIED: Status = Status::from_const(304);
+const NOT_FOUND: Status = Status::from_const(404);
+const METHOD_NOT_ALLOWED: Status = Status::from_const(405);
+const PRECONDITION_FAILED: Status = Status::from_const(412);
+const RANGE_NOT_SATISFIABLE: Status = Status::from_const(416);
