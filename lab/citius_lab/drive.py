@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from citius_lab import launch, usage, verify
+from citius_lab.budget import stretched_s
 from citius_lab.contestants import lab_root
 from citius_lab.errors import LaunchError, LoadError
-from citius_lab.plan import stretched_s
 from citius_lab.workloads import WrongAnswer
 
 if TYPE_CHECKING:
@@ -60,11 +60,16 @@ class Shot:
         return cls(load, case, own, window_s, warmup_s, rate if rate is not None else load.rate)
 
     @classmethod
-    def closed(cls, series: Series, case: Case, *, window_s: float) -> Shot:
-        """Return the closed loop over the series' connections, whatever its pace and stop."""
+    def closed(cls, series: Series, case: Case, *, window_s: float, request_s: float) -> Shot:
+        """Return the closed loop over the series' connections, whatever its pace and stop.
+
+        Of a slow case fewer are used: what one run leaves in the server's queue is worked off
+        before the next can begin.
+        """
         load = replace(series.load, pace="closed", rate=None, fraction=None, of=None, threads=1)
         own = series.connections.get(case.id, load.connections or case.connections)
-        return cls(load, case, own, window_s, 0.0)
+        queue_max = max(1, int(QUEUE_MAX_S / max(request_s, 1e-6)))
+        return cls(load, case, min(own, queue_max), window_s, 0.0)
 
     def words(self, cpus: tuple[int, ...]) -> list[str]:
         """Return the generator's options, without the target."""
@@ -279,6 +284,8 @@ LOAD_SCHEMA = 1
 WARMUP_S = 0.15
 TIMEOUT_S = 10
 VERIFY_S = 10.0
+# What a run that looks for the steady state may leave in a server's queue.
+QUEUE_MAX_S = 1.0
 # A count that takes longer is cut off there.
 COUNT_MAX_S = 15.0
 # Comparing 134 kB costs the generator more than reading it; lengths are compared always.

@@ -14,10 +14,11 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from citius_lab import launch, steady, usage, verify
+from citius_lab.budget import Clock
 from citius_lab.drive import WARMUP_S, Driver, Shot, load_command
 from citius_lab.errors import LaunchError, LoadError
 from citius_lab.history import History
-from citius_lab.plan import ROUNDS_MIN, Block, Cell, Clock, Part, Plan
+from citius_lab.plan import ROUNDS_MIN, Block, Cell, Part, Plan
 from citius_lab.workloads import WrongAnswer, cases_of
 
 if TYPE_CHECKING:
@@ -236,9 +237,10 @@ class Run:
         counts: list[int] = []
         found = steady.find(counts, STEP_S)
         while found.steady_after_s is None and len(counts) * STEP_S < patience_s:
-            shot = Shot.closed(series, cell.case, window_s=WATCH_RUN_S)
             try:
                 answer = verify.verify_case(server.port, cell.case, self._random)
+                request_s = answer.elapsed_s
+                shot = Shot.closed(series, cell.case, window_s=WATCH_RUN_S, request_s=request_s)
                 load = driver.drive(server, shot, answer.body)["load"]
             except (LoadError, WrongAnswer, OSError):
                 # The measurement that follows will say what is wrong.

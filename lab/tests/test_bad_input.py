@@ -133,7 +133,7 @@ def test_an_interrupt_at_any_moment_leaves_nobody_and_whole_lines(
 @pytest.mark.usefixtures("fake_load", "all_cpus")
 def test_an_interrupted_run_is_resumed_to_its_end(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = quick(out, "fake", seconds=4)
+    done = quick(out, "fake", seconds=2)
     assert done.exit_code == 0, done.output
     whole = record.load(out)
     lines = (out / "records.jsonl").read_text().splitlines(keepends=True)
@@ -161,7 +161,7 @@ def test_an_interrupted_run_is_resumed_to_its_end(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("fake_load", "all_cpus")
 def test_a_rerun_says_what_reproduced(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert quick(out, "fake", seconds=4).exit_code == 0
+    assert quick(out, "fake", seconds=2).exit_code == 0
     own = ["--contestants", str(tmp_path / "contestants")]
     done = invoke(*own, "rerun", str(out), "--out", str(tmp_path / "second"))
     assert done.exit_code == 0, done.output

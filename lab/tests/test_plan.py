@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from citius_lab import contestants, experiments, plan
+from citius_lab import budget, contestants, experiments, plan
+from citius_lab.budget import Clock, stretched_s
 from citius_lab.errors import LabError
-from citius_lab.plan import Clock, Plan, stretched_s
+from citius_lab.plan import Plan
 
 
 def make(name: str, budget_s: float | None = None, **more: Any) -> Plan:
@@ -163,6 +164,6 @@ def test_a_run_ends_when_it_should_whatever_a_cell_costs(name: str, overhead_s: 
 
 
 def test_a_slow_server_is_counted_longer() -> None:
-    assert stretched_s(0.4, 0.06) == pytest.approx(0.06 * plan.REQUESTS_MIN)
+    assert stretched_s(0.4, 0.06) == pytest.approx(0.06 * budget.REQUESTS_MIN)
     assert stretched_s(0.4, 0.0001) == 0.4
-    assert stretched_s(0.4, 60.0) == plan.SLOW_WINDOW_MAX_S
+    assert stretched_s(0.4, 60.0) == budget.SLOW_WINDOW_MAX_S
