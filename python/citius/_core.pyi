@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias, TypeVar, final, overload
 
+from typing_extensions import Buffer
+
 from citius.headers import Headers, MutableHeaders, Query
 from citius.static import Mount
 
 _T = TypeVar("_T")
 
 __version__: str
+
+METRICS: dict[str, Any]
+"""Names of what is counted: ``tallies``, ``gauges``, ``faults``, and ``buckets_us`` of histograms."""
 
 LIMITS: dict[str, int]
 """Names and defaults of all limits (``citius-http/src/limits.rs``)."""
@@ -196,6 +201,86 @@ _Gateway: TypeAlias = Native
 """How a reactor calls its application: one class for each interface."""
 
 @final
+class Board:
+    """Pages of counters in memory that a supervisor and its workers share."""
+
+    PAGE_BYTES: int
+
+    def __new__(cls, buffer: Buffer) -> Self:
+        """
+        Args:
+            buffer: Writable memory for any number of pages, such as a shared ``mmap``; never released.
+        """
+    def __len__(self) -> int: ...
+    def read(self, page: int) -> dict[str, Any]:
+        """What a worker has counted (``citius/metrics.py`` knows the parts)."""
+    def clear(self, page: int) -> None:
+        """Zero a page for the next worker."""
+
+@final
+class Observer:
+    """Sees every request of one reactor: counters, access lines, ids and trace context."""
+
+    def __new__(
+        cls,
+        *,
+        board: Board | None = None,
+        page: int = 0,
+        access_log: str | None = None,
+        access_log_fd: int | None = None,
+        access_log_sample: float = 1.0,
+        request_id: str | None = None,
+        trace: bool = False,
+        trace_sample: float = 1.0,
+        spans: bool = False,
+        trusted: Sequence[str] = ...,
+        path_patterns: Sequence[str] = ...,
+        health: str | None = None,
+    ) -> Self:
+        """
+        Args:
+            board: Where it counts, on ``page``; in memory of its own without one.
+            access_log: The format of access lines (see docs/guides/observability.md); ``None``: none.
+            access_log_fd: Where they go; standard output without it.
+            access_log_sample: The share of answers below 400 that get a line.
+            request_id: The header that carries a request's id.
+            trace: Continue or begin W3C traces.
+            spans: Keep finished requests for ``take_spans``.
+            trusted: Peers (addresses, networks, ``unix``, ``*``) whose ids and traces are taken over.
+            path_patterns: Count requests by these, where the gateway knows no routes.
+            health: Answer ``/live`` and ``/ready`` below this path.
+
+        Raises:
+            ValueError: A format, name, pattern or network that is none.
+        """
+    def beat(
+        self,
+        *,
+        now_ms: int,
+        lag_us: int,
+        queue_length: int = 0,
+        queue_age_us: int = 0,
+        utc_offset_s: int = 0,
+    ) -> None:
+        """The loop turns."""
+    def set_state(self, state: int, pid: int) -> None:
+        """0 starting, 1 ready, 2 draining."""
+    def set_checks(self, passed: bool, text: str) -> None:
+        """What the readiness checks found."""
+    def add_exception(self) -> None:
+        """Count an exception that nobody has handled."""
+    def read(self) -> dict[str, Any]:
+        """Its counters, as ``Board.read``."""
+    def log_trouble(self) -> tuple[int, str | None]:
+        """Access lines lost so far, and what went wrong since the last call."""
+    def close(self, patience_s: float) -> bool:
+        """Write what is left of the access log; ``False`` if there was no time."""
+    def take_spans(self) -> list[dict[str, Any]]:
+        """Sampled requests that have ended since the last call."""
+    @property
+    def spans_dropped(self) -> int: ...
+
+@final
 class Reactor:
     """One thread's epoll set, its connections and its gateway."""
 
@@ -207,7 +292,7 @@ class Reactor:
         server_header: str | None = ...,
         date_header: bool = True,
         loop: Any = None,
-        access_log: Callable[[list[tuple[Any, ...]]], object] | None = None,
+        observer: Observer | None = None,
         log: Callable[[int, str], object] | None = None,
         mounts: Sequence[Mount] = ...,
     ) -> Self:
@@ -215,8 +300,7 @@ class Reactor:
         Args:
             limits: Overrides of ``LIMITS``; unknown names are refused with ``ValueError``.
             loop: The asyncio loop that steps suspended coroutines; ``None`` without one.
-            access_log: Called at most once a turn with a list of
-                ``(client, method, target, http_version, status, body_bytes, duration_us)``.
+            observer: Is told about every request; for one reactor only.
             log: ``log(level, message)`` for what is no handler's exception.
             mounts: Directories whose files are answered before the gateway is asked.
 

@@ -46,6 +46,7 @@ _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
 _ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]")
 _MiddlewareT = TypeVar("_MiddlewareT", bound="Middleware")
 _HookT = TypeVar("_HookT", bound="Hook")
+_CheckT = TypeVar("_CheckT", bound="Callable[[], object]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class App:
         self._errors = ErrorHandlers()
         self._startup: list[Hook] = []
         self._shutdown: list[Hook] = []
+        self._readiness: list[Callable[[], object]] = []
         self._lifespan = lifespan
         self._lifespan_open: AbstractAsyncContextManager[object] | None = None
         self._frozen = False
@@ -253,6 +255,20 @@ class App:
         self._check_open()
         self._shutdown.append(hook)
         return hook
+
+    def readiness(self, check: _CheckT) -> _CheckT:
+        """Have ``check`` called every few seconds; the server is ready while it passes.
+
+        A check fails by raising or by returning ``False``. One that is not ``async`` runs in a thread.
+        """
+        self._check_open()
+        self._readiness.append(check)
+        return check
+
+    @property
+    def readiness_checks(self) -> list[Callable[[], object]]:
+        """Those of this application and of all that are mounted in it."""
+        return [check for app in self._apps() for check in app._readiness]
 
     def run(self, config: Config | None = None) -> NoReturn:
         """Serve until told to stop, then end the process; as ``citius serve``, without a command line."""

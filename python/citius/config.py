@@ -160,6 +160,7 @@ STOPPING = "Stopping"
 PROCESS = "Process"
 DEVELOPMENT = "Development"
 LOGGING = "Logging"
+OBSERVING = "Observing"
 HTTP = "HTTP"
 STATIC = "Static files"
 LIMITS_GROUP = "Limits"
@@ -337,6 +338,40 @@ class Config:
     access_log: bool = _option(
         True, "A line on standard output for every answer.", kind="bool", group=LOGGING
     )
+    access_log_format: str = _option(
+        "text", "What a line says: text, json, common, combined, or a line of atoms such as `%(h)s`.",
+        flags=("--access-log-format", "--access-logformat", "--access-log-fmt"), group=LOGGING,
+    )  # fmt: skip
+    access_log_sample: float = _option(
+        1.0, "Share of the answers below 400 that get a line; all others always do.",
+        kind="float", minimum=0, maximum=1, group=LOGGING,
+    )  # fmt: skip
+    management: str | None = _option(
+        None, "Serve /metrics, /live and /ready at this address: HOST:PORT or unix:PATH.",
+        group=OBSERVING,
+    )  # fmt: skip
+    health: str | None = _option(
+        None, "Serve /live and /ready of the worker below this path of the application's own port.",
+        flags=("--health", "--health-path"), group=OBSERVING,
+    )  # fmt: skip
+    path_pattern: tuple[str, ...] = _option(
+        (), "Path pattern such as `/users/{id}` (repeatable) by which metrics and access log tell requests "
+        "apart; native applications have their routes.",
+        kind="list", group=OBSERVING, separator=",",
+    )  # fmt: skip
+    request_id: str | None = _option(
+        None, "Header that carries a request's id, such as x-request-id: a trusted proxy's, or made here; "
+        "handlers and clients see it.",
+        group=OBSERVING,
+    )  # fmt: skip
+    trace: bool = _option(
+        False, "Continue W3C traces (`traceparent`) of trusted proxies or begin new ones.",
+        kind="bool", group=OBSERVING,
+    )  # fmt: skip
+    trace_sample: float = _option(
+        1.0, "Share of the traces begun here that are sampled.",
+        kind="float", minimum=0, maximum=1, group=OBSERVING,
+    )  # fmt: skip
     server_header: bool = _option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
     date_header: bool = _option(True, "Send `Date`.", kind="bool", group=HTTP)
     static: tuple[str, ...] = _option(
@@ -383,10 +418,14 @@ class Config:
         """What the kind of an option says nothing about."""
         from citius.listeners import check_address
 
-        for text in self.bind:
+        for text in (*self.bind, *([self.management] if self.management else [])):
             check_address(text)
         for text in self.static:
             parse_mount(text)
+        if self.health is not None and (
+            not self.health.startswith("/") or self.health.endswith("/")
+        ):
+            raise ConfigError(f"health: expected a path such as /health, got {self.health!r}")
         if self.umask is not None and not _is_octal(self.umask):
             raise ConfigError(f"umask: expected octal digits up to 777, got {self.umask!r}")
         for text in self.env:
@@ -417,6 +456,9 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "linger_ms": ("milliseconds", "Patience for a refused peer to read its answer."),
     "discard_bytes_max": ("bytes", "Unread body dropped to keep a connection; more: close."),
     "connections_max": ("connections", "Open connections of one worker; more get 503."),
+    "requests_open_max": (
+        "requests", "Unanswered requests of one worker; more get 503 with Retry-After. 0: any number."
+    ),
     "write_queue_bytes_max": ("bytes", "Waiting output that holds a streaming answer back."),
     "body_window_bytes": ("bytes", "Waiting input that holds a streaming body back."),
     "files_open_max": ("files", "Files open for answers of one worker; more are answered with 503."),
@@ -428,8 +470,8 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
 _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {
     # Flags other servers have, and the factor from their unit to ours.
     "keep_alive_ms": (("--timeout-keep-alive", 1000), ("--keep-alive", 1000)),
-    "connections_max": (("--limit-concurrency", 1), ("--worker-connections", 1),
-                        ("--backpressure", 1)),
+    "connections_max": (("--worker-connections", 1), ("--backpressure", 1)),
+    "requests_open_max": (("--limit-concurrency", 1),),
     "head_bytes_max": (("--h11-max-incomplete-event-size", 1),),
     "fields_max": (("--limit-request-fields", 1),),
     "target_bytes_max": (("--limit-request-line", 1),),

@@ -17,6 +17,7 @@ import errno
 import os
 import socket
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -288,6 +289,31 @@ def _bind(text: str, slots: int, config: Config) -> Listener:
             return Listener(text, [made], path=path)
         return Listener(text, _bind_tcp(*_split(text), slots))
     except (OSError, UnicodeError) as error:
+        raise ConfigError(_cannot_listen(text, error)) from None
+
+
+def bind_beside(text: str, config: Config, *, takes_over: bool) -> Listener:
+    """A socket at an address besides those of the application.
+
+    Args:
+        text: The address.
+        config: Says whom the path of a Unix socket belongs to.
+        takes_over: The server before us still holds the address.
+
+    Raises:
+        ConfigError: The address cannot be had.
+    """
+    if not takes_over or text.startswith("fd://"):
+        return _bind(text, 1, config)
+    try:
+        if text.startswith("unix:"):
+            with suppress(FileNotFoundError):
+                os.unlink(text.removeprefix("unix:"))
+            return _bind(text, 1, config)
+        host, port = _split(text)
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return Listener(text, [_tcp_socket(family, address, reuse_port=True)])
+    except OSError as error:
         raise ConfigError(_cannot_listen(text, error)) from None
 
 

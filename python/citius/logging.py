@@ -1,13 +1,12 @@
-"""What the server says: one readable line per event, access lines in batches.
+"""What the server says: one readable line per event, on standard error.
 
-Two ways out, both plain text: notices and exceptions through the standard library's logger
-``citius`` (an application may add handlers of its own), access lines straight to standard output, one
-``write`` per turn of the reactor. `logging` itself is imported with the first notice.
+Notices and exceptions go through the standard library's logger ``citius``, so that an application may add
+handlers of its own; `logging` itself is imported with the first notice. Access lines do not come this way:
+they are made and written below Python (``observe.py``).
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -49,45 +48,15 @@ def error(message: str) -> None:
 
 def log_exception(message: str, exception: BaseException) -> None:
     """An exception nobody caught, with its traceback."""
+    if _count_exception is not None:
+        _count_exception()
     _logger().error("%s", message, exc_info=(type(exception), exception, exception.__traceback__))
 
 
-def access_line(record: tuple[Any, ...]) -> str:
-    """``127.0.0.1:5000 - "GET / HTTP/1.1" 200 9B 0.1ms``.
-
-    The target is the only text a client chooses: whatever is not printable ASCII is escaped, so that
-    no request forges a line or a terminal sequence.
-    """
-    client, method, target, version, status, body_bytes, duration_us = record
-    peer = f"{client[0]}:{client[1]}" if client else "-"
-    if isinstance(target, bytes):
-        target = target.decode("latin-1")
-    if not target.isascii() or not target.isprintable() or '"' in target:
-        target = "".join(
-            c if " " <= c <= "~" and c not in '"\\' else f"\\x{ord(c):02x}" for c in target
-        )
-    return (
-        f'{peer} - "{method} {target} HTTP/{version}" {status} {body_bytes}B '
-        f"{duration_us / 1000:.1f}ms"
-    )
-
-
-def access_writer(fd: int | None = None) -> Callable[[list[tuple[Any, ...]]], None]:
-    """A function that writes the access lines of one turn with one system call.
-
-    A reader that went away (a closed pipe) or is full ends no worker: those lines are lost.
-    """
-    out = sys.stdout.fileno() if fd is None else fd
-
-    def write(records: list[tuple[Any, ...]]) -> None:
-        stamp = _stamp()
-        text = "".join(f"{stamp} INFO  {access_line(record)}\n" for record in records)
-        try:
-            os.write(out, text.encode())
-        except OSError:
-            return
-
-    return write
+def count_exceptions(count: Callable[[], object] | None) -> None:
+    """Have ``count`` called for every exception that nobody caught; ``None``: no more."""
+    global _count_exception
+    _count_exception = count
 
 
 def _logger() -> Logger:
@@ -134,5 +103,6 @@ def _stamp(now: float | None = None) -> str:
 _SHORT = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 _level = _LEVELS["info"]
 _configured = False
+_count_exception: Callable[[], object] | None = None
 _second = -1
 _second_text = ""

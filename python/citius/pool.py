@@ -9,6 +9,7 @@ Threads are started when they are first needed. Nothing here touches a socket: a
 from __future__ import annotations
 
 import threading
+from collections import deque
 from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
@@ -32,6 +33,8 @@ class BlockingPool:
         self._threads_max = threads_max
         self._queue_max = queue_max
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        # When the jobs in the queue were put there, oldest first.
+        self._put_at: deque[float] = deque()
         self._threads: list[threading.Thread] = []
         # Both are guarded by the lock. Jobs whose work is not done, running ones included: this is
         # bounded. It goes down before the client can know of it: who has an answer finds room.
@@ -104,6 +107,11 @@ class BlockingPool:
         """Call ``job`` in a thread; ``False`` if the queue is full."""
         return self._put(job)
 
+    def waiting(self) -> tuple[int, float]:
+        """Jobs that no thread has taken yet, and for how long the oldest of them has waited."""
+        waiting = list(self._put_at)
+        return len(waiting), monotonic() - waiting[0] if waiting else 0.0
+
     def close(self, wait_s: float) -> bool:
         """Take no more jobs, let the queue run dry; ``False`` if that took longer than ``wait_s``.
 
@@ -131,6 +139,7 @@ class BlockingPool:
             self._open += 1
             self._unfinished += 1
             # Under the lock: behind the marks that `close` puts there nobody would take it.
+            self._put_at.append(monotonic())
             self._jobs.put(job)
         return True
 
@@ -151,6 +160,7 @@ class BlockingPool:
     def _work(self) -> None:
         _local.pool = self
         while (job := self._jobs.get()) is not None:
+            self._put_at.popleft()
             _local.has_place = True
             try:
                 job()

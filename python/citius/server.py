@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from citius import logging, privileges, systemd
+from citius import logging, observe, privileges, systemd
 from citius._core import Reactor, __version__
 from citius.app import App
 from citius.config import Config
 from citius.errors import CitiusError, ConfigError
 from citius.listeners import Listeners, bind, listen, unlink
 from citius.logfiles import open_files, reopen
+from citius.observe import Watch
 from citius.static import mounts_of
 from citius.systemd import Notifier
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius.interfaces import Application
+    from citius.management import Management
+    from citius.metrics import Ledger
 
 EXIT_STARTUP = 3
 
@@ -52,6 +55,10 @@ class Place:
     beat: Callable[[int], object] | None = None
     """Called every ``beat_s`` by a loop that turns, with the requests taken so far."""
     beat_s: float = 1.0
+    ledger: Ledger | None = None
+    """Where the worker's counters are kept, if anybody reads them."""
+    page: int | None = None
+    """Which of its pages is the worker's."""
 
 
 def serve(
@@ -81,6 +88,8 @@ def serve(
 
             return Supervisor(app, config, listeners, reread).run()
         return _serve_alone(app, config, listeners)
+    except ConfigError as error:
+        return fail(str(error))
     finally:
         listeners.close()
         if config.pidfile is not None:
@@ -160,6 +169,11 @@ class Service:
         self._gateway = app.freeze(self._make_pool)
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
+        self._loop: Any = None
+        self._watch: Watch | None = None
+        if observe.is_wanted(config) or place.page is not None:
+            checks = getattr(app, "readiness_checks", ())
+            self._watch = Watch(config, ledger=place.ledger, page=place.page, checks=checks)
         # When whatever is still at work is left behind; `None` while nobody wants to stop.
         self._left_at: float | None = None
         if config.loop == "none" and (reason := app.needs_loop):
@@ -187,26 +201,39 @@ class Service:
             server_header="citius" if config.server_header else None,
             date_header=config.date_header,
             loop=loop,
-            access_log=logging.access_writer() if config.access_log else None,
+            observer=None if self._watch is None else self._watch.observer,
             log=logging.log,
             mounts=self._mounts,
         )
         for listener in self.place.listeners:
             listen(listener, config.backlog, str(listener.getsockname()))
             reactor.listen(listener.fileno())
-        self._reactor = reactor
+        self._reactor, self._loop = reactor, loop
         self.beat()
+        if self._watch is not None:
+            self._watch.ready()
         self.place.ready()
         return reactor
 
+    @property
+    def beat_s(self) -> float | None:
+        """How often a host has to call ``beat``; ``None`` if nobody listens."""
+        if self._watch is None:
+            return None if self.place.beat is None else self.place.beat_s
+        return min(observe.BEAT_S, self.place.beat_s)
+
     def beat(self) -> None:
-        """Say that the loop turns; a host calls it every ``place.beat_s`` if there is a ``place.beat``."""
+        """Say that the loop turns."""
+        if self._watch is not None:
+            self._watch.beat(self._loop, self._pool, self.beat_s or observe.BEAT_S)
         if self.place.beat is not None and self._reactor is not None:
             self.place.beat(self._reactor.requests_total)
 
     def drain(self, on_drained: Callable[[], object]) -> None:
         """Let open requests end; call ``on_drained`` when the last connection is gone."""
         self._left_at = monotonic() + self.config.drain_s
+        if self._watch is not None:
+            self._watch.draining()
         if self._reactor is not None:
             if self.place.silence is not None:
                 self.place.silence()
@@ -228,7 +255,11 @@ class Service:
         """Call the shutdown hooks, after the threads have finished."""
         if self._pool is not None and not await self._close_pool():
             logging.warning("a blocking handler did not end within the drain time; left behind")
-        await self._app.stop()
+        try:
+            await self._app.stop()
+        finally:
+            if self._watch is not None:
+                self._watch.close()
 
     async def _close_pool(self) -> bool:
         if self._left_at is None:
@@ -342,7 +373,29 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
     signal.signal(signal.SIGUSR1, lambda number, frame: reopen(config, give=False))
     for number in (signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, _needs_supervisor)
-    return work(app, config, place)
+    try:
+        management = _manage_alone(config, place)
+    except ConfigError as error:
+        return fail(str(error))
+    try:
+        return work(app, config, place)
+    finally:
+        if management is not None:
+            management.close()
+
+
+def _manage_alone(config: Config, place: Place) -> Management | None:
+    """The management port of the only worker, in a thread of its own."""
+    if config.management is None:
+        return None
+    from citius.management import Management
+    from citius.metrics import Ledger
+
+    place.ledger = Ledger()
+    place.page = place.ledger.assign()
+    management = Management(place.ledger, config, lambda: 1)
+    management.start()
+    return management
 
 
 def _needs_supervisor(number: int, frame: object) -> None:

@@ -18,9 +18,16 @@ MAY_USE = {
     "citius-http": set(),
     "citius-h1": {"citius-http"},
     "citius-route": set(),
-    "citius-reactor": {"citius-http", "citius-h1"},
+    "citius-observe": {"citius-http", "citius-route"},
+    "citius-reactor": {"citius-http", "citius-h1", "citius-observe"},
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
-    "citius-py": {"citius-http", "citius-route", "citius-reactor", "citius-static"},
+    "citius-py": {
+        "citius-http",
+        "citius-route",
+        "citius-reactor",
+        "citius-static",
+        "citius-observe",
+    },
     "citius-testkit": {"citius-http", "citius-h1"},
 }
 MAY_TEST_WITH = {"citius-testkit"}

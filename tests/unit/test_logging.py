@@ -3,54 +3,10 @@
 from __future__ import annotations
 
 import logging as standard
-import os
 import re
 
 import pytest
 from citius import logging
-
-RECORD = (("127.0.0.1", 5000), "GET", b"/", "1.1", 200, 9, 104)
-
-
-def test_an_access_line() -> None:
-    assert logging.access_line(RECORD) == '127.0.0.1:5000 - "GET / HTTP/1.1" 200 9B 0.1ms'
-    assert logging.access_line((None, *RECORD[1:])).startswith('- - "GET')
-
-
-@pytest.mark.parametrize(
-    ("target", "shown"),
-    [
-        (b"/a\r\n127.0.0.1", r"/a\x0d\x0a127.0.0.1"),
-        (b'/"', r"/\x22"),
-        (b"/\x1b[2J", r"/\x1b[2J"),
-        (b"/\xff", r"/\xff"),
-        (b"/a%20b?c=d", "/a%20b?c=d"),
-    ],
-)
-def test_no_target_forges_a_line(target: bytes, shown: str) -> None:
-    record = (*RECORD[:2], target, *RECORD[3:])
-    assert f'"GET {shown} HTTP/1.1"' in logging.access_line(record)
-
-
-def test_the_lines_of_a_turn_are_written_at_once() -> None:
-    reader, writer = os.pipe()
-    try:
-        logging.access_writer(writer)([RECORD, RECORD])
-        text = os.read(reader, 4096).decode()
-    finally:
-        os.close(reader)
-        os.close(writer)
-    pattern = r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO  127\.0\.0\.1:5000 - "GET .*ms'
-    assert [bool(re.fullmatch(pattern, line)) for line in text.splitlines()] == [True, True]
-
-
-def test_a_reader_that_went_away_is_no_exception() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        logging.access_writer(writer)([RECORD])
-    finally:
-        os.close(writer)
 
 
 @pytest.fixture

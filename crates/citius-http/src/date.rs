@@ -42,7 +42,7 @@ pub fn imf_fixdate(seconds: u64) -> [u8; IMF_FIXDATE_BYTES] {
     clippy::arithmetic_side_effects,
     reason = "days since 1970 are far from overflow"
 )]
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
+pub fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era =

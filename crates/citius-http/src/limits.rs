@@ -67,6 +67,11 @@ pub const DISCARD_BYTES_MAX: u64 = 256 * 1024;
 /// Reached: 503 with Retry-After, close. Test: `tests/abuse/test_connections.py`.
 pub const CONNECTIONS_MAX: u32 = 32 * 1024;
 
+/// Requests of one worker that are taken and not fully answered, whatever serves them; 0: any number.
+/// Origin: uvicorn's `limit_concurrency`, off too; only the application's author knows.
+/// Reached: 503 with Retry-After, the connection stays. Test: `tests/abuse/test_requests_open.py`.
+pub const REQUESTS_OPEN_MAX: u32 = 0;
+
 /// Bytes that may wait in one connection's write queue before a streaming answer is held back, and
 /// bytes of answers that may wait for an earlier one before no further request is taken.
 /// Origin: asyncio and uvicorn, 64 KiB. Reached: the handler waits, reading stops. Test: `tests/abuse/test_backpressure.py`.
@@ -171,6 +176,7 @@ limits! {
     linger_ms: u64 = LINGER_MS,
     discard_bytes_max: u64 = DISCARD_BYTES_MAX,
     connections_max: u32 = CONNECTIONS_MAX,
+    requests_open_max: u32 = REQUESTS_OPEN_MAX,
     write_queue_bytes_max: u32 = WRITE_QUEUE_BYTES_MAX,
     body_window_bytes: u32 = BODY_WINDOW_BYTES,
     files_open_max: u32 = FILES_OPEN_MAX,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status, Version};
+use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
 use citius_reactor::{Peer, StreamId};
 use citius_route::{Captures, Converter};
 use pyo3::exceptions::PyBaseException;
@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::file;
 use crate::gateway::native::Route;
-use crate::link::{Exchange, LEVEL_ERROR, Link, LogRecord, Sink, payload};
+use crate::link::{Exchange, LEVEL_ERROR, Link, Sink, payload};
 use crate::negotiate::prefers_msgpack;
 use crate::request::Request;
 use crate::response::Response;
@@ -33,8 +33,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) link: &'a Arc<Link>,
     pub(crate) route: Option<&'a Arc<Route>>,
     pub(crate) captures: Captures,
-    /// On the exact clock, if the access log is on.
-    pub(crate) started_us: u64,
     pub(crate) head: Option<Box<Head>>,
     pub(crate) request: Option<Py<Request>>,
     pub(crate) stage: Stage,
@@ -66,18 +64,12 @@ pub(crate) enum Settled {
 impl<'a> Asked<'a> {
     #[inline]
     pub(crate) fn new(id: StreamId, peer: Peer, link: &'a Arc<Link>, head: Box<Head>) -> Self {
-        let started_us = if link.is_logging() {
-            citius_reactor::exact_us()
-        } else {
-            0
-        };
         Self {
             id,
             peer,
             link,
             route: None,
             captures: Captures::new(),
-            started_us,
             head: Some(head),
             request: None,
             stage: Stage::Handling,
@@ -94,7 +86,6 @@ impl<'a> Asked<'a> {
             link: &this.link,
             route: None,
             captures: Captures::new(),
-            started_us: this.started_us,
             head: None,
             request: Some(request.clone().unbind()),
             stage: Stage::Handling,
@@ -125,32 +116,6 @@ impl<'a> Asked<'a> {
             (None, Some(request)) => look(request.bind(py).get().head()),
             (None, None) => look(&Head::default()),
         }
-    }
-
-    /// Writes a line of the access log, if there is one.
-    #[inline]
-    pub(crate) fn record(&self, py: Python<'_>, status: Status, body_bytes: u64) {
-        if self.link.is_logging() {
-            let mut record = self.log_record(py, status);
-            record.complete(body_bytes);
-            self.link.record(record);
-        }
-    }
-
-    /// The line's beginning; what is missing is known when the answer is complete.
-    #[cold]
-    fn log_record(&self, py: Python<'_>, status: Status) -> LogRecord {
-        self.with_head(py, |head| LogRecord {
-            peer: self.peer,
-            method: head.slice(head.method_span).to_vec(),
-            target: head.slice(head.target).to_vec(),
-            http_10: head.version == Version::Http10,
-            head_only: head.method == Method::Head,
-            status: status.code(),
-            started_us: self.started_us,
-            body_bytes: 0,
-            duration_us: 0,
-        })
     }
 }
 
@@ -218,7 +183,7 @@ pub(crate) fn conclude_plainly<S: Sink>(
     sink: &mut S,
 ) -> Settled {
     report_error(py, error, asked);
-    send_plain(py, Fault::HandlerFailed, asked, sink);
+    send_plain(py, Fault::HandlerFailed, sink);
     Settled::Answered
 }
 
@@ -257,7 +222,7 @@ pub(crate) fn cut_stream<S: Sink>(
 }
 
 /// Answers with a fault's status and text.
-pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, asked: &Asked<'_>, sink: &mut S) {
+pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
     let status = fault.status();
     let mut fields = Fields::default();
     if status.code() == 503 {
@@ -273,7 +238,6 @@ pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, asked: &Asked<'_
     } else {
         fault.text()
     };
-    asked.record(py, status, body.len() as u64);
     // An answer of ours that is refused has come too late: the connection is being cut already.
     let _ = sink.send(
         py,
@@ -290,11 +254,9 @@ fn send<S: Sink>(
     asked: &Asked<'_>,
     sink: &mut S,
 ) -> Settled {
-    let (status, body_bytes) = (answer.status, body.len());
     if let Err(fault) = sink.send(py, Action::Respond(answer, body)) {
         report(py, fault, asked);
     }
-    asked.record(py, status, body_bytes);
     Settled::Answered
 }
 
@@ -382,7 +344,7 @@ fn send_response<S: Sink>(
         Ok(checked) => checked,
         Err(fault) => {
             report(py, fault, asked);
-            send_plain(py, fault, asked, sink);
+            send_plain(py, fault, sink);
             return Ok(Settled::Answered);
         }
     };
@@ -515,7 +477,6 @@ fn start_stream<S: Sink>(
     }
     if status.has_no_body() || asked.with_head(py, |head| head.method == Method::Head) {
         // Nobody will see the body, so nobody makes it.
-        asked.record(py, status, 0);
         if let Err(fault) = sink.send(
             py,
             Action::End {
@@ -529,14 +490,10 @@ fn start_stream<S: Sink>(
         }
         return Ok(Settled::Answered);
     }
-    let record = asked
-        .link
-        .is_logging()
-        .then(|| asked.log_record(py, status));
     asked.stage = Stage::Streaming;
     let link = Arc::clone(asked.link);
     let trailers = asked.trailers.take();
-    let stream = Py::new(py, Stream::new(link, asked.id, record, trailers))?;
+    let stream = Py::new(py, Stream::new(link, asked.id, trailers))?;
     let kept = stream.clone_ref(py);
     let enter = |exchange: &mut Exchange| exchange.native().out.replace(kept);
     if S::IN_TURN {

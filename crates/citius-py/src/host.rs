@@ -107,7 +107,7 @@ fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
 impl Reactor {
     #[new]
     #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
-                        r#loop = None, access_log = None, log = None, mounts = Vec::new()))]
+                        r#loop = None, observer = None, log = None, mounts = Vec::new()))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -119,7 +119,7 @@ impl Reactor {
         server_header: Option<String>,
         date_header: bool,
         r#loop: Option<Py<PyAny>>,
-        access_log: Option<Py<PyAny>>,
+        observer: Option<&Bound<'_, crate::observe::Observer>>,
         log: Option<Py<PyAny>>,
         mounts: Vec<Py<PyAny>>,
     ) -> PyResult<Self> {
@@ -135,19 +135,19 @@ impl Reactor {
             .map(|mount| mount_from(mount.bind(py)))
             .collect::<PyResult<_>>()?;
         let limits = limits_from(limits)?;
+        let (gateway, callbacks) = Gateway::of(gateway)?;
+        let observer = observer
+            .map(|observer| observer.get().start(gateway.labels()))
+            .transpose()?;
         let options = Options {
             limits: limits.clone(),
             server: server_header,
             date: date_header,
+            observer,
         };
         let reactor = citius_reactor::Reactor::new(options)
             .map_err(|error| os_error("epoll set", &error.into()))?;
-        let (gateway, callbacks) = Gateway::of(gateway)?;
-        let callbacks = Callbacks {
-            access_log,
-            log,
-            ..callbacks
-        };
+        let callbacks = Callbacks { log, ..callbacks };
         let mailbox = reactor.mailbox();
         let link = Link::new(Arc::clone(&mailbox), reactor.files(), limits, callbacks);
         let link = Arc::new(link);
@@ -355,9 +355,6 @@ impl Reactor {
 
     /// What may call into Python freely, because no turn is running.
     fn after_turn(&self, py: Python<'_>) {
-        if self.link.is_logging() {
-            self.link.flush_log(py);
-        }
         let is_drained = self
             .try_core()
             .is_some_and(|core| core.reactor.is_drained());

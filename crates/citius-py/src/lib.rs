@@ -20,6 +20,7 @@ mod gateway;
 mod host;
 mod link;
 mod negotiate;
+mod observe;
 mod request;
 mod response;
 mod stream;
@@ -30,12 +31,15 @@ mod task;
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("METRICS", observe::metrics(module.py())?)?;
     module.add("LIMITS", host::limit_defaults(module.py())?)?;
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<host::Reactor>()?;
+    module.add_class::<observe::Board>()?;
+    module.add_class::<observe::Observer>()?;
     module.add_class::<task::Driver>()?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use citius_http::{Action, Fault, Head, Limits, Payload};
 use citius_reactor::{ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 use smallvec::SmallVec;
 
 use crate::gateway::{Held, native};
@@ -25,7 +25,6 @@ pub(crate) struct Link {
     heads: Mutex<Vec<Box<Head>>>,
     /// There are heads to give back: most turns are spared the lock.
     has_heads: AtomicBool,
-    log_records: Mutex<Vec<LogRecord>>,
     pub(crate) callbacks: Callbacks,
     /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
     home: Mutex<Option<Home>>,
@@ -39,7 +38,6 @@ pub(crate) struct Callbacks {
     pub(crate) on_error: Option<Py<PyAny>>,
     /// Hands work to the thread pool, if there is one.
     pub(crate) submit: Option<Py<PyAny>>,
-    pub(crate) access_log: Option<Py<PyAny>>,
     pub(crate) log: Option<Py<PyAny>>,
 }
 
@@ -50,7 +48,6 @@ impl Callbacks {
             app: py.None(),
             on_error: None,
             submit: None,
-            access_log: None,
             log: None,
         }
     }
@@ -91,27 +88,6 @@ impl Exchange {
     }
 }
 
-/// One line of the access log, not formatted yet.
-pub(crate) struct LogRecord {
-    pub(crate) peer: Peer,
-    pub(crate) method: Vec<u8>,
-    pub(crate) target: Vec<u8>,
-    pub(crate) http_10: bool,
-    pub(crate) head_only: bool,
-    pub(crate) status: u16,
-    pub(crate) started_us: u64,
-    pub(crate) body_bytes: u64,
-    pub(crate) duration_us: u64,
-}
-
-impl LogRecord {
-    /// The answer is complete, or as complete as it will be.
-    pub(crate) fn complete(&mut self, body_bytes: u64) {
-        self.body_bytes = if self.head_only { 0 } else { body_bytes };
-        self.duration_us = citius_reactor::exact_us().saturating_sub(self.started_us);
-    }
-}
-
 /// Heads kept for the reactor's pool at most.
 const HEADS_KEPT_MAX: usize = 64;
 
@@ -129,7 +105,6 @@ impl Link {
             exchanges: Mutex::default(),
             heads: Mutex::default(),
             has_heads: AtomicBool::new(false),
-            log_records: Mutex::default(),
             callbacks,
             home: Mutex::default(),
         }
@@ -255,41 +230,6 @@ impl Link {
             for head in lock(&self.heads).drain(..) {
                 reply.recycle(head);
             }
-        }
-    }
-
-    pub(crate) fn is_logging(&self) -> bool {
-        self.callbacks.access_log.is_some()
-    }
-
-    pub(crate) fn record(&self, record: LogRecord) {
-        lock(&self.log_records).push(record);
-    }
-
-    /// Hands the turn's access log to Python in one call.
-    pub(crate) fn flush_log(&self, py: Python<'_>) {
-        let Some(access_log) = &self.callbacks.access_log else {
-            return;
-        };
-        let records = std::mem::take(&mut *lock(&self.log_records));
-        if records.is_empty() {
-            return;
-        }
-        let rows = records.iter().map(|record| {
-            (
-                peer_address(record.peer),
-                String::from_utf8_lossy(&record.method),
-                String::from_utf8_lossy(&record.target),
-                if record.http_10 { "1.0" } else { "1.1" },
-                record.status,
-                record.body_bytes,
-                record.duration_us,
-            )
-        });
-        let outcome =
-            PyList::new(py, rows).and_then(|rows| access_log.bind(py).call1((rows,)).map(drop));
-        if let Err(error) = outcome {
-            error.write_unraisable(py, None);
         }
     }
 

@@ -26,7 +26,6 @@ pub(crate) struct Request {
     pub(crate) link: Arc<Link>,
     route: Option<Arc<Route>>,
     captures: Captures,
-    pub(crate) started_us: u64,
     body: Mutex<Body>,
     made: Mutex<Made>,
 }
@@ -72,7 +71,6 @@ impl Request {
             link: Arc::clone(asked.link),
             route: asked.route.cloned(),
             captures: std::mem::take(&mut asked.captures),
-            started_us: asked.started_us,
             body: Mutex::new(Body {
                 ended: body_ended,
                 ..Body::default()

@@ -1,6 +1,6 @@
 //! A streamed answer, as whoever drives it sees it.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
-use crate::link::{Flag, Link, LogRecord, call_back, lock};
+use crate::link::{Flag, Link, call_back, lock};
 use crate::response;
 use crate::support::client_disconnected;
 
@@ -28,20 +28,12 @@ pub(crate) struct Stream {
     /// `end` or `abort` was called.
     is_over: Flag,
     on_room: Mutex<Option<Py<PyAny>>>,
-    /// Bytes sent in all, for the access log.
-    total_bytes: AtomicU64,
-    record: Mutex<Option<LogRecord>>,
     /// What the trailer section is made of at the end.
     trailers: Mutex<Option<Py<PyAny>>>,
 }
 
 impl Stream {
-    pub(crate) fn new(
-        link: Arc<Link>,
-        id: StreamId,
-        record: Option<LogRecord>,
-        trailers: Option<Py<PyAny>>,
-    ) -> Self {
+    pub(crate) fn new(link: Arc<Link>, id: StreamId, trailers: Option<Py<PyAny>>) -> Self {
         Self {
             link,
             id,
@@ -49,8 +41,6 @@ impl Stream {
             is_gone: Flag::default(),
             is_over: Flag::default(),
             on_room: Mutex::default(),
-            total_bytes: AtomicU64::new(0),
-            record: Mutex::new(record),
             trailers: Mutex::new(trailers),
         }
     }
@@ -64,16 +54,7 @@ impl Stream {
     /// Nobody reads any more.
     pub(crate) fn gone(&self, py: Python<'_>) {
         self.is_gone.set();
-        self.write_record();
         self.call_back(py);
-    }
-
-    fn write_record(&self) {
-        let record = lock(&self.record).take();
-        if let Some(mut record) = record {
-            record.complete(self.total_bytes.load(Ordering::Acquire));
-            self.link.record(record);
-        }
     }
 
     fn call_back(&self, py: Python<'_>) {
@@ -88,7 +69,6 @@ impl Stream {
     fn finish(&self, py: Python<'_>, post: Post) {
         if !self.is_over.is_set() {
             self.is_over.set();
-            self.write_record();
             self.post(py, post);
             drop(self.link.take(self.id));
         }
@@ -120,8 +100,6 @@ impl Stream {
         let bytes = chunk_bytes(chunk)?;
         if !bytes.is_empty() {
             self.sent_bytes.fetch_add(bytes.len(), Ordering::AcqRel);
-            self.total_bytes
-                .fetch_add(bytes.len() as u64, Ordering::AcqRel);
             self.post(py, Post::Data(Payload::Shared(bytes)));
         }
         let most = self.link.limits.write_queue_bytes_max as usize;

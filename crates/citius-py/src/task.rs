@@ -466,7 +466,7 @@ fn end_with_task<S: Sink>(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, sink
         answer::cut_stream(py, None, asked, sink);
     } else if was_open || S::IN_TURN {
         answer::report_error(py, error, asked);
-        answer::send_plain(py, Fault::HandlerFailed, asked, sink);
+        answer::send_plain(py, Fault::HandlerFailed, sink);
     }
 }
 

@@ -54,6 +54,12 @@ pub(crate) fn coarse_ms() -> Millis {
     tv_sec.unsigned_abs() * 1000 + tv_nsec.unsigned_abs() / 1_000_000
 }
 
+/// Microseconds since 1970 on the exact clock, for whoever tells people the time.
+pub fn wall_us() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Realtime);
+    tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000
+}
+
 /// Microseconds on the exact monotonic clock, for whoever measures single requests.
 pub fn exact_us() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);

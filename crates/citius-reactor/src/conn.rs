@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use citius_http::{FileRange, Millis, Output};
+use citius_observe::Note;
 use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
@@ -62,6 +63,12 @@ pub(crate) struct Conn {
     pub(crate) stalled_since: Millis,
     /// Streams that wait for room in `output`.
     pub(crate) rooms: SmallVec<[u32; 2]>,
+    /// Requests that are watched and not fully answered.
+    pub(crate) notes: SmallVec<[Note; 1]>,
+    /// The fault that ended reading has been told.
+    pub(crate) fault_told: bool,
+    /// Bytes written since they were counted last.
+    pub(crate) written_bytes: u64,
     /// It is on the list of those that go on in the next turn.
     pub(crate) comes_again: bool,
     /// Closing it is a reset.
@@ -91,6 +98,9 @@ impl Conn {
             output: Output::default(),
             stalled_since: now,
             rooms: SmallVec::new(),
+            notes: SmallVec::new(),
+            fault_told: false,
+            written_bytes: 0,
             comes_again: false,
             resets: false,
             peer_closed: false,
@@ -148,6 +158,7 @@ impl Conn {
             match self.write_once(&mut file_bytes_max) {
                 Ok(n) => {
                     self.output.advance(n);
+                    self.written_bytes += n as u64;
                     self.stalled_since = now;
                 }
                 Err(Errno::AGAIN) => {

@@ -18,8 +18,10 @@ mod reactor;
 mod service;
 mod timers;
 mod turn;
+mod watch;
 
-pub use clock::exact_us;
+pub use citius_observe::{Client, Observer};
+pub use clock::{exact_us, wall_us};
 pub use file::{File, Files, open_flags};
 pub use mailbox::{Letter, Mailbox, Post};
 pub use reactor::{Options, Reactor};

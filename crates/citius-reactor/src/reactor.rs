@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use citius_h1::{Context, Template};
 use citius_http::{HeadPool, Limits, Millis, Output};
+use citius_observe::Observer;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Result;
 
@@ -15,6 +16,7 @@ use crate::listener::Listener;
 use crate::mailbox::{Letter, Mailbox};
 use crate::service::{ConnectionId, StreamId};
 use crate::timers::Timers;
+use crate::watch::Watch;
 
 /// A descriptor that is ready, and for what.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +26,7 @@ pub(crate) struct Ready {
 }
 
 /// How a reactor is set up.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// All limits.
     pub limits: Limits,
@@ -32,6 +34,8 @@ pub struct Options {
     pub server: Option<String>,
     /// Whether answers carry a `date` field.
     pub date: bool,
+    /// Who is told about every request, if anybody.
+    pub observer: Option<Box<Observer>>,
 }
 
 /// One thread's epoll set and its connections.
@@ -57,6 +61,7 @@ pub struct Reactor {
     pub(crate) again: Vec<ConnectionId>,
     pub(crate) requests_total: u64,
     pub(crate) poll_worth: PollWorth,
+    pub(crate) watch: Watch,
     /// When the turn began.
     pub(crate) started_at: Millis,
 }
@@ -153,6 +158,7 @@ impl Reactor {
             token(INDEX_TIMER, 0),
             EventFlags::IN,
         )?;
+        let watch = Watch::new(options.observer, &options.limits);
         let server = options.server.map_or_else(Vec::new, |name| {
             [b"server: ", name.as_bytes(), b"\r\n"].concat()
         });
@@ -179,6 +185,7 @@ impl Reactor {
             again: Vec::new(),
             requests_total: 0,
             poll_worth: PollWorth::default(),
+            watch,
             started_at: 0,
         })
     }
@@ -228,6 +235,11 @@ impl Reactor {
     /// Requests taken since the start.
     pub fn requests_total(&self) -> u64 {
         self.requests_total
+    }
+
+    /// Who is told about every request, if anybody.
+    pub fn observer(&mut self) -> Option<&mut Observer> {
+        self.watch.observer.as_deref_mut()
     }
 
     /// Whether the reactor takes no new connections and has none left.

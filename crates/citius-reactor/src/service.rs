@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
-use citius_http::{Action, Fault, Fields, Head, Limits, Millis, Output};
+use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Millis, Output};
+use citius_observe::{Ending, Note};
 
 use crate::mailbox::Letter;
+use crate::watch::{self, Watch};
 
 /// A connection of one reactor; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +65,8 @@ pub struct Reply<'a> {
     pub(crate) context: citius_h1::Context<'a>,
     pub(crate) output: &'a mut Output,
     pub(crate) rooms: &'a mut smallvec::SmallVec<[u32; 2]>,
+    pub(crate) notes: &'a mut smallvec::SmallVec<[Note; 1]>,
+    pub(crate) watch: &'a mut Watch,
 }
 
 impl Reply<'_> {
@@ -98,8 +102,56 @@ impl Reply<'_> {
     /// A fault to blame the application for; the client gets a 500 or a closed connection.
     #[inline]
     pub fn send(&mut self, action: Action<'_>) -> Result<(), Fault> {
+        if self.watch.is_on {
+            return self.send_watched(action);
+        }
         self.wire
             .send(&mut self.context, self.id.stream, action, self.output)
+    }
+
+    /// Says what the request is counted and logged under; see [`Observer::class_of`].
+    #[inline]
+    pub fn classify(&mut self, class: u16) {
+        if let Some(note) = self.notes.last_mut()
+            && note.stream == self.id.stream
+        {
+            note.class = class;
+        }
+    }
+
+    /// The same, and tells the observer what became of it.
+    fn send_watched(&mut self, action: Action<'_>) -> Result<(), Fault> {
+        let (wire, stream) = (&mut *self.wire, self.id.stream);
+        let Some(at) = self.notes.iter().position(|note| note.stream == stream) else {
+            return wire.send(&mut self.context, stream, action, self.output);
+        };
+        let ending = watch::take_note_of(&mut self.notes[at], &action);
+        let sent = match (&self.watch.observer, action) {
+            (Some(observer), Action::Respond(answer, payload)) if observer.adds_fields() => {
+                let fields = &observer.add_fields(&self.notes[at], answer.fields);
+                let action = Action::Respond(Answer { fields, ..answer }, payload);
+                wire.send(&mut self.context, stream, action, self.output)
+            }
+            (Some(observer), Action::Start(answer)) if observer.adds_fields() => {
+                let fields = &observer.add_fields(&self.notes[at], answer.fields);
+                let action = Action::Start(Answer { fields, ..answer });
+                wire.send(&mut self.context, stream, action, self.output)
+            }
+            (_, action) => wire.send(&mut self.context, stream, action, self.output),
+        };
+        match (sent, ending) {
+            (Err(fault), _) => {
+                let note = &mut self.notes[at];
+                if !note.has_begun {
+                    // What the application meant to say was not said.
+                    (note.status, note.bytes) = (0, 0);
+                }
+                self.watch.end(self.notes.remove(at), Ending::Broken(fault));
+            }
+            (Ok(()), Some(ending)) => self.watch.end(self.notes.remove(at), ending),
+            (Ok(()), None) => {}
+        }
+        sent
     }
 
     /// Asks for `bytes` more of the body.

@@ -13,7 +13,8 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use citius_h1::Closing;
-use citius_http::{Event, Millis};
+use citius_http::{Action, Answer, Event, Fault, Fields, Head, Millis, Payload, Status};
+use citius_observe::Tally;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
 use rustix::time::Timespec;
@@ -27,6 +28,7 @@ use crate::reactor::{
     new_inbox, token,
 };
 use crate::service::{ConnectionId, Peer, Reply, Service, StreamId};
+use crate::watch::Course;
 
 /// Milliseconds after which a turn leaves the rest to the next one; the coarse clock's own tick is four.
 const TURN_MS: Millis = 4;
@@ -84,6 +86,7 @@ impl Reactor {
         self.mailbox.set_expected(true);
         self.tools.refresh_clock();
         self.started_at = self.tools.clock.now;
+        self.watch.begin_turn();
         self.deliver_letters(service);
         self.serve_ready(service);
         self.go_on(service);
@@ -99,6 +102,7 @@ impl Reactor {
             self.mailbox.ring();
         }
         self.timers.arm(self.tools.clock.now);
+        self.watch.end_turn(self.table.len());
     }
 
     /// ① poll, and serve what is ready, again and again while that has lately been worth its call.
@@ -330,6 +334,7 @@ impl Reactor {
         match conn.read(&mut self.inbox) {
             Ok(0) => return self.peer_closed(conn, service),
             Ok(n) => {
+                self.watch.count(Tally::BytesReceived, n as u64);
                 self.lend_output(conn);
                 let inbox = std::mem::take(&mut self.inbox);
                 if conn.input.is_empty() {
@@ -400,7 +405,7 @@ impl Reactor {
         match event {
             Event::Request {
                 stream,
-                head,
+                mut head,
                 ended,
             } => {
                 self.requests_total += 1;
@@ -409,11 +414,18 @@ impl Reactor {
                     // Before it is answered, so that the answer says `connection: close`.
                     conn.wire.drain();
                 }
+                if self.watch.is_on {
+                    let course = self.watch.begin(conn, stream, &mut head);
+                    if course != Course::Serve {
+                        return self.answer_ourselves(conn, stream, head, course);
+                    }
+                }
                 service.request(head, ended, &mut self.reply(conn, stream));
             }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
             Event::Broken { stream, fault } => {
+                self.watch.end_broken(conn, stream, fault);
                 service.broken(
                     StreamId {
                         connection: conn.id,
@@ -423,6 +435,33 @@ impl Reactor {
                 );
             }
         }
+    }
+
+    /// Answers a request that the service never hears of.
+    #[cold]
+    fn answer_ourselves(&mut self, conn: &mut Conn, stream: u32, head: Box<Head>, course: Course) {
+        let is_ready = self.watch.observer.as_ref().is_some_and(|o| o.is_ready());
+        let (status, text) = match course {
+            Course::TellHealth(false) => (200, "live"),
+            Course::TellHealth(true) if is_ready && !self.draining => (200, "ready"),
+            Course::TellHealth(true) => (503, "not ready"),
+            Course::Serve | Course::Shed => (503, Fault::Overloaded.text()),
+        };
+        let mut fields = Fields::default();
+        let extra: (&[u8], &[u8]) = match course {
+            Course::TellHealth(_) => (b"cache-control", b"no-store"),
+            Course::Serve | Course::Shed => (b"retry-after", b"1"),
+        };
+        fields.push(extra.0, extra.1).expect("a valid field");
+        let answer = Answer {
+            status: Status::new(status).expect("one of the two above"),
+            content_type: Some(b"text/plain; charset=utf-8"),
+            fields: &fields,
+        };
+        let mut reply = self.reply(conn, stream);
+        // Refused only when the connection is being cut already.
+        let _ = reply.send(Action::Respond(answer, Payload::Copied(text.as_bytes())));
+        reply.recycle(head);
     }
 
     #[inline]
@@ -437,6 +476,8 @@ impl Reactor {
             context: self.tools.context(),
             output: &mut conn.output,
             rooms: &mut conn.rooms,
+            notes: &mut conn.notes,
+            watch: &mut self.watch,
         }
     }
 
@@ -476,6 +517,8 @@ impl Reactor {
             }
         };
         self.take_back_output(conn);
+        self.watch
+            .count(Tally::BytesSent, std::mem::take(&mut conn.written_bytes));
         verdict
     }
 
@@ -532,6 +575,7 @@ impl Reactor {
 
     /// The protocol has ended and everything is written.
     fn begin_close(&mut self, conn: &mut Conn, closing: Closing) -> Verdict {
+        self.watch.tell_fault(conn);
         match closing {
             Closing::Clean => Verdict::Close,
             Closing::Abort => {
@@ -596,6 +640,7 @@ impl Reactor {
             };
             let open_max = self.tools.limits.connections_max as usize;
             if self.table.len() >= open_max + REFUSALS_MAX {
+                self.watch.count(Tally::ConnectionsRefused, 1);
                 continue;
             }
             let id = self.table.reserve();
@@ -613,6 +658,12 @@ impl Reactor {
             }
             let now = self.tools.clock.now;
             let refused = self.table.len() > open_max;
+            let tally = if refused {
+                Tally::ConnectionsRefused
+            } else {
+                Tally::ConnectionsAccepted
+            };
+            self.watch.count(tally, 1);
             self.table.put(Box::new(Conn::new(
                 id,
                 Transport::Socket(socket),
@@ -769,12 +820,16 @@ impl Reactor {
             .is_none_or(|at| at > now)
         {
             // It is the peer that takes nothing.
+            self.watch.count(Tally::WriteStalled, 1);
             conn.reset_on_close();
             return Verdict::Close;
         }
         let mut context = self.tools.context();
         if let Some(event) = conn.wire.expire(&mut context, &mut conn.output) {
             self.dispatch(conn, event, service);
+        }
+        if conn.has_asked && conn.wire.closing() == Some(Closing::Clean) {
+            self.watch.count(Tally::KeepAliveOver, 1);
         }
         self.settle(conn, service)
     }
@@ -821,7 +876,7 @@ impl Reactor {
     }
 
     /// Ends a connection.
-    fn bury<S: Service>(&mut self, conn: Box<Conn>, service: &mut S) {
+    fn bury<S: Service>(&mut self, mut conn: Box<Conn>, service: &mut S) {
         let id = conn.id;
         if let Some(descriptor) = conn.descriptor() {
             // A process that a handler has forked may hold the socket open: dropping ours would neither
@@ -831,6 +886,10 @@ impl Reactor {
             if !conn.resets {
                 conn.shut_down();
             }
+        }
+        if self.watch.is_on {
+            self.watch.end_all(&mut conn);
+            self.watch.count(Tally::BytesSent, conn.written_bytes);
         }
         drop(conn);
         self.table.release(id);

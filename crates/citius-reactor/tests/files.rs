@@ -82,6 +82,7 @@ impl Rig {
             limits,
             server: None,
             date: false,
+            observer: None,
         })
         .expect("an epoll set");
         let listener = UnixListener::bind(directory.join("socket")).expect("a fresh name");

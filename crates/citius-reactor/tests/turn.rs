@@ -56,6 +56,7 @@ fn reactor() -> Reactor {
         limits: Limits::default(),
         server: None,
         date: false,
+        observer: None,
     };
     Reactor::new(options).expect("an epoll set")
 }

@@ -81,12 +81,14 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
     reactor = service.open(loop)
     loop.add_reader(reactor.fileno(), reactor.turn)
 
+    beat_s = service.beat_s
+
     def beat() -> None:
         service.beat()
-        loop.call_later(service.place.beat_s, beat)
+        loop.call_later(beat_s or 0.0, beat)
 
-    if service.place.beat is not None:
-        beat()
+    if beat_s is not None:
+        loop.call_later(beat_s, beat)
     await stopped.wait()
     if deadline is not None:
         deadline.cancel()

@@ -30,12 +30,17 @@ if TYPE_CHECKING:
     from citius.app import App
     from citius.config import Config
     from citius.listeners import Listeners
+    from citius.management import Management
+    from citius.metrics import Ledger
 
 YOUNG_S = 5.0
 """A worker that dies within this time of its start died young."""
 
 BACK_OFF_MAX_S = 8.0
 """The longest pause before a worker that keeps dying young is started again."""
+
+SPARE_PAGES = 64
+"""Workers beyond two for each slot whose counters find room: those that drain, and those of TTIN."""
 
 RETRY_S = 10.0
 """Pause before another successor is tried for a worker that is spent but serves."""
@@ -80,6 +85,16 @@ class Supervisor:
         self._notifier = systemd.Notifier()
         self._alive_at = 0.0 if self._notifier.watchdog_s else FOREVER
         self._directory = started_in()
+        self._ledger: Ledger | None = None
+        self._management: Management | None = None
+        if config.management is not None:
+            from citius.management import Management
+            from citius.metrics import Ledger
+
+            self._ledger = Ledger(2 * config.workers + SPARE_PAGES)
+            self._management = Management(
+                self._ledger, config, self._expected, takes_over=listeners.ready_fd >= 0
+            )
         self._upgrade: Upgrade | None = None
         self._handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: self._terminate,
@@ -115,6 +130,8 @@ class Supervisor:
             for slot in self._slots:
                 for listener in slot.listeners:
                     listener.close()
+            if self._management is not None:
+                self._management.close()
         return self._exit_code
 
     # --- one round ------------------------------------------------------------------------------
@@ -159,6 +176,8 @@ class Supervisor:
         others = [self._alarms[0]]
         if self._upgrade is not None and self._upgrade.ready_fd >= 0:
             others.append(self._upgrade.ready_fd)
+        if self._management is not None:
+            others.append(self._management.fileno())
         readable, _, _ = select.select(
             [*others, *waiting], [], [], None if pause == FOREVER else max(0.0, pause)
         )
@@ -168,7 +187,9 @@ class Supervisor:
                 worker.is_ready = os.read(fd, 1) != b""
                 os.close(fd)
                 worker.ready_fd = -1
-        if len(others) == 2 and others[1] in readable:
+        if self._management is not None and self._management.fileno() in readable:
+            self._management.turn()
+        if self._upgrade is not None and self._upgrade.ready_fd in readable:
             self._upgrade_spoke()
         return os.read(self._alarms[0], 4096) if self._alarms[0] in readable else b""
 
@@ -211,6 +232,7 @@ class Supervisor:
     def _promote(self, slot: Slot) -> None:
         """The successor is ready: the old worker may go."""
         if slot.worker is not None:
+            self._count_restart("asked" if self._is_restarting else "spent")
             slot.worker.tell_to_stop()
             slot.leaving.append(slot.worker)
         slot.worker, slot.successor = slot.successor, None
@@ -237,6 +259,8 @@ class Supervisor:
             if pid:
                 worker.close()
                 self._health.forget(worker)
+                if self._ledger is not None:
+                    self._ledger.retire(worker.page)
                 self._bury(slot, worker, os.waitstatus_to_exitcode(status))
         if os.getpid() == 1:
             self._reap_orphans()
@@ -270,7 +294,17 @@ class Supervisor:
         if slot in self._leaving and not slot.workers:
             self._leaving.remove(slot)
 
+    def _count_restart(self, reason: str) -> None:
+        if self._ledger is not None:
+            self._ledger.restarts[reason] += 1
+
+    def _expected(self) -> int:
+        """How many workers should be ready; none once we are about to stop."""
+        is_leaving = self._stopping or self._drain_at != FOREVER
+        return 0 if is_leaving else len(self._slots)
+
     def _worker_died(self, slot: Slot, worker: Worker, code: int, how: str) -> None:
+        self._count_restart("hung" if worker.is_doomed else "died")
         if slot.successor is not None:
             logging.error(f"worker {worker.pid} {how}; its successor is on the way")
             slot.worker, slot.successor = slot.successor, None
@@ -488,11 +522,16 @@ class Supervisor:
 
     def _start(self, slot: Slot) -> Worker:
         self._renew_sockets(slot)
-        return start(self._target, self._config, slot, lambda: self._close_what_is_not(slot))
+        return start(
+            self._target, self._config, slot, lambda: self._close_what_is_not(slot), self._ledger
+        )
 
     def _close_what_is_not(self, slot: Slot) -> None:
         """Close the supervisor's descriptors in a worker: a copy keeps a listener or a pipe open."""
         systemd.forget()
+        if self._management is not None:
+            self._management.leave()
+            self._management = None
         for fd in self._alarms:
             os.close(fd)
         for _, worker in self._workers():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from citius.app import App
     from citius.config import Config
+    from citius.metrics import Ledger
 
 SIGNALS = (
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU,
@@ -56,6 +57,8 @@ class Worker:
     pulse: mmap.mmap
     requests_max: int
     """After so many it is replaced; 0: never."""
+    page: int | None = None
+    """Of the ledger, where it counts."""
     is_ready: bool = False
     is_told_to_stop: bool = False
     is_doomed: bool = False
@@ -117,7 +120,11 @@ class Slot:
 
 
 def start(
-    target: App | str, config: Config, slot: Slot, close_others: Callable[[], object]
+    target: App | str,
+    config: Config,
+    slot: Slot,
+    close_others: Callable[[], object],
+    ledger: Ledger | None = None,
 ) -> Worker:
     """Fork a worker for ``slot``.
 
@@ -126,30 +133,35 @@ def start(
         config: How.
         slot: Whose sockets it accepts from.
         close_others: Closes, in the worker, what belongs to the supervisor and to other slots.
+        ledger: Where it counts, if anybody reads that.
     """
     # A pipe for each: who is told of its end is a property of the pipe, not of the process.
     worker_life_fd, life_fd = os.pipe()
     ready_fd, worker_ready_fd = os.pipe()
     pulse = mmap.mmap(-1, _PULSE.size)
+    page = None
+    if ledger is not None and (page := ledger.assign()) is None:
+        logging.warning("too many workers at once: one more is not among the metrics")
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
         for fd in (ready_fd, life_fd):
             os.close(fd)
-        _become_worker(target, config, slot, close_others, worker_ready_fd, worker_life_fd, pulse)
+        place = Place(slot.listeners, _nothing, ledger=ledger, page=page)
+        _become_worker(target, config, place, close_others, worker_ready_fd, worker_life_fd, pulse)
     for fd in (worker_ready_fd, worker_life_fd):
         os.close(fd)
     requests_max = config.max_requests
     if requests_max:
         requests_max += random.randint(0, config.max_requests_jitter)
-    return Worker(pid, time.monotonic(), config, ready_fd, life_fd, pulse, requests_max)
+    return Worker(pid, time.monotonic(), config, ready_fd, life_fd, pulse, requests_max, page)
 
 
 def _become_worker(
     target: App | str,
     config: Config,
-    slot: Slot,
+    place: Place,
     close_others: Callable[[], object],
     ready_fd: int,
     life_fd: int,
@@ -176,7 +188,7 @@ def _become_worker(
         def beat(requests: int) -> None:
             _PULSE.pack_into(pulse, 0, time.monotonic(), requests)
 
-        place = Place(slot.listeners, ready, beat=beat, beat_s=beat_s(config))
+        place.ready, place.beat, place.beat_s = ready, beat, beat_s(config)
         code = work(target, config, place)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -186,6 +198,10 @@ def _become_worker(
         logging.log_exception("a worker failed", error)
     finally:
         os._exit(code)
+
+
+def _nothing() -> None:
+    """Until the worker knows better."""
 
 
 def beat_s(config: Config) -> float:

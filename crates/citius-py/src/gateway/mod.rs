@@ -54,6 +54,15 @@ impl Gateway {
     }
 }
 
+impl Gateway {
+    /// What requests are counted and logged under, in the order of the classes they are given.
+    pub(crate) fn labels(&self) -> &[String] {
+        match self {
+            Self::Native(routes) => routes.labels(),
+        }
+    }
+}
+
 /// The service of one turn: the gateway with the GIL in hand.
 pub(crate) struct Turn<'a, 'py> {
     pub(crate) py: Python<'py>,
@@ -149,7 +158,6 @@ impl Turn<'_, '_> {
             let message = format!("static file for {path}: {error}");
             self.link.log(self.py, LEVEL_ERROR, &message);
         }
-        asked.record(self.py, served.status, served.body_bytes);
         if let Some(head) = asked.head.take() {
             reply.recycle(head);
         }

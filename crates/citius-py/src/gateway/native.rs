@@ -56,6 +56,8 @@ pub(crate) struct Route {
     arguments: SmallVec<[Argument; 4]>,
     pub(crate) params: Vec<Param>,
     streams_body: bool,
+    /// What its requests are counted and logged under: its pattern's place among the labels.
+    class: u16,
 }
 
 /// What an open exchange of this gateway has.
@@ -74,6 +76,7 @@ pub(crate) struct Held {
 pub(crate) struct Routes {
     router: Router<Arc<Route>>,
     unmatched: Option<Arc<Route>>,
+    labels: Vec<String>,
 }
 
 /// The native gateway of one application.
@@ -124,14 +127,17 @@ impl Native {
                     })
             }
         };
+        let mut routes = lock(&self.routes);
+        let class = routes.class_of(pattern);
         let route = Route {
             handler,
             kind: Kind::from_name(kind)?,
             arguments: args.0.into_iter().map(argument).collect::<PyResult<_>>()?,
             params: parsed.params.clone(),
             streams_body: stream,
+            class,
         };
-        lock(&self.routes)
+        routes
             .router
             .insert(method, &parsed, Arc::new(route))
             .map_err(value_error)
@@ -145,9 +151,30 @@ impl Native {
             arguments: SmallVec::new(),
             params: Vec::new(),
             streams_body: false,
+            class: 0,
         };
         lock(&self.routes).unmatched = Some(Arc::new(route));
         Ok(())
+    }
+}
+
+impl Routes {
+    pub(super) fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// The class of a pattern: 1 for the first, 0 for those that find no room.
+    fn class_of(&mut self, pattern: &str) -> u16 {
+        let known = self.labels.iter().position(|label| label == pattern);
+        let place = known.unwrap_or_else(|| {
+            self.labels.push(pattern.to_owned());
+            self.labels.len() - 1
+        });
+        let class = place + 1;
+        u16::try_from(class)
+            .ok()
+            .filter(|_| class < citius_observe::page::CLASSES_MAX)
+            .unwrap_or(0)
     }
 }
 
@@ -193,6 +220,7 @@ pub(super) fn request(
         Found::Nothing => return answer_unmatched(turn, routes, None, &mut asked, ended, reply),
     };
     asked.route = Some(route);
+    reply.classify(route.class);
     if ended {
         call(turn, route, None, &mut asked, true, reply);
     } else {
@@ -303,11 +331,10 @@ fn answer_unmatched(
         return call(turn, route, unmatched, asked, ended, reply);
     }
     let status = Status::new(status).expect("one of the three above");
-    answer_plainly(turn, status, allow.as_deref(), asked, reply);
+    answer_plainly(status, allow.as_deref(), asked, reply);
 }
 
 fn answer_plainly(
-    turn: &mut Turn<'_, '_>,
     status: Status,
     allow: Option<&str>,
     asked: &mut Asked<'_>,
@@ -329,7 +356,6 @@ fn answer_plainly(
         content_type,
         fields: &fields,
     };
-    asked.record(turn.py, status, body.len() as u64);
     // Refused only when the connection is being cut already.
     let _ = reply.send(Action::Respond(answer, Payload::Copied(body.as_bytes())));
     if let Some(head) = asked.head.take() {
@@ -415,7 +441,7 @@ fn submit(
         Ok(true) => {}
         Ok(false) => {
             drop(turn.link.take(reply.id()));
-            answer::send_plain(py, Fault::Overloaded, asked, reply);
+            answer::send_plain(py, Fault::Overloaded, reply);
         }
         Err(error) => {
             drop(turn.link.take(reply.id()));

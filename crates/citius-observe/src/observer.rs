@@ -1,0 +1,551 @@
+//! What sees every request twice: when its head is complete, and when its answer is.
+//!
+//! In between there is a [`Note`], kept by the connection. Every note ends in [`Observer::finish`], with
+//! what was answered or with the fact that nobody waits any more, so that the counts add up.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use citius_http::head::{FieldSpan, Span as Stretch};
+use citius_http::{Fault, Fields, Head, Method, Version};
+use citius_route::{Captures, Found, Pattern, PatternError, Router};
+
+use crate::dice::Dice;
+use crate::format::Format;
+use crate::line::{self, Facts, Outcome, Stamps};
+use crate::page::{CLASSES_MAX, Gauge, Page, Tally};
+use crate::span::{Span, Spans};
+use crate::trace::{self, TraceContext};
+use crate::writer::{BATCH_BYTES_MAX, Lines};
+
+/// The address of whoever asks; `None` for a Unix socket.
+pub type Client = Option<SocketAddr>;
+
+/// Whether a peer may say things about a request in the client's place.
+pub type Trust = Box<dyn Fn(Client) -> bool + Send>;
+
+/// What an observer does.
+pub struct Options {
+    /// Where it counts.
+    pub page: Page,
+    /// Where lines go, and what they say.
+    pub log: Option<(Arc<Lines>, Format)>,
+    /// The share of answers below 400 that get a line.
+    pub log_share: f64,
+    /// Seconds that local time is ahead of UTC; changes twice a year in many places.
+    pub utc_offset_s: Arc<AtomicI64>,
+    /// The name of the field that carries a request's id, in lower case.
+    pub request_id: Option<String>,
+    /// Whether requests get a place in a trace.
+    pub traces: bool,
+    /// The share of traces beginning here that are sampled.
+    pub trace_share: f64,
+    /// Where finished requests go as spans.
+    pub spans: Option<Arc<Spans>>,
+    /// Peers whose request ids and trace contexts are taken over.
+    pub trust: Trust,
+    /// Path under which health is told on the main port.
+    pub health: Option<String>,
+}
+
+/// A request that is not fully answered.
+#[derive(Debug)]
+pub struct Note {
+    /// Its number on the connection.
+    pub stream: u32,
+    /// What it is counted under.
+    pub class: u16,
+    /// The status of its answer, once that has begun.
+    pub status: u16,
+    /// The head of a streamed answer has been sent.
+    pub has_begun: bool,
+    /// Bytes of the answer's body so far.
+    pub bytes: u64,
+    /// The method is HEAD: no body goes with the answer, whatever the application says.
+    pub head_only: bool,
+    method: Method,
+    started_us: u64,
+    facts: Option<Box<Facts>>,
+}
+
+impl Note {
+    /// One that is only counted as open.
+    pub fn bare(stream: u32, head_only: bool) -> Self {
+        Self {
+            stream,
+            class: 0,
+            status: 0,
+            has_begun: false,
+            bytes: 0,
+            head_only,
+            method: Method::Get,
+            started_us: 0,
+            facts: None,
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its answer is complete.
+    Answered,
+    /// A rule was broken, by the peer or by the application.
+    Broken(Fault),
+    /// The application broke the answer off.
+    Aborted,
+    /// The client has left.
+    Cancelled,
+}
+
+/// What a request is counted as when its client left before an answer began: nginx's number, never sent.
+const CLIENT_LEFT: u16 = 499;
+/// Bytes of a request id that is taken over.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+/// Facts kept for their memory.
+const FACTS_KEPT_MAX: usize = 64;
+/// Bytes of facts above which their memory goes back to the allocator.
+const FACTS_BYTES_MAX: usize = 4096;
+
+/// One reactor's observer.
+pub struct Observer {
+    page: Page,
+    log: Option<Log>,
+    request_id: Option<Box<[u8]>>,
+    traces: bool,
+    trace_share: u64,
+    spans: Option<Arc<Spans>>,
+    trust: Trust,
+    health: Option<Box<[u8]>>,
+    patterns: Router<u16>,
+    has_patterns: bool,
+    /// Labels by class; the first is that of requests without one.
+    labels: Vec<Box<str>>,
+    dice: Dice,
+    #[expect(
+        clippy::vec_box,
+        reason = "facts change owners by pointer; their memory is what is kept"
+    )]
+    spare: Vec<Box<Facts>>,
+    /// Names of the fields that facts keep.
+    wanted: Vec<Box<[u8]>>,
+    keeps_facts: bool,
+    /// Microseconds from the monotonic clock to that of the wall.
+    wall_offset_us: u64,
+}
+
+struct Log {
+    lines: Arc<Lines>,
+    format: Format,
+    share: u64,
+    stamps: Stamps,
+    utc_offset_s: Arc<AtomicI64>,
+    batch: Vec<u8>,
+    n_lines: u64,
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer").finish_non_exhaustive()
+    }
+}
+
+impl Observer {
+    /// An observer that has seen nothing.
+    pub fn new(options: Options) -> Self {
+        let mut wanted: Vec<Box<[u8]>> = Vec::new();
+        if let Some((_, format)) = &options.log {
+            wanted.clone_from(&format.fields);
+        }
+        if options.spans.is_some() {
+            // Where a span looks for it.
+            wanted.push(Box::from(&b"user-agent"[..]));
+        }
+        let traces = options.traces || options.spans.is_some();
+        Self {
+            keeps_facts: options.log.is_some() || options.request_id.is_some() || traces,
+            page: options.page,
+            log: options.log.map(|(lines, format)| Log {
+                lines,
+                format,
+                share: threshold(options.log_share),
+                stamps: Stamps::new(0),
+                utc_offset_s: options.utc_offset_s,
+                batch: Vec::new(),
+                n_lines: 0,
+            }),
+            request_id: options.request_id.map(|name| name.into_bytes().into()),
+            traces,
+            trace_share: threshold(options.trace_share),
+            spans: options.spans,
+            trust: options.trust,
+            health: options.health.map(|path| path.into_bytes().into()),
+            patterns: Router::default(),
+            has_patterns: false,
+            labels: vec![Box::from("")],
+            dice: Dice::new(),
+            spare: Vec::new(),
+            wanted,
+            wall_offset_us: 0,
+        }
+    }
+
+    /// Where it counts.
+    pub fn page(&self) -> Page {
+        self.page
+    }
+
+    /// The class with this label, a new one if there is room.
+    pub fn class_of(&mut self, label: &str) -> u16 {
+        let known = self.labels.iter().position(|known| **known == *label);
+        let place = known.unwrap_or_else(|| {
+            if self.labels.len() == CLASSES_MAX {
+                return 0;
+            }
+            self.labels.push(label.into());
+            self.labels.len() - 1
+        });
+        let class = u16::try_from(place).unwrap_or(0);
+        self.page.label(class, label);
+        class
+    }
+
+    /// Counts requests under `pattern` together, unless the gateway knows better.
+    ///
+    /// # Errors
+    /// The pattern is malformed, or the same as an earlier one.
+    pub fn add_pattern(&mut self, pattern: &str) -> Result<(), PatternError> {
+        let class = self.class_of(pattern);
+        self.has_patterns = true;
+        self.patterns.insert("*", &Pattern::parse(pattern)?, class)
+    }
+
+    /// Reads the clocks of a turn, both in microseconds.
+    #[inline]
+    pub fn tick(&mut self, monotonic_us: u64, wall_us: u64) {
+        self.wall_offset_us = wall_us.wrapping_sub(monotonic_us);
+        if let Some(log) = &mut self.log {
+            let offset_s = log.utc_offset_s.load(Ordering::Relaxed);
+            log.stamps.set_offset(offset_s);
+        }
+    }
+
+    /// A request has come. Puts its id and its place in a trace among the fields of `head`.
+    #[inline]
+    pub fn begin(&mut self, stream: u32, head: &mut Head, client: Client, now_us: u64) -> Note {
+        let facts = if self.keeps_facts {
+            Some(self.learn(head, client))
+        } else {
+            None
+        };
+        let class = if self.has_patterns {
+            match self.patterns.find("*", head.path(), &mut Captures::new()) {
+                Found::Route(&class) => class,
+                _ => 0,
+            }
+        } else {
+            0
+        };
+        Note {
+            stream,
+            class,
+            status: 0,
+            has_begun: false,
+            bytes: 0,
+            head_only: head.method == Method::Head,
+            method: head.method,
+            started_us: now_us,
+            facts,
+        }
+    }
+
+    /// Keeps what a line or a span will say.
+    fn learn(&mut self, head: &mut Head, client: Client) -> Box<Facts> {
+        let mut facts = self.spare.pop().unwrap_or_default();
+        facts.client = client;
+        facts.http_10 = head.version == Version::Http10;
+        facts.bytes.extend_from_slice(head.slice(head.method_span));
+        facts.method_end = facts.bytes.len();
+        facts.bytes.extend_from_slice(head.slice(head.target));
+        facts.target_end = facts.bytes.len();
+        for name in &self.wanted {
+            let value = head.field(name).and_then(|value| facts.keep(value));
+            facts.fields.push(value);
+        }
+        if let Some(name) = &self.request_id {
+            let given = head.field(name).filter(|_| (self.trust)(client));
+            facts.request_id = match given {
+                Some(id) if is_request_id(id) => facts.keep(id),
+                _ => {
+                    let id = [self.dice.hex16(), self.dice.hex16()].concat();
+                    facts.keep(&id)
+                }
+            };
+            let id = facts.slice(facts.request_id).unwrap_or_default();
+            set_field(head, name, id);
+        }
+        if self.traces {
+            let context = self.place(head, client);
+            set_field(head, b"traceparent", &context.traceparent());
+            facts.trace = Some(context);
+        }
+        facts
+    }
+
+    /// The place of a request in a trace; drops a state that does not belong to it.
+    fn place(&mut self, head: &mut Head, client: Client) -> TraceContext {
+        let is_trusted = (self.trust)(client);
+        let n_parents = head
+            .fields()
+            .filter(|(name, _)| is_named(name, b"traceparent"))
+            .count();
+        // One that is repeated has two readings.
+        let given = (is_trusted && n_parents == 1)
+            .then(|| head.field(b"traceparent"))
+            .flatten();
+        let mut context = TraceContext::of(given, &mut self.dice);
+        if context.parent_id.is_none() && self.dice.roll() > self.trace_share {
+            context.flags = 0;
+        }
+        let states: Vec<&[u8]> = head
+            .fields()
+            .filter(|(name, _)| is_named(name, b"tracestate"))
+            .map(|(_, value)| value)
+            .collect();
+        let is_state = context.parent_id.is_some() && trace::is_tracestate(&states.join(&b','));
+        if !states.is_empty() && !is_state {
+            drop_field(head, b"tracestate");
+        }
+        context
+    }
+
+    /// Whether answers carry fields of ours.
+    #[inline]
+    pub fn adds_fields(&self) -> bool {
+        self.request_id.is_some() || self.traces
+    }
+
+    /// The fields of an answer with ours among them, unless the application has said the same.
+    pub fn add_fields(&self, note: &Note, fields: &Fields) -> Fields {
+        let mut fields = fields.clone();
+        let Some(facts) = &note.facts else {
+            return fields;
+        };
+        let mut add = |name: &[u8], value: &[u8]| {
+            if !fields.iter().any(|(known, _)| known == name) {
+                // Both are checked: a token, and visible characters.
+                let _ = fields.push(name, value);
+            }
+        };
+        if let (Some(name), Some(id)) = (&self.request_id, facts.slice(facts.request_id)) {
+            add(name, id);
+        }
+        if let Some(context) = &facts.trace {
+            add(b"traceresponse", &context.traceparent());
+        }
+        fields
+    }
+
+    /// Whether a request with this path asks for health: `Some(true)` if for readiness.
+    #[inline]
+    pub fn asks_for_health(&self, path: &[u8]) -> Option<bool> {
+        match path.strip_prefix(&**self.health.as_ref()?)? {
+            b"/live" => Some(false),
+            b"/ready" => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Whether this worker takes requests and its checks pass.
+    pub fn is_ready(&self) -> bool {
+        self.page.gauge(Gauge::State) == 1 && self.page.gauge(Gauge::Checks) != 2
+    }
+
+    /// The end of a request.
+    pub fn finish(&mut self, note: Note, ending: Ending, now_us: u64) {
+        let (status, fault) = match ending {
+            Ending::Broken(fault) => {
+                self.page.add_fault(fault);
+                let status = if note.status == 0 {
+                    fault.status().code()
+                } else {
+                    note.status
+                };
+                (status, Some(fault_name(fault)))
+            }
+            Ending::Answered => (note.status, None),
+            Ending::Aborted => (
+                if note.status == 0 { 500 } else { note.status },
+                Some("aborted"),
+            ),
+            Ending::Cancelled => {
+                self.page.add(Tally::RequestsCancelled, 1);
+                let status = if note.status == 0 {
+                    CLIENT_LEFT
+                } else {
+                    note.status
+                };
+                (status, Some("client_left"))
+            }
+        };
+        let duration_us = now_us.saturating_sub(note.started_us);
+        self.page
+            .add_answer(note.class, note.method, status, duration_us);
+        let Some(facts) = note.facts else { return };
+        let label = self.labels.get(usize::from(note.class));
+        let outcome = Outcome {
+            status,
+            bytes: note.bytes,
+            duration_us,
+            route: label.map_or("", |label| label),
+            fault,
+        };
+        if let Some(log) = &mut self.log
+            && (status >= 400
+                || fault.is_some()
+                || log.share == u64::MAX
+                || self.dice.roll() < log.share)
+        {
+            log.add(&facts, outcome, now_us.wrapping_add(self.wall_offset_us));
+        }
+        if let Some(spans) = &self.spans
+            && facts.trace.is_some_and(|context| context.flags & 1 == 1)
+        {
+            return spans.push(Span {
+                facts,
+                started_us: note.started_us.wrapping_add(self.wall_offset_us),
+                duration_us,
+                status,
+                bytes: outcome.bytes,
+                route: outcome.route.into(),
+                fault,
+            });
+        }
+        self.forget(facts);
+    }
+
+    /// An answer to something that never became a request.
+    #[cold]
+    pub fn refuse(&mut self, client: Client, fault: Fault, now_us: u64) {
+        self.page.add_fault(fault);
+        self.page.add_code(fault.status().code());
+        if let Some(log) = &mut self.log {
+            let facts = Facts {
+                client,
+                ..Facts::default()
+            };
+            let outcome = Outcome {
+                status: fault.status().code(),
+                bytes: 0,
+                duration_us: 0,
+                route: "",
+                fault: Some(fault_name(fault)),
+            };
+            log.add(&facts, outcome, now_us.wrapping_add(self.wall_offset_us));
+        }
+    }
+
+    /// The end of a turn: hands over its lines and shows its gauges.
+    #[inline]
+    pub fn end_turn(&mut self, connections_open: usize, requests_open: u32) {
+        self.page
+            .set(Gauge::ConnectionsOpen, connections_open as u64);
+        self.page.set(Gauge::RequestsOpen, u64::from(requests_open));
+        if let Some(log) = &mut self.log
+            && log.n_lines > 0
+        {
+            log.hand_over();
+        }
+    }
+
+    #[inline]
+    fn forget(&mut self, mut facts: Box<Facts>) {
+        if self.spare.len() < FACTS_KEPT_MAX && facts.bytes.capacity() <= FACTS_BYTES_MAX {
+            facts.clear();
+            self.spare.push(facts);
+        }
+    }
+}
+
+impl Log {
+    fn add(&mut self, facts: &Facts, outcome: Outcome<'_>, wall_us: u64) {
+        self.stamps.tell(wall_us / 1000);
+        line::render(&mut self.batch, &self.format, &self.stamps, facts, outcome);
+        self.n_lines += 1;
+        if self.batch.len() > BATCH_BYTES_MAX / 2 {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        self.lines
+            .push(&mut self.batch, std::mem::take(&mut self.n_lines));
+    }
+}
+
+/// The number below which a throw of the dice falls with this probability.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a share needs no more precision, and the conversion saturates"
+)]
+fn threshold(share: f64) -> u64 {
+    if share >= 1.0 {
+        u64::MAX
+    } else {
+        (share.max(0.0) * u64::MAX as f64) as u64
+    }
+}
+
+/// The name of a fault in metrics and lines: `head_too_long`.
+pub fn fault_name(fault: Fault) -> &'static str {
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let snake = |fault: &Fault| {
+            let mut name = String::new();
+            for c in format!("{fault:?}").chars() {
+                if c.is_ascii_uppercase() && !name.is_empty() {
+                    name.push('_');
+                }
+                name.push(c.to_ascii_lowercase());
+            }
+            name
+        };
+        Fault::ALL.iter().map(snake).collect()
+    });
+    names.get(fault as usize).map_or("", String::as_str)
+}
+
+fn is_request_id(id: &[u8]) -> bool {
+    (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
+}
+
+fn is_named(name: &[u8], wanted: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(wanted)
+}
+
+fn drop_field(head: &mut Head, name: &[u8]) {
+    let mut fields = std::mem::take(&mut head.fields);
+    fields.retain(|field| !is_named(head.slice(field.name), name));
+    head.fields = fields;
+}
+
+/// Makes `value` the only value of the field `name`.
+fn set_field(head: &mut Head, name: &[u8], value: &[u8]) {
+    if head.fields().any(|(known, _)| is_named(known, name)) {
+        drop_field(head, name);
+    }
+    let mut append = |bytes: &[u8]| {
+        let start = u32::try_from(head.bytes.len()).unwrap_or(u32::MAX);
+        head.bytes.extend_from_slice(bytes);
+        let end = u32::try_from(head.bytes.len()).unwrap_or(u32::MAX);
+        Stretch { start, end }
+    };
+    let field = FieldSpan {
+        name: append(name),
+        value: append(value),
+    };
+    head.fields.push(field);
+}

@@ -1,0 +1,392 @@
+//! The observer as Python sets it up, and what Python reads of it.
+//!
+//! Nothing here is called for a request: Python makes an [`Observer`], hands it to a reactor, and from
+//! then on beats, reads counters and takes spans.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use citius_http::Fault;
+use citius_observe::observer::{self, fault_name};
+use citius_observe::page::{BUCKETS_US, PAGE_CELLS};
+use citius_observe::{Format, Gauge, Lines, Page, Sink, Spans, Tally};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::link::lock;
+
+/// Names of the parts of what [`Board::read`] returns, for whoever explains them.
+pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let metrics = PyDict::new(py);
+    metrics.set_item(
+        "tallies",
+        Tally::ALL.iter().map(|t| t.name()).collect::<Vec<_>>(),
+    )?;
+    metrics.set_item(
+        "gauges",
+        Gauge::ALL.iter().map(|g| g.name()).collect::<Vec<_>>(),
+    )?;
+    let faults: Vec<_> = Fault::ALL.iter().map(|&fault| fault_name(fault)).collect();
+    metrics.set_item("faults", faults)?;
+    metrics.set_item("buckets_us", BUCKETS_US.to_vec())?;
+    Ok(metrics)
+}
+
+/// Pages in memory that a supervisor and its workers share.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct Board {
+    pages: Vec<Page>,
+}
+
+#[pymethods]
+impl Board {
+    #[classattr]
+    const PAGE_BYTES: usize = PAGE_CELLS * size_of::<u64>();
+
+    #[new]
+    fn new(buffer: PyBuffer<u8>) -> PyResult<Self> {
+        let address = buffer.buf_ptr().cast::<AtomicU64>();
+        if buffer.readonly() || !buffer.is_c_contiguous() || !address.is_aligned() {
+            return Err(PyValueError::new_err(
+                "a board is made of writable, contiguous memory such as an mmap",
+            ));
+        }
+        let n_cells = buffer.len_bytes() / size_of::<AtomicU64>();
+        // The buffer is kept for ever: its exporter cannot free or move the memory any more.
+        std::mem::forget(buffer);
+        // SAFETY: the memory is writable, aligned, `n_cells` long and, since the buffer is never released,
+        // there until the process ends; cells are only ever accessed as atomics, here and by the processes
+        // that share it.
+        let cells: &'static [AtomicU64] = unsafe { std::slice::from_raw_parts(address, n_cells) };
+        let pages = cells.chunks_exact(PAGE_CELLS).filter_map(Page::new);
+        Ok(Self {
+            pages: pages.collect(),
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// What the page holds, as plain numbers.
+    fn read<'py>(&self, py: Python<'py>, page: usize) -> PyResult<Bound<'py, PyDict>> {
+        read(py, self.page(page)?)
+    }
+
+    /// Zeroes the page for the next worker.
+    fn clear(&self, page: usize) -> PyResult<()> {
+        self.page(page)?.clear();
+        Ok(())
+    }
+}
+
+impl Board {
+    fn page(&self, page: usize) -> PyResult<Page> {
+        let found = self.pages.get(page).copied();
+        found.ok_or_else(|| PyIndexError::new_err(format!("there are {} pages", self.pages.len())))
+    }
+}
+
+fn read(py: Python<'_>, page: Page) -> PyResult<Bound<'_, PyDict>> {
+    let (all, tallies, gauges, faults) = (
+        PyDict::new(py),
+        PyDict::new(py),
+        PyDict::new(py),
+        PyDict::new(py),
+    );
+    for &tally in Tally::ALL {
+        tallies.set_item(tally.name(), page.tally(tally))?;
+    }
+    for &gauge in Gauge::ALL {
+        gauges.set_item(gauge.name(), page.gauge(gauge))?;
+    }
+    for &fault in Fault::ALL {
+        faults.set_item(fault_name(fault), page.faults(fault))?;
+    }
+    let classes = page.classes().into_iter();
+    let classes: Vec<_> = classes
+        .map(|class| (class.label, class.counts, class.histogram))
+        .collect();
+    all.set_item("tallies", tallies)?;
+    all.set_item("gauges", gauges)?;
+    all.set_item("faults", faults)?;
+    all.set_item("codes", page.codes())?;
+    all.set_item("lag", page.lag())?;
+    all.set_item("checks_text", page.text())?;
+    all.set_item("classes", classes)?;
+    Ok(all)
+}
+
+/// What watches one reactor.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct Observer {
+    page: Page,
+    lines: Option<Arc<Lines>>,
+    spans: Option<Arc<Spans>>,
+    utc_offset_s: Arc<AtomicI64>,
+    /// Until a reactor takes it.
+    made: Mutex<Option<(citius_observe::Observer, Vec<String>)>>,
+}
+
+#[pymethods]
+impl Observer {
+    #[new]
+    #[pyo3(signature = (*, board = None, page = 0, access_log = None, access_log_fd = None, access_log_sample = 1.0,
+                        request_id = None, trace = false, trace_sample = 1.0, spans = false,
+                        trusted = Vec::new(), path_patterns = Vec::new(), health = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::needless_pass_by_value,
+        reason = "keyword arguments of a Python constructor"
+    )]
+    fn new(
+        board: Option<&Bound<'_, Board>>,
+        page: usize,
+        access_log: Option<&str>,
+        access_log_fd: Option<i32>,
+        access_log_sample: f64,
+        request_id: Option<String>,
+        trace: bool,
+        trace_sample: f64,
+        spans: bool,
+        trusted: Vec<String>,
+        path_patterns: Vec<String>,
+        health: Option<String>,
+    ) -> PyResult<Self> {
+        let value_error = |text: String| PyValueError::new_err(text);
+        let page = match board {
+            Some(board) => board.get().page(page)?,
+            None => Page::leak(),
+        };
+        let request_id = request_id.map(|name| name.to_ascii_lowercase());
+        if let Some(name) = &request_id
+            && !citius_http::fields::is_token(name.as_bytes())
+        {
+            return Err(value_error(format!("{name:?} is no name of a header")));
+        }
+        let log = match access_log {
+            None => None,
+            Some(text) => {
+                let format = Format::parse(text).map_err(|error| value_error(error.to_string()))?;
+                let sink = match access_log_fd {
+                    None => Sink::Stdout,
+                    Some(fd) => Sink::Open(crate::host::duplicate(fd)?),
+                };
+                Some((Arc::new(Lines::open(sink)?), format))
+            }
+        };
+        let networks: Vec<Network> = trusted
+            .iter()
+            .map(|text| {
+                Network::parse(text).ok_or_else(|| {
+                    value_error(format!(
+                        "expected an address, a network such as 10.0.0.0/8, unix or *, got {text:?}"
+                    ))
+                })
+            })
+            .collect::<PyResult<_>>()?;
+        let spans = spans.then(Arc::<Spans>::default);
+        let utc_offset_s = Arc::new(AtomicI64::new(0));
+        let made = citius_observe::Observer::new(observer::Options {
+            page,
+            log: log
+                .as_ref()
+                .map(|(lines, format)| (Arc::clone(lines), format.clone())),
+            log_share: access_log_sample,
+            utc_offset_s: Arc::clone(&utc_offset_s),
+            request_id,
+            traces: trace,
+            trace_share: trace_sample,
+            spans: spans.clone(),
+            trust: Box::new(move |client| networks.iter().any(|network| network.has(client))),
+            health,
+        });
+        Ok(Self {
+            page,
+            lines: log.map(|(lines, _)| lines),
+            spans,
+            utc_offset_s,
+            made: Mutex::new(Some((made, path_patterns))),
+        })
+    }
+
+    /// The loop is alive: how late it was, and what waits for the thread pool.
+    #[pyo3(signature = (*, now_ms, lag_us, queue_length = 0, queue_age_us = 0, utc_offset_s = 0))]
+    fn beat(
+        &self,
+        now_ms: u64,
+        lag_us: u64,
+        queue_length: u64,
+        queue_age_us: u64,
+        utc_offset_s: i64,
+    ) {
+        self.utc_offset_s.store(utc_offset_s, Ordering::Relaxed);
+        self.page.add_lag(lag_us);
+        self.page.set(Gauge::BeatAt, now_ms);
+        self.page.set(Gauge::QueueLength, queue_length);
+        self.page.set(Gauge::QueueAge, queue_age_us);
+    }
+
+    /// Where the worker is in its life: 0 starting, 1 ready, 2 draining.
+    fn set_state(&self, state: u64, pid: u64) {
+        self.page.set(Gauge::Pid, pid);
+        self.page.set(Gauge::State, state);
+    }
+
+    /// What the application's readiness checks found.
+    fn set_checks(&self, passed: bool, text: &str) {
+        self.page.set(Gauge::Checks, if passed { 1 } else { 2 });
+        self.page.set_text(text);
+    }
+
+    /// An exception that nobody has taken care of.
+    fn add_exception(&self) {
+        self.page.add(Tally::HandlerExceptions, 1);
+    }
+
+    /// Its own counters.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.count_dropped();
+        read(py, self.page)
+    }
+
+    /// Access lines lost so far, and what went wrong since the last call.
+    fn log_trouble(&self) -> (u64, Option<String>) {
+        self.count_dropped();
+        match &self.lines {
+            Some(lines) => (lines.dropped(), lines.take_error()),
+            None => (0, None),
+        }
+    }
+
+    /// Writes what is left of the access log; `False` if that took longer than `patience_s`.
+    fn close(&self, py: Python<'_>, patience_s: f64) -> bool {
+        let Some(lines) = &self.lines else {
+            return true;
+        };
+        let patience = Duration::try_from_secs_f64(patience_s).unwrap_or_default();
+        py.detach(|| lines.close(patience))
+    }
+
+    /// Requests that have ended since the last call, as spans.
+    fn take_spans<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let Some(spans) = &self.spans else {
+            return Ok(Vec::new());
+        };
+        let taken = spans.take().into_iter();
+        taken.map(|span| span_dict(py, &span)).collect()
+    }
+
+    /// Spans that found no room.
+    #[getter]
+    fn spans_dropped(&self) -> u64 {
+        self.spans.as_ref().map_or(0, |spans| spans.dropped())
+    }
+}
+
+impl Observer {
+    /// For the reactor: the observer itself, once, knowing the gateway's routes.
+    pub(crate) fn start(&self, labels: &[String]) -> PyResult<Box<citius_observe::Observer>> {
+        let (mut observer, patterns) = lock(&self.made)
+            .take()
+            .ok_or_else(|| PyRuntimeError::new_err("the observer watches another reactor"))?;
+        for label in labels {
+            observer.class_of(label);
+        }
+        for pattern in patterns {
+            observer
+                .add_pattern(&pattern)
+                .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        }
+        Ok(Box::new(observer))
+    }
+
+    /// The writer's thread has no page of its own to count in.
+    fn count_dropped(&self) {
+        if let Some(lines) = &self.lines {
+            let counted = self.page.tally(Tally::LogLinesDropped);
+            let n = lines.dropped().saturating_sub(counted);
+            self.page.add(Tally::LogLinesDropped, n);
+        }
+    }
+}
+
+fn span_dict<'py>(py: Python<'py>, span: &citius_observe::Span) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if let Some(trace) = span.trace() {
+        dict.set_item("trace_id", text(&trace.trace_id))?;
+        dict.set_item("span_id", text(&trace.span_id))?;
+        dict.set_item("parent_id", trace.parent_id.map(|id| text(&id)))?;
+        dict.set_item("flags", trace.flags)?;
+    }
+    let (path, query) = span.path_and_query();
+    dict.set_item("started_us", span.started_us)?;
+    dict.set_item("duration_us", span.duration_us)?;
+    dict.set_item("method", text(span.method()))?;
+    dict.set_item("path", text(path))?;
+    dict.set_item("query", text(query))?;
+    dict.set_item("route", &*span.route)?;
+    dict.set_item("status", span.status)?;
+    dict.set_item("bytes", span.bytes)?;
+    dict.set_item(
+        "http_version",
+        if span.is_http_10() { "1.0" } else { "1.1" },
+    )?;
+    let client = span
+        .client()
+        .map(|client| (client.ip().to_string(), client.port()));
+    dict.set_item("client", client)?;
+    dict.set_item(
+        "user_agent",
+        span.user_agent().map(|agent| PyBytes::new(py, agent)),
+    )?;
+    dict.set_item("fault", span.fault)?;
+    Ok(dict)
+}
+
+/// Peers that may speak for their clients.
+enum Network {
+    Everybody,
+    /// Whoever comes through a Unix socket.
+    Local,
+    Of(IpAddr, u8),
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "*" => return Some(Self::Everybody),
+            "unix" => return Some(Self::Local),
+            _ => {}
+        }
+        let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+        let address: IpAddr = address.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = if bits.is_empty() {
+            most
+        } else {
+            bits.parse().ok()?
+        };
+        (bits <= most).then_some(Self::Of(address, bits))
+    }
+
+    fn has(&self, client: Option<SocketAddr>) -> bool {
+        match (self, client.map(|client| client.ip().to_canonical())) {
+            (Self::Everybody, _) | (Self::Local, None) => true,
+            (Self::Of(IpAddr::V4(net), bits), Some(IpAddr::V4(ip))) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(*bits)).unwrap_or(0);
+                (net.to_bits() ^ ip.to_bits()) & mask == 0
+            }
+            (Self::Of(IpAddr::V6(net), bits), Some(IpAddr::V6(ip))) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(*bits)).unwrap_or(0);
+                (net.to_bits() ^ ip.to_bits()) & mask == 0
+            }
+            _ => false,
+        }
+    }
+}

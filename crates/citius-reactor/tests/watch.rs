@@ -1,0 +1,273 @@
+//! What an observer hears of requests, whatever stands behind `Service`.
+
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
+use citius_observe::observer::Options as Watching;
+use citius_observe::{Format, Lines, Observer, Page, Sink, Tally};
+use citius_reactor::{ConnectionId, Letter, Options, Post, Reactor, Reply, Service, StreamId};
+
+/// Answers with the request's id; `/late` when told to, `/wrong` with what cannot be sent.
+#[derive(Default)]
+struct Echo {
+    late: Vec<StreamId>,
+    served: usize,
+}
+
+impl Service for Echo {
+    fn request(&mut self, head: Box<Head>, _ended: bool, reply: &mut Reply<'_>) {
+        self.served += 1;
+        reply.classify(1);
+        let mut fields = Fields::default();
+        match head.path() {
+            b"/late" => return self.late.push(reply.id()),
+            b"/wrong" => fields.push(b"content-length", b"7").expect("valid"),
+            _ => {}
+        }
+        let id = head.field(b"x-request-id").unwrap_or(b"none");
+        let parent = head.field(b"traceparent").unwrap_or(b"none");
+        let answer = Answer {
+            status: Status::OK,
+            content_type: None,
+            fields: &fields,
+        };
+        let text = [id, b" ", parent].concat();
+        let sent = reply.send(Action::Respond(answer, Payload::Copied(&text)));
+        assert_eq!(sent.is_err(), head.path() == b"/wrong");
+        reply.recycle(head);
+    }
+
+    fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
+    fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
+    fn broken(&mut self, _id: StreamId, _fault: Fault) {}
+    fn room(&mut self, _reply: &mut Reply<'_>) {}
+    fn gone(&mut self, _connection: ConnectionId) {}
+    fn refused(&mut self, _id: StreamId, _fault: Fault) {}
+    fn file_failed(&mut self, _connection: ConnectionId, message: &str) {
+        panic!("{message}");
+    }
+    fn panicked(&mut self, _connection: ConnectionId) {}
+}
+
+struct Rig {
+    reactor: Reactor,
+    service: Echo,
+    page: Page,
+    lines: Arc<Lines>,
+    log: std::io::PipeReader,
+}
+
+impl Rig {
+    fn new(limits: Limits, change: impl FnOnce(&mut Watching)) -> Self {
+        let (log, writer) = std::io::pipe().expect("a pipe");
+        let lines = Arc::new(Lines::open(Sink::Open(writer.into())).expect("a thread"));
+        let format = "%(m)s %(target)s %(s)s %(B)s %(route)s %(fault)s %(id)s";
+        let mut watching = Watching {
+            page: Page::leak(),
+            log: Some((Arc::clone(&lines), Format::parse(format).expect("a format"))),
+            log_share: 1.0,
+            utc_offset_s: Arc::default(),
+            request_id: None,
+            traces: false,
+            trace_share: 1.0,
+            spans: None,
+            trust: Box::new(|_| false),
+            health: None,
+        };
+        change(&mut watching);
+        let page = watching.page;
+        let mut observer = Observer::new(watching);
+        assert_eq!(observer.class_of("/route"), 1);
+        let reactor = Reactor::new(Options {
+            limits,
+            server: None,
+            date: false,
+            observer: Some(Box::new(observer)),
+        })
+        .expect("an epoll set");
+        Self {
+            reactor,
+            service: Echo::default(),
+            page,
+            lines,
+            log,
+        }
+    }
+
+    fn feed(&mut self, id: ConnectionId, bytes: &[u8]) -> String {
+        self.reactor.feed_memory(id, bytes, &mut self.service);
+        String::from_utf8(self.reactor.take_memory(id).unwrap_or_default()).expect("ASCII")
+    }
+
+    fn ask(&mut self, text: &str) -> String {
+        let id = self.reactor.open_memory();
+        self.feed(id, text.as_bytes())
+    }
+
+    /// The whole log; nothing is logged after this.
+    fn log(mut self) -> Vec<String> {
+        self.reactor.close(&mut self.service);
+        self.reactor.turn(&mut self.service);
+        assert!(self.lines.close(Duration::from_secs(10)));
+        drop((self.reactor, self.lines));
+        let mut text = String::new();
+        self.log.read_to_string(&mut text).expect("ASCII");
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+#[test]
+fn every_request_has_one_line_and_one_count() {
+    let mut rig = Rig::new(Limits::default(), |_| {});
+    rig.ask(&[get("/a"), get("/b")].concat());
+    rig.ask(&get("/a").replace("GET", "HEAD"));
+    rig.ask(&get("/wrong"));
+    let late = rig.reactor.open_memory();
+    rig.feed(late, get("/late").as_bytes());
+    let id = rig.service.late.pop().expect("it waits");
+    let (start, data, end) = (
+        Post::Start {
+            status: Status::OK,
+            content_type: None,
+            fields: Fields::EMPTY,
+        },
+        Post::Data(Payload::Shared(b"12345"[..].into())),
+        Post::End(Fields::EMPTY),
+    );
+    for post in [start, data, end] {
+        // The next turn is called by hand.
+        let _ = rig.reactor.mailbox().post(id, Letter::Act(post));
+    }
+    rig.reactor.turn(&mut rig.service);
+    let left = rig.reactor.open_memory();
+    rig.feed(left, get("/late").as_bytes());
+    rig.feed(left, b"");
+    assert_eq!(rig.page.codes(), [(200, 4), (499, 1), (500, 1)]);
+    assert_eq!(rig.page.tally(Tally::RequestsCancelled), 1);
+    let class = &rig.page.classes()[0];
+    assert_eq!(class.label, "/route");
+    assert_eq!(class.counts.iter().map(|count| count.2).sum::<u64>(), 6);
+    assert_eq!(
+        rig.log(),
+        [
+            "GET /a 200 9 /route - -",
+            "GET /b 200 9 /route - -",
+            "HEAD /a 200 0 /route - -",
+            "GET /wrong 500 0 /route answer_length -",
+            "GET /late 200 5 /route - -",
+            "GET /late 499 0 /route client_left -",
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_understood_is_told_too() {
+    let mut rig = Rig::new(Limits::default(), |_| {});
+    rig.ask("GET / HTTP/1.1\r\n\r\n");
+    rig.ask("\x01\x02");
+    let (head, body) = (
+        "POST / HTTP/1.1\r\nHost: a\r\n",
+        "Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    );
+    let id = rig.reactor.open_memory();
+    rig.feed(
+        id,
+        [&head.replace(" / ", " /late "), body].concat().as_bytes(),
+    );
+    rig.service.late.clear();
+    assert_eq!(rig.page.faults(Fault::HostMissing), 1);
+    assert_eq!(rig.page.faults(Fault::MethodSyntax), 1);
+    let log = rig.log();
+    assert_eq!(log[0], "- - 400 0 - host_missing -");
+    assert_eq!(log[1], "- - 400 0 - method_syntax -");
+    assert_eq!(log.len(), 3, "{log:?}");
+}
+
+#[test]
+fn too_many_open_requests_are_shed() {
+    let limits = Limits {
+        requests_open_max: 2,
+        ..Limits::default()
+    };
+    let mut rig = Rig::new(limits, |_| {});
+    let one = rig.reactor.open_memory();
+    rig.feed(one, [get("/late"), get("/late")].concat().as_bytes());
+    let other = rig.reactor.open_memory();
+    let answer = rig.feed(other, get("/a").as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    assert_eq!(
+        (rig.service.served, rig.page.tally(Tally::RequestsShed)),
+        (2, 1)
+    );
+    rig.feed(one, b"");
+    rig.reactor.turn(&mut rig.service);
+    let answer = rig.feed(other, get("/a").as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
+fn ids_and_traces_reach_the_application_and_come_back() {
+    let mut rig = Rig::new(Limits::default(), |watching| {
+        watching.request_id = Some("x-request-id".into());
+        watching.traces = true;
+    });
+    let answer =
+        rig.ask(&get("/a").replace("Host", "X-Request-ID: theirs\r\ntraceparent: 1\r\nHost"));
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let (id, parent) = body.split_once(' ').expect("both");
+    assert!(id.len() == 32 && id != "theirs");
+    assert!(head.contains(&format!("x-request-id: {id}\r\n")), "{head}");
+    assert!(
+        head.contains(&format!("traceresponse: {parent}\r\n")),
+        "{head}"
+    );
+    assert_eq!(rig.log()[0], format!("GET /a 200 88 /route - {id}"));
+}
+
+#[test]
+fn a_trusted_peers_id_and_trace_are_taken_over() {
+    let mut rig = Rig::new(Limits::default(), |watching| {
+        watching.request_id = Some("x-request-id".into());
+        watching.traces = true;
+        watching.trust = Box::new(|_| true);
+    });
+    let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let fields = format!("X-Request-ID: theirs\r\nTraceparent: {given}\r\nHost");
+    let answer = rig.ask(&get("/a").replace("Host", &fields));
+    let (_, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    assert!(
+        body.starts_with(&format!("theirs {}", &given[..36])),
+        "{body}"
+    );
+    assert!(!body.contains("b7ad6b7169203331"), "the parent is ours now");
+    let bad = get("/a").replace("Host", "x-request-id: a\tb\r\nHost");
+    assert!(!rig.ask(&bad).contains("a\tb"));
+}
+
+#[test]
+fn health_on_the_main_port() {
+    let mut rig = Rig::new(Limits::default(), |watching| {
+        watching.health = Some("/-".into());
+    });
+    assert!(rig.ask(&get("/-/live")).starts_with("HTTP/1.1 200"));
+    assert!(rig.ask(&get("/-/ready")).starts_with("HTTP/1.1 503"));
+    rig.page.set(citius_observe::Gauge::State, 1);
+    assert!(rig.ask(&get("/-/ready")).starts_with("HTTP/1.1 200"));
+    rig.page.set(citius_observe::Gauge::Checks, 2);
+    assert!(rig.ask(&get("/-/ready")).starts_with("HTTP/1.1 503"));
+    assert_eq!(rig.service.served, 0);
+}
+
+#[test]
+fn a_sample_still_has_every_error() {
+    let mut rig = Rig::new(Limits::default(), |watching| watching.log_share = 0.0);
+    rig.ask(&[get("/a"), get("/wrong"), get("/a")].concat());
+    assert_eq!(rig.log(), ["GET /wrong 500 0 /route answer_length -"]);
+}

@@ -1,0 +1,73 @@
+"""Readiness and liveness: on the management port, and on the application's own."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+import pytest
+from rig import wait_for
+
+CHECKED = """
+healthy = True
+@app.readiness
+async def database():
+    if not healthy: raise ConnectionError("refused")
+@app.readiness
+def disk(): return True
+@app.get("/break")
+def break_it():
+    global healthy
+    healthy = False
+    return "broken"
+@app.get("/wait")
+async def wait():
+    await asyncio.sleep(0.5)
+    return "done"
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ready_while_the_applications_checks_pass(manage, workers: str, monkeypatch) -> None:
+    managed = manage(CHECKED, "-w", workers, "--no-access-log")
+    managed.wait_ready()
+    status, details = managed.ready()
+    assert (status, details["ready"]) == (200, int(workers))
+    assert {w["checks"] for w in details["workers"]} == {"all pass"}
+    assert managed.ask("/live")[0] == 200
+    managed.server.get("/break")
+    wait_for(lambda: managed.ready()[0] == 503, "failing checks")
+    failing = [w for w in managed.ready()[1]["workers"] if w["state"] == "failing"]
+    assert failing[0]["checks"] == "database: ConnectionError: refused"
+
+
+def test_not_ready_while_draining(manage) -> None:
+    managed = manage(CHECKED, "-w", "2", "--no-access-log")
+    managed.wait_ready()
+    with managed.server.connect() as peer:
+        peer.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+        managed.server.signal(signal.SIGTERM)
+        wait_for(lambda: managed.ready()[0] == 503, "the drain")
+        assert managed.ask("/live")[0] == 200
+        assert peer.reply().body == b"done"
+    assert managed.server.wait() == 0
+
+
+def test_on_the_main_port(serve) -> None:
+    server = serve("@app.get('/')\ndef root(): return 'x'", "--health", "/-", "--no-access-log")
+    assert server.get("/-/live").status == 200
+    reply = server.get("/-/ready")
+    assert (reply.status, reply.body, reply.headers["cache-control"]) == (200, b"ready", "no-store")
+    assert server.get("/-/other").status == 404
+
+
+def test_at_a_unix_socket(serve, tmp_path) -> None:
+    path = tmp_path / "manage"
+    server = serve("", "--management", f"unix:{path}")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b"GET /ready HTTP/1.0\r\n\r\n")
+        assert client.recv(4096).startswith(b"HTTP/1.1 200")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert not path.exists()
