@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -76,10 +77,9 @@ def test_list_shows_what_was_found(tmp_path: Path) -> None:
     folder.mkdir()
     define(folder, "wrong")
     own = ["--contestants", str(folder)]
-    wide = {"COLUMNS": "300", "TERM": "xterm"}
     try:
         assert CliRunner().invoke(lab, [*own, "verify", "probe"]).exit_code == 1
-        output = CliRunner().invoke(lab, [*own, "list"], env=wide).output
+        output = CliRunner().invoke(lab, [*own, "list"]).output
     finally:
         contestant = contestants.load([folder])["probe"]
         for path in contestant.build_dir.iterdir():
@@ -87,5 +87,5 @@ def test_list_shows_what_was_found(tmp_path: Path) -> None:
         contestant.build_dir.rmdir()
     lines = output.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("probe "))
-    assert "fails: fibonacci: fibonacci: expected b'OK', got b'?'" in lines[at]
-    assert "/process" in lines[at + 1]
+    assert re.search(r"none +production +\d+ +fails: fibonacci", lines[at])
+    assert re.search(r"\+ \d+/process", lines[at + 1])
