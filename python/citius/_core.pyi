@@ -295,6 +295,8 @@ class Reactor:
         observer: Observer | None = None,
         log: Callable[[int, str], object] | None = None,
         mounts: Sequence[Mount] = ...,
+        compress: Sequence[str] = ...,
+        compress_types: Sequence[str] = ...,
     ) -> Self:
         """
         Args:
@@ -303,6 +305,8 @@ class Reactor:
             observer: Is told about every request; for one reactor only.
             log: ``log(level, message)`` for what is no handler's exception.
             mounts: Directories whose files are answered before the gateway is asked.
+            compress: Codings for answers that are worth it, of ``br``, ``zstd`` and ``gzip``.
+            compress_types: Media types that are, besides texts.
 
         Raises:
             ValueError: A limit or a mount that cannot be; the message says why.

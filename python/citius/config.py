@@ -2,7 +2,7 @@
 
 A field of ``Config`` carries its flags, help and unit; the limits take their names and defaults from
 the extension (``_core.LIMITS``). The command line (cli.py), the environment, ``[tool.citius]`` and
-docs/reference/options.md all derive from here.
+docs/reference/options.md all derive from here. Long because it is one thing: a table.
 
 Precedence, highest first: command line, ``CITIUS_*`` in the environment, ``[tool.citius]`` in the
 ``pyproject.toml`` of the application's directory, default.
@@ -374,6 +374,14 @@ class Config:
     )  # fmt: skip
     server_header: bool = _option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
     date_header: bool = _option(True, "Send `Date`.", kind="bool", group=HTTP)
+    compress: tuple[str, ...] = _option(
+        (), "Compress answers for clients that accept it: `br`, `zstd`, `gzip` (repeatable); of those a "
+        "client likes as much the first.", kind="list", group=HTTP, separator=",",
+    )  # fmt: skip
+    compress_types: tuple[str, ...] = _option(
+        (), "Media type to compress (repeatable), besides text, JSON, XML and the like.", kind="list",
+        group=HTTP, separator=",",
+    )  # fmt: skip
     static: tuple[str, ...] = _option(
         (), "Serve the files of a directory: `/assets=public` (repeatable). With `/` what is not there "
         "goes on to the application.", kind="list", group=STATIC, separator=",",
@@ -426,6 +434,9 @@ class Config:
             not self.health.startswith("/") or self.health.endswith("/")
         ):
             raise ConfigError(f"health: expected a path such as /health, got {self.health!r}")
+        for name in self.compress:
+            if name not in ("br", "zstd", "gzip"):
+                raise ConfigError(f"compress: expected br, zstd or gzip, got {name!r}")
         if self.umask is not None and not _is_octal(self.umask):
             raise ConfigError(f"umask: expected octal digits up to 777, got {self.umask!r}")
         for text in self.env:
@@ -465,6 +476,9 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "files_cached_max": ("files", "Files a static mount remembers; beyond it all are forgotten."),
     "files_cached_ms": ("milliseconds", "How long it does; 0 looks every time."),
     "ranges_max": ("ranges", "Ranges of a file in one request; more: the whole file."),
+    "compress_bytes_min": ("bytes", "Answers that are shorter are not compressed."),
+    "compress_bytes_max": ("bytes", "Whole answers that are longer are not compressed."),
+    "compress_streams_max": ("streams", "Streamed answers compressed at once; more go as they are."),
 }  # fmt: skip
 
 _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {

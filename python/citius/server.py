@@ -204,6 +204,8 @@ class Service:
             observer=None if self._watch is None else self._watch.observer,
             log=logging.log,
             mounts=self._mounts,
+            compress=config.compress,
+            compress_types=config.compress_types,
         )
         for listener in self.place.listeners:
             listen(listener, config.backlog, str(listener.getsockname()))

@@ -18,8 +18,9 @@ MAY_USE = {
     "citius-http": set(),
     "citius-h1": {"citius-http"},
     "citius-route": set(),
+    "citius-compress": {"citius-http"},
     "citius-observe": {"citius-http", "citius-route"},
-    "citius-reactor": {"citius-http", "citius-h1", "citius-observe"},
+    "citius-reactor": {"citius-http", "citius-h1", "citius-compress", "citius-observe"},
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
     "citius-py": {
         "citius-http",
@@ -27,6 +28,7 @@ MAY_USE = {
         "citius-reactor",
         "citius-static",
         "citius-observe",
+        "citius-compress",
     },
     "citius-testkit": {"citius-http", "citius-h1"},
 }

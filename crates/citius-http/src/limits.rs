@@ -99,6 +99,22 @@ pub const FILES_CACHED_MS: u64 = 1000;
 /// Exceeded: the whole file is sent. Test: `tests/static/test_ranges.py`.
 pub const RANGES_MAX: u32 = 16;
 
+/// Bytes of an answer from which it is compressed. Origin: below a packet nothing is gained; nginx's
+/// documentation and Apache's guides say 1 000. Fallen below: sent as it is. Test: `tests/static/test_compress.py`.
+pub const COMPRESS_BYTES_MIN: u32 = 1024;
+
+/// Bytes of a whole answer up to which it is compressed. Origin: about ten milliseconds of the reactor's thread.
+/// Exceeded: sent as it is. Test: `tests/static/test_compress.py`.
+pub const COMPRESS_BYTES_MAX: u32 = 1024 * 1024;
+
+/// Streamed answers of one worker that are compressed at once. Origin: each holds up to a megabyte.
+/// Reached: further ones are sent as they are. Test: `tests/static/test_compress.py`.
+pub const COMPRESS_STREAMS_MAX: u32 = 64;
+
+const _: () = assert!(
+    COMPRESS_BYTES_MIN < COMPRESS_BYTES_MAX,
+    "something is compressed"
+);
 const _: () = assert!(
     TARGET_BYTES_MAX < HEAD_BYTES_MAX,
     "a target alone may not fill a head"
@@ -183,4 +199,7 @@ limits! {
     files_cached_max: u32 = FILES_CACHED_MAX,
     files_cached_ms: u64 = FILES_CACHED_MS,
     ranges_max: u32 = RANGES_MAX,
+    compress_bytes_min: u32 = COMPRESS_BYTES_MIN,
+    compress_bytes_max: u32 = COMPRESS_BYTES_MAX,
+    compress_streams_max: u32 = COMPRESS_STREAMS_MAX,
 }

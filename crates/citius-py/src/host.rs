@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use citius_http::Limits;
-use citius_reactor::{ConnectionId, Mailbox, Options, exact_us};
+use citius_http::coding::Coding;
+use citius_reactor::{CompressionPolicy, ConnectionId, Mailbox, Options, exact_us};
 use citius_static::{Mount, MountOptions, Mounts};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -88,6 +89,27 @@ fn limits_from(overrides: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
     Ok(limits)
 }
 
+/// What is compressed; nothing without a coding.
+fn compression_from(
+    codings: Vec<String>,
+    types: Vec<String>,
+) -> PyResult<Option<CompressionPolicy>> {
+    if codings.is_empty() {
+        return Ok(None);
+    }
+    let codings = codings
+        .into_iter()
+        .map(|name| {
+            Coding::from_token(name.as_bytes()).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "{name:?} is no coding; there are br, zstd and gzip"
+                ))
+            })
+        })
+        .collect::<PyResult<_>>()?;
+    Ok(Some(CompressionPolicy { codings, types }))
+}
+
 /// A static mount of what has the attributes of `citius.static.Mount`.
 fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     let options = MountOptions {
@@ -107,7 +129,8 @@ fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
 impl Reactor {
     #[new]
     #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
-                        r#loop = None, observer = None, log = None, mounts = Vec::new()))]
+                        r#loop = None, observer = None, log = None, mounts = Vec::new(),
+                        compress = Vec::new(), compress_types = Vec::new()))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -122,6 +145,8 @@ impl Reactor {
         observer: Option<&Bound<'_, crate::observe::Observer>>,
         log: Option<Py<PyAny>>,
         mounts: Vec<Py<PyAny>>,
+        compress: Vec<String>,
+        compress_types: Vec<String>,
     ) -> PyResult<Self> {
         if let Some(name) = &server_header
             && !name.bytes().all(citius_http::fields::is_value_byte)
@@ -144,6 +169,7 @@ impl Reactor {
             server: server_header,
             date: date_header,
             observer,
+            compression: compression_from(compress, compress_types)?,
         };
         let reactor = citius_reactor::Reactor::new(options)
             .map_err(|error| os_error("epoll set", &error.into()))?;

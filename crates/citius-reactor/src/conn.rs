@@ -3,6 +3,7 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use citius_compress::Streams;
 use citius_http::{FileRange, Millis, Output};
 use citius_observe::Note;
 use rustix::event::epoll::EventFlags;
@@ -61,6 +62,8 @@ pub(crate) struct Conn {
     pub(crate) output: Output,
     /// Since when the socket takes nothing; meaningful while `output` is not empty.
     pub(crate) stalled_since: Millis,
+    /// Requests whose answers may be compressed; none without compression.
+    pub(crate) codings: Streams,
     /// Streams that wait for room in `output`.
     pub(crate) rooms: SmallVec<[u32; 2]>,
     /// Requests that are watched and not fully answered.
@@ -97,6 +100,7 @@ impl Conn {
             is_held_back: false,
             output: Output::default(),
             stalled_since: now,
+            codings: Streams::default(),
             rooms: SmallVec::new(),
             notes: SmallVec::new(),
             fault_told: false,
@@ -269,7 +273,7 @@ fn send_file(socket: &OwnedFd, range: &FileRange, bytes_max: &mut u64) -> Result
 }
 
 /// The next bytes of a file.
-fn read_file(range: &FileRange) -> Result<Vec<u8>> {
+pub(crate) fn read_file(range: &FileRange) -> Result<Vec<u8>> {
     let count = range.len().min(FILE_BYTES_PER_READ);
     let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
     file_of(range)?.read_exact(range.offset(), &mut bytes)?;
@@ -277,6 +281,6 @@ fn read_file(range: &FileRange) -> Result<Vec<u8>> {
 }
 
 /// What is open behind a range; nobody but [`File`] makes ranges for this reactor.
-fn file_of(range: &FileRange) -> Result<&File> {
+pub(crate) fn file_of(range: &FileRange) -> Result<&File> {
     range.handle().ok_or(Errno::BADF)
 }

@@ -20,6 +20,7 @@ mod timers;
 mod turn;
 mod watch;
 
+pub use citius_compress::Policy as CompressionPolicy;
 pub use citius_observe::{Client, Observer};
 pub use clock::{exact_us, wall_us};
 pub use file::{File, Files, open_flags};

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use citius_compress::{Compressor, Policy};
 use citius_h1::{Context, Template};
 use citius_http::{HeadPool, Limits, Millis, Output};
 use citius_observe::Observer;
@@ -36,6 +37,8 @@ pub struct Options {
     pub date: bool,
     /// Who is told about every request, if anybody.
     pub observer: Option<Box<Observer>>,
+    /// What is compressed; `None` compresses nothing.
+    pub compression: Option<Policy>,
 }
 
 /// One thread's epoll set and its connections.
@@ -51,6 +54,7 @@ pub struct Reactor {
     pub(crate) timers: Timers,
     pub(crate) mailbox: Arc<Mailbox>,
     files: Files,
+    pub(crate) compressor: Option<Compressor>,
     pub(crate) tools: Tools,
     /// What every read goes into first. One for all connections: idle ones hold no buffer.
     pub(crate) inbox: Box<[u8]>,
@@ -172,6 +176,7 @@ impl Reactor {
             timers,
             mailbox: Arc::new(mailbox),
             files: Files::new(options.limits.files_open_max),
+            compressor: options.compression.map(Compressor::new),
             tools: Tools {
                 clock: Clock::new(options.date),
                 limits: options.limits,

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Millis, Output};
+use citius_compress::{Compressor, Sink, Streams};
+use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Millis, Output, Payload};
 use citius_observe::{Ending, Note};
 
+use crate::conn::read_file;
 use crate::mailbox::Letter;
 use crate::watch::{self, Watch};
 
@@ -67,6 +69,34 @@ pub struct Reply<'a> {
     pub(crate) rooms: &'a mut smallvec::SmallVec<[u32; 2]>,
     pub(crate) notes: &'a mut smallvec::SmallVec<[Note; 1]>,
     pub(crate) watch: &'a mut Watch,
+    pub(crate) compressor: Option<&'a Compressor>,
+    pub(crate) codings: &'a mut Streams,
+}
+
+/// What comes out of the compressor goes on to the protocol.
+struct Onward<'r, 'a>(&'r mut Reply<'a>);
+
+impl Sink for Onward<'_, '_> {
+    fn send(&mut self, action: Action<'_>) -> Result<(), Fault> {
+        self.0.send_on(action)
+    }
+
+    fn read(
+        &mut self,
+        payload: &Payload<'_>,
+        take: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let Payload::File(range) = payload else {
+            return Ok(());
+        };
+        let mut rest = range.clone();
+        while !rest.is_empty() {
+            let bytes = read_file(&rest)?;
+            take(&bytes)?;
+            rest.advance(bytes.len() as u64);
+        }
+        Ok(())
+    }
 }
 
 impl Reply<'_> {
@@ -102,6 +132,14 @@ impl Reply<'_> {
     /// A fault to blame the application for; the client gets a 500 or a closed connection.
     #[inline]
     pub fn send(&mut self, action: Action<'_>) -> Result<(), Fault> {
+        if let Some(compressor) = self.compressor {
+            return self.send_compressed(compressor, action);
+        }
+        self.send_on(action)
+    }
+
+    #[inline]
+    fn send_on(&mut self, action: Action<'_>) -> Result<(), Fault> {
         if self.watch.is_on {
             return self.send_watched(action);
         }
@@ -152,6 +190,24 @@ impl Reply<'_> {
             (Ok(()), None) => {}
         }
         sent
+    }
+
+    /// The same, compressed where that is worth it.
+    fn send_compressed(
+        &mut self,
+        compressor: &Compressor,
+        action: Action<'_>,
+    ) -> Result<(), Fault> {
+        let (stream, limits) = (self.id.stream, self.context.limits);
+        let mut codings = std::mem::take(self.codings);
+        let sent = compressor.send(&mut codings, stream, action, limits, &mut Onward(self));
+        *self.codings = codings;
+        sent
+    }
+
+    /// The answer goes out as it is: whoever gives it has chosen its coding.
+    pub fn keep_as_is(&mut self) {
+        self.codings.forget(self.id.stream);
     }
 
     /// Asks for `bytes` more of the body.

@@ -52,6 +52,9 @@ const DRAIN_IDLE_GRACE_MS: Millis = 250;
 /// Milliseconds for which nothing is accepted after the descriptors have run out.
 const EXHAUSTED_MS: Millis = 100;
 
+/// Requests whose choice of a coding is remembered before those are sorted out that nobody will answer.
+const CODINGS_KEPT_MAX: usize = 16;
+
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
     content-type: text/plain; charset=utf-8\r\ncontent-length: 20\r\nconnection: close\r\n\r\n\
     server is overloaded";
@@ -420,6 +423,13 @@ impl Reactor {
                         return self.answer_ourselves(conn, stream, head, course);
                     }
                 }
+                if let Some(compressor) = &self.compressor {
+                    let (wire, codings) = (&conn.wire, &mut conn.codings);
+                    if codings.len() >= CODINGS_KEPT_MAX {
+                        codings.retain(|stream| wire.is_open(stream));
+                    }
+                    compressor.begin(codings, stream, &head);
+                }
                 service.request(head, ended, &mut self.reply(conn, stream));
             }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
@@ -478,6 +488,8 @@ impl Reactor {
             rooms: &mut conn.rooms,
             notes: &mut conn.notes,
             watch: &mut self.watch,
+            compressor: self.compressor.as_ref(),
+            codings: &mut conn.codings,
         }
     }
 

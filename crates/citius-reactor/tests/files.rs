@@ -83,6 +83,7 @@ impl Rig {
             server: None,
             date: false,
             observer: None,
+            compression: None,
         })
         .expect("an epoll set");
         let listener = UnixListener::bind(directory.join("socket")).expect("a fresh name");

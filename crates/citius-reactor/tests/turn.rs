@@ -57,6 +57,7 @@ fn reactor() -> Reactor {
         server: None,
         date: false,
         observer: None,
+        compression: None,
     };
     Reactor::new(options).expect("an epoll set")
 }

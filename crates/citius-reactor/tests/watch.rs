@@ -84,6 +84,7 @@ impl Rig {
             limits,
             server: None,
             date: false,
+            compression: None,
             observer: Some(Box::new(observer)),
         })
         .expect("an epoll set");

@@ -320,6 +320,7 @@ fn send_pieces(
         content_type: Some(media_type.as_bytes()),
         fields: &fields,
     };
+    reply.keep_as_is();
     let mut sent = reply.send(Action::Start(answer));
     for (head, payload) in parts {
         sent = sent
@@ -394,6 +395,7 @@ fn send_status(status: Status, fields: &Fields, reply: &mut Reply<'_>) -> Served
 
 fn respond(answer: Answer<'_>, body: Payload<'_>, reply: &mut Reply<'_>) -> Served {
     let (status, body_bytes) = (answer.status, body.len());
+    reply.keep_as_is();
     reply.send(Action::Respond(answer, body)).expect(VALID);
     Served {
         status,
