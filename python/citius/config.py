@@ -372,6 +372,11 @@ class Config:
         1.0, "Share of the traces begun here that are sampled.",
         kind="float", minimum=0, maximum=1, group=OBSERVING,
     )  # fmt: skip
+    otel: bool = _option(
+        False, "Export traces and metrics with OpenTelemetry's SDK (`citius[otel]`), set up by its OTEL_* "
+        "variables.",
+        kind="bool", group=OBSERVING,
+    )  # fmt: skip
     server_header: bool = _option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
     date_header: bool = _option(True, "Send `Date`.", kind="bool", group=HTTP)
     compress: tuple[str, ...] = _option(

@@ -42,7 +42,7 @@ TRUSTED = ("127.0.0.1", "::1", "unix")
 def is_wanted(config: Config) -> bool:
     """Whether anything watches requests at all; otherwise it costs nothing."""
     return bool(
-        config.access_log or config.request_id or config.trace
+        config.access_log or config.request_id or config.trace or config.otel
         or config.management or config.health
     )  # fmt: skip
 
@@ -67,6 +67,7 @@ class Watch:
                 request_id=config.request_id,
                 trace=config.trace,
                 trace_sample=config.trace_sample,
+                spans=config.otel,
                 trusted=TRUSTED,
                 path_patterns=config.path_pattern,
                 health=config.health,
@@ -75,6 +76,8 @@ class Watch:
             raise ConfigError(str(error)) from None
         self._checks = tuple(checks)
         self._check_at = 0.0
+        self._wants_otel = config.otel
+        self._exporter: Any = None
         self._is_checking = False
         self._beat_due = 0.0
         self._lines_dropped = 0
@@ -86,6 +89,14 @@ class Watch:
         """Clients are served from now on."""
         self.observer.set_state(READY, os.getpid())
         logging.count_exceptions(self.observer.add_exception)
+        if self._wants_otel:
+            try:
+                from citius.otel import Exporter
+            except ImportError as error:
+                raise ConfigError(
+                    f"otel: {error}; `pip install 'citius[otel]'` brings what it needs"
+                ) from None
+            self._exporter = Exporter(self.observer)
 
     def draining(self) -> None:
         """No new ones are."""
@@ -112,6 +123,8 @@ class Watch:
 
     def close(self) -> None:
         """Write what is left of the access log."""
+        if self._exporter is not None:
+            self._exporter.close()
         self.observer.close(CLOSE_S)
         self._complain()
         logging.count_exceptions(None)

@@ -1,0 +1,93 @@
+"""Spans and metrics as a collector gets them: a stand-in that reads OTLP with the official messages."""
+
+from __future__ import annotations
+
+import gzip
+import signal
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+APP = """
+@app.get("/items/{id:int}")
+async def item(id: int): return {"id": id}
+@app.get("/boom")
+def boom(): raise RuntimeError("as the test wants it")
+"""
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def collector():
+    got: list[tuple[str, bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            got.append((self.path, body))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", got
+    server.shutdown()
+    server.server_close()
+
+
+def test_spans_and_metrics_reach_a_collector(serve, collector) -> None:
+    url, got = collector
+    server = serve(
+        APP, "--otel", "--no-access-log",
+        env={"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_SERVICE_NAME": "shop", "PYTHONWARNINGS": "default"},
+    )  # fmt: skip
+    server.get("/items/3?a=b", traceparent=PARENT, user_agent="spy")
+    server.get("/boom")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    spans, resources = [], []
+    for path, body in got:
+        if path == "/v1/traces":
+            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                resources.append(resource.resource)
+                spans += [span for scope in resource.scope_spans for span in scope.spans]
+    assert [span.name for span in spans] == ["GET /items/{id:int}", "GET /boom"]
+    item, boom = spans
+    assert (item.trace_id.hex(), item.parent_span_id.hex()) == (PARENT[3:35], PARENT[36:52])
+    assert (item.kind, item.status.code, boom.status.code) == (2, 0, 2)
+    assert item.end_time_unix_nano > item.start_time_unix_nano > 1_700_000_000 * 10**9
+    attributes = {a.key: a.value.string_value or a.value.int_value for a in item.attributes}
+    assert attributes["http.response.status_code"] == 200
+    assert attributes["url.query"] == "a=b"
+    assert attributes["user_agent.original"] == "spy"
+    assert {a.key: a.value.string_value for a in resources[0].attributes}["service.name"] == "shop"
+    metrics = [
+        metric
+        for path, body in got
+        if path == "/v1/metrics"
+        for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    ]
+    duration = next(m for m in metrics if m.name == "http.server.request.duration")
+    assert not duration.histogram.data_points[0].HasField("min")
+    assert sum(point.count for point in duration.histogram.data_points) == 2
+
+
+def test_a_collector_that_is_not_there_costs_nothing_but_a_notice(serve) -> None:
+    server = serve(
+        APP, "--otel", "--no-access-log",
+        env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "PYTHONWARNINGS": "default"},
+    )  # fmt: skip
+    assert server.get("/items/3").status == 200
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
