@@ -197,7 +197,26 @@ class Native:
     ) -> None:
         """Call ``handler(request, status, allow)`` for 404 and 405 in place of the plain answers."""
 
-_Gateway: TypeAlias = Native
+@final
+class Asgi:
+    """The ASGI gateway to one application."""
+
+    def __new__(
+        cls,
+        app: Callable[..., Any],
+        *,
+        root_path: str = "",
+        state: dict[str, Any],
+        debug: bool = False,
+    ) -> Self:
+        """
+        Args:
+            app: ``app(scope, receive, send)`` returns an awaitable.
+            state: Copied into the scope of each request.
+            debug: Offer ``http.response.debug``.
+        """
+
+_Gateway: TypeAlias = Native | Asgi
 """How a reactor calls its application: one class for each interface."""
 
 @final

@@ -21,6 +21,8 @@ from citius.static import parse as parse_mount
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
+Lifespan = Literal["auto", "on", "off"]
 Loop = Literal["auto", "uvloop", "asyncio", "none"]
 Source = Literal["flag", "env", "file"]
 
@@ -217,6 +219,19 @@ class Config:
     env: tuple[str, ...] = _option(
         (), "NAME=value for the environment (repeatable).",
         kind="list", flags=("--env", "-e"), group=APPLICATION, separator=",",
+    )  # fmt: skip
+    interface: Interface = _option(
+        "auto", "What the application is written against; auto looks at it.",
+        choices=("auto", "native", "asgi", "asgi2", "wsgi"), group=APPLICATION,
+    )  # fmt: skip
+    lifespan: Lifespan = _option(
+        "auto", "Whether an ASGI application is told of start and stop; auto asks it and goes on if it "
+        "does not know of them.",
+        choices=("auto", "on", "off"), group=APPLICATION,
+    )  # fmt: skip
+    root_path: str = _option(
+        "", "Path under which a proxy has mounted the application, for ASGI and WSGI.",
+        flags=("--root-path", "--url-path-prefix"), group=APPLICATION,
     )  # fmt: skip
     workers: int = _option(
         1, "Processes, each with its own listening socket.", kind="int", minimum=1, maximum=1024,

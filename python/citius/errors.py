@@ -3,6 +3,7 @@
     CitiusError
     ├── ConfigError                  an option, route or signature that cannot work (a ValueError)
     │   └── AppImportError           the application is not where the target says
+    ├── StartupError                 the application said that it could not start
     ├── ClientDisconnected           the peer is gone: nobody will read the answer
     └── HTTPError                    an answer: raise it in a handler
         ├── BadRequest               400
@@ -43,8 +44,15 @@ class AppImportError(ConfigError):
     """The application is not where the target says."""
 
 
-class ClientDisconnected(CitiusError):
-    """The peer is gone: the rest of its body will not come, and nobody will read the answer."""
+class StartupError(CitiusError):
+    """The application said that it could not start."""
+
+
+class ClientDisconnected(CitiusError, OSError):
+    """The peer is gone: the rest of its body will not come, and nobody will read the answer.
+
+    An ``OSError``, as ASGI has it for a ``send`` after the disconnection.
+    """
 
 
 class HTTPError(CitiusError):

@@ -12,20 +12,21 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from citius.detection import application
 from citius.errors import AppImportError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
-    from citius.app import App
+    from citius.config import Config
+    from citius.interfaces import Application
 
 NAMES = ("app", "application", "api")
 FACTORY_NAMES = ("create_app", "make_app")
 
 
-def import_app(target: str, *, app_dir: str = ".", factory: bool = False) -> App:
-    """The application that ``target`` names.
+def import_app(target: str, config: Config) -> Application:
+    """The application that ``target`` names, behind its interface (detection.py).
 
     Raises:
         AppImportError: It is not there, or is something else. Exceptions of the imported module
@@ -35,16 +36,14 @@ def import_app(target: str, *, app_dir: str = ".", factory: bool = False) -> App
     if not module_name:
         raise AppImportError(f"expected module:attribute or a file, got {target!r}")
     if module_name.endswith(".py") or os.sep in module_name:
-        module = _import_file(module_name, app_dir)
+        module = _import_file(module_name, config.app_dir)
     else:
-        module = _import_module(module_name, app_dir)
+        module = _import_module(module_name, config.app_dir)
     if attribute:
-        found = _attribute(module, attribute, target)
-        name = attribute
+        found, name, is_factory = _attribute(module, attribute, target), attribute, False
     else:
-        found, name, by_name = _default(module, factory)
-        factory = factory or by_name
-    return _as_app(found, f"{module_name}:{name}", factory=factory)
+        found, name, is_factory = _default(module, config.factory)
+    return application(found, f"{module_name}:{name}", config, factory=is_factory)
 
 
 def _import_file(path: str, app_dir: str) -> ModuleType:
@@ -111,34 +110,6 @@ def _default(module: ModuleType, factory: bool) -> tuple[Any, str, bool]:
         f"{module.__name__} has no {', '.join(NAMES + FACTORY_NAMES)}{_candidates(module)}; "
         f"say which one it is: {module.__name__}:NAME"
     )
-
-
-def _as_app(found: Any, where: str, *, factory: bool) -> App:
-    from citius.app import App
-
-    if not isinstance(found, App) and factory:
-        found = _call(found, where)
-    if isinstance(found, App):
-        return found
-    hint = ""
-    if callable(found) and not isinstance(found, type):
-        hint = "; if it makes the application, add --factory"
-    raise AppImportError(
-        f"{where}: expected a citius.App, got {type(found).__module__}.{type(found).__qualname__}"
-        f"{hint}"
-    )
-
-
-def _call(factory: Callable[[], Any], where: str) -> Any:
-    import inspect
-
-    if not callable(factory):
-        raise AppImportError(f"{where}: expected a function that makes the application")
-    try:
-        inspect.signature(factory).bind()
-    except TypeError as error:
-        raise AppImportError(f"{where} cannot be called without arguments: {error}") from None
-    return factory()
 
 
 def _apps(module: ModuleType) -> list[str]:

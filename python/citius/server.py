@@ -288,12 +288,16 @@ def fail(message: str) -> int:
     return EXIT_STARTUP
 
 
-def _import(target: App | str, config: Config) -> App:
+def _import(target: object, config: Config) -> Application:
     if isinstance(target, App):
         return target
+    if not isinstance(target, str):
+        from citius.detection import application
+
+        return application(target, "the application", config)
     from citius.imports import import_app
 
-    return import_app(target, app_dir=config.app_dir, factory=config.factory)
+    return import_app(target, config)
 
 
 def _prepare(config: Config) -> Listeners:

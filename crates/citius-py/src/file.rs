@@ -1,6 +1,8 @@
 //! Python's open files as bodies that the kernel sends.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::RawFd;
+use std::path::Path;
 
 use citius_http::Payload;
 use citius_reactor::Errno;
@@ -62,6 +64,46 @@ pub(crate) fn of_descriptor(
     }
     let payload = file.payload(offset, count).map_err(std::io::Error::from)?;
     Ok(Some(payload))
+}
+
+/// The whole file at `path`.
+///
+/// # Errors
+/// `OSError`: it cannot be opened, or is no regular file.
+pub(crate) fn of_path(link: &Link, path: &Path) -> PyResult<Payload<'static>> {
+    let file = link.files.open(path).map_err(|error| {
+        let reason = std::io::Error::from(error);
+        PyOSError::new_err((error.raw_os_error(), reason.to_string(), path.to_owned()))
+    })?;
+    Ok(file.payload(0, file.len()).map_err(std::io::Error::from)?)
+}
+
+/// The same as [`of_descriptor`] from the descriptor's own position on if `offset` is not given, and read
+/// here and now where the kernel cannot send it by itself.
+pub(crate) fn piece_of(
+    link: &Link,
+    py: Python<'_>,
+    descriptor: RawFd,
+    offset: Option<u64>,
+    count: Option<u64>,
+) -> PyResult<Payload<'static>> {
+    let mut file = std::fs::File::from(duplicate(descriptor)?);
+    // A pipe has no position, and is read from where it is.
+    let position = offset.or_else(|| file.stream_position().ok());
+    if let Some(position) = position
+        && let Some(payload) = of_descriptor(link, descriptor, position, count)?
+    {
+        return Ok(payload);
+    }
+    py.detach(|| {
+        if let Some(offset) = offset {
+            file.seek(SeekFrom::Start(offset))?;
+        }
+        let mut bytes = Vec::new();
+        file.take(count.unwrap_or(u64::MAX))
+            .read_to_end(&mut bytes)?;
+        Ok(Payload::Shared(bytes.into()))
+    })
 }
 
 /// Whether `object` is what `open(…, "rb")` returns; text and compressed files are not sent as they lie.

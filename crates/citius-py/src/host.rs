@@ -160,7 +160,7 @@ impl Reactor {
             .map(|mount| mount_from(mount.bind(py)))
             .collect::<PyResult<_>>()?;
         let limits = limits_from(limits)?;
-        let (gateway, callbacks) = Gateway::of(gateway)?;
+        let (gateway, callbacks) = Gateway::of(gateway, r#loop.as_ref())?;
         let observer = observer
             .map(|observer| observer.get().start(gateway.labels()))
             .transpose()?;

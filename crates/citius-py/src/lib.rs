@@ -37,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
+    module.add_class::<gateway::asgi::Asgi>()?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<observe::Board>()?;
     module.add_class::<observe::Observer>()?;

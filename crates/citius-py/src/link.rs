@@ -83,7 +83,7 @@ impl Exchange {
         }
         match &mut self.held {
             Held::Native(held) => held,
-            Held::Nothing => unreachable!("it was put there above"),
+            _ => unreachable!("it was put there above"),
         }
     }
 }
@@ -312,7 +312,10 @@ impl Sink for Late<'_> {
             Action::Data(body) => Post::Data(body.into_owned()),
             Action::End { trailers } => Post::End(trailers.clone()),
             Action::Abort => Post::Abort,
-            Action::Inform(_) => return Err(Fault::AnswerOrder),
+            Action::Inform(answer) => Post::Inform {
+                status: answer.status,
+                fields: answer.fields.clone(),
+            },
         };
         self.link.post(py, self.id, Letter::Act(post));
         Ok(())

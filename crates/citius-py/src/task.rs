@@ -19,7 +19,7 @@ use std::ptr;
 use std::sync::Mutex;
 
 use citius_http::Fault;
-use citius_reactor::Reply;
+use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -29,8 +29,49 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
 use crate::answer::{self, Asked, Settled, Stage};
-use crate::link::{Late, Sink, lock};
+use crate::gateway::asgi;
+use crate::link::{Late, Link, Sink, lock};
 use crate::request::Request;
+
+/// Whom the result of a coroutine is for.
+pub(crate) trait Errand {
+    /// Takes what a coroutine has returned or raised.
+    fn conclude<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        result: PyResult<Bound<'_, PyAny>>,
+        sink: &mut S,
+    ) -> Next;
+
+    /// The coroutine has suspended for the first time: enters the exchange with its `task`, and returns
+    /// what is needed to go on.
+    fn suspend(
+        &mut self,
+        py: Python<'_>,
+        task: Py<PyAny>,
+        reply: &mut Reply<'_>,
+    ) -> PyResult<Pending>;
+
+    /// It has ended within the turn, and everything is said.
+    fn finish(&mut self, reply: &mut Reply<'_>);
+
+    /// It cannot be stepped.
+    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>);
+}
+
+/// What follows a coroutine.
+pub(crate) enum Next {
+    /// Another one, which takes its place.
+    Coroutine(Py<PyAny>),
+    /// Nothing; the error is one that the task must end with.
+    Done(Option<PyErr>),
+}
+
+/// An [`Errand`] between two steps.
+pub(crate) enum Pending {
+    Native(Py<Request>, Stage),
+    Asgi(Py<asgi::Conversation>),
+}
 
 /// What steps the coroutines of one reactor.
 pub(crate) struct Tasks {
@@ -93,28 +134,25 @@ impl Tasks {
     }
 
     /// Steps a new coroutine; what it comes to is answered now or later.
-    pub(crate) fn step(
+    pub(crate) fn step<E: Errand>(
         &mut self,
         py: Python<'_>,
         coroutine: Py<PyAny>,
-        asked: &mut Asked<'_>,
+        errand: &mut E,
         reply: &mut Reply<'_>,
     ) {
         let mut coroutine = coroutine;
         if let Err(error) = self.enter(py) {
             let _ = coroutine.bind(py).call_method0(intern!(py, "close"));
-            answer::conclude_plainly(py, &error, asked, reply);
-            return;
+            return errand.fail(py, &error, reply);
         }
-        match advance(py, &mut coroutine, Push::Next, asked, reply) {
+        match advance(py, &mut coroutine, Push::Next, errand, reply) {
             Progress::Suspended(awaited) => {
                 self.leave(py);
-                self.hand_over(py, coroutine, awaited, asked, reply);
+                self.hand_over(py, coroutine, awaited, errand, reply);
             }
             Progress::Done(_) => {
-                if let Some(head) = asked.head.take() {
-                    reply.recycle(head);
-                }
+                errand.finish(reply);
                 self.check_spare(py);
             }
         }
@@ -227,38 +265,24 @@ impl Tasks {
 
     /// The coroutine has suspended: from here on the spare is its task.
     #[inline]
-    fn hand_over(
+    fn hand_over<E: Errand>(
         &mut self,
         py: Python<'_>,
         coroutine: Py<PyAny>,
         awaited: Py<PyAny>,
-        asked: &mut Asked<'_>,
+        errand: &mut E,
         reply: &mut Reply<'_>,
     ) {
         let Some(spare) = self.spare.take() else {
             return;
         };
-        let request = match asked.request(py, true) {
-            Ok(request) => request.clone().unbind(),
-            Err(error) => {
-                answer::conclude_plainly(py, &error, asked, reply);
-                return;
+        match errand.suspend(py, spare.task.clone_ref(py), reply) {
+            Ok(pending) => {
+                let work = Work { coroutine, pending };
+                spare.driver.get().take_over(py, work, awaited);
             }
-        };
-        let (task, kept) = (spare.task.clone_ref(py), request.clone_ref(py));
-        let replaced = asked.link.with_open(asked.id, |exchange| {
-            (
-                exchange.task.replace(task),
-                exchange.native().request.replace(kept),
-            )
-        });
-        drop(replaced);
-        let work = Work {
-            coroutine,
-            request,
-            stage: asked.stage,
-        };
-        spare.driver.get().take_over(py, work, awaited);
+            Err(error) => errand.fail(py, &error, reply),
+        }
     }
 
     /// Lets the spare go, so that the loop can close without a pending task.
@@ -393,8 +417,7 @@ fn is_touched(py: Python<'_>, task: &Py<PyAny>) -> bool {
 /// A coroutine that has suspended, and what its result is for.
 struct Work {
     coroutine: Py<PyAny>,
-    request: Py<Request>,
-    stage: Stage,
+    pending: Pending,
 }
 
 /// How a coroutine is gone on with.
@@ -411,13 +434,13 @@ enum Progress {
     Done(Option<PyErr>),
 }
 
-/// Steps until the coroutine waits or is answered; another may take its place on the way.
+/// Steps until the coroutine waits or its errand is done; another may take its place on the way.
 #[inline]
-fn advance<S: Sink>(
+fn advance<E: Errand, S: Sink>(
     py: Python<'_>,
     coroutine: &mut Py<PyAny>,
     mut push: Push,
-    asked: &mut Asked<'_>,
+    errand: &mut E,
     sink: &mut S,
 ) -> Progress {
     loop {
@@ -426,34 +449,78 @@ fn advance<S: Sink>(
             Step::Returned(value) => Ok(value),
             Step::Raised(error) => Err(error),
         };
-        if let Err(error) = &result
-            && is_cancellation(py, error)
-        {
-            end_with_task(py, error, asked, sink);
-            return Progress::Done(Some(error.clone_ref(py)));
-        }
-        if asked.stage == Stage::Streaming {
-            // The stream's driver has sent everything itself.
-            if let Err(error) = result {
-                answer::cut_stream(py, Some(error), asked, sink);
-            }
-            drop(asked.link.take(asked.id));
-            return Progress::Done(None);
-        }
-        match answer::conclude(py, result, asked, sink) {
-            Settled::Coroutine(next) => {
+        match errand.conclude(py, result, sink) {
+            Next::Coroutine(next) => {
                 *coroutine = next;
                 push = Push::Next;
             }
-            Settled::Streaming => return Progress::Done(None),
+            Next::Done(error) => return Progress::Done(error),
+        }
+    }
+}
+
+impl Errand for Asked<'_> {
+    #[inline]
+    fn conclude<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        result: PyResult<Bound<'_, PyAny>>,
+        sink: &mut S,
+    ) -> Next {
+        if let Err(error) = &result
+            && is_cancellation(py, error)
+        {
+            end_with_task(py, error, self, sink);
+            return Next::Done(Some(error.clone_ref(py)));
+        }
+        if self.stage == Stage::Streaming {
+            // The stream's driver has sent everything itself.
+            if let Err(error) = result {
+                answer::cut_stream(py, Some(error), self, sink);
+            }
+            drop(self.link.take(self.id));
+            return Next::Done(None);
+        }
+        match answer::conclude(py, result, self, sink) {
+            Settled::Coroutine(next) => Next::Coroutine(next),
+            Settled::Streaming => Next::Done(None),
             Settled::Answered => {
                 // Without an object the request was never entered in the table.
-                if asked.request.is_some() {
-                    drop(asked.link.take(asked.id));
+                if self.request.is_some() {
+                    drop(self.link.take(self.id));
                 }
-                return Progress::Done(None);
+                Next::Done(None)
             }
         }
+    }
+
+    fn suspend(
+        &mut self,
+        py: Python<'_>,
+        task: Py<PyAny>,
+        _reply: &mut Reply<'_>,
+    ) -> PyResult<Pending> {
+        let request = self.request(py, true)?.clone().unbind();
+        let kept = request.clone_ref(py);
+        let replaced = self.link.with_open(self.id, |exchange| {
+            (
+                exchange.task.replace(task),
+                exchange.native().request.replace(kept),
+            )
+        });
+        drop(replaced);
+        Ok(Pending::Native(request, self.stage))
+    }
+
+    #[inline]
+    fn finish(&mut self, reply: &mut Reply<'_>) {
+        if let Some(head) = self.head.take() {
+            reply.recycle(head);
+        }
+    }
+
+    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
+        answer::conclude_plainly(py, error, self, reply);
     }
 }
 
@@ -470,7 +537,7 @@ fn end_with_task<S: Sink>(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, sink
     }
 }
 
-fn is_cancellation(py: Python<'_>, error: &PyErr) -> bool {
+pub(crate) fn is_cancellation(py: Python<'_>, error: &PyErr) -> bool {
     static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let kind = KIND.get_or_try_init(py, || {
         Ok::<_, PyErr>(py.import("asyncio")?.getattr("CancelledError")?.unbind())
@@ -580,22 +647,50 @@ impl Driver {
         let Some(mut work) = lock(&self.state).work.take() else {
             return Ok(None);
         };
-        let request = work.request.bind(py).clone();
-        let mut asked = Asked::of_request(&request);
-        asked.stage = work.stage;
-        let mut late = Late {
-            link: asked.link,
-            id: asked.id,
+        let progress = match &mut work.pending {
+            Pending::Native(request, stage) => {
+                let request = request.bind(py).clone();
+                let mut asked = Asked::of_request(&request);
+                asked.stage = *stage;
+                let (link, id) = (asked.link, asked.id);
+                let progress =
+                    Self::advance_late(py, &mut work.coroutine, push, &mut asked, link, id);
+                *stage = asked.stage;
+                progress
+            }
+            Pending::Asgi(conversation) => {
+                let conversation = conversation.bind(py).clone();
+                let mut talk = asgi::Talk::new(&conversation);
+                let this = conversation.get();
+                Self::advance_late(
+                    py,
+                    &mut work.coroutine,
+                    push,
+                    &mut talk,
+                    &this.link,
+                    this.id,
+                )
+            }
         };
-        match advance(py, &mut work.coroutine, push, &mut asked, &mut late) {
+        match progress {
             Progress::Suspended(awaited) => {
-                work.stage = asked.stage;
                 lock(&self.state).work = Some(work);
                 Ok(Some(awaited))
             }
             Progress::Done(None) => Ok(None),
             Progress::Done(Some(error)) => Err(error),
         }
+    }
+
+    fn advance_late<E: Errand>(
+        py: Python<'_>,
+        coroutine: &mut Py<PyAny>,
+        push: Push,
+        errand: &mut E,
+        link: &Link,
+        id: StreamId,
+    ) -> Progress {
+        advance(py, coroutine, push, errand, &mut Late { link, id })
     }
 }
 
@@ -620,9 +715,13 @@ impl Driver {
         visit.call(&state.wakeup)?;
         visit.call(&state.awaited)?;
         match &state.work {
-            Some(work) => visit
-                .call(&work.coroutine)
-                .and_then(|()| visit.call(&work.request)),
+            Some(work) => {
+                visit.call(&work.coroutine)?;
+                match &work.pending {
+                    Pending::Native(request, _) => visit.call(request),
+                    Pending::Asgi(conversation) => visit.call(conversation),
+                }
+            }
             None => Ok(()),
         }
     }

@@ -19,6 +19,10 @@ use crate::service::StreamId;
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the variants are those of Action")]
 pub enum Post {
+    Inform {
+        status: Status,
+        fields: Fields,
+    },
     Respond {
         status: Status,
         content_type: Option<Bytes>,
@@ -45,6 +49,7 @@ impl Post {
             }
         }
         match self {
+            Self::Inform { status, fields } => Action::Inform(answer(*status, None, fields)),
             Self::Respond {
                 status,
                 content_type,

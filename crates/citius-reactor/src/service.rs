@@ -6,7 +6,7 @@ use citius_compress::{Compressor, Sink, Streams};
 use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Millis, Output, Payload};
 use citius_observe::{Ending, Note};
 
-use crate::conn::read_file;
+use crate::conn::{Transport, read_file};
 use crate::mailbox::Letter;
 use crate::watch::{self, Watch};
 
@@ -63,6 +63,7 @@ pub trait Service {
 pub struct Reply<'a> {
     pub(crate) id: StreamId,
     pub(crate) peer: Peer,
+    pub(crate) transport: &'a Transport,
     pub(crate) wire: &'a mut citius_h1::Connection,
     pub(crate) context: citius_h1::Context<'a>,
     pub(crate) output: &'a mut Output,
@@ -113,6 +114,17 @@ impl Reply<'_> {
     /// The turn's clock.
     pub fn now(&self) -> Millis {
         self.context.now
+    }
+
+    /// The address the client has reached; asks the kernel.
+    pub fn local(&self) -> Peer {
+        match self.transport {
+            Transport::Socket(socket) => rustix::net::getsockname(socket)
+                .ok()
+                .and_then(|address| SocketAddr::try_from(address).ok())
+                .map_or(Peer::Local, Peer::Internet),
+            Transport::Memory(_) => Peer::Local,
+        }
     }
 
     /// The limits in force.

@@ -482,6 +482,7 @@ impl Reactor {
                 stream,
             },
             peer: conn.peer,
+            transport: &conn.transport,
             wire: &mut conn.wire,
             context: self.tools.context(),
             output: &mut conn.output,

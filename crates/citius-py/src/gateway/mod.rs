@@ -18,11 +18,17 @@ use crate::answer::Asked;
 use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, Link};
 use crate::task::Tasks;
 
+pub(crate) mod asgi;
 pub(crate) mod native;
 
 /// Everything a reactor needs to know of its application.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a reactor has one, and native routes are looked up without another pointer"
+)]
 pub(crate) enum Gateway {
     Native(native::Routes),
+    Asgi(asgi::Plan),
 }
 
 /// What the gateway keeps of an exchange that is open.
@@ -31,11 +37,15 @@ pub(crate) enum Held {
     #[default]
     Nothing,
     Native(native::Held),
+    Asgi(Py<asgi::Conversation>),
 }
 
 impl Gateway {
     /// The gateway that `object` describes, and what Python code it calls besides handlers.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<(Self, Callbacks)> {
+    pub(crate) fn of(
+        object: &Bound<'_, PyAny>,
+        event_loop: Option<&Py<PyAny>>,
+    ) -> PyResult<(Self, Callbacks)> {
         let py = object.py();
         if let Ok(native) = object.cast::<native::Native>() {
             let native = native.get();
@@ -47,8 +57,12 @@ impl Gateway {
             };
             return Ok((Self::Native(native.routes()), callbacks));
         }
+        if let Ok(asgi) = object.cast::<asgi::Asgi>() {
+            let plan = asgi.get().plan(py, event_loop)?;
+            return Ok((Self::Asgi(plan), Callbacks::none(py)));
+        }
         Err(PyTypeError::new_err(format!(
-            "expected a gateway (Native), got {}",
+            "expected a gateway (Native or Asgi), got {}",
             object.get_type().name()?
         )))
     }
@@ -59,6 +73,8 @@ impl Gateway {
     pub(crate) fn labels(&self) -> &[String] {
         match self {
             Self::Native(routes) => routes.labels(),
+            // Their routes are known to the application only.
+            Self::Asgi(_) => &[],
         }
     }
 }
@@ -86,18 +102,21 @@ impl Service for Turn<'_, '_> {
         };
         match self.gateway {
             Gateway::Native(routes) => native::request(self, routes, head, ended, reply),
+            Gateway::Asgi(plan) => asgi::request(self, plan, head, ended, reply),
         }
     }
 
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>) {
         match self.gateway {
             Gateway::Native(_) => native::data(self, bytes, reply),
+            Gateway::Asgi(_) => asgi::data(self, bytes, reply),
         }
     }
 
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>) {
         match self.gateway {
             Gateway::Native(_) => native::end(self, trailers, reply),
+            Gateway::Asgi(plan) => asgi::end(self, plan, trailers, reply),
         }
     }
 
@@ -116,6 +135,7 @@ impl Service for Turn<'_, '_> {
     fn room(&mut self, reply: &mut Reply<'_>) {
         match self.gateway {
             Gateway::Native(_) => native::room(self, reply),
+            Gateway::Asgi(plan) => asgi::room(self, plan, reply),
         }
     }
 
@@ -171,6 +191,8 @@ impl Turn<'_, '_> {
         match exchange.held {
             Held::Nothing => {}
             Held::Native(held) => native::abandon(py, held),
+            // ASGI has no application cancelled because its client is gone.
+            Held::Asgi(conversation) => return asgi::abandon(py, &conversation),
         }
         if let Some(task) = exchange.task
             && let Err(error) = task.bind(py).call_method0(intern!(py, "cancel"))

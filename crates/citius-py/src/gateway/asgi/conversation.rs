@@ -1,0 +1,763 @@
+//! One request's conversation: what has come for the application, what it has said.
+//!
+//! ```text
+//! Silent ── start ──► Started ── first body, the head leaves ──► Streaming ── last body ──► Complete
+//! ```
+//!
+//! While the application is stepped inside the turn the conversation is *in hand*: what is said is kept,
+//! and [`Talk`] sends it when the step ends. Later each body leaves as a letter as it is said.
+//!
+//! Invariant: the lock is held for moments in which no Python code can run.
+
+use std::sync::{Arc, Mutex};
+
+use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
+use citius_reactor::{Letter, Reply, StreamId};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use smallvec::SmallVec;
+
+use crate::gateway::Held;
+use crate::gateway::asgi::message::{self, Body, Message, Start};
+use crate::gateway::asgi::waiting::{Done, Receive, Room};
+use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Link, Sink, lock, payload};
+use crate::support;
+use crate::task::{Errand, Next, Pending, is_cancellation};
+
+/// What the conversations of one reactor have in common.
+pub(crate) struct Common {
+    create_future: Py<PyAny>,
+    /// `{"type": "http.request", "body": b"", "more_body": False}`, to be copied.
+    empty_request: Py<PyDict>,
+}
+
+/// How far the application is with its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+enum Progress {
+    Silent,
+    /// The start is said; it leaves with the first piece of the body.
+    Started,
+    /// The head has left.
+    Streaming,
+    /// The last body is said.
+    Complete,
+}
+
+/// One request and its answer, as the application hears and says them.
+#[pyclass(frozen, module = "citius._core", name = "_Conversation", freelist = 64)]
+pub(crate) struct Conversation {
+    pub(crate) id: StreamId,
+    pub(crate) link: Arc<Link>,
+    common: Arc<Common>,
+    state: Mutex<State>,
+}
+
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one request and its answer"
+)]
+struct State {
+    /// The application's step is on the stack, and so is the reply.
+    in_hand: bool,
+    /// The head, until the application is called.
+    uncalled: Option<Box<Head>>,
+    /// What the application was called with, for messages about it.
+    scope: Option<Py<PyDict>>,
+    // What has come.
+    piece: Option<Py<PyBytes>>,
+    more_pieces: Vec<u8>,
+    body_ended: bool,
+    /// The application has been told that it has.
+    end_told: bool,
+    /// Bytes of the body that were asked for and have not been told.
+    credit: u64,
+    /// To be asked for when the step ends.
+    wants: u64,
+    /// Nobody waits for an answer any more.
+    is_gone: bool,
+    receivers: SmallVec<[Py<PyAny>; 1]>,
+    // What was said.
+    progress: Progress,
+    start: Option<Start>,
+    hints: Vec<Fields>,
+    pieces: SmallVec<[Body; 1]>,
+    trailers: Fields,
+    awaits_trailers: bool,
+    /// The last piece of the body is said.
+    is_body_over: bool,
+    head_only: bool,
+    /// Bytes of the body that are announced and not said yet.
+    due: Option<u64>,
+    said_bytes: u64,
+    /// Bytes said since there was room last.
+    queued_bytes: u64,
+    awaits_room: bool,
+    senders: SmallVec<[Py<PyAny>; 1]>,
+}
+
+impl Common {
+    pub(super) fn new(py: Python<'_>, event_loop: &Py<PyAny>) -> PyResult<Self> {
+        let empty_request = PyDict::new(py);
+        empty_request.set_item(intern!(py, "type"), intern!(py, "http.request"))?;
+        empty_request.set_item(intern!(py, "body"), PyBytes::new(py, b""))?;
+        empty_request.set_item(intern!(py, "more_body"), false)?;
+        Ok(Self {
+            create_future: event_loop.getattr(py, "create_future")?,
+            empty_request: empty_request.unbind(),
+        })
+    }
+}
+
+#[pymethods]
+impl Conversation {
+    fn receive(slf: Py<Self>) -> Receive {
+        Receive(slf)
+    }
+
+    fn send<'py>(
+        slf: &Bound<'py, Self>,
+        message: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let said = message::read(&this.link, message)?;
+        let has_room = this.say(py, said, message)?;
+        if has_room {
+            Done::get(py)
+        } else {
+            Ok(Bound::new(py, Room(slf.clone().unbind()))?.into_any())
+        }
+    }
+}
+
+impl Conversation {
+    pub(super) fn new(
+        link: &Arc<Link>,
+        common: &Arc<Common>,
+        head: &Head,
+        body_ended: bool,
+        reply: &Reply<'_>,
+    ) -> Self {
+        Self {
+            id: reply.id(),
+            link: Arc::clone(link),
+            common: Arc::clone(common),
+            state: Mutex::new(State {
+                in_hand: true,
+                uncalled: None,
+                scope: None,
+                piece: None,
+                more_pieces: Vec::new(),
+                body_ended,
+                end_told: false,
+                credit: 0,
+                wants: 0,
+                is_gone: false,
+                receivers: SmallVec::new(),
+                progress: Progress::Silent,
+                start: None,
+                hints: Vec::new(),
+                pieces: SmallVec::new(),
+                trailers: Fields::EMPTY,
+                awaits_trailers: false,
+                is_body_over: false,
+                head_only: head.method == Method::Head,
+                due: None,
+                said_bytes: 0,
+                queued_bytes: 0,
+                awaits_room: false,
+                senders: SmallVec::new(),
+            }),
+        }
+    }
+
+    pub(super) fn keep_uncalled(&self, head: Box<Head>) {
+        lock(&self.state).uncalled = Some(head);
+    }
+
+    /// The head of a request whose application is to be called now.
+    pub(super) fn take_uncalled(&self) -> Option<Box<Head>> {
+        lock(&self.state).uncalled.take()
+    }
+
+    pub(super) fn show(&self, scope: Py<PyDict>) {
+        lock(&self.state).scope = Some(scope);
+    }
+
+    fn window(&self) -> u64 {
+        u64::from(self.link.limits.body_window_bytes)
+    }
+
+    /// Asks for as much of the body as may wait here.
+    pub(super) fn want_window(&self, reply: &mut Reply<'_>) {
+        lock(&self.state).credit = self.window();
+        reply.want(self.window());
+    }
+
+    /// A piece of the body has come.
+    pub(super) fn push_body(&self, py: Python<'_>, bytes: &[u8]) {
+        let mut state = lock(&self.state);
+        state.credit = state.credit.saturating_sub(bytes.len() as u64);
+        if state.piece.is_some() || !state.more_pieces.is_empty() {
+            state.more_pieces.extend_from_slice(bytes);
+        } else {
+            drop(state);
+            let piece = PyBytes::new(py, bytes).unbind();
+            state = lock(&self.state);
+            state.piece = Some(piece);
+        }
+        let receivers = std::mem::take(&mut state.receivers);
+        drop(state);
+        wake(py, receivers);
+    }
+
+    /// The body is complete.
+    pub(super) fn end_body(&self, py: Python<'_>) {
+        let mut state = lock(&self.state);
+        state.body_ended = true;
+        let receivers = std::mem::take(&mut state.receivers);
+        drop(state);
+        wake(py, receivers);
+    }
+
+    /// Nobody waits for an answer any more.
+    pub(super) fn disconnect(&self, py: Python<'_>) {
+        let mut state = lock(&self.state);
+        state.is_gone = true;
+        let receivers = std::mem::take(&mut state.receivers);
+        let senders = std::mem::take(&mut state.senders);
+        let said = (std::mem::take(&mut state.pieces), state.start.take());
+        let uncalled = state.uncalled.take();
+        drop(state);
+        if let Some(head) = uncalled {
+            self.link.keep_head(head);
+        }
+        wake(py, receivers);
+        wake(py, senders);
+        drop(said);
+    }
+
+    /// There is room for more of the answer.
+    pub(super) fn has_room(&self, py: Python<'_>) {
+        let mut state = lock(&self.state);
+        state.queued_bytes = 0;
+        state.awaits_room = false;
+        let senders = std::mem::take(&mut state.senders);
+        drop(state);
+        wake(py, senders);
+    }
+
+    /// What `receive` returns, if there is something to tell.
+    pub(super) fn next_message<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let mut state = lock(&self.state);
+        let has_come = state.piece.is_some() || state.body_ended && !state.end_told;
+        if !has_come || state.progress == Progress::Complete {
+            if !state.is_gone && state.progress != Progress::Complete {
+                return Ok(None);
+            }
+            drop(state);
+            let message = PyDict::new(py);
+            message.set_item(intern!(py, "type"), intern!(py, "http.disconnect"))?;
+            return Ok(Some(message));
+        }
+        let piece = state.piece.take();
+        let rest = std::mem::take(&mut state.more_pieces);
+        let more = !state.body_ended;
+        state.end_told = !more;
+        drop(state);
+        let message = self.common.empty_request.bind(py).copy()?;
+        if let Some(piece) = piece {
+            let body = if rest.is_empty() {
+                piece.into_bound(py)
+            } else {
+                PyBytes::new(py, &[piece.as_bytes(py), &rest].concat())
+            };
+            if more {
+                message.set_item(intern!(py, "more_body"), true)?;
+                self.want(py, body.as_bytes().len() as u64);
+            }
+            message.set_item(intern!(py, "body"), body)?;
+        }
+        Ok(Some(message))
+    }
+
+    /// Asks for more of the body: now, or when the step ends.
+    fn want(&self, py: Python<'_>, bytes: u64) {
+        let mut state = lock(&self.state);
+        state.credit += bytes;
+        if state.in_hand {
+            state.wants += bytes;
+        } else {
+            drop(state);
+            self.link.post(py, self.id, Letter::Want(bytes));
+        }
+    }
+
+    /// A future that is done when `next_message` may have something.
+    pub(super) fn await_message(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let future = self.common.create_future.call0(py)?;
+        let mut state = lock(&self.state);
+        // Those that were given up, by a timeout mostly, are forgotten.
+        let mut receivers = std::mem::take(&mut state.receivers);
+        drop(state);
+        receivers.retain(|future| !is_done(py, future));
+        receivers.push(future.clone_ref(py));
+        let mut state = lock(&self.state);
+        state.receivers = receivers;
+        let is_first_question = !state.body_ended && state.credit == 0;
+        drop(state);
+        if is_first_question {
+            self.want(py, self.window());
+        }
+        Ok(future)
+    }
+
+    /// A future that is done when there may be room; `None` if there is.
+    pub(super) fn await_room(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let most = u64::from(self.link.limits.write_queue_bytes_max);
+        {
+            let state = lock(&self.state);
+            if state.is_gone || state.queued_bytes < most {
+                return Ok(None);
+            }
+        }
+        let future = self.common.create_future.call0(py)?;
+        let mut state = lock(&self.state);
+        state.senders.push(future.clone_ref(py));
+        // In hand the question is asked when what was said has left.
+        let asks = !std::mem::replace(&mut state.awaits_room, true) && !state.in_hand;
+        drop(state);
+        if asks {
+            self.link.post(py, self.id, Letter::AwaitRoom);
+        }
+        Ok(Some(future))
+    }
+
+    /// Takes a message; `false`: the next one has to wait for room.
+    fn say(&self, py: Python<'_>, said: Message, message: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let mut state = lock(&self.state);
+        if state.is_gone {
+            drop(state);
+            return Err(support::client_disconnected(py));
+        }
+        match said {
+            Message::Start(start) if state.progress == Progress::Silent => {
+                let is_bodiless = state.head_only || start.status.has_no_body();
+                state.due = start.fields.content_length.filter(|_| !is_bodiless);
+                state.awaits_trailers = start.trailers;
+                state.progress = Progress::Started;
+                state.start = Some(start);
+                return Ok(true);
+            }
+            Message::Body { body, more }
+                if matches!(state.progress, Progress::Started | Progress::Streaming)
+                    && !state.is_body_over =>
+            {
+                state.take_body(py, body, more)?;
+            }
+            Message::Trailers { fields, more }
+                if matches!(state.progress, Progress::Started | Progress::Streaming)
+                    && state.awaits_trailers =>
+            {
+                for (name, value) in fields.iter() {
+                    // They were checked a moment ago.
+                    let _ = state.trailers.push(name, value);
+                }
+                if !more {
+                    state.progress = Progress::Complete;
+                }
+            }
+            Message::EarlyHint(fields) if state.progress == Progress::Silent => {
+                state.hints.push(fields);
+            }
+            Message::Debug => return Ok(true),
+            _ => {
+                let progress = state.progress;
+                drop(state);
+                return Err(out_of_order(progress, message));
+            }
+        }
+        let has_room = state.progress == Progress::Complete
+            || state.queued_bytes < u64::from(self.link.limits.write_queue_bytes_max);
+        if state.in_hand {
+            return Ok(has_room);
+        }
+        drop(state);
+        let mut late = Late {
+            link: &self.link,
+            id: self.id,
+        };
+        self.flow(py, &mut late);
+        Ok(has_room)
+    }
+
+    /// Sends what was said and has not been sent.
+    #[inline]
+    fn flow<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
+        let mut state = lock(&self.state);
+        let hints = std::mem::take(&mut state.hints);
+        let ends = state.progress == Progress::Complete;
+        if state.pieces.is_empty() && !ends {
+            drop(state);
+            return self.send_hints(py, hints, sink);
+        }
+        let pieces = std::mem::take(&mut state.pieces);
+        let start = state.start.take();
+        let trailers = std::mem::take(&mut state.trailers);
+        if !ends {
+            state.progress = Progress::Streaming;
+        }
+        let receivers = if ends {
+            std::mem::take(&mut state.receivers)
+        } else {
+            SmallVec::new()
+        };
+        drop(state);
+        self.send_hints(py, hints, sink);
+        let sent = match start {
+            Some(mut start) if ends && pieces.len() <= 1 && !start.trailers => {
+                respond(py, &mut start, pieces.first(), sink)
+            }
+            start => stream(py, start, &pieces, ends.then_some(&trailers), sink),
+        };
+        if let Err(fault) = sent {
+            self.report(py, &format!("{} ({})", fault.text(), fault.spec()));
+        }
+        if ends && !S::IN_TURN {
+            drop(self.link.take(self.id));
+        }
+        wake(py, receivers);
+    }
+
+    fn send_hints<S: Sink>(&self, py: Python<'_>, hints: Vec<Fields>, sink: &mut S) {
+        for fields in hints {
+            let answer = Answer {
+                status: Status::new(103).expect("a status"),
+                content_type: None,
+                fields: &fields,
+            };
+            if let Err(fault) = sink.send(py, Action::Inform(answer)) {
+                self.report(py, fault.text());
+            }
+        }
+    }
+
+    /// Logs what is wrong with the application.
+    #[cold]
+    fn report(&self, py: Python<'_>, what: &str) {
+        let message = format!("{}: {what}", self.name(py));
+        self.link.log(py, LEVEL_ERROR, &message);
+    }
+
+    /// What was asked, for messages.
+    #[cold]
+    fn name(&self, py: Python<'_>) -> String {
+        let scope = lock(&self.state)
+            .scope
+            .as_ref()
+            .map(|scope| scope.clone_ref(py));
+        let item = |name: &str| {
+            let value = scope.as_ref()?.bind(py).get_item(name).ok()??;
+            value.extract::<String>().ok()
+        };
+        match (item("method"), item("path")) {
+            (Some(method), Some(path)) => format!("{method} {path}"),
+            _ => format!("request {}", self.id.stream),
+        }
+    }
+}
+
+impl State {
+    /// A piece of the body.
+    fn take_body(&mut self, py: Python<'_>, body: Body, more: bool) -> PyResult<()> {
+        let body_bytes = body.len(py);
+        self.said_bytes += body_bytes;
+        self.queued_bytes += body_bytes;
+        if let Some(due) = self.due {
+            let announced = due + self.said_bytes - body_bytes;
+            let Some(left) = due.checked_sub(body_bytes) else {
+                return Err(PyRuntimeError::new_err(format!(
+                    "the response body is longer than its content-length: announced {announced} \
+                     bytes, sent {}",
+                    self.said_bytes
+                )));
+            };
+            if !more && left > 0 {
+                return Err(PyRuntimeError::new_err(format!(
+                    "the response body is shorter than its content-length: announced {announced} \
+                     bytes, sent {}",
+                    self.said_bytes
+                )));
+            }
+            self.due = Some(left);
+        }
+        self.pieces.push(body);
+        if !more {
+            self.is_body_over = true;
+            if !self.awaits_trailers {
+                self.progress = Progress::Complete;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends an answer that is complete.
+#[inline]
+fn respond<S: Sink>(
+    py: Python<'_>,
+    start: &mut Start,
+    piece: Option<&Body>,
+    sink: &mut S,
+) -> Result<(), Fault> {
+    let bound;
+    let body = match piece {
+        None => Payload::Copied(b""),
+        Some(Body::File(payload)) => payload.clone(),
+        Some(Body::Bytes(bytes)) => {
+            bound = bytes.bind(py);
+            payload(bound)
+        }
+    };
+    // The encoder counts by itself, and has a short way for answers that say nothing else.
+    if start.fields.content_length == Some(body.len()) {
+        start.fields.content_length = None;
+    }
+    sink.send(py, Action::Respond(answer(py, start), body))
+}
+
+/// Sends the head, if it has not left, and pieces; and the end, if there are `trailers`.
+fn stream<S: Sink>(
+    py: Python<'_>,
+    start: Option<Start>,
+    pieces: &[Body],
+    trailers: Option<&Fields>,
+    sink: &mut S,
+) -> Result<(), Fault> {
+    if let Some(mut start) = start {
+        if trailers.is_some() && !start.trailers && start.fields.content_length.is_none() {
+            let body_bytes = pieces.iter().map(|piece| piece.len(py)).sum();
+            start.fields.content_length = Some(body_bytes);
+        }
+        sink.send(py, Action::Start(answer(py, &start)))?;
+    }
+    for piece in pieces {
+        let data = match piece {
+            Body::Bytes(bytes) => payload(bytes.bind(py)),
+            Body::File(payload) => payload.clone(),
+        };
+        sink.send(py, Action::Data(data))?;
+    }
+    match trailers {
+        Some(trailers) => sink.send(py, Action::End { trailers }),
+        None => Ok(()),
+    }
+}
+
+#[inline]
+fn answer<'a>(py: Python<'a>, start: &'a Start) -> Answer<'a> {
+    Answer {
+        status: start.status,
+        content_type: start.content_type.as_ref().map(|media| media.as_bytes(py)),
+        fields: &start.fields,
+    }
+}
+
+#[cold]
+fn out_of_order(progress: Progress, message: &Bound<'_, PyAny>) -> PyErr {
+    let kind = message
+        .get_item("type")
+        .map_or_else(|_| String::new(), |kind| kind.to_string());
+    let expected = match progress {
+        Progress::Silent => "expected 'http.response.start'",
+        Progress::Started | Progress::Streaming => {
+            "expected 'http.response.body', the response has been started"
+        }
+        Progress::Complete => "the response is complete already",
+    };
+    PyRuntimeError::new_err(format!("unexpected ASGI message {kind:?}: {expected}"))
+}
+
+fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
+    let done = future.bind(py).call_method0(intern!(py, "done"));
+    done.is_ok_and(|done| done.is_truthy().unwrap_or(true))
+}
+
+/// Tells those who wait to look again. Take them out of the lock first.
+fn wake(py: Python<'_>, waiters: SmallVec<[Py<PyAny>; 1]>) {
+    for future in waiters {
+        if is_done(py, &future) {
+            continue;
+        }
+        let told = future
+            .bind(py)
+            .call_method1(intern!(py, "set_result"), (py.None(),));
+        if let Err(error) = told {
+            error.write_unraisable(py, Some(future.bind(py)));
+        }
+    }
+}
+
+/// A conversation as the errand of the coroutine that leads it.
+pub(crate) struct Talk<'a, 'py> {
+    conversation: &'a Bound<'py, Conversation>,
+}
+
+impl<'a, 'py> Talk<'a, 'py> {
+    pub(crate) fn new(conversation: &'a Bound<'py, Conversation>) -> Self {
+        Self { conversation }
+    }
+
+    /// The application has raised, or could not be called.
+    #[cold]
+    pub(crate) fn conclude_error<S: Sink>(&mut self, py: Python<'_>, error: &PyErr, sink: &mut S) {
+        let this = self.conversation.get();
+        let (is_gone, progress) = {
+            let state = lock(&this.state);
+            (state.is_gone, state.progress)
+        };
+        if is_gone {
+            let what = format!("{}: after the client had gone: {error}", this.name(py));
+            this.link.log(py, LEVEL_DEBUG, &what);
+            return;
+        }
+        let trace = error
+            .traceback(py)
+            .and_then(|trace| trace.format().ok())
+            .map_or_else(String::new, |trace| format!("\n{trace}"));
+        this.report(py, &format!("the ASGI application raised {error}{trace}"));
+        if progress == Progress::Complete {
+            this.flow_rest(py, sink);
+        } else {
+            self.give_up(py, sink);
+        }
+    }
+
+    /// An answer that the application leaves incomplete: 500 if nothing has left, otherwise a cut.
+    #[cold]
+    fn give_up<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
+        let this = self.conversation.get();
+        let mut state = lock(&this.state);
+        let has_left = state.progress == Progress::Streaming;
+        let said = (std::mem::take(&mut state.pieces), state.start.take());
+        state.progress = Progress::Complete;
+        let receivers = std::mem::take(&mut state.receivers);
+        let body = Status::INTERNAL_SERVER_ERROR.reason();
+        drop(state);
+        drop(said);
+        let fields = Fields::EMPTY;
+        let action = if has_left {
+            Action::Abort
+        } else {
+            let answer = Answer {
+                status: Status::INTERNAL_SERVER_ERROR,
+                content_type: Some(b"text/plain; charset=utf-8"),
+                fields: &fields,
+            };
+            Action::Respond(answer, Payload::Copied(body.as_bytes()))
+        };
+        // Refused only when the connection is being cut already.
+        let _ = sink.send(py, action);
+        wake(py, receivers);
+    }
+}
+
+impl Errand for Talk<'_, '_> {
+    #[inline]
+    fn conclude<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        result: PyResult<Bound<'_, PyAny>>,
+        sink: &mut S,
+    ) -> Next {
+        let this = self.conversation.get();
+        let mut ends_task = None;
+        match result {
+            Ok(_) => {
+                let state = lock(&this.state);
+                let (progress, is_gone) = (state.progress, state.is_gone);
+                drop(state);
+                if progress == Progress::Complete {
+                    this.flow_rest(py, sink);
+                } else if !is_gone {
+                    this.report(
+                        py,
+                        match progress {
+                            Progress::Silent => "the ASGI application returned without a response",
+                            _ => "the ASGI application returned before its response was complete",
+                        },
+                    );
+                    self.give_up(py, sink);
+                }
+            }
+            Err(error) => {
+                self.conclude_error(py, &error, sink);
+                if is_cancellation(py, &error) {
+                    ends_task = Some(error);
+                }
+            }
+        }
+        drop(this.link.take(this.id));
+        Next::Done(ends_task)
+    }
+
+    fn suspend(
+        &mut self,
+        py: Python<'_>,
+        task: Py<PyAny>,
+        reply: &mut Reply<'_>,
+    ) -> PyResult<Pending> {
+        let this = self.conversation.get();
+        this.flow(py, reply);
+        let mut state = lock(&this.state);
+        state.in_hand = false;
+        let (wants, awaits_room) = (std::mem::take(&mut state.wants), state.awaits_room);
+        let is_complete = state.progress == Progress::Complete;
+        drop(state);
+        if wants > 0 {
+            reply.want(wants);
+        }
+        if awaits_room {
+            reply.await_room();
+        }
+        let kept = self.conversation.clone().unbind();
+        if is_complete {
+            drop(this.link.take(this.id));
+        } else {
+            let held = Held::Asgi(kept.clone_ref(py));
+            let replaced = this.link.with_open(this.id, |exchange| {
+                let held = std::mem::replace(&mut exchange.held, held);
+                (held, exchange.task.replace(task))
+            });
+            drop(replaced);
+        }
+        Ok(Pending::Asgi(kept))
+    }
+
+    #[inline]
+    fn finish(&mut self, _reply: &mut Reply<'_>) {}
+
+    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
+        self.conclude_error(py, error, reply);
+        drop(
+            self.conversation
+                .get()
+                .link
+                .take(self.conversation.get().id),
+        );
+    }
+}
+
+impl Conversation {
+    /// What a complete answer has not sent yet; late ones have sent all as it was said.
+    #[inline]
+    fn flow_rest<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
+        if S::IN_TURN {
+            self.flow(py, sink);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Messages of an application, checked: a dictionary in, a [`Message`] out.
+//!
+//! Whatever is wrong with one is raised in the application that sent it, with what was expected.
+
+use citius_http::{Fields, Payload, Status};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
+
+use crate::file;
+use crate::link::Link;
+
+/// What an application says.
+pub(super) enum Message {
+    Start(Start),
+    Body {
+        body: Body,
+        more: bool,
+    },
+    Trailers {
+        fields: Fields,
+        more: bool,
+    },
+    EarlyHint(Fields),
+    /// Of interest to test clients only.
+    Debug,
+}
+
+/// The start of an answer.
+pub(super) struct Start {
+    pub(super) status: Status,
+    pub(super) content_type: Option<Py<PyBytes>>,
+    pub(super) fields: Fields,
+    /// A trailer section is to come.
+    pub(super) trailers: bool,
+}
+
+/// A piece of a body.
+pub(super) enum Body {
+    Bytes(Py<PyBytes>),
+    File(Payload<'static>),
+}
+
+impl Body {
+    pub(super) fn len(&self, py: Python<'_>) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.as_bytes(py).len() as u64,
+            Self::File(payload) => payload.len(),
+        }
+    }
+}
+
+/// Reads a message.
+#[inline]
+pub(super) fn read(link: &Link, message: &Bound<'_, PyAny>) -> PyResult<Message> {
+    let py = message.py();
+    let Ok(message) = message.cast::<PyDict>() else {
+        return Err(PyTypeError::new_err(format!(
+            "send() expects a dict, got {}",
+            message.get_type().name()?
+        )));
+    };
+    let kind = item(message, intern!(py, "type"))?;
+    let kind = kind.cast::<PyString>()?.to_str()?;
+    match kind {
+        "http.response.body" => body(message),
+        "http.response.start" => start(message).map(Message::Start),
+        "http.response.pathsend" => pathsend(link, message),
+        "http.response.zerocopysend" => zerocopysend(link, message),
+        "http.response.trailers" => trailers(message),
+        "http.response.early_hint" => early_hint(message),
+        "http.response.debug" => Ok(Message::Debug),
+        _ => Err(PyRuntimeError::new_err(format!(
+            "expected an ASGI message 'http.response.…' for an http scope, got {kind:?}"
+        ))),
+    }
+}
+
+#[inline]
+fn body(message: &Bound<'_, PyDict>) -> PyResult<Message> {
+    let py = message.py();
+    let body = match message.get_item(intern!(py, "body"))? {
+        None => PyBytes::new(py, b"").unbind(),
+        Some(body) => bytes_of(body, "'body' of 'http.response.body'")?,
+    };
+    Ok(Message::Body {
+        body: Body::Bytes(body),
+        more: flag(message, intern!(py, "more_body"))?,
+    })
+}
+
+fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
+    let py = message.py();
+    let code = item(message, intern!(py, "status"))?;
+    let status = code.extract::<u16>().ok().and_then(Status::new);
+    let status = status.filter(|status| !status.is_informational());
+    let status = status.ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "'status' of 'http.response.start' is a number from 200 to 599, got {code:?}"
+        ))
+    })?;
+    let mut started = Start {
+        status,
+        content_type: None,
+        fields: Fields::default(),
+        trailers: flag(message, intern!(py, "trailers"))?,
+    };
+    let Some(headers) = message.get_item(intern!(py, "headers"))? else {
+        return Ok(started);
+    };
+    for_each_field(&headers, |name, value| {
+        let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
+        // Apart from the others, because the encoder knows the last one.
+        if name_bytes == b"content-type" && started.content_type.is_none() {
+            if !value_bytes
+                .iter()
+                .copied()
+                .all(citius_http::fields::is_value_byte)
+            {
+                return Err(refused(name, value, citius_http::Fault::AnswerFieldValue));
+            }
+            started.content_type = Some(value.clone().unbind());
+            return Ok(());
+        }
+        let pushed = started.fields.push(name_bytes, value_bytes);
+        pushed.map_err(|fault| refused(name, value, fault))
+    })?;
+    Ok(started)
+}
+
+fn trailers(message: &Bound<'_, PyDict>) -> PyResult<Message> {
+    let py = message.py();
+    let mut fields = Fields::default();
+    if let Some(headers) = message.get_item(intern!(py, "headers"))? {
+        for_each_field(&headers, |name, value| {
+            let pushed = fields.push(name.as_bytes(), value.as_bytes());
+            pushed.map_err(|fault| refused(name, value, fault))
+        })?;
+    }
+    Ok(Message::Trailers {
+        fields,
+        more: flag(message, intern!(py, "more_trailers"))?,
+    })
+}
+
+fn early_hint(message: &Bound<'_, PyDict>) -> PyResult<Message> {
+    let mut fields = Fields::default();
+    for link in item(message, intern!(message.py(), "links"))?.try_iter()? {
+        let link = bytes_of(link?, "a link of 'http.response.early_hint'")?;
+        let value = link.bind(message.py());
+        let pushed = fields.push(b"link", value.as_bytes());
+        pushed
+            .map_err(|fault| PyValueError::new_err(format!("link {value:?}: {}", fault.text())))?;
+    }
+    Ok(Message::EarlyHint(fields))
+}
+
+fn pathsend(link: &Link, message: &Bound<'_, PyDict>) -> PyResult<Message> {
+    let path: std::path::PathBuf = item(message, intern!(message.py(), "path"))?.extract()?;
+    Ok(Message::Body {
+        body: Body::File(file::of_path(link, &path)?),
+        more: false,
+    })
+}
+
+fn zerocopysend(link: &Link, message: &Bound<'_, PyDict>) -> PyResult<Message> {
+    let py = message.py();
+    let file = item(message, intern!(py, "file"))?;
+    let descriptor = match file.extract() {
+        Ok(number) => number,
+        Err(_) => file.call_method0(intern!(py, "fileno"))?.extract()?,
+    };
+    let number = |name| match message.get_item(name)? {
+        Some(value) if !value.is_none() => value.extract::<u64>().map(Some),
+        _ => Ok::<_, PyErr>(None),
+    };
+    let (offset, count) = (
+        number(intern!(py, "offset"))?,
+        number(intern!(py, "count"))?,
+    );
+    Ok(Message::Body {
+        body: Body::File(file::piece_of(link, py, descriptor, offset, count)?),
+        more: flag(message, intern!(py, "more_body"))?,
+    })
+}
+
+#[inline]
+fn item<'py>(
+    message: &Bound<'py, PyDict>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyAny>> {
+    message
+        .get_item(name)?
+        .ok_or_else(|| PyKeyError::new_err(format!("the ASGI message {message} has no {name:?}")))
+}
+
+#[inline]
+fn flag(message: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<bool> {
+    match message.get_item(name)? {
+        None => Ok(false),
+        Some(value) => match value.cast::<PyBool>() {
+            Ok(value) => Ok(value.is_true()),
+            Err(_) => value.is_truthy(),
+        },
+    }
+}
+
+/// The bytes of `value`, which may be any buffer that ASGI servers let pass.
+#[inline]
+fn bytes_of(value: Bound<'_, PyAny>, what: &str) -> PyResult<Py<PyBytes>> {
+    let value = match value.cast_into::<PyBytes>() {
+        Ok(bytes) => return Ok(bytes.unbind()),
+        Err(error) => error.into_inner(),
+    };
+    if value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>() {
+        let copied = value.py().get_type::<PyBytes>().call1((value,))?;
+        return Ok(copied.cast_into::<PyBytes>()?.unbind());
+    }
+    Err(PyTypeError::new_err(format!(
+        "{what} is bytes, got {}",
+        value.get_type().name()?
+    )))
+}
+
+/// Calls `act` with each name and value.
+#[inline]
+fn for_each_field<'py>(
+    headers: &Bound<'py, PyAny>,
+    mut act: impl FnMut(&Bound<'py, PyBytes>, &Bound<'py, PyBytes>) -> PyResult<()>,
+) -> PyResult<()> {
+    for pair in headers.try_iter()? {
+        let pair = pair?;
+        let (name, value) = match pair.cast::<PyTuple>() {
+            Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?),
+            _ => pair.extract()?,
+        };
+        match (name.cast::<PyBytes>(), value.cast::<PyBytes>()) {
+            (Ok(name), Ok(value)) => act(name, value)?,
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "names and values of 'headers' are bytes, got {name:?}: {value:?}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn refused(
+    name: &Bound<'_, PyBytes>,
+    value: &Bound<'_, PyBytes>,
+    fault: citius_http::Fault,
+) -> PyErr {
+    PyValueError::new_err(format!(
+        "header {name:?}: {value:?}: {} ({})",
+        fault.text(),
+        fault.spec()
+    ))
+}

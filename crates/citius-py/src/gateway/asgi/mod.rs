@@ -1,0 +1,183 @@
+//! The ASGI gateway: `app(scope, receive, send)`, called and stepped inside the turn.
+//!
+//! A request whose body is complete or empty is called at once; one whose body follows is called when
+//! what has arrived with it is taken in, so that a small body is there before the application asks.
+//! What the application says while it is stepped is kept by its [`Conversation`] and leaves, in one
+//! piece, when it ends or suspends; what it says later leaves as letters. Nobody cancels an application
+//! whose client is gone: as ASGI has it, `receive` tells `http.disconnect` and `send` raises.
+//!
+//! Messages: `message.rs`; the dictionary of a request: `scope.rs`; what is awaited: `waiting.rs`.
+
+use std::sync::Arc;
+
+use citius_http::{Fields, Head};
+use citius_reactor::Reply;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::gateway::{Held, Turn};
+use crate::link::Exchange;
+
+mod conversation;
+mod message;
+mod scope;
+mod waiting;
+
+pub(crate) use conversation::{Conversation, Talk};
+
+/// The ASGI gateway to one application.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct Asgi {
+    app: Py<PyAny>,
+    root_path: String,
+    state: Py<PyDict>,
+    is_debug: bool,
+}
+
+#[pymethods]
+impl Asgi {
+    #[new]
+    #[pyo3(signature = (app, *, root_path = String::new(), state, debug = false))]
+    fn new(app: Py<PyAny>, root_path: String, state: Py<PyDict>, debug: bool) -> Self {
+        Self {
+            app,
+            root_path,
+            state,
+            is_debug: debug,
+        }
+    }
+}
+
+/// What a reactor has of it.
+pub(crate) struct Plan {
+    pub(crate) app: Py<PyAny>,
+    scopes: scope::Scopes,
+    common: Arc<conversation::Common>,
+}
+
+impl Asgi {
+    /// # Errors
+    /// `TypeError` without an event loop, for every ASGI application needs one.
+    pub(crate) fn plan(&self, py: Python<'_>, event_loop: Option<&Py<PyAny>>) -> PyResult<Plan> {
+        let event_loop = event_loop.ok_or_else(|| {
+            PyTypeError::new_err("an ASGI application needs an event loop, and loop is None")
+        })?;
+        Ok(Plan {
+            app: self.app.clone_ref(py),
+            scopes: scope::Scopes::new(py, &self.root_path, &self.state, self.is_debug)?,
+            common: Arc::new(conversation::Common::new(py, event_loop)?),
+        })
+    }
+}
+
+/// A request head is complete.
+pub(crate) fn request(
+    turn: &mut Turn<'_, '_>,
+    plan: &Plan,
+    head: Box<Head>,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    let awaits_consent = head.expects_continue;
+    let made = Conversation::new(turn.link, &plan.common, &head, ended, reply);
+    let conversation = match Bound::new(py, made) {
+        Ok(conversation) => conversation,
+        Err(error) => return error.write_unraisable(py, None),
+    };
+    if ended {
+        return call(turn, plan, &conversation, head, reply);
+    }
+    enter(turn, &conversation);
+    if awaits_consent {
+        // RFC 9110 §10.1.1: the client is told to go on when the application asks for the body.
+        return call(turn, plan, &conversation, head, reply);
+    }
+    conversation.get().keep_uncalled(head);
+    conversation.get().want_window(reply);
+    // Comes when what has arrived with the head has been taken in.
+    reply.await_room();
+}
+
+/// A piece of the body.
+pub(crate) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
+    if let Some(conversation) = of(turn, reply) {
+        conversation.get().push_body(turn.py, bytes);
+    }
+}
+
+/// The body is complete.
+pub(crate) fn end(turn: &mut Turn<'_, '_>, plan: &Plan, trailers: Fields, reply: &mut Reply<'_>) {
+    // ASGI has no message for a request's trailers.
+    drop(trailers);
+    let Some(conversation) = of(turn, reply) else {
+        return;
+    };
+    conversation.get().end_body(turn.py);
+    if let Some(head) = conversation.get().take_uncalled() {
+        call(turn, plan, &conversation, head, reply);
+    }
+}
+
+/// What has arrived with a head has been taken in, or there is room for more of an answer.
+pub(crate) fn room(turn: &mut Turn<'_, '_>, plan: &Plan, reply: &mut Reply<'_>) {
+    let Some(conversation) = of(turn, reply) else {
+        return;
+    };
+    match conversation.get().take_uncalled() {
+        Some(head) => call(turn, plan, &conversation, head, reply),
+        None => conversation.get().has_room(turn.py),
+    }
+}
+
+/// Nobody waits for this any more.
+pub(crate) fn abandon(py: Python<'_>, conversation: &Py<Conversation>) {
+    conversation.get().disconnect(py);
+}
+
+/// Calls the application and steps it.
+#[inline]
+fn call(
+    turn: &mut Turn<'_, '_>,
+    plan: &Plan,
+    conversation: &Bound<'_, Conversation>,
+    head: Box<Head>,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    let called = plan.scopes.make(py, &head, reply).and_then(|scope| {
+        conversation.get().show(scope.clone().unbind());
+        let receive = conversation.getattr(intern!(py, "receive"))?;
+        let send = conversation.getattr(intern!(py, "send"))?;
+        plan.app.bind(py).call1((scope, receive, send))
+    });
+    reply.recycle(head);
+    let mut talk = Talk::new(conversation);
+    match called.and_then(|awaitable| waiting::coroutine_of(&awaitable)) {
+        Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
+        Err(error) => talk.conclude_error(py, &error, reply),
+    }
+}
+
+/// Enters an exchange before its application is called.
+fn enter(turn: &Turn<'_, '_>, conversation: &Bound<'_, Conversation>) {
+    let kept = conversation.clone().unbind();
+    let replaced = turn
+        .link
+        .with_open(conversation.get().id, |exchange: &mut Exchange| {
+            std::mem::replace(&mut exchange.held, Held::Asgi(kept))
+        });
+    drop(replaced);
+}
+
+fn of<'py>(turn: &Turn<'_, 'py>, reply: &Reply<'_>) -> Option<Bound<'py, Conversation>> {
+    let py = turn.py;
+    let conversation = |exchange: &mut Exchange| match &exchange.held {
+        Held::Asgi(conversation) => Some(conversation.clone_ref(py)),
+        _ => None,
+    };
+    let found = turn.link.with(reply.id(), conversation).flatten();
+    found.map(|conversation| conversation.into_bound(py))
+}

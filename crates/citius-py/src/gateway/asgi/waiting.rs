@@ -1,0 +1,170 @@
+//! What `receive` and `send` return: awaitables that end at once when there is nothing to wait for.
+//!
+//! They fulfil `collections.abc.Coroutine`, because applications hand them to `asyncio.create_task`.
+//! One that has to wait yields a future of the loop's, as a coroutine does that awaits one, and looks
+//! again whenever that is done: whoever wakes it up says nothing but "look".
+
+use pyo3::exceptions::{PyStopIteration, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+
+use crate::answer::is_coroutine;
+use crate::gateway::asgi::Conversation;
+
+/// Returned by a `send` that has nothing to wait for; there is one.
+#[pyclass(frozen, module = "citius._core", name = "_Done")]
+pub(crate) struct Done;
+
+impl Done {
+    pub(crate) fn get(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        static ONE: PyOnceLock<Py<Done>> = PyOnceLock::new();
+        let one = ONE.get_or_try_init(py, || Py::new(py, Self))?;
+        Ok(one.bind(py).clone().into_any())
+    }
+}
+
+/// What a look at the state brings.
+enum Look {
+    /// It is over, with this value.
+    Over(Py<PyAny>),
+    /// A future to wait for.
+    Wait(Py<PyAny>),
+}
+
+/// Goes on with whoever awaits: the value by `StopIteration`, or a future marked as awaited.
+fn go_on(py: Python<'_>, look: Look) -> PyResult<Py<PyAny>> {
+    match look {
+        Look::Over(value) => Err(PyStopIteration::new_err((value,))),
+        Look::Wait(future) => {
+            future
+                .bind(py)
+                .setattr(intern!(py, "_asyncio_future_blocking"), true)?;
+            Ok(future)
+        }
+    }
+}
+
+#[pymethods]
+#[expect(clippy::unused_self, reason = "the coroutine protocol's methods")]
+impl Done {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Py<PyAny>> {
+        None
+    }
+
+    fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        Err(PyStopIteration::new_err(()))
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(raised(error))
+    }
+
+    fn close(&self) {}
+}
+
+/// Returned by `receive`.
+#[pyclass(frozen, module = "citius._core", name = "_Receive", freelist = 64)]
+pub(crate) struct Receive(pub(crate) Py<Conversation>);
+
+#[pymethods]
+impl Receive {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let conversation = self.0.bind(py).get();
+        let look = match conversation.next_message(py)? {
+            Some(message) => Look::Over(message.into_any().unbind()),
+            None => Look::Wait(conversation.await_message(py)?),
+        };
+        go_on(py, look)
+    }
+
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.__next__(py)
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
+    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(raised(error))
+    }
+
+    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
+    fn close(&self) {}
+}
+
+/// Returned by a `send` whose bytes are queued and which has to wait for room before the next.
+#[pyclass(frozen, module = "citius._core", name = "_Room")]
+pub(crate) struct Room(pub(crate) Py<Conversation>);
+
+#[pymethods]
+impl Room {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let conversation = self.0.bind(py).get();
+        let look = match conversation.await_room(py)? {
+            None => Look::Over(py.None()),
+            Some(future) => Look::Wait(future),
+        };
+        go_on(py, look)
+    }
+
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.__next__(py)
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
+    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(raised(error))
+    }
+
+    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
+    fn close(&self) {}
+}
+
+/// What `throw` was given: an exception, or its type.
+fn raised(error: Bound<'_, PyAny>) -> PyErr {
+    PyErr::from_value(error)
+}
+
+/// What can be stepped, of what an application has returned.
+pub(crate) fn coroutine_of(awaitable: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if is_coroutine(awaitable) {
+        return Ok(awaitable.clone().unbind());
+    }
+    let py = awaitable.py();
+    match awaitable.getattr_opt(intern!(py, "__await__"))? {
+        Some(made) => Ok(made.call0()?.unbind()),
+        None => Err(PyTypeError::new_err(format!(
+            "an ASGI application is a coroutine function, app(scope, receive, send), but this one \
+             returned {}; if it is a WSGI application or a factory, say so with --interface wsgi or \
+             --factory",
+            awaitable.get_type().name()?
+        ))),
+    }
+}
