@@ -4,6 +4,8 @@ A field of ``Config`` carries its flags, help and unit; the limits take their na
 the extension (``_core.LIMITS``). The command line (cli.py), the environment, ``[tool.citius]`` and
 docs/reference/options.md all derive from here. Long because it is one thing: a table.
 
+It is long because it is one thing: a table.
+
 Precedence, highest first: command line, ``CITIUS_*`` in the environment, ``[tool.citius]`` in the
 ``pyproject.toml`` of the application's directory, default.
 """
