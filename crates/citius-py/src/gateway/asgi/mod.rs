@@ -39,11 +39,11 @@ pub(crate) struct Asgi {
 #[pymethods]
 impl Asgi {
     #[new]
-    #[pyo3(signature = (app, *, root_path = String::new(), state, debug = false))]
-    fn new(app: Py<PyAny>, root_path: String, state: Py<PyDict>, debug: bool) -> Self {
+    #[pyo3(signature = (app, *, root_path = "", state, debug = false))]
+    fn new(app: Py<PyAny>, root_path: &str, state: Py<PyDict>, debug: bool) -> Self {
         Self {
             app,
-            root_path,
+            root_path: root_path.to_owned(),
             state,
             is_debug: debug,
         }
