@@ -1,5 +1,5 @@
-//! One connection: its socket, its wire, its requests under way. Every syscall on a socket is
-//! made here.
+//! One connection: its socket, its TLS if it has any, its wire, its requests under way. Every
+//! syscall on a socket is made here.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -12,17 +12,20 @@ use rustix::net::{
 };
 
 use crate::flight::Flight;
+use crate::tls::Tls;
 use crate::wire::{Ticket, Wire};
 
 /// Where in its life a connection is.
 ///
 /// ```text
-///  Closed --open--> Connecting --> Open --> Closed (and again)
+///  Closed --open--> Connecting [--> Securing] --> Open --> Closed (and again)
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Closed,
     Connecting,
+    /// TLS shakes hands.
+    Securing,
     Open,
 }
 
@@ -32,6 +35,8 @@ pub(crate) struct Connection<W> {
     /// `Some` exactly when the stage is not `Closed`.
     socket: Option<OwnedFd>,
     pub(crate) stage: Stage,
+    /// From `Securing` on, if the plan wants it.
+    pub(crate) tls: Option<Box<Tls>>,
     /// Counts openings, so that an event of an earlier socket is recognised.
     pub(crate) generation: u32,
     pub(crate) wire: W,
@@ -44,6 +49,8 @@ pub(crate) struct Connection<W> {
     is_deaf: bool,
     /// When the opening began.
     pub(crate) opened_ns: u64,
+    /// When the handshake began.
+    pub(crate) secured_ns: u64,
     /// Complete answers since then.
     pub(crate) n_answers: u64,
     /// Complete answers of earlier openings.
@@ -76,6 +83,7 @@ impl<W: Wire> Connection<W> {
         Self {
             socket: None,
             stage: Stage::Closed,
+            tls: None,
             generation: 0,
             wire: W::new(),
             flight: Flight::new(depth),
@@ -83,6 +91,7 @@ impl<W: Wire> Connection<W> {
             unwritten: Vec::new(),
             is_deaf: false,
             opened_ns: 0,
+            secured_ns: 0,
             n_answers: 0,
             n_answers_before: 0,
             n_answers_uncounted: 0,
@@ -133,6 +142,7 @@ impl<W: Wire> Connection<W> {
     pub(crate) fn close(&mut self) {
         self.socket = None;
         self.stage = Stage::Closed;
+        self.tls = None;
         self.unwritten.clear();
         self.is_deaf = false;
         self.reserved = None;
@@ -161,6 +171,12 @@ impl<W: Wire> Connection<W> {
         !self.unwritten.is_empty()
     }
 
+    /// Whether another request may be under way.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.flight.has_room() && self.wire.has_room()
+    }
+
     /// Whether another request may be written.
     #[inline]
     pub(crate) fn can_ask(&self) -> bool {
@@ -172,7 +188,12 @@ impl<W: Wire> Connection<W> {
     /// # Errors  The peer takes nothing any more.
     #[inline]
     pub(crate) fn write(&mut self, output: &[u8]) -> Result<usize, Errno> {
-        let n_written = self.send(output)?;
+        // Behind what waits already, if anything does.
+        let n_written = if self.unwritten.is_empty() {
+            self.send(output)?
+        } else {
+            0
+        };
         if n_written < output.len() {
             self.unwritten.extend_from_slice(&output[n_written..]);
         }

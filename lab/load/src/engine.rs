@@ -41,7 +41,8 @@ use crate::plan::Plan;
 use crate::request::Mix;
 use crate::stop::{Quota, Window};
 use crate::tally::{ErrorClass, Tally};
-use crate::wire::Wire;
+use crate::tls::{Tls, Trouble};
+use crate::wire::{Setup, Wire};
 
 /// What a running engine lets others see, on a cache line of its own.
 #[derive(Debug, Default)]
@@ -57,8 +58,8 @@ pub(crate) struct Engine<W: Wire> {
     epoll: OwnedFd,
     connections: Vec<Connection<W>>,
     shared: W::Shared,
-    /// The bytes of each entry of the mix.
-    prepared: Vec<Vec<u8>>,
+    /// Each entry of the mix as it is sent.
+    prepared: Vec<W::Prepared>,
     judge: Judge,
     mix: Arc<Mix>,
     random: Random,
@@ -87,6 +88,8 @@ pub(crate) struct Engine<W: Wire> {
     /// Never touched, so it costs address space only.
     discarded: Box<[u8]>,
     output: Vec<u8>,
+    /// The same, as TLS wants it.
+    sealed: Vec<u8>,
     live: Arc<Live>,
     interrupted: Arc<AtomicBool>,
     on_end: Box<dyn FnMut(u64) + Send>,
@@ -130,8 +133,12 @@ impl<W: Wire> Engine<W> {
         } = seat;
         let (index, n_threads) = (thread as u64, plan.threads as u64);
         let mix = Arc::new(plan.mix.clone());
-        let keep_alive = plan.transport.keep_alive;
-        let prepare = |entry: &crate::request::Entry| W::prepare(&entry.request, keep_alive);
+        let setup = Setup {
+            keep_alive: plan.transport.keep_alive,
+            is_secure: plan.security.is_some(),
+        };
+        let requests: Vec<_> = mix.entries.iter().map(|entry| &entry.request).collect();
+        let prepared = W::prepare(&requests, setup);
         let n_connections = plan.transport.share(thread, plan.threads);
         let is_open_pace = plan.pace != Pace::Closed;
         Ok(Self {
@@ -140,7 +147,7 @@ impl<W: Wire> Engine<W> {
                 .map(|_| Connection::new(plan.transport.pipeline))
                 .collect(),
             shared: W::Shared::default(),
-            prepared: mix.entries.iter().map(prepare).collect(),
+            prepared,
             judge: Judge::new(Arc::clone(&mix), is_open_pace, plan.check_every),
             mix,
             random: Random::new(
@@ -165,6 +172,7 @@ impl<W: Wire> Engine<W> {
             head_room: INPUT_BYTES,
             discarded: vec![0; DISCARDED_BYTES].into(),
             output: Vec::with_capacity(INPUT_BYTES),
+            sealed: Vec::new(),
             plan: Arc::clone(plan),
             live,
             interrupted,
@@ -290,7 +298,7 @@ impl<W: Wire> Engine<W> {
         // Nothing was asked on connections that are still being opened.
         let mut unasked = Vec::new();
         for connection in &mut self.connections {
-            if connection.stage == Stage::Connecting {
+            if matches!(connection.stage, Stage::Connecting | Stage::Securing) {
                 connection.close();
                 unasked.extend(connection.flight.drain());
             }
@@ -314,7 +322,7 @@ impl<W: Wire> Engine<W> {
                 Stage::Connecting if flags.intersects(Flags::ERR | Flags::HUP) => {
                     return self.fail_to_connect(index, self.connections[index].error());
                 }
-                Stage::Connecting if flags.contains(Flags::OUT) => self.establish(index),
+                Stage::Connecting if flags.contains(Flags::OUT) => self.reach(index),
                 _ => return,
             }
         } else if flags.contains(Flags::OUT) && connection.has_unwritten() {
@@ -330,8 +338,9 @@ impl<W: Wire> Engine<W> {
         use epoll::EventFlags as Flags;
         let is_ending = flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
         for _ in 0..READS_PER_TURN {
-            if self.connections[index].stage != Stage::Open {
-                return;
+            match self.connections[index].stage {
+                Stage::Open | Stage::Securing => {}
+                Stage::Connecting | Stage::Closed => return,
             }
             match self.receive(index) {
                 // A short read has emptied the socket, and what comes later is a new edge; but an
@@ -352,6 +361,9 @@ impl<W: Wire> Engine<W> {
     #[inline]
     fn receive(&mut self, index: usize) -> Result<bool, Option<Cause>> {
         let connection = &mut self.connections[index];
+        if connection.tls.is_some() {
+            return self.receive_sealed(index);
+        }
         let n_skippable = connection.wire.skippable();
         let discards = n_skippable >= DISCARD_BYTES_MIN && !connection.flight.is_comparing();
         let (received, n_room) = if discards {
@@ -413,17 +425,81 @@ impl<W: Wire> Engine<W> {
         }
     }
 
+    /// The same through TLS.
+    fn receive_sealed(&mut self, index: usize) -> Result<bool, Option<Cause>> {
+        let connection = &mut self.connections[index];
+        let tls = connection.tls.as_ref().expect("the caller has looked");
+        let n_before = tls.begin(&mut self.input);
+        let received = connection.receive(&mut self.input[n_before..]);
+        self.tick();
+        let Connection {
+            wire,
+            flight,
+            n_answers,
+            tls: Some(tls),
+            stage,
+            ..
+        } = &mut self.connections[index]
+        else {
+            // Ticking has crossed an edge, and the connection had not been opened yet.
+            return Err(None);
+        };
+        let mut exchange = Exchange {
+            judge: &mut self.judge,
+            flight,
+            n_answers,
+        };
+        let n_bytes = match received {
+            Received::Bytes(n_bytes) => n_bytes,
+            Received::Nothing => return Err(None),
+            Received::End => {
+                wire.end(&mut exchange);
+                return Err(Some(Cause::End));
+            }
+            Received::Reset => return Err(Some(Cause::Reset)),
+        };
+        if exchange.judge.is_counting() {
+            exchange.judge.tally.bytes_read += n_bytes as u64;
+        }
+        let n_read = n_before + n_bytes;
+        self.sealed.clear();
+        let opened = tls.receive(&mut self.input[..n_read], &mut self.sealed, |plain| {
+            wire.receive(&mut self.shared, plain, &mut exchange)
+        });
+        let is_secured = *stage == Stage::Securing && !tls.is_handshaking();
+        self.transmit_sealed(index);
+        if let Err(trouble) = opened {
+            if let Trouble::Tls(error) = trouble {
+                self.note_tls_failure(error.to_string());
+            }
+            return Err(Some(Cause::Fault));
+        }
+        if is_secured && !self.secure(index) {
+            return Err(Some(Cause::Fault));
+        }
+        Ok(n_read < self.input.len())
+    }
+
+    fn note_tls_failure(&mut self, failure: String) {
+        self.judge.tally.tls_failure.get_or_insert(failure);
+    }
+
     /// What follows reading: closing, more requests, or waiting for them to be due.
     #[inline]
     fn proceed(&mut self, index: usize) {
         let connection = &self.connections[index];
+        if connection.stage != Stage::Open {
+            return;
+        }
         let is_served = !self.plan.transport.keep_alive && connection.flight.is_empty();
         if connection.wire.is_over() || is_served {
             return self.lose(index, Cause::Done);
         }
         if self.schedule.is_none() {
-            self.refill(index);
-        } else if self.plan.loops() > 0 {
+            return self.refill(index);
+        }
+        self.reply(index);
+        if self.plan.loops() > 0 {
             self.go_on(index);
         } else {
             self.offer(index);
@@ -433,7 +509,7 @@ impl<W: Wire> Engine<W> {
     /// A user's answer has come: his next request, or the end of his connection.
     fn go_on(&mut self, index: usize) {
         let connection = &mut self.connections[index];
-        if !connection.flight.is_empty() || !connection.can_ask() {
+        if !connection.flight.is_empty() || !connection.can_ask() || !connection.wire.has_room() {
             return;
         }
         if connection.n_loops_left == 1 {
@@ -453,16 +529,27 @@ impl<W: Wire> Engine<W> {
     /// Closed loop: asks for as much as the pipeline holds, in one write.
     #[inline]
     fn refill(&mut self, index: usize) {
-        if self.judge.phase == Phase::Draining || !self.connections[index].can_ask() {
-            return;
-        }
         self.output.clear();
-        while self.connections[index].flight.has_room() && self.take() {
-            let now_ns = self.judge.now_ns;
-            let ticket = self.book(index, now_ns, now_ns);
-            self.ask(index, ticket);
+        if W::REPLIES {
+            self.connections[index].wire.reply(&mut self.output);
+        }
+        if self.judge.phase != Phase::Draining && self.connections[index].can_ask() {
+            while self.connections[index].has_room() && self.take() {
+                let now_ns = self.judge.now_ns;
+                let ticket = self.book(index, now_ns, now_ns);
+                self.ask(index, ticket);
+            }
         }
         self.transmit(index);
+    }
+
+    /// Writes what the peer is owed besides requests.
+    fn reply(&mut self, index: usize) {
+        if W::REPLIES {
+            self.output.clear();
+            self.connections[index].wire.reply(&mut self.output);
+            self.transmit(index);
+        }
     }
 
     /// Takes a request from the quota; those of the warm-up are not in it.
@@ -511,8 +598,23 @@ impl<W: Wire> Engine<W> {
         if self.output.is_empty() {
             return;
         }
-        let written = self.connections[index].write(&self.output);
+        let connection = &mut self.connections[index];
+        if let Some(tls) = &mut connection.tls {
+            self.sealed.clear();
+            return match tls.seal(&self.output, &mut self.sealed) {
+                Ok(()) => self.transmit_sealed(index),
+                Err(_) => self.settle_write(index, Err(Errno::PIPE)),
+            };
+        }
+        let written = connection.write(&self.output);
         self.settle_write(index, written);
+    }
+
+    fn transmit_sealed(&mut self, index: usize) {
+        if !self.sealed.is_empty() {
+            let written = self.connections[index].write(&self.sealed);
+            self.settle_write(index, written);
+        }
     }
 
     fn flush(&mut self, index: usize) {
@@ -572,7 +674,7 @@ impl<W: Wire> Engine<W> {
         let connection = &mut self.connections[index];
         connection.is_queued = false;
         let wanted = if opens { Stage::Closed } else { Stage::Open };
-        if connection.stage != wanted || !connection.flight.has_room() {
+        if connection.stage != wanted || !connection.has_room() {
             return true;
         }
         let free_ns = connection.free_ns;
@@ -614,8 +716,7 @@ impl<W: Wire> Engine<W> {
             Stage::Open
         };
         let connection = &mut self.connections[index];
-        let can_take =
-            connection.stage == wanted && connection.flight.has_room() && connection.can_ask();
+        let can_take = connection.stage == wanted && connection.has_room() && connection.can_ask();
         if can_take && !connection.is_queued {
             connection.is_queued = true;
             connection.free_ns = self.judge.now_ns;
@@ -659,6 +760,55 @@ impl<W: Wire> Engine<W> {
         self.lose(index, Cause::Connect);
     }
 
+    /// The peer has accepted the connection.
+    fn reach(&mut self, index: usize) {
+        let now_ns = self.judge.now_ns;
+        let connection = &mut self.connections[index];
+        self.judge
+            .tally
+            .connect
+            .record(now_ns - connection.opened_ns);
+        let Some(security) = &self.plan.security else {
+            return self.establish(index);
+        };
+        connection.stage = Stage::Securing;
+        connection.secured_ns = now_ns;
+        self.sealed.clear();
+        let begun = Tls::new(security)
+            .map_err(Trouble::Tls)
+            .and_then(|mut tls| {
+                tls.receive(&mut [], &mut self.sealed, |_| Ok(()))?;
+                Ok(tls)
+            });
+        match begun {
+            Ok(tls) => {
+                connection.tls = Some(Box::new(tls));
+                self.transmit_sealed(index);
+            }
+            Err(trouble) => {
+                self.note_tls_failure(format!("{trouble:?}"));
+                self.lose(index, Cause::Fault);
+            }
+        }
+    }
+
+    /// TLS has shaken hands. Says whether what came of it will do.
+    fn secure(&mut self, index: usize) -> bool {
+        let now_ns = self.judge.now_ns;
+        let connection = &self.connections[index];
+        let tls = connection.tls.as_ref().expect("it has just finished");
+        if let Some(objection) = tls.objection() {
+            self.note_tls_failure(objection);
+            return false;
+        }
+        let tally = &mut self.judge.tally;
+        tally.handshake.record(now_ns - connection.secured_ns);
+        tally.handshakes_resumed += u64::from(tls.is_resumed());
+        tally.tls_suite.get_or_insert_with(|| tls.describe());
+        self.establish(index);
+        true
+    }
+
     fn establish(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         connection.stage = Stage::Open;
@@ -666,9 +816,9 @@ impl<W: Wire> Engine<W> {
         self.n_open += 1;
         let tally = &mut self.judge.tally;
         tally.connections_opened += 1;
-        tally.connect.record(self.judge.now_ns - opened_ns);
         tally.open_max = tally.open_max.max(self.n_open);
         self.output.clear();
+        connection.wire.open(&mut self.output);
         if let Some(ticket) = self.connections[index].reserved.take() {
             self.ask(index, ticket);
         }
@@ -677,7 +827,7 @@ impl<W: Wire> Engine<W> {
             return self.offer(index);
         }
         // The rest of the pipeline waited for the connection as well.
-        while self.connections[index].flight.has_room() && self.take() {
+        while self.connections[index].has_room() && self.take() {
             let ticket = self.book(index, opened_ns, opened_ns);
             self.ask(index, ticket);
         }
@@ -689,15 +839,23 @@ impl<W: Wire> Engine<W> {
         let now_ns = self.judge.now_ns;
         let timeout_ns = self.plan.timeout_ns;
         let connection = &mut self.connections[index];
-        let (begun, is_over) = (connection.wire.begun(), connection.wire.is_over());
+        let is_over = connection.wire.is_over();
         let was_open = connection.stage == Stage::Open;
+        let cause = if connection.stage == Stage::Securing {
+            if cause != Cause::Connect {
+                self.judge.tally.connect_failures.tls += 1;
+            }
+            Cause::Connect
+        } else {
+            cause
+        };
         self.n_open -= u64::from(was_open);
         connection.close();
         let lost = connection.flight.drain();
         self.judge.n_under_way -= lost.len();
         let is_unasked = lost.is_empty();
         for (ticket, sent) in lost {
-            let has_begun = begun == Some(ticket);
+            let has_begun = self.connections[index].wire.has_begun(ticket);
             let class = match cause {
                 Cause::Connect => ErrorClass::Connect,
                 // RFC 9112 §9.3.1: what a closing peer left unanswered may be asked again.
@@ -771,7 +929,7 @@ impl<W: Wire> Engine<W> {
             let connection = &self.connections[index];
             let (since_ns, is_connecting) = match connection.stage {
                 Stage::Closed => continue,
-                Stage::Connecting => (Some(connection.opened_ns), true),
+                Stage::Connecting | Stage::Securing => (Some(connection.opened_ns), true),
                 Stage::Open => (connection.flight.oldest_ns(), false),
             };
             if since_ns.is_none_or(|since_ns| now_ns - since_ns < self.plan.timeout_ns) {

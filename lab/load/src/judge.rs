@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::flight::{Comparison, Flight, Sent};
 use crate::request::Mix;
 use crate::tally::{ErrorClass, Tally};
-use crate::wire::{Answers, Ticket};
+use crate::wire::{Answers, Failure, Ticket};
 
 /// Which part of the run it is; see `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +207,17 @@ impl Answers for Exchange<'_> {
         self.judge.n_under_way -= 1;
         *self.n_answers += 1;
         self.judge.settle(&sent);
+    }
+
+    fn fail(&mut self, ticket: Ticket, failure: Failure) {
+        let sent = self.flight.remove(ticket);
+        self.judge.n_under_way -= 1;
+        let class = match failure {
+            Failure::Protocol => ErrorClass::Protocol,
+            Failure::Reset if sent.status > 0 => ErrorClass::Short,
+            Failure::Reset => ErrorClass::Reset,
+        };
+        self.judge.fail(&sent, class);
     }
 }
 

@@ -24,6 +24,7 @@ mod run;
 mod series;
 mod stop;
 mod tally;
+mod tls;
 mod wire;
 
 use std::io::Write;
@@ -140,6 +141,14 @@ fn verdict(options: &Options, result: &RunResult) -> u8 {
     }
     if result.record.completed == 0 && !result.record.interrupted {
         complain("no valid answer was counted");
+        if let Some(failure) = result
+            .record
+            .tls
+            .as_ref()
+            .and_then(|tls| tls.failure.as_ref())
+        {
+            complain(&format!("TLS: {failure}"));
+        }
         return NOT_REACHABLE;
     }
     match (held.is_empty(), result.record.interrupted) {

@@ -10,11 +10,12 @@ use crate::clock::SECOND_NS;
 use crate::fail_if::Condition;
 use crate::histogram::HIGHEST_NS;
 use crate::pace::Pace;
-use crate::plan::{Plan, Transport};
+use crate::plan::{Plan, Protocol, Transport};
 use crate::request::{
     Entry, Expectation, Mix, Request, Url, check_header, check_method, read_file,
 };
 use crate::stop::Stop;
+use crate::tls::Security;
 
 /// HTTP load generator of the Citius lab: closed loop, constant or Poisson rate, ramped users.
 ///
@@ -29,7 +30,7 @@ use crate::stop::Stop;
 )]
 #[expect(clippy::doc_markdown, reason = "these comments are the text of --help")]
 pub(crate) struct Options {
-    /// What to ask: http://host[:port]/path
+    /// What to ask: http://host[:port]/path, or https://…
     pub(crate) url: String,
 
     /// Connections kept busy, over all threads
@@ -47,6 +48,18 @@ pub(crate) struct Options {
     /// Requests under way at once on each connection
     #[arg(short, long, value_name = "DEPTH", default_value_t = 1)]
     pub(crate) pipeline: u16,
+    /// HTTP/2: chosen by ALPN over TLS, by prior knowledge in clear text
+    #[arg(long, conflicts_with = "pipeline")]
+    pub(crate) http2: bool,
+    /// Streams under way at once on each HTTP/2 connection, if the server allows so many
+    #[arg(long, short_alias = 'S', value_name = "N", requires = "http2", conflicts_with_all = ["users", "no_keepalive"])]
+    pub(crate) streams: Option<u16>,
+    /// Refuse servers whose certificate is not signed by one of this PEM file, instead of none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// A full TLS handshake for every connection
+    #[arg(long)]
+    pub(crate) no_resumption: bool,
     /// Constant rate over all threads, requests per second; latency is from the due instant
     #[arg(short, short_alias = 'R', long, value_name = "REQ/S", value_parser = parse_rate)]
     pub(crate) rate: Option<f64>,
@@ -148,6 +161,11 @@ impl Options {
     /// # Errors  Two options contradict each other, or a value cannot be; the message says which.
     pub(crate) fn plan(&self, url: &Url, address: SocketAddr) -> Result<Plan, String> {
         self.check_numbers()?;
+        let protocol = if self.http2 {
+            Protocol::Http2
+        } else {
+            Protocol::Http1
+        };
         let pace = self.pace();
         let is_users = matches!(pace, Pace::Users { .. });
         let n_users = self
@@ -155,7 +173,7 @@ impl Options {
             .map(|users| usize::try_from(users).unwrap_or(usize::MAX));
         let transport = Transport {
             connections: n_users.unwrap_or(self.connections),
-            pipeline: self.pipeline,
+            pipeline: self.streams.unwrap_or(self.pipeline),
             keep_alive: !self.no_keepalive && (!is_users || self.n_loops() > 1),
         };
         if self.threads > transport.connections {
@@ -175,6 +193,8 @@ impl Options {
         };
         Ok(Plan {
             address,
+            security: self.security(url, protocol)?,
+            protocol,
             pace,
             transport,
             stop,
@@ -188,11 +208,26 @@ impl Options {
         })
     }
 
+    fn security(&self, url: &Url, protocol: Protocol) -> Result<Option<Security>, String> {
+        if !url.is_secure {
+            return match (&self.ca, self.no_resumption) {
+                (None, false) => Ok(None),
+                _ => Err("--ca and --no-resumption need an https URL".into()),
+            };
+        }
+        let name = match protocol {
+            Protocol::Http1 => "http/1.1",
+            Protocol::Http2 => "h2",
+        };
+        Security::new(&url.host, name, self.ca.as_deref(), !self.no_resumption).map(Some)
+    }
+
     fn check_numbers(&self) -> Result<(), String> {
         let least_one = [
             ("--connections", self.connections as u64),
             ("--threads", self.threads as u64),
             ("--pipeline", u64::from(self.pipeline)),
+            ("--streams", self.streams.map_or(1, u64::from)),
             ("--check-every", self.check_every),
             ("--requests", self.requests.unwrap_or(1)),
             ("--users", self.users.unwrap_or(1)),

@@ -6,11 +6,15 @@ use crate::clock::SECOND_NS;
 use crate::pace::Pace;
 use crate::request::Mix;
 use crate::stop::{Quota, Stop};
+use crate::tls::Security;
 
 /// Everything the engines need. Pace, transport and stop rule are independent of each other.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) address: SocketAddr,
+    /// `Some` if connections are to be secured by TLS.
+    pub(crate) security: Option<Security>,
+    pub(crate) protocol: Protocol,
     pub(crate) pace: Pace,
     pub(crate) transport: Transport,
     pub(crate) stop: Stop,
@@ -25,11 +29,18 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
 /// How requests travel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Transport {
     pub(crate) connections: usize,
-    /// Requests under way at once on one connection.
+    /// Requests under way at once on one connection: pipelined, or in streams.
     pub(crate) pipeline: u16,
     /// Whether a connection serves more than one request.
     pub(crate) keep_alive: bool,

@@ -12,7 +12,7 @@ use crate::histogram::{Latencies, Summary};
 use crate::kernel::Network;
 use crate::options::Options;
 use crate::pace::Pace;
-use crate::plan::Plan;
+use crate::plan::{Plan, Protocol};
 use crate::request::Entry;
 use crate::series;
 use crate::tally::{ConnectFailures, ErrorClass, ErrorCounts, Tally};
@@ -60,6 +60,8 @@ pub(crate) struct Record {
     pub(crate) connect_failures: ConnectFailures,
     /// What the kernel counted within the window; `null` where it does not tell.
     pub(crate) network: Option<Network>,
+    /// `null` without TLS.
+    pub(crate) tls: Option<Handshakes>,
     pub(crate) errors: Errors,
     pub(crate) statuses: BTreeMap<String, u64>,
     pub(crate) bodies_compared: u64,
@@ -135,6 +137,18 @@ pub(crate) struct Connections {
     pub(crate) answers_max: u64,
 }
 
+/// TLS over the whole run.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Handshakes {
+    pub(crate) count: u64,
+    pub(crate) resumed: u64,
+    pub(crate) handshake_us: Summary,
+    pub(crate) handshake_histogram: String,
+    pub(crate) suite: Option<String>,
+    /// What the first handshake that failed failed of.
+    pub(crate) failure: Option<String>,
+}
+
 /// CPU time of the load threads within the window.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub(crate) struct Cpu {
@@ -172,6 +186,20 @@ impl Connections {
             answers_min: at(0),
             answers_median: at(answers.len() / 2),
             answers_max: at(answers.len().saturating_sub(1)),
+        }
+    }
+}
+
+impl Handshakes {
+    fn new(sum: &Tally) -> Self {
+        let handshake_us = sum.handshake.summary();
+        Self {
+            count: handshake_us.count,
+            resumed: sum.handshakes_resumed,
+            handshake_us,
+            handshake_histogram: sum.handshake.encode(),
+            suite: sum.tls_suite.clone(),
+            failure: sum.tls_failure.clone(),
         }
     }
 }
@@ -308,6 +336,7 @@ impl Result {
             connects_over_1s: sum.connect.count_from(SYN_REPEAT_NS),
             connect_failures: sum.connect_failures,
             network: counted.network,
+            tls: plan.security.is_some().then(|| Handshakes::new(&sum)),
             errors: (&sum.errors).into(),
             statuses: statuses
                 .map(|(status, count)| (status.to_string(), *count))
@@ -364,6 +393,12 @@ fn effective(options: &Options, plan: &Plan) -> Value {
         "loops": users.map(|_| plan.loops()),
         "connections": plan.transport.connections,
         "threads": plan.threads,
+        "protocol": match plan.protocol {
+            Protocol::Http1 => "http/1.1",
+            Protocol::Http2 => "h2",
+        },
+        "tls": plan.security.is_some(),
+        "resumption": plan.security.is_some().then_some(!options.no_resumption),
         "pipeline": plan.transport.pipeline,
         "keepalive": plan.transport.keep_alive,
         "duration_s": plan.stop.after_ns.map(span),

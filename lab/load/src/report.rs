@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::histogram::Summary;
-use crate::record::Record;
+use crate::record::{Handshakes, Record};
 
 /// What the display knows while the run goes on.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +64,9 @@ pub(crate) fn table(record: &Record) -> String {
         line("lag", &named_times(&lag));
     }
     line("connections", &connections(record));
+    if let Some(tls) = &record.tls {
+        line("TLS", &handshakes(tls));
+    }
     if let Some(trouble) = trouble(record) {
         line("connecting", &trouble);
     }
@@ -110,7 +113,10 @@ fn load(record: &Record) -> String {
         ),
     };
     let depth = option("pipeline").as_u64().unwrap_or_default();
-    let pipelined = if depth > 1 {
+    let is_http2 = option("protocol") == "h2";
+    let pipelined = if is_http2 {
+        format!(" × {depth} streams")
+    } else if depth > 1 {
         format!(", {depth} requests deep")
     } else {
         String::new()
@@ -167,6 +173,19 @@ fn connections(record: &Record) -> String {
         "{} opened, {} at once{lost}{even}",
         grouped(record.connections_opened),
         grouped(connections.open_max)
+    )
+}
+
+fn handshakes(tls: &Handshakes) -> String {
+    let suite = tls.suite.as_deref().unwrap_or("no handshake");
+    let failure = tls.failure.as_ref().map(|text| format!("; failed: {text}"));
+    let times = [("p50", tls.handshake_us.p50), ("p99", tls.handshake_us.p99)];
+    format!(
+        "{suite}, {} handshakes, {} resumed, {}{}",
+        grouped(tls.count),
+        grouped(tls.resumed),
+        named_times(&times),
+        failure.unwrap_or_default()
     )
 }
 

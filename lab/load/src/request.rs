@@ -6,9 +6,10 @@ use serde::Deserialize;
 
 use crate::pace::Random;
 
-/// `http://host[:port][/path][?query]`, taken apart.
+/// `http[s]://host[:port][/path][?query]`, taken apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Url {
+    pub(crate) is_secure: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Host and port as the Host field says them.
@@ -19,9 +20,11 @@ pub(crate) struct Url {
 impl Url {
     /// # Errors  A sentence that says what was expected and what came.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let fault = |what: &str| format!("{what}, expected http://host[:port]/path, got {text:?}");
-        let rest = match text.split_once("://") {
-            Some(("http", rest)) => rest,
+        let fault =
+            |what: &str| format!("{what}, expected http[s]://host[:port]/path, got {text:?}");
+        let (is_secure, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
             Some((scheme, _)) => return Err(fault(&format!("cannot speak {scheme}"))),
             None => return Err(fault("a URL needs its scheme")),
         };
@@ -45,7 +48,7 @@ impl Url {
                         .map_err(|_| fault("the port is not a number"))?,
                 )
             }
-            None => (authority, 80),
+            None => (authority, if is_secure { 443 } else { 80 }),
         };
         let host = host
             .strip_prefix('[')
@@ -57,6 +60,7 @@ impl Url {
         let slash = if target.starts_with('/') { "" } else { "/" };
         let target = check_target(format!("{slash}{target}"))?;
         Ok(Self {
+            is_secure,
             host: host.to_owned(),
             port,
             authority: authority.to_owned(),

@@ -14,12 +14,14 @@ use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use crate::clock::{self, SECOND_NS, span_s};
 use crate::engine::{Engine, Live, Seat};
 use crate::kernel::Network;
-use crate::plan::Plan;
+use crate::plan::{Plan, Protocol};
 use crate::record::Counted;
 use crate::report::{Progress, live_line};
 use crate::stop::Window;
 use crate::tally::Tally;
+use crate::wire::Wire;
 use crate::wire::h1::H1;
+use crate::wire::h2::H2;
 
 /// How a run is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +67,10 @@ pub(crate) fn run(
                 interrupted,
                 on_end,
             };
-            let engine = Engine::<H1>::new(&plan, seat)
-                .map_err(|error| format!("cannot make an epoll set: {error}"))?;
-            Ok(engine.run())
+            match plan.protocol {
+                Protocol::Http1 => drive::<H1>(&plan, seat),
+                Protocol::Http2 => drive::<H2>(&plan, seat),
+            }
         }));
     }
     drop(ended);
@@ -101,6 +104,12 @@ pub(crate) fn run(
         },
         tallies,
     ))
+}
+
+fn drive<W: Wire>(plan: &Arc<Plan>, seat: Seat) -> Result<Tally, String> {
+    let engine = Engine::<W>::new(plan, seat)
+        .map_err(|error| format!("cannot make an epoll set: {error}"))?;
+    Ok(engine.run())
 }
 
 /// Pins the calling thread and asks for timers that do not lag by the default 50 µs.

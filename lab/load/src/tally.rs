@@ -58,6 +58,8 @@ pub(crate) struct ConnectFailures {
     pub(crate) no_local_port: u64,
     /// The limit of open files, of this process or of the machine.
     pub(crate) no_descriptor: u64,
+    /// The handshake failed, or its result does not do.
+    pub(crate) tls: u64,
     pub(crate) other: u64,
 }
 
@@ -74,7 +76,7 @@ impl ConnectFailures {
         } += 1;
     }
 
-    pub(crate) fn named(&self) -> [(&'static str, u64); 7] {
+    pub(crate) fn named(&self) -> [(&'static str, u64); 8] {
         [
             ("refused", self.refused),
             ("timeout", self.timeout),
@@ -82,6 +84,7 @@ impl ConnectFailures {
             ("unreachable", self.unreachable),
             ("no local port", self.no_local_port),
             ("no descriptor", self.no_descriptor),
+            ("by TLS", self.tls),
             ("other", self.other),
         ]
     }
@@ -93,6 +96,7 @@ impl ConnectFailures {
         self.unreachable += other.unreachable;
         self.no_local_port += other.no_local_port;
         self.no_descriptor += other.no_descriptor;
+        self.tls += other.tls;
         self.other += other.other;
     }
 }
@@ -128,6 +132,13 @@ pub(crate) struct Tally {
     pub(crate) connect: Latencies,
     /// Of the whole run.
     pub(crate) connect_failures: ConnectFailures,
+    /// From the first byte of a handshake to its end, over the whole run; empty without TLS.
+    pub(crate) handshake: Latencies,
+    pub(crate) handshakes_resumed: u64,
+    /// Version and cipher suite of the first connection.
+    pub(crate) tls_suite: Option<String>,
+    /// What the first failed handshake failed of.
+    pub(crate) tls_failure: Option<String>,
     /// Connections open at once, at most; a sum of the threads' own maxima.
     pub(crate) open_max: u64,
     /// Connections open when counting ended.
@@ -158,6 +169,10 @@ impl Tally {
             schedule_lag: Latencies::new(),
             connect: Latencies::new(),
             connect_failures: ConnectFailures::default(),
+            handshake: Latencies::new(),
+            handshakes_resumed: 0,
+            tls_suite: None,
+            tls_failure: None,
             open_max: 0,
             open_at_end: 0,
             answers_by_connection: Vec::new(),
@@ -202,6 +217,10 @@ impl Tally {
         self.schedule_lag.merge(&other.schedule_lag);
         self.connect.merge(&other.connect);
         self.connect_failures.add(&other.connect_failures);
+        self.handshake.merge(&other.handshake);
+        self.handshakes_resumed += other.handshakes_resumed;
+        self.tls_suite = self.tls_suite.take().or(other.tls_suite.clone());
+        self.tls_failure = self.tls_failure.take().or(other.tls_failure.clone());
         self.open_max += other.open_max;
         self.open_at_end += other.open_at_end;
         self.answers_by_connection

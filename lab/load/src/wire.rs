@@ -2,13 +2,14 @@
 //!
 //! The engine owns sockets, instants and the books; a wire owns the protocol. They talk in
 //! [`Ticket`]s: the engine hands one out per request, the wire says which ticket an answer belongs
-//! to, so a wire whose answers come out of order (HTTP/2) needs no change to the engine, only a
-//! map from stream to ticket. TLS is a stage between socket and wire: bytes in, bytes out.
+//! to, in whatever order answers come. TLS is a stage between socket and wire (`tls.rs`): bytes in,
+//! bytes out.
 //!
 //! Invariant: whatever the cuts between the `input`s given to [`Wire::receive`], the calls made on
 //! [`Answers`] are the same, up to the cuts of `body`.
 
 pub(crate) mod h1;
+pub(crate) mod h2;
 
 use crate::request::Request;
 
@@ -19,14 +20,27 @@ pub(crate) type Ticket = u16;
 pub(crate) trait Wire {
     /// What the connections of one thread share: caches, never connection state.
     type Shared: Default;
+    /// A request, ready to be sent.
+    type Prepared;
+    /// Whether the peer is owed bytes besides requests, see [`Wire::reply`].
+    const REPLIES: bool;
 
     fn new() -> Self;
 
-    /// The bytes of a request, made once before the run.
-    fn prepare(request: &Request, keep_alive: bool) -> Vec<u8>;
+    /// All requests of a run, made once before it.
+    fn prepare(requests: &[&Request], setup: Setup) -> Vec<Self::Prepared>;
 
-    /// Notes that `ticket` is asked now and appends its `prepared` bytes to `output`.
-    fn send(&mut self, ticket: Ticket, prepared: &[u8], output: &mut Vec<u8>);
+    /// Appends what comes before the first request.
+    fn open(&mut self, output: &mut Vec<u8>);
+
+    /// Whether the protocol allows another request now. Asked before every [`Wire::send`].
+    fn has_room(&self) -> bool;
+
+    /// Notes that `ticket` is asked now and appends what is `prepared` to `output`.
+    fn send(&mut self, ticket: Ticket, prepared: &Self::Prepared, output: &mut Vec<u8>);
+
+    /// Appends what reading has made necessary; called after it.
+    fn reply(&mut self, output: &mut Vec<u8>);
 
     /// Reads all of `input`.
     /// # Errors  The fault that makes the rest of the connection unreadable.
@@ -40,8 +54,9 @@ pub(crate) trait Wire {
     /// The peer sends no more. Completes the answer whose end that was, if there is one.
     fn end<A: Answers>(&mut self, answers: &mut A);
 
-    /// The ticket whose answer has begun and is not complete; after a fault, the one to blame.
-    fn begun(&self) -> Option<Ticket>;
+    /// Whether the answer to `ticket` has begun; it is not complete. After a fault, whether it is
+    /// to blame.
+    fn has_begun(&self, ticket: Ticket) -> bool;
 
     /// Whether the peer announced that it answers nothing more on this connection.
     fn is_over(&self) -> bool;
@@ -51,6 +66,13 @@ pub(crate) trait Wire {
 
     /// Notes that `n_bytes` of those were dropped by the caller.
     fn skip<A: Answers>(&mut self, n_bytes: u64, answers: &mut A);
+}
+
+/// What requests are prepared for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) keep_alive: bool,
+    pub(crate) is_secure: bool,
 }
 
 /// What a wire tells the engine while it reads, in this order per ticket.
@@ -63,6 +85,17 @@ pub(crate) trait Answers {
     /// Body bytes that were dropped unseen.
     fn unseen(&mut self, ticket: Ticket, n_bytes: u64);
     fn complete(&mut self, ticket: Ticket);
+    /// There will be no complete answer, though the connection goes on.
+    fn fail(&mut self, ticket: Ticket, failure: Failure);
+}
+
+/// What ended a single request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The peer took it back.
+    Reset,
+    /// The answer broke a rule.
+    Protocol,
 }
 
 /// The broken rule that ended the reading of a connection.
@@ -86,4 +119,14 @@ pub(crate) enum Fault {
     Chunk,
     /// 101 to a request that asked for no other protocol.
     Upgrade,
+    /// An HTTP/2 connection that does not begin with settings: the peer speaks something else.
+    Preface,
+    /// A frame of a size, a kind or a place that RFC 9113 does not allow.
+    Frame,
+    /// A frame for a stream that nobody opened.
+    Stream,
+    /// A window beyond all bounds (RFC 9113 §6.9.1).
+    FlowControl,
+    /// A field block that RFC 7541 cannot decode.
+    Hpack,
 }

@@ -461,7 +461,7 @@ fn bad_arguments_are_refused_before_anybody_is_asked() {
     }
     let run = Run::new(&["localhost"]);
     assert_eq!(run.code(), 2);
-    assert!(run.complaint().contains("expected http://"));
+    assert!(run.complaint().contains("expected http[s]://"));
     assert_eq!(server.n_asked(), 0);
 }
 

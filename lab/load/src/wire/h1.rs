@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use self::chunked::Chunked;
 use self::head::{Framing, Head, Recent};
-use super::{Answers, Fault, Ticket, Wire};
+use super::{Answers, Fault, Setup, Ticket, Wire};
 use crate::request::Request;
 
 /// The reading state of one connection.
@@ -52,6 +52,8 @@ enum State {
 
 impl Wire for H1 {
     type Shared = Recent;
+    type Prepared = Vec<u8>;
+    const REPLIES: bool = false;
 
     fn new() -> Self {
         Self {
@@ -62,45 +64,25 @@ impl Wire for H1 {
         }
     }
 
-    fn prepare(request: &Request, keep_alive: bool) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut line = |parts: &[&str]| {
-            for part in parts {
-                bytes.extend_from_slice(part.as_bytes());
-            }
-            bytes.extend_from_slice(b"\r\n");
-        };
-        let has = |name: &str| {
-            request
-                .headers
-                .iter()
-                .any(|(n, _)| n.eq_ignore_ascii_case(name))
-        };
-        line(&[&request.method, " ", &request.target, " HTTP/1.1"]);
-        if !has("host") {
-            line(&["Host: ", &request.authority]);
-        }
-        for (name, value) in &request.headers {
-            line(&[name, ": ", value]);
-        }
-        // RFC 9110 §8.6: a method that defines a meaning for content says so even when empty.
-        let means_content = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
-        if (means_content || !request.body.is_empty()) && !has("content-length") {
-            line(&["Content-Length: ", &request.body.len().to_string()]);
-        }
-        if !keep_alive && !has("connection") {
-            line(&["Connection: close"]);
-        }
-        line(&[]);
-        bytes.extend_from_slice(&request.body);
-        bytes
+    fn prepare(requests: &[&Request], setup: Setup) -> Vec<Vec<u8>> {
+        let bytes = |request: &&Request| encode(request, setup.keep_alive);
+        requests.iter().map(bytes).collect()
+    }
+
+    fn open(&mut self, _output: &mut Vec<u8>) {}
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        true
     }
 
     #[inline]
-    fn send(&mut self, ticket: Ticket, prepared: &[u8], output: &mut Vec<u8>) {
+    fn send(&mut self, ticket: Ticket, prepared: &Vec<u8>, output: &mut Vec<u8>) {
         self.asked.push_back(ticket);
         output.extend_from_slice(prepared);
     }
+
+    fn reply(&mut self, _output: &mut Vec<u8>) {}
 
     fn receive<A: Answers>(
         &mut self,
@@ -122,9 +104,8 @@ impl Wire for H1 {
         }
     }
 
-    fn begun(&self) -> Option<Ticket> {
-        let begun = !matches!(self.state, State::Head | State::Over) || !self.partial.is_empty();
-        self.asked.front().filter(|_| begun).copied()
+    fn has_begun(&self, ticket: Ticket) -> bool {
+        self.begun() == Some(ticket)
     }
 
     fn is_over(&self) -> bool {
@@ -152,6 +133,12 @@ impl Wire for H1 {
 }
 
 impl H1 {
+    /// The ticket whose answer has begun and is not complete.
+    fn begun(&self) -> Option<Ticket> {
+        let begun = !matches!(self.state, State::Head | State::Over) || !self.partial.is_empty();
+        self.asked.front().filter(|_| begun).copied()
+    }
+
     fn read<A: Answers>(
         &mut self,
         recent: &mut Recent,
@@ -262,6 +249,41 @@ impl H1 {
             .expect("an answer is read only when one is owed");
         answers.complete(ticket);
     }
+}
+
+/// The bytes of a request.
+fn encode(request: &Request, keep_alive: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut line = |parts: &[&str]| {
+        for part in parts {
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\n");
+    };
+    let has = |name: &str| {
+        request
+            .headers
+            .iter()
+            .any(|(n, _)| n.eq_ignore_ascii_case(name))
+    };
+    line(&[&request.method, " ", &request.target, " HTTP/1.1"]);
+    if !has("host") {
+        line(&["Host: ", &request.authority]);
+    }
+    for (name, value) in &request.headers {
+        line(&[name, ": ", value]);
+    }
+    // RFC 9110 §8.6: a method that defines a meaning for content says so even when empty.
+    let means_content = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
+    if (means_content || !request.body.is_empty()) && !has("content-length") {
+        line(&["Content-Length: ", &request.body.len().to_string()]);
+    }
+    if !keep_alive && !has("connection") {
+        line(&["Connection: close"]);
+    }
+    line(&[]);
+    bytes.extend_from_slice(&request.body);
+    bytes
 }
 
 /// RFC 9112 §6.3, for an answer: rules 1 (no body), 4 (chunked), 6 (length) and 8 (until close).

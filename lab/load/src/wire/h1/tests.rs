@@ -1,7 +1,7 @@
 use super::head::Recent;
-use super::{Fault, H1, HEAD_BYTES_MAX};
+use super::{Fault, H1, HEAD_BYTES_MAX, encode};
 use crate::request::Request;
-use crate::wire::{Answers, Ticket, Wire};
+use crate::wire::{Answers, Failure, Ticket, Wire};
 
 /// What the wire told, body fragments joined.
 #[derive(Debug, Default, PartialEq, Clone)]
@@ -33,6 +33,9 @@ impl Answers for Heard {
         assert_eq!(open.0, ticket);
         self.complete.push(open);
     }
+    fn fail(&mut self, ticket: Ticket, failure: Failure) {
+        unreachable!("HTTP/1.1 cannot end answer {ticket} alone, {failure:?}");
+    }
 }
 
 /// A connection with `n_asked` requests under way, tickets 0, 1, 2…
@@ -45,7 +48,7 @@ struct Connection {
 impl Connection {
     fn asking(n_asked: Ticket, heads_asked: &[Ticket]) -> Self {
         let mut wire = H1::new();
-        (0..n_asked).for_each(|ticket| wire.send(ticket, b"", &mut Vec::new()));
+        (0..n_asked).for_each(|ticket| wire.send(ticket, &Vec::new(), &mut Vec::new()));
         let heard = Heard {
             heads_asked: heads_asked.to_vec(),
             ..Heard::default()
@@ -457,7 +460,7 @@ fn requests_have_the_fields_they_need_and_no_others() {
             "PUT /a?b=c HTTP/1.1\r\nHost: host:1\r\nConnection: x\r\nContent-Length: 0\r\n\r\n",
         ),
     ] {
-        let bytes = H1::prepare(&request, keep_alive);
+        let bytes = encode(&request, keep_alive);
         assert_eq!(std::str::from_utf8(&bytes).expect("ASCII"), expected);
     }
 }
