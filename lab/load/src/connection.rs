@@ -13,7 +13,7 @@ use rustix::net::{
 
 use crate::flight::Flight;
 use crate::tls::Tls;
-use crate::wire::{Ticket, Wire};
+use crate::wire::{Setup, Ticket, Wire};
 
 /// Where in its life a connection is.
 ///
@@ -40,6 +40,9 @@ pub(crate) struct Connection<W> {
     /// Counts openings, so that an event of an earlier socket is recognised.
     pub(crate) generation: u32,
     pub(crate) wire: W,
+    setup: Setup,
+    /// Whether it asks at all; in a broadcast most connections only listen.
+    pub(crate) is_sender: bool,
     pub(crate) flight: Flight,
     /// The request the connection is being opened for; in flight, not yet handed to the wire.
     pub(crate) reserved: Option<Ticket>,
@@ -79,13 +82,15 @@ pub(crate) enum Received {
 }
 
 impl<W: Wire> Connection<W> {
-    pub(crate) fn new(depth: Ticket) -> Self {
+    pub(crate) fn new(depth: Ticket, setup: Setup, is_sender: bool) -> Self {
         Self {
             socket: None,
             stage: Stage::Closed,
             tls: None,
             generation: 0,
-            wire: W::new(),
+            wire: W::new(setup),
+            setup,
+            is_sender,
             flight: Flight::new(depth),
             reserved: None,
             unwritten: Vec::new(),
@@ -134,7 +139,7 @@ impl<W: Wire> Connection<W> {
         epoll::add(epoll, &socket, token(index, self.generation), interest)?;
         self.socket = Some(socket);
         self.stage = Stage::Connecting;
-        self.wire = W::new();
+        self.wire = W::new(self.setup);
         Ok(())
     }
 
@@ -171,10 +176,12 @@ impl<W: Wire> Connection<W> {
         !self.unwritten.is_empty()
     }
 
-    /// Whether another request may be under way.
+    /// Whether another request may be under way; what the wire of a closed connection says is
+    /// the past.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.flight.has_room() && self.wire.has_room()
+        let wire_has_room = self.wire.has_room() || self.stage == Stage::Closed;
+        self.is_sender && self.flight.has_room() && wire_has_room
     }
 
     /// Whether another request may be written.

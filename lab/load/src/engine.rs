@@ -136,7 +136,9 @@ impl<W: Wire> Engine<W> {
         let setup = Setup {
             keep_alive: plan.transport.keep_alive,
             is_secure: plan.security.is_some(),
+            is_broadcast: plan.senders.is_some(),
         };
+        let n_senders = plan.n_senders(thread);
         let requests: Vec<_> = mix.entries.iter().map(|entry| &entry.request).collect();
         let prepared = W::prepare(&requests, setup);
         let n_connections = plan.transport.share(thread, plan.threads);
@@ -144,7 +146,7 @@ impl<W: Wire> Engine<W> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: (0..n_connections)
-                .map(|_| Connection::new(plan.transport.pipeline))
+                .map(|index| Connection::new(plan.transport.pipeline, setup, index < n_senders))
                 .collect(),
             shared: W::Shared::default(),
             prepared,
@@ -583,10 +585,11 @@ impl<W: Wire> Engine<W> {
     #[inline]
     fn ask(&mut self, index: usize, ticket: u16) {
         let connection = &mut self.connections[index];
-        let entry = connection.flight.of(ticket).entry as usize;
+        let Sent { due_ns, entry, .. } = *connection.flight.of(ticket);
+        let prepared = &self.prepared[entry as usize];
         connection
             .wire
-            .send(ticket, &self.prepared[entry], &mut self.output);
+            .send(ticket, due_ns, prepared, &mut self.output);
         if self.judge.is_counting() {
             self.judge.tally.sent += 1;
         }
@@ -735,7 +738,7 @@ impl<W: Wire> Engine<W> {
             }
         } else if self.opens_on_demand() {
             self.offer(index);
-        } else if self.schedule.is_some() {
+        } else if self.schedule.is_some() || !self.connections[index].is_sender {
             self.open(index, None);
         } else if self.take() {
             self.open(index, Some(self.judge.now_ns));
@@ -818,7 +821,7 @@ impl<W: Wire> Engine<W> {
         tally.connections_opened += 1;
         tally.open_max = tally.open_max.max(self.n_open);
         self.output.clear();
-        connection.wire.open(&mut self.output);
+        connection.wire.open(&self.prepared, &mut self.output);
         if let Some(ticket) = self.connections[index].reserved.take() {
             self.ask(index, ticket);
         }

@@ -132,6 +132,27 @@ impl Judge {
         }
     }
 
+    /// Notes a message that came because somebody sent it to everybody.
+    fn settle_delivery(&mut self, due_ns: Option<u64>, n_bytes: u64) {
+        let expected = self.mix.entries[0].expectation.length;
+        match (due_ns, self.phase) {
+            (_, Phase::WarmUp) => {}
+            (None, _) => self.tally.count_error(ErrorClass::Content),
+            _ if expected.is_some_and(|length| length != n_bytes) => {
+                self.tally.count_error(ErrorClass::Length);
+            }
+            (Some(_), Phase::Draining) => self.tally.drained += 1,
+            (Some(due_ns), Phase::Counting) => {
+                // Another thread may have read its clock after this one did.
+                let latency_ns = self.now_ns.saturating_sub(due_ns);
+                self.tally.count_completed(latency_ns);
+                if self.is_open_pace {
+                    self.tally.service.record(latency_ns);
+                }
+            }
+        }
+    }
+
     #[inline]
     fn note_status(&mut self, sent: &Sent) {
         if self.is_counting() && sent.counted {
@@ -207,6 +228,16 @@ impl Answers for Exchange<'_> {
         self.judge.n_under_way -= 1;
         *self.n_answers += 1;
         self.judge.settle(&sent);
+    }
+
+    fn deliver(&mut self, due_ns: Option<u64>, n_bytes: u64) {
+        *self.n_answers += 1;
+        self.judge.settle_delivery(due_ns, n_bytes);
+    }
+
+    fn release(&mut self, ticket: Ticket) {
+        self.flight.remove(ticket);
+        self.judge.n_under_way -= 1;
     }
 
     fn fail(&mut self, ticket: Ticket, failure: Failure) {

@@ -16,6 +16,7 @@ use crate::request::{
 };
 use crate::stop::Stop;
 use crate::tls::Security;
+use crate::wire::websocket::STAMP_BYTES;
 
 /// HTTP load generator of the Citius lab: closed loop, constant or Poisson rate, ramped users.
 ///
@@ -30,7 +31,7 @@ use crate::tls::Security;
 )]
 #[expect(clippy::doc_markdown, reason = "these comments are the text of --help")]
 pub(crate) struct Options {
-    /// What to ask: http://host[:port]/path, or https://…
+    /// What to ask: http[s]://host[:port]/path, or ws[s]://… for WebSocket messages that come back
     pub(crate) url: String,
 
     /// Connections kept busy, over all threads
@@ -54,6 +55,12 @@ pub(crate) struct Options {
     /// Streams under way at once on each HTTP/2 connection, if the server allows so many
     #[arg(long, short_alias = 'S', value_name = "N", requires = "http2", conflicts_with_all = ["users", "no_keepalive"])]
     pub(crate) streams: Option<u16>,
+    /// WebSocket: the server sends every message to all connections, and each copy counts
+    #[arg(long, conflicts_with_all = ["http2", "users", "mix"])]
+    pub(crate) broadcast: bool,
+    /// Connections that send the messages of a broadcast; the others listen
+    #[arg(long, value_name = "N", requires = "broadcast", default_value_t = 1)]
+    pub(crate) senders: usize,
     /// Refuse servers whose certificate is not signed by one of this PEM file, instead of none
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
@@ -161,11 +168,7 @@ impl Options {
     /// # Errors  Two options contradict each other, or a value cannot be; the message says which.
     pub(crate) fn plan(&self, url: &Url, address: SocketAddr) -> Result<Plan, String> {
         self.check_numbers()?;
-        let protocol = if self.http2 {
-            Protocol::Http2
-        } else {
-            Protocol::Http1
-        };
+        let protocol = self.protocol(url)?;
         let pace = self.pace();
         let is_users = matches!(pace, Pace::Users { .. });
         let n_users = self
@@ -195,6 +198,7 @@ impl Options {
             address,
             security: self.security(url, protocol)?,
             protocol,
+            senders: self.broadcast.then_some(self.senders),
             pace,
             transport,
             stop,
@@ -212,19 +216,37 @@ impl Options {
         if !url.is_secure {
             return match (&self.ca, self.no_resumption) {
                 (None, false) => Ok(None),
-                _ => Err("--ca and --no-resumption need an https URL".into()),
+                _ => Err("--ca and --no-resumption need an https or wss URL".into()),
             };
         }
         let name = match protocol {
-            Protocol::Http1 => "http/1.1",
+            Protocol::Http1 | Protocol::WebSocket => "http/1.1",
             Protocol::Http2 => "h2",
         };
         Security::new(&url.host, name, self.ca.as_deref(), !self.no_resumption).map(Some)
     }
 
+    fn protocol(&self, url: &Url) -> Result<Protocol, String> {
+        match (url.is_websocket, self.http2) {
+            (true, true) => Err("WebSocket over HTTP/2 is not spoken; leave --http2 out".into()),
+            (true, false) if self.mix.is_some() => {
+                Err("a mix is of HTTP requests; a ws URL takes its message from --body".into())
+            }
+            (true, false) if self.broadcast && self.senders > self.connections => Err(format!(
+                "there are {} senders and {} connections",
+                self.senders, self.connections
+            )),
+            (true, false) => Ok(Protocol::WebSocket),
+            (false, _) if self.broadcast => Err("--broadcast needs a ws or wss URL".into()),
+            (false, true) => Ok(Protocol::Http2),
+            (false, false) => Ok(Protocol::Http1),
+        }
+    }
+
     fn check_numbers(&self) -> Result<(), String> {
         let least_one = [
             ("--connections", self.connections as u64),
+            ("--senders", self.senders as u64),
             ("--threads", self.threads as u64),
             ("--pipeline", u64::from(self.pipeline)),
             ("--streams", self.streams.map_or(1, u64::from)),
@@ -285,6 +307,11 @@ impl Options {
             )?,
             weight: 1,
         };
+        let base = if url.is_websocket {
+            self.message(base)?
+        } else {
+            base
+        };
         let Some(path) = &self.mix else {
             return Mix::new(vec![base]);
         };
@@ -292,6 +319,27 @@ impl Options {
             .map_err(|_| format!("{} is not UTF-8", path.display()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Mix::read(&json, folder, &base).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// A message in place of a request: it comes back, unless something else is expected.
+    fn message(&self, mut entry: Entry) -> Result<Entry, String> {
+        let body = &mut entry.request.body;
+        if body.is_empty() {
+            body.resize(MESSAGE_BYTES, b'x');
+        }
+        if self.broadcast && body.len() < STAMP_BYTES {
+            return Err(format!(
+                "a message of a broadcast holds the {STAMP_BYTES} digits it is timed by; --body has {} bytes",
+                body.len()
+            ));
+        }
+        let expectation = &mut entry.expectation;
+        expectation.status = 101;
+        if expectation.length.is_none() {
+            expectation.length = Some(body.len() as u64);
+            expectation.body = Some(body.clone());
+        }
+        Ok(entry)
     }
 }
 
@@ -382,6 +430,9 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
         Ok(Cpus(cpus))
     }
 }
+
+/// Of a WebSocket message, if nobody says what is in it.
+const MESSAGE_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests;

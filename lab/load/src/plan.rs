@@ -15,6 +15,8 @@ pub(crate) struct Plan {
     /// `Some` if connections are to be secured by TLS.
     pub(crate) security: Option<Security>,
     pub(crate) protocol: Protocol,
+    /// Connections that send what all receive; `None` if it is no broadcast.
+    pub(crate) senders: Option<usize>,
     pub(crate) pace: Pace,
     pub(crate) transport: Transport,
     pub(crate) stop: Stop,
@@ -34,6 +36,7 @@ pub(crate) struct Plan {
 pub(crate) enum Protocol {
     Http1,
     Http2,
+    WebSocket,
 }
 
 /// How requests travel.
@@ -62,6 +65,19 @@ impl Plan {
                 Quota::of(n_users.saturating_mul(loops))
             }
             _ => self.stop.quota(thread as u64, self.threads as u64),
+        }
+    }
+
+    /// Connections of a thread that send.
+    pub(crate) fn n_senders(&self, thread: usize) -> usize {
+        let share = self.transport.share(thread, self.threads);
+        match self.senders {
+            Some(senders) => Transport {
+                connections: senders,
+                ..self.transport
+            }
+            .share(thread, self.threads),
+            None => share,
         }
     }
 

@@ -396,7 +396,9 @@ fn effective(options: &Options, plan: &Plan) -> Value {
         "protocol": match plan.protocol {
             Protocol::Http1 => "http/1.1",
             Protocol::Http2 => "h2",
+            Protocol::WebSocket => "websocket",
         },
+        "senders": plan.senders,
         "tls": plan.security.is_some(),
         "resumption": plan.security.is_some().then_some(!options.no_resumption),
         "pipeline": plan.transport.pipeline,

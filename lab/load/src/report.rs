@@ -114,7 +114,9 @@ fn load(record: &Record) -> String {
     };
     let depth = option("pipeline").as_u64().unwrap_or_default();
     let is_http2 = option("protocol") == "h2";
-    let pipelined = if is_http2 {
+    let pipelined = if let Some(senders) = option("senders").as_u64() {
+        format!(", {senders} of them send to all")
+    } else if is_http2 {
         format!(" × {depth} streams")
     } else if depth > 1 {
         format!(", {depth} requests deep")

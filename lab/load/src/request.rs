@@ -6,10 +6,11 @@ use serde::Deserialize;
 
 use crate::pace::Random;
 
-/// `http[s]://host[:port][/path][?query]`, taken apart.
+/// `http[s]://host[:port][/path][?query]`, or `ws[s]://…`, taken apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Url {
     pub(crate) is_secure: bool,
+    pub(crate) is_websocket: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Host and port as the Host field says them.
@@ -22,9 +23,11 @@ impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let fault =
             |what: &str| format!("{what}, expected http[s]://host[:port]/path, got {text:?}");
-        let (is_secure, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (false, rest),
-            Some(("https", rest)) => (true, rest),
+        let (is_secure, is_websocket, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, false, rest),
+            Some(("https", rest)) => (true, false, rest),
+            Some(("ws", rest)) => (false, true, rest),
+            Some(("wss", rest)) => (true, true, rest),
             Some((scheme, _)) => return Err(fault(&format!("cannot speak {scheme}"))),
             None => return Err(fault("a URL needs its scheme")),
         };
@@ -61,6 +64,7 @@ impl Url {
         let target = check_target(format!("{slash}{target}"))?;
         Ok(Self {
             is_secure,
+            is_websocket,
             host: host.to_owned(),
             port,
             authority: authority.to_owned(),

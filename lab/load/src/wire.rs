@@ -10,6 +10,7 @@
 
 pub(crate) mod h1;
 pub(crate) mod h2;
+pub(crate) mod websocket;
 
 use crate::request::Request;
 
@@ -25,19 +26,27 @@ pub(crate) trait Wire {
     /// Whether the peer is owed bytes besides requests, see [`Wire::reply`].
     const REPLIES: bool;
 
-    fn new() -> Self;
+    fn new(setup: Setup) -> Self;
 
     /// All requests of a run, made once before it.
     fn prepare(requests: &[&Request], setup: Setup) -> Vec<Self::Prepared>;
 
     /// Appends what comes before the first request.
-    fn open(&mut self, output: &mut Vec<u8>);
+    fn open(&mut self, prepared: &[Self::Prepared], output: &mut Vec<u8>);
 
-    /// Whether the protocol allows another request now. Asked before every [`Wire::send`].
+    /// Whether the protocol allows another request now. Asked before every [`Wire::send`] but that
+    /// of the request a connection is opened for.
     fn has_room(&self) -> bool;
 
-    /// Notes that `ticket` is asked now and appends what is `prepared` to `output`.
-    fn send(&mut self, ticket: Ticket, prepared: &Self::Prepared, output: &mut Vec<u8>);
+    /// Notes that `ticket`, which was due at `due_ns`, is asked now and appends what is `prepared`
+    /// to `output`.
+    fn send(
+        &mut self,
+        ticket: Ticket,
+        due_ns: u64,
+        prepared: &Self::Prepared,
+        output: &mut Vec<u8>,
+    );
 
     /// Appends what reading has made necessary; called after it.
     fn reply(&mut self, output: &mut Vec<u8>);
@@ -73,6 +82,8 @@ pub(crate) trait Wire {
 pub(crate) struct Setup {
     pub(crate) keep_alive: bool,
     pub(crate) is_secure: bool,
+    /// Whether every message comes to everybody; WebSocket only.
+    pub(crate) is_broadcast: bool,
 }
 
 /// What a wire tells the engine while it reads, in this order per ticket.
@@ -87,6 +98,10 @@ pub(crate) trait Answers {
     fn complete(&mut self, ticket: Ticket);
     /// There will be no complete answer, though the connection goes on.
     fn fail(&mut self, ticket: Ticket, failure: Failure);
+    /// A message came that was due at `due_ns`, whoever sent it; `None` if it does not say.
+    fn deliver(&mut self, due_ns: Option<u64>, n_bytes: u64);
+    /// The request has done what it was for; its deliveries are what counts.
+    fn release(&mut self, ticket: Ticket);
 }
 
 /// What ended a single request.

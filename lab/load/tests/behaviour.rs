@@ -671,6 +671,132 @@ fn a_lua_script_is_refused_with_what_to_use_instead() {
     assert!(run.complaint().contains("--mix"), "{}", run.complaint());
 }
 
+/// Accepts the upgrade, and then hands whole frames, unmasked and as servers send them, to `answer`.
+fn serve_messages(
+    stream: &mut TcpStream,
+    mut answer: impl FnMut(&mut TcpStream, &[u8]) -> Then,
+) -> Then {
+    let accept = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                  Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+    send(stream, accept);
+    loop {
+        let (mut head, mut mask) = ([0; 2], [0; 4]);
+        let read = stream
+            .read_exact(&mut head)
+            .and_then(|()| stream.read_exact(&mut mask));
+        let mut frame = vec![0; usize::from(head[1] & 0x7F)];
+        if read.and_then(|()| stream.read_exact(&mut frame)).is_err() {
+            return Then::Close;
+        }
+        frame
+            .iter_mut()
+            .zip(mask.iter().cycle())
+            .for_each(|(byte, key)| *byte ^= key);
+        frame.splice(..0, [head[0], head[1] & 0x7F]);
+        if answer(stream, &frame) == Then::Close {
+            return Then::Close;
+        }
+    }
+}
+
+#[test]
+fn web_socket_messages_come_back() {
+    let server = Server::start(|asked, stream| {
+        assert_eq!((asked.method.as_str(), asked.path.as_str()), ("GET", "/"));
+        serve_messages(stream, |stream, frame| send(stream, frame))
+    });
+    let url = server.url.replace("http:", "ws:");
+    let run = Run::new(&[
+        "-n",
+        "300",
+        "-c",
+        "3",
+        "-p",
+        "4",
+        "--body",
+        "hello",
+        "--check-every",
+        "1",
+        &url,
+    ]);
+    run.expect(300, &[]);
+    assert_eq!(
+        (run.number("bodies_compared"), run.number("statuses.101")),
+        (300, 300)
+    );
+    let run = Run::new(&[
+        "-n",
+        "20",
+        "-c",
+        "2",
+        "--body",
+        "hello",
+        "--expect-body",
+        "HELLO",
+        &url,
+    ]);
+    assert!(run.number("errors.content") > 0, "{}", run.shown());
+    let run = Run::new(&["--users", "5", "--loops", "4", &url]);
+    run.expect(20, &[]);
+}
+
+#[test]
+fn a_web_socket_that_is_refused_is_a_status() {
+    let server = Server::start(|_, stream| {
+        send(
+            stream,
+            "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n",
+        );
+        Then::Close
+    });
+    let url = server.url.replace("http:", "ws:");
+    Run::new(&["-n", "4", "-c", "1", &url]).expect(0, &[("status", 4)]);
+}
+
+#[test]
+fn every_copy_of_a_broadcast_is_counted() {
+    let everybody = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
+    let server = Server::start(move |_, stream| {
+        let own = stream.try_clone().expect("a descriptor");
+        let everybody = Arc::clone(&everybody);
+        // Whoever has been accepted hears everything from then on.
+        let mut is_known = false;
+        serve_messages(stream, |_, frame| {
+            let mut everybody = everybody.lock().expect("no panic");
+            if !is_known {
+                everybody.push(own.try_clone().expect("a descriptor"));
+                is_known = true;
+            }
+            for stream in everybody.iter_mut() {
+                send(stream, frame);
+            }
+            Then::KeepOpen
+        })
+    });
+    let url = server.url.replace("http:", "ws:");
+    // Both send, so both are known from their first message on.
+    let run = Run::new(&[
+        "--broadcast",
+        "--senders",
+        "2",
+        "-c",
+        "2",
+        "-d",
+        "300ms",
+        &url,
+    ]);
+    let (sent, completed) = (run.number("sent"), run.number("completed"));
+    assert!(sent > 10, "{}", run.shown());
+    assert!(
+        (sent * 19 / 10..=sent * 2).contains(&completed),
+        "{sent} became {completed}"
+    );
+    assert_eq!(run.number("connections.idle"), 0);
+    let run = Run::new(&["--broadcast", "--senders", "3", "-c", "2", &url]);
+    assert_eq!(run.code(), 2);
+    assert!(run.complaint().contains("3 senders"), "{}", run.complaint());
+}
+
 #[test]
 fn a_constant_rate_is_kept() {
     let server = Server::constant(HELLO);

@@ -55,7 +55,7 @@ impl Wire for H1 {
     type Prepared = Vec<u8>;
     const REPLIES: bool = false;
 
-    fn new() -> Self {
+    fn new(_setup: Setup) -> Self {
         Self {
             state: State::Head,
             partial: Vec::new(),
@@ -69,7 +69,7 @@ impl Wire for H1 {
         requests.iter().map(bytes).collect()
     }
 
-    fn open(&mut self, _output: &mut Vec<u8>) {}
+    fn open(&mut self, _prepared: &[Vec<u8>], _output: &mut Vec<u8>) {}
 
     #[inline]
     fn has_room(&self) -> bool {
@@ -77,7 +77,7 @@ impl Wire for H1 {
     }
 
     #[inline]
-    fn send(&mut self, ticket: Ticket, prepared: &Vec<u8>, output: &mut Vec<u8>) {
+    fn send(&mut self, ticket: Ticket, _due_ns: u64, prepared: &Vec<u8>, output: &mut Vec<u8>) {
         self.asked.push_back(ticket);
         output.extend_from_slice(prepared);
     }

@@ -98,7 +98,7 @@ impl Wire for H2 {
     type Prepared = Prepared;
     const REPLIES: bool = true;
 
-    fn new() -> Self {
+    fn new(_setup: Setup) -> Self {
         Self {
             partial: Vec::new(),
             data: None,
@@ -132,7 +132,7 @@ impl Wire for H2 {
         requests.iter().map(prepare).collect()
     }
 
-    fn open(&mut self, output: &mut Vec<u8>) {
+    fn open(&mut self, _prepared: &[Prepared], output: &mut Vec<u8>) {
         frame::write_opening(output);
     }
 
@@ -145,7 +145,7 @@ impl Wire for H2 {
             && self.next() < frame::STREAM_MAX
     }
 
-    fn send(&mut self, ticket: Ticket, prepared: &Prepared, output: &mut Vec<u8>) {
+    fn send(&mut self, ticket: Ticket, _due_ns: u64, prepared: &Prepared, output: &mut Vec<u8>) {
         let stream = self.next();
         self.n_open += 1;
         self.streams.push_back(Some(Stream {

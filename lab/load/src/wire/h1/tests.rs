@@ -1,7 +1,13 @@
 use super::head::Recent;
 use super::{Fault, H1, HEAD_BYTES_MAX, encode};
 use crate::request::Request;
-use crate::wire::{Answers, Failure, Ticket, Wire};
+use crate::wire::{Answers, Failure, Setup, Ticket, Wire};
+
+const SETUP: Setup = Setup {
+    keep_alive: true,
+    is_secure: false,
+    is_broadcast: false,
+};
 
 /// What the wire told, body fragments joined.
 #[derive(Debug, Default, PartialEq, Clone)]
@@ -33,6 +39,12 @@ impl Answers for Heard {
         assert_eq!(open.0, ticket);
         self.complete.push(open);
     }
+    fn deliver(&mut self, _due_ns: Option<u64>, _n_bytes: u64) {
+        unreachable!("HTTP delivers answers only");
+    }
+    fn release(&mut self, _ticket: Ticket) {
+        unreachable!("HTTP answers every request");
+    }
     fn fail(&mut self, ticket: Ticket, failure: Failure) {
         unreachable!("HTTP/1.1 cannot end answer {ticket} alone, {failure:?}");
     }
@@ -47,8 +59,8 @@ struct Connection {
 
 impl Connection {
     fn asking(n_asked: Ticket, heads_asked: &[Ticket]) -> Self {
-        let mut wire = H1::new();
-        (0..n_asked).for_each(|ticket| wire.send(ticket, &Vec::new(), &mut Vec::new()));
+        let mut wire = H1::new(SETUP);
+        (0..n_asked).for_each(|ticket| wire.send(ticket, 0, &Vec::new(), &mut Vec::new()));
         let heard = Heard {
             heads_asked: heads_asked.to_vec(),
             ..Heard::default()

@@ -4,6 +4,12 @@ use super::{BLOCK_BYTES_MAX, H2, Prepared, STREAMS_ASSUMED};
 use crate::request::Request;
 use crate::wire::{Answers, Failure, Fault, Setup, Ticket, Wire};
 
+const SETUP: Setup = Setup {
+    keep_alive: true,
+    is_secure: false,
+    is_broadcast: false,
+};
+
 /// What the wire told, body fragments joined.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Heard {
@@ -38,6 +44,12 @@ impl Answers for Heard {
         let open = self.take(ticket);
         self.complete.push(open);
     }
+    fn deliver(&mut self, _due_ns: Option<u64>, _n_bytes: u64) {
+        unreachable!("HTTP delivers answers only");
+    }
+    fn release(&mut self, _ticket: Ticket) {
+        unreachable!("HTTP answers every request");
+    }
     fn fail(&mut self, ticket: Ticket, failure: Failure) {
         self.failed.push((ticket, failure));
     }
@@ -54,11 +66,7 @@ fn prepare(method: &str, body: &[u8]) -> Prepared {
         ],
         body: body.into(),
     };
-    let setup = Setup {
-        keep_alive: true,
-        is_secure: false,
-    };
-    H2::prepare(&[&request], setup).remove(0)
+    H2::prepare(&[&request], SETUP).remove(0)
 }
 
 struct Connection {
@@ -71,10 +79,10 @@ struct Connection {
 impl Connection {
     /// So many requests under way, tickets 0, 1, 2… on streams 1, 3, 5…
     fn asking(n_asked: Ticket) -> Self {
-        let (mut wire, mut sent) = (H2::new(), Vec::new());
-        wire.open(&mut sent);
+        let (mut wire, mut sent) = (H2::new(SETUP), Vec::new());
+        wire.open(&[], &mut sent);
         let prepared = prepare("GET", b"");
-        (0..n_asked).for_each(|ticket| wire.send(ticket, &prepared, &mut sent));
+        (0..n_asked).for_each(|ticket| wire.send(ticket, 0, &prepared, &mut sent));
         Self {
             wire,
             tools: Tools::default(),
@@ -351,7 +359,7 @@ fn streams_keep_to_the_peers_limit() {
         while connection.wire.has_room() && n_asked < 1_000 {
             connection
                 .wire
-                .send(n_asked, &prepared, &mut connection.sent);
+                .send(n_asked, 0, &prepared, &mut connection.sent);
             n_asked += 1;
         }
         usize::from(n_asked)
@@ -393,7 +401,7 @@ fn a_body_waits_for_its_windows() {
     let prepared = prepare("POST", &body);
     let mut connection = Connection::asking(0);
     connection.sent.clear();
-    connection.wire.send(0, &prepared, &mut connection.sent);
+    connection.wire.send(0, 0, &prepared, &mut connection.sent);
     assert!(
         !connection.wire.has_room(),
         "nothing is asked behind a body that waits"
@@ -454,7 +462,7 @@ fn a_body_waits_for_its_windows() {
 fn an_answer_before_the_body_is_sent_cancels_it() {
     let mut connection = Connection::asking(0);
     let prepared = prepare("POST", &vec![0; 100_000]);
-    connection.wire.send(0, &prepared, &mut connection.sent);
+    connection.wire.send(0, 0, &prepared, &mut connection.sent);
     connection.receive(&settings(&[])).expect("settings");
     connection
         .receive(&frame(frame::HEADERS, HEAD | END, 1, b"\x8c"))
@@ -507,8 +515,8 @@ fn pings_are_answered_and_bounded() {
 #[test]
 fn requests_have_no_fields_of_the_connection() {
     let mut sent = Vec::new();
-    let mut wire = H2::new();
-    wire.send(0, &prepare("GET", b""), &mut sent);
+    let mut wire = H2::new(SETUP);
+    wire.send(0, 0, &prepare("GET", b""), &mut sent);
     let block = b"\x82\x86\x84\x41\x01a\x40\x03x-a\x01b";
     assert_eq!(sent, frame(frame::HEADERS, HEAD | END, 1, block));
 }
@@ -523,11 +531,11 @@ fn a_large_head_is_continued() {
         body: Vec::new(),
     };
     let setup = Setup {
-        keep_alive: true,
         is_secure: true,
+        ..SETUP
     };
     let mut sent = Vec::new();
-    H2::new().send(0, &H2::prepare(&[&request], setup)[0], &mut sent);
+    H2::new(SETUP).send(0, 0, &H2::prepare(&[&request], setup)[0], &mut sent);
     let mut heads = Vec::new();
     let mut rest = &sent[..];
     while let Some((head, behind)) = rest.split_first_chunk() {
