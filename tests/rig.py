@@ -225,3 +225,22 @@ class Peer:
         if not piece:
             raise EOFError(f"the server closed the connection; unread: {self._received!r}")
         self._received += piece
+
+
+def pids(server: Server, count: int = 60) -> set[int]:
+    """Workers that answer; the kernel spreads connections by their ports."""
+    return {int(server.get("/").body) for _ in range(count)}
+
+
+def children(server: Server) -> list[int]:
+    """The workers there are."""
+    pid = server.process.pid
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in text.split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

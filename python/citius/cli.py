@@ -70,6 +70,15 @@ def _serve(
 ) -> None:
     """Serve TARGET: module:attribute, a module, or path/to/file.py."""
     values = {name: value for name, value in given.items() if value is not None and value != ()}
+    if config_file is not None and config_file.endswith(".py"):
+        from citius.compat import advice
+
+        try:
+            text = advice(config_file)
+        except ConfigError as error:
+            raise click.UsageError(str(error)) from None
+        click.echo(f"citius: {text}", err=True, nl=False)
+        sys.exit(2)
     try:
         sources = Sources(values, config_file)
         config = sources.read()
@@ -180,6 +189,30 @@ def _store(name: str) -> Any:
     return store
 
 
+def _foreign() -> list[click.Option]:
+    """Flags of other servers that are no options here: each says what to do instead."""
+    from citius.compat import unclaimed
+
+    def told(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value is None or value is False or ctx.resilient_parsing:
+            return
+        from citius.compat import reply
+
+        try:
+            text = reply(param.opts[0], value if isinstance(value, str) else None)
+        except ConfigError as error:
+            raise click.UsageError(str(error)) from None
+        click.echo(f"citius: {text}", err=True)
+
+    return [
+        click.Option(
+            [f"foreign_{index}", *spellings], hidden=True, expose_value=False, callback=told,
+            is_flag=not answer.takes_value, default=None,
+        )
+        for index, (spellings, answer) in enumerate(unclaimed())
+    ]  # fmt: skip
+
+
 class _ServeCommand(click.Command):
     """Options under headings, in the order of config.py."""
 
@@ -215,6 +248,7 @@ def _serve_command() -> click.Command:
     ]  # fmt: skip
     for option in OPTIONS.values():
         parameters += _parameters(option)
+    parameters += _foreign()
     return _ServeCommand(
         "serve",
         params=parameters,

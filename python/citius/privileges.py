@@ -72,6 +72,12 @@ def drop(config: Config) -> None:
                 os.setgid(identity.gid)
             if identity.uid != -1:
                 os.setuid(identity.uid)
+            library = os.path.dirname(os.__file__)
+            if not os.access(library, os.R_OK | os.X_OK):
+                raise ConfigError(
+                    f"user/group: {config.user or config.group} cannot read Python's library in "
+                    f"{library}; use a Python that everybody can read"
+                )
     except PermissionError:
         raise ConfigError(
             f"user/group: only root can become {config.user or config.group}; this is uid {os.getuid()}"

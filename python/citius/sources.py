@@ -65,7 +65,7 @@ class Sources:
             if option.group != group:
                 group = option.group
                 lines += ["", f"# {group}"]
-            value = _toml(setting.value)
+            value = toml(setting.value)
             line = f"{name} = {value}" if value is not None else f"# {name} is not set"
             lines.append(f"{line:<44} # {setting.source}" if value is not None else line)
         return "\n".join(lines) + "\n"
@@ -78,14 +78,14 @@ class Sources:
         return value
 
 
-def _toml(value: Any) -> str | None:
+def toml(value: Any) -> str | None:
     """``value`` as TOML writes it; ``None`` for what TOML cannot say."""
     if value is None:
         return None
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        items = [_toml(item) or "" for item in value]  # pyright: ignore
+        items = [toml(item) or "" for item in value]  # pyright: ignore
         return f"[{', '.join(items)}]"
     if isinstance(value, str):
         import json

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from rig import Server, wait_for
+from rig import Server, children, is_alive, pids, wait_for
 
 APP = """
 @app.get("/")
@@ -27,25 +27,6 @@ def version():
 
 VERSION = "one"
 """
-
-
-def pids(server: Server, count: int = 60) -> set[int]:
-    """Workers that answer; the kernel spreads connections by their ports."""
-    return {int(server.get("/").body) for _ in range(count)}
-
-
-def children(server: Server) -> list[int]:
-    """The workers there are."""
-    pid = server.process.pid
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in text.split()]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.fixture
