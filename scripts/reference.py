@@ -1,13 +1,19 @@
-"""Writes docs/reference/options.md from config.py; with --check only says whether it is up to date."""
+"""Writes docs/reference/options.md (config.py) and the tables of docs/guides/coming-from.md (compat.py).
+
+With --check it only says whether they are up to date.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from citius.compat import FLAGS, UWSGI, rows
 from citius.config import OPTIONS, Option
 
-PAGE = Path(__file__).parents[1] / "docs/reference/options.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "reference/options.md"
+COMING_FROM = DOCS / "guides/coming-from.md"
 
 HEAD = """\
 # Options
@@ -29,12 +35,12 @@ What a client may do to one worker. Times of 0 mean "no deadline". The reasons f
 
 def row(option: Option) -> str:
     """One line of a table."""
-    flags = ", ".join(f"`{flag}`" for flag in option.flags)
+    flags = ", ".join(f"`{flag}`" for flag in {**dict.fromkeys(option.flags), **option.scale})
     if option.kind == "bool":
         flags += f", `--no-{option.flags[0][2:]}`"
     default = option.default
     if option.kind == "bool":
-        shown = "on" if default else "off"
+        shown = "" if default is None else "on" if default else "off"
     else:
         shown = "" if default in (None, ()) else f"`{default}`"
     if option.unit:
@@ -47,22 +53,53 @@ def row(option: Option) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page of options."""
     header = "\n| flag | default | | environment |\n|---|---|---|---|\n"
-    plain = [row(option) for option in OPTIONS.values() if not option.is_limit]
+    groups: dict[str, list[str]] = {}
+    for option in OPTIONS.values():
+        if not option.is_limit:
+            groups.setdefault(option.group, []).append(row(option))
+    plain = [f"\n## {group}\n{header}" + "\n".join(lines) + "\n" for group, lines in groups.items()]
     limits = [row(option) for option in OPTIONS.values() if option.is_limit]
-    return HEAD + header + "\n".join(plain) + "\n" + LIMITS + header + "\n".join(limits) + "\n"
+    return HEAD + "".join(plain) + LIMITS + header + "\n".join(limits) + "\n"
+
+
+def table(server: str) -> str:
+    """Their flags and ours, side by side."""
+    if server == "uwsgi":
+        lines = [f"| `{theirs}` | {ours} |" for theirs, ours in UWSGI.items()]
+    else:
+        lines = [f"| `{theirs}` | {ours} |" for theirs, ours in rows(server)]
+    return "\n".join([f"| {server} | citius |", "|---|---|", *lines])
+
+
+def coming_from() -> str:
+    """The page as it should be: what is between the marks is made, the rest stays."""
+    text = COMING_FROM.read_text()
+    for server in (*FLAGS, "uwsgi"):
+        begin, end = f"<!-- made by make docs: {server} -->\n", "\n<!-- end -->"
+        before, found, rest = text.partition(begin)
+        if not found:
+            raise SystemExit(f"{COMING_FROM.name} has no place for {server}")
+        text = before + begin + table(server) + end + rest.partition(end)[2]
+    return text
 
 
 def main() -> int:
     """Write or compare."""
+    made = {PAGE: page(), COMING_FROM: coming_from()}
     if "--check" in sys.argv:
-        if PAGE.exists() and PAGE.read_text() == page():
-            return 0
-        print(f"{PAGE.name} is out of date: run `make docs`")
-        return 1
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(page())
+        old = [
+            path.name
+            for path, text in made.items()
+            if not path.exists() or path.read_text() != text
+        ]
+        for name in old:
+            print(f"{name} is out of date: run `make docs`")
+        return 1 if old else 0
+    for path, text in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     return 0
 
 

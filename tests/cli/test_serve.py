@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -12,20 +13,13 @@ from pathlib import Path
 import pytest
 from citius import __version__
 from citius.config import OPTIONS
-from rig import Server
+from rig import Server, citius, wait_for
 
 APP = """
 @app.get("/")
 def hello():
     return "Hello"
 """
-
-
-def citius(*arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None):
-    return subprocess.run(
-        [sys.executable, "-m", "citius", *arguments],
-        capture_output=True, text=True, timeout=20, cwd=cwd, env=env,
-    )  # fmt: skip
 
 
 def test_version() -> None:
@@ -170,6 +164,79 @@ class TestSources:
 
     def test_gunicorns_bind(self, serve) -> None:
         server: Server = serve(APP, "-b", "127.0.0.1:0")
+        assert server.get("/").status == 200
+
+    def test_print_config_says_whence(self, tmp_path: Path) -> None:
+        (tmp_path / "pyproject.toml").write_text("[tool.citius]\nserver-header = false\n")
+        done = citius(
+            "serve", "--print-config", "-w", "3", "--bind", ":1",
+            cwd=tmp_path, env={**os.environ, "CITIUS_DRAIN_S": "7"},
+        )  # fmt: skip
+        assert done.returncode == 0
+        assert re.search(r"^workers = 3 +# --workers$", done.stdout, re.M)
+        assert re.search(r"^drain_s = 7.0 +# CITIUS_DRAIN_S$", done.stdout, re.M)
+        assert re.search(r"^server_header = false +# pyproject.toml$", done.stdout, re.M)
+        assert re.search(r"^# uds is not set$", done.stdout, re.M)
+        # It is a file that says the same.
+        (tmp_path / "other.toml").write_text(done.stdout)
+        again = citius("serve", "--print-config", "-c", "other.toml", cwd=tmp_path)
+        values = [line.partition("#")[0] for line in done.stdout.splitlines()]
+        assert [line.partition("#")[0] for line in again.stdout.splitlines()] == values
+
+    def test_check_config(self, tmp_path: Path) -> None:
+        (tmp_path / "main.py").write_text("from citius import App\napp = App()\n")
+        done = citius("serve", "--check-config", "main:app", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "main:app can be served" in done.stdout
+        (tmp_path / "main.py").write_text("1 // 0")
+        done = citius("serve", "--check-config", "main:app", cwd=tmp_path)
+        assert done.returncode == 3
+        assert "ZeroDivisionError" in done.stderr
+
+    def test_environment_file_and_directory(self, serve, tmp_path: Path) -> None:
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "sub/env").write_text("GREETING=hello\nCITIUS_SERVER_HEADER=off\n")
+        (tmp_path / "sub/other.py").write_text(
+            "import os\nfrom citius import App\napp = App()\n"
+            "app.get('/')(lambda: os.environ['GREETING'] + os.environ['NAME'])\n"
+        )
+        server = Server(
+            ["other:app", "--port", "0", "--chdir", "sub", "--env-file", "env", "-e", "NAME=you"],
+            {}, tmp_path,
+        )  # fmt: skip
+        try:
+            reply = server.wait_ready().get("/")
+            assert reply.body == b"helloyou"
+            assert "server" not in reply.headers
+        finally:
+            server.kill()
+
+    def test_pidfile(self, serve, tmp_path: Path) -> None:
+        path = tmp_path / "pid"
+        server: Server = serve(APP, "--pidfile", str(path))
+        assert path.read_text() == f"{server.process.pid}\n"
+        other: Server = serve(APP, "--pidfile", str(path), ready=False)
+        assert other.wait() == 3
+        assert f"names process {server.process.pid}, which runs" in other.err
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert not path.exists()
+
+    def test_log_config(self, serve, tmp_path: Path) -> None:
+        (tmp_path / "log.json").write_text(
+            '{"version": 1, "handlers": {"f": {"class": "logging.FileHandler", "filename": "out"}},'
+            ' "loggers": {"citius": {"handlers": ["f"], "level": "INFO"}}}'
+        )
+        server: Server = serve(APP, "--log-config", "log.json", ready=False)
+        wait_for((tmp_path / "out").exists, "the file")
+        wait_for(lambda: "serves on" in (tmp_path / "out").read_text(), "a notice in it")
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+    def test_signals_that_need_a_supervisor(self, serve) -> None:
+        server: Server = serve(APP)
+        server.signal(signal.SIGUSR2)
+        server.wait_for_log("SIGUSR2 means nothing without a supervisor; see --supervisor")
         assert server.get("/").status == 200
 
     def test_inherited_socket(self, tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""Environment files: what lines mean, who wins, and what a second reading may change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from citius.envfile import EnvFiles, read
+from citius.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=b", "b"), ("A = b c ", "b c"), ("export A=b", "b"), ("A=", ""), ("A='b # c'", "b # c"),
+        ('A="b\\n\\"c\\""', 'b\n"c"'), ("A=b # why", "b"), ("A=b#c", "b#c"), ("A=$HOME", "$HOME"),
+        ("A=x=y", "x=y"),
+    ],
+)  # fmt: skip
+def test_lines(tmp_path: Path, line: str, value: str) -> None:
+    (tmp_path / "env").write_text(f"# comment\n\n; too\n{line}\n")
+    assert read(str(tmp_path / "env")) == {"A": value}
+
+
+@pytest.mark.parametrize("line", ["A", "=b", "1A=b", "A='b", 'A="b', "A='b'c'"])
+def test_lines_that_are_none(tmp_path: Path, line: str) -> None:
+    (tmp_path / "env").write_text(f"B=c\n{line}\n")
+    with pytest.raises(ConfigError, match="line 2: expected NAME=value"):
+        read(str(tmp_path / "env"))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read .*: no such file"):
+        EnvFiles([str(tmp_path / "env")]).apply({})
+
+
+def test_the_environment_wins_and_the_file_may_change(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text("A=file\nB=file\nC=file\n")
+    environ = {"A": "environment"}
+    files = EnvFiles([str(path)])
+    files.apply(environ)
+    assert environ == {"A": "environment", "B": "file", "C": "file"}
+    environ["C"] = "application"
+    path.write_text("A=new\nB=new\nC=new\nD=new\n")
+    files.apply(environ)
+    assert environ == {"A": "environment", "B": "new", "C": "application", "D": "new"}
+    path.write_text("")
+    files.apply(environ)
+    assert environ == {"A": "environment", "C": "application"}
+
+
+def test_the_first_file_wins(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(f"A={name}\n")
+    environ: dict[str, str] = {}
+    EnvFiles([str(tmp_path / "one"), str(tmp_path / "two")]).apply(environ)
+    assert environ == {"A": "one"}

@@ -1,0 +1,84 @@
+"""Addresses, and giving a socket up without resetting who waits in its queue."""
+
+from __future__ import annotations
+
+import select
+import socket
+from pathlib import Path
+
+import pytest
+from citius.config import Config
+from citius.errors import ConfigError
+from citius.listeners import addresses, bind, silence
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["127.0.0.1:8000"]),
+        ({"host": "::1", "port": 1}, ["[::1]:1"]),
+        ({"uds": "/x"}, ["unix:/x"]),
+        ({"fd": 3, "uds": "/x"}, ["fd://3"]),
+        ({"bind": (":1", "unix:/x"), "port": 5}, [":1", "unix:/x"]),
+    ],
+)
+def test_addresses(options, expected: list[str]) -> None:
+    assert addresses(Config(**options)) == expected
+
+
+@pytest.mark.parametrize("text", ["", "unix:", "fd://", "host:port", "host:70000"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(ConfigError, match="bind: expected"):
+        Config(bind=(text,))
+
+
+def test_a_socket_of_systemds_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match="passed no socket of that name .*; it has passed: none"):
+        bind(Config(bind=("fd://web",)), 1)
+
+
+def test_slots_have_sockets_of_their_own_or_share_one(tmp_path: Path) -> None:
+    listeners = bind(Config(bind=("127.0.0.1:0", f"unix:{tmp_path}/s")), 2, by_port=True)
+    slots = [listeners.of_slot(index, 2) for index in range(2)]
+    try:
+        ports = {made.getsockname() for slot in slots for made in slot[:1]}
+        assert len(ports) == 1
+        assert slots[0][0] is not slots[1][0]
+        assert all(slot[1].getsockname() == f"{tmp_path}/s" for slot in slots)
+        assert (tmp_path / "s").exists()
+    finally:
+        for slot in slots:
+            for made in slot:
+                made.close()
+        listeners.close()
+    assert not (tmp_path / "s").exists()
+
+
+def test_more_sockets_than_slots_go_round() -> None:
+    listeners = bind(Config(port=0), 3, by_port=True)
+    slots = [listeners.of_slot(index, 2) for index in range(2)]
+    try:
+        assert sorted(len(slot) for slot in slots) == [1, 2]
+        assert {id(made) for slot in slots for made in slot} == {
+            id(made) for made in listeners.all[0].sockets
+        }
+    finally:
+        listeners.close()
+
+
+def test_a_silenced_listener_keeps_its_queue_and_hears_no_more() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        with socket.create_connection(address) as early:
+            silence(listener)
+            with socket.socket() as late:
+                late.setblocking(False)
+                assert late.connect_ex(address) != 0
+                accepted, _ = listener.accept()
+                with accepted:
+                    early.sendall(b"x")
+                    assert accepted.recv(1) == b"x"
+                listener.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    listener.accept()
+                assert select.select([], [late], [], 0)[1] == []
