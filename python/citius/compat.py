@@ -49,7 +49,7 @@ _STRICT = _refused(
 _SYSLOG = _refused(
     "log to standard output and let the service manager keep it, or use --log-config"
 )
-_STATSD = _refused("statsd is not spoken; metrics are offered in Prometheus format")
+_STATSD = _refused("statsd is not spoken; --management serves metrics in Prometheus format")
 _DIRTY = _refused("there are no dirty workers; use a task queue, or handlers with blocking=True")
 _SWITCH_RESPAWN = _not_needed("a worker that dies is replaced, later and later if it keeps dying")
 
@@ -176,9 +176,9 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--access-log-fmt": _refused("the format of access lines is fixed"),
     "--log": _not_needed("notices are logged; see --log-level", takes_value=False),
     "--no-log": _refused("use --log-level critical and --no-access-log", takes_value=False),
-    "--metrics": _refused("metrics are not offered yet", takes_value=False),
-    "--metrics-address": _refused("metrics are not offered yet"),
-    "--metrics-port": _refused("metrics are not offered yet"),
+    "--metrics": _refused("use --management HOST:PORT, which serves /metrics", takes_value=False),
+    "--metrics-address": _refused("use --management HOST:PORT, which serves /metrics"),
+    "--metrics-port": _refused("use --management HOST:PORT, which serves /metrics"),
     "--metrics-scrape-interval": _not_needed("metrics are counted as requests are answered"),
     "--process-name": _not_needed("the command line names the process"),
     "--respawn-failed-workers": Answer(_SWITCH_RESPAWN.says, takes_value=False),
