@@ -203,7 +203,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--static-path-dir-to-file": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
     "--static-path-expires": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
     "--uds-permissions": _refused("use --umask: it applies to the socket too"),
-    "--url-path-prefix": _refused("root paths are not supported yet"),
+    "--url-path-prefix": _refused("use --root-path"),
 }  # fmt: skip
 
 SHORT: Final[dict[str, str]] = {
