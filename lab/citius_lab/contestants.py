@@ -223,6 +223,8 @@ class Contestant:
             "records": self.records,
             "rules": self.rules,
             "maintainer": self.maintainer,
+            "workers": self.workers,
+            "lacks": list(self.lacks),
             "workloads": list(self.workloads),
             "version": self.version_text() if asked else "",
             "fingerprint": "" if self.is_foreign else self.fingerprint(),

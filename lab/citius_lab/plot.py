@@ -1,143 +1,130 @@
-"""Dot plots on a log scale as SVG text: one row per contestant, a dot and its 95 % interval.
+"""Plots with one row per contestant on a logarithmic axis, as SVG that stands in the page.
 
-Made for a phone first: the drawing is ``WIDTH`` units wide and scales with the page. Colours are
-Okabe and Ito's, which people with any colour vision tell apart; what they say (the language, and
-whether a figure is suspect) is also said by the label and by the hollow dot.
+A row has a mark at its value, whiskers over its 95 % interval, and, where a second value belongs
+to it (p99 beside p50, the peak beside the loaded memory), a band up to that one.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
+from citius_lab import plot_marks
+from citius_lab.markup import Markup, el
+from citius_lab.plot_scale import Scale
+from citius_lab.report_words import tick
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from citius_lab.statistics import Interval
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class Row:
     """One row of a plot.
 
     Attributes:
-        value: ``None`` where there is nothing to show; ``text`` then says why.
-        text: What stands at the end of the row.
-        firm: Drawn as a full dot; a hollow one otherwise.
+        family: Key of ``plot_marks.SHAPES``.
+        text: What stands at the end of the row; says why if there is no value.
+        firm: Drawn full; hollow otherwise.
+        band: From where to where a band goes, of the same axis.
+        band_whisker: The interval of the band's end.
+        cross: A second value of the row that is somebody else's: a published one.
+        group: Rows of different groups have a line between them.
     """
 
     label: str
-    colour: str
+    family: str
     text: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
+    value: Interval | None = None
     firm: bool = True
+    band: tuple[float, float] | None = None
+    band_whisker: Interval | None = None
+    cross: float | None = None
+    group: int | None = None
+
+    def edges(self) -> Iterable[float]:
+        """Return everything that has to be on the axis."""
+        for one in (self.value, self.band_whisker):
+            if one is not None:
+                yield from (end for end in (one.low, one.value, one.high) if end)
+        yield from self.band or ()
+        if self.cross is not None:
+            yield self.cross
 
 
-def dot_plot(title: str, dots: Sequence[Dot]) -> str:
-    """Return the drawing; ``title`` is what a screen reader says."""
-    edges = [edge for dot in dots for edge in (dot.low, dot.value, dot.high) if edge]
+def row_plot(title: str, rows: Sequence[Row], like: Sequence[Row] = ()) -> Markup:
+    """Return the drawing with its title; rows of ``like`` are on the axis, but not drawn."""
+    edges = [edge for row in (*rows, *like) for edge in row.edges() if edge > 0]
+    caption = el("figcaption", title)
     if not edges:
-        return "<p>There is nothing to draw: no figure of this case holds.</p>"
-    scale = _Scale.around(min(edges), max(edges))
-    height = TOP + len(dots) * ROW + 4
-    parts = [
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">',
-        *_grid(scale, height),
-    ]
-    for row, dot in enumerate(dots):
-        parts += _row(dot, TOP + row * ROW + ROW / 2, scale)
-    return "\n".join([*parts, "</svg>"])
-
-
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    low: float
-    high: float
-
-    @classmethod
-    def around(cls, low: float, high: float) -> _Scale:
-        """Choose ends at 1, 2 or 5 times a power of ten, apart by a factor of four at least."""
-        if high / low < 4:
-            middle = math.sqrt(low * high)
-            low, high = min(low, middle / 2), max(high, middle * 2)
-        return cls(_step_below(low), -_negative_step_above(high))
-
-    def x(self, value: float) -> float:
-        share = math.log(value / self.low) / math.log(self.high / self.low)
-        return LEFT + share * (WIDTH - LEFT - RIGHT)
-
-    def ticks(self) -> list[float]:
-        """Return what is labelled: powers of ten, and 2 and 5 between them if there is room."""
-        decades = math.log10(self.high / self.low)
-        steps = (1, 2, 5) if decades <= 1.7 else (1,)
-        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        ticks = [step * 10.0**power for power in powers for step in steps]
-        return [tick for tick in ticks if self.low * 0.999 <= tick <= self.high * 1.001]
-
-
-def _step_below(value: float) -> float:
-    power = 10.0 ** math.floor(math.log10(value))
-    return max(step * power for step in (1, 2, 5) if step * power <= value * 1.0001)
-
-
-def _negative_step_above(value: float) -> float:
-    power = 10.0 ** math.floor(math.log10(value))
-    return -min(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.9999)
-
-
-def _grid(scale: _Scale, height: float) -> list[str]:
-    lines: list[str] = []
-    for tick in scale.ticks():
-        x = scale.x(tick)
-        lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height}"/>')
-        lines.append(
-            f'<text class="tick" x="{x:.1f}" y="{TOP - 11}" text-anchor="middle">'
-            f"{short_number(tick)}</text>"
-        )
-    return lines
-
-
-def _row(dot: Dot, y: float, scale: _Scale) -> list[str]:
-    parts = [
-        f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(dot.label)}</text>',
-        f'<text class="value" x="{WIDTH - 2}" y="{y + 4:.1f}" text-anchor="end">'
-        f"{escape(dot.text)}</text>",
-    ]
-    if dot.value is None:
-        return parts
-    if dot.low and dot.high:
-        x_low, x_high = scale.x(dot.low), scale.x(dot.high)
-        parts.append(
-            f'<path d="M{x_low:.1f} {y - 4:.1f}v8m0 -4H{x_high:.1f}m0 -4v8" '
-            f'stroke="{dot.colour}" stroke-width="1.6" fill="none"/>'
-        )
-    fill = dot.colour if dot.firm else "#fff"
-    parts.append(
-        f'<circle cx="{scale.x(dot.value):.1f}" cy="{y:.1f}" r="4.2" fill="{fill}" '
-        f'stroke="{dot.colour}" stroke-width="1.8"/>'
+        return el("figure", caption, el("p", "No figure of this case holds.", class_="dim"))
+    left = 12 + max(len(row.label) for row in rows) * LETTER
+    right = 10 + max(len(row.text) for row in rows) * LETTER
+    scale = Scale.over(edges, left + PAD, WIDTH - right - PAD)
+    height = TOP + len(rows) * ROW + 4
+    parts = [*_grid(scale, height)]
+    for number, row in enumerate(rows):
+        y = TOP + number * ROW + ROW / 2
+        if number and row.group != rows[number - 1].group:
+            parts.append(_line("group", left - 6, y - ROW / 2, WIDTH, y - ROW / 2))
+        parts.append(_row(row, y, scale, left))
+    said = f"{title}: " + "; ".join(f"{row.label} {row.text}" for row in rows)
+    return el(
+        "figure",
+        caption,
+        el("svg", parts, viewBox=f"0 0 {WIDTH} {height:g}", role="img", aria_label=said),
     )
-    return parts
 
 
-def short_number(value: float) -> str:
-    """Return 500, 2k, 0.1, 1.5M."""
-    for factor, unit in ((1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:g}{unit}"
-    return f"{value:g}"
+def _grid(scale: Scale, height: float) -> Iterable[Markup]:
+    for value in scale.ticks():
+        x = scale.at(value)
+        yield _line("grid", x, TOP - 5, x, height)
+        yield el("text", tick(value), class_="tick", x=f"{x:.1f}", y=TOP - 10, text_anchor="middle")
 
 
-COLOURS = {
-    "Citius": "#d55e00",
-    "Python": "#0072b2",
-    "Go": "#009e73",
-    "Rust": "#a0548b",
-    "floor": "#666666",
-}
-WIDTH = 420
-LEFT = 104
-RIGHT = 78
-TOP = 26
+def _row(row: Row, y: float, scale: Scale, left: float) -> Markup:
+    parts = [
+        el("text", row.label, x=f"{left - 10:.1f}", y=f"{y + 4:.1f}", text_anchor="end"),
+        el("text", row.text, class_="value", x=WIDTH - 2, y=f"{y + 4:.1f}", text_anchor="end"),
+    ]
+    if row.value is not None:
+        if row.band is not None and row.band[1] > row.band[0]:
+            low, high = (scale.at(end) for end in row.band)
+            parts.append(el("rect", class_="band", x=f"{low:.1f}", y=f"{y - 3:.1f}",
+                            width=f"{max(high - low, 0.5):.1f}", height=6))  # fmt: skip
+            parts.append(_line("stop", high, y - 5.5, high, y + 5.5))
+        parts += _whisker(row.band_whisker, y + 7, scale, cap=2)
+        parts += _whisker(row.value, y, scale)
+        parts.append(plot_marks.mark(row.family, scale.at(row.value.value), y, firm=row.firm))
+    if row.cross is not None:
+        parts.append(cross(scale.at(row.cross), y))
+    return el("g", parts, class_=f"f-{row.family}")
+
+
+def _whisker(value: Interval | None, y: float, scale: Scale, cap: int = 4) -> list[Markup]:
+    if value is None or not value.low or not value.high:
+        return []
+    low, high = scale.at(value.low), scale.at(value.high)
+    d = f"M{low:.1f} {y - cap:.1f}v{2 * cap}m0 -{cap}H{high:.1f}m0 -{cap}v{2 * cap}"
+    return [el("path", class_="whisker", d=d)]
+
+
+def cross(x: float, y: float) -> Markup:
+    """Return the mark of a published figure."""
+    return el("path", class_="cross", d=f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8")
+
+
+def _line(class_: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+    return el("line", class_=class_, x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}")
+
+
+# As wide as a phone shows without scaling; a wide page puts several side by side.
+WIDTH = 340
+TOP = 22
 ROW = 22
+# Of the plot's 12-pixel letters, on average.
+LETTER = 6.5
+PAD = 6

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from citius_lab import analyse, compare, experiments, record, report
+from citius_lab import analyse, compare, experiments, record, report, report_terminal
 from citius_lab.commands import Lab, lab
 from citius_lab.errors import LabError
 
@@ -57,7 +57,7 @@ def draw(lab: Lab, folder: Path, baseline: str | None, *, tables: bool = True) -
     except OSError as error:
         raise LabError(f"the report cannot be written: {error}; the records are kept") from error
     if tables:
-        report.print_to(lab.console, found, analysis)
+        report_terminal.print_to(lab.console, found, analysis)
     lab.console.print(f"report: {page}", soft_wrap=True, markup=False)
 
 

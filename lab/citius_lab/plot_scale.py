@@ -1,0 +1,59 @@
+"""The logarithmic axis that all plots share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values from ``low`` to ``high`` on places from ``start`` to ``end``, logarithmically."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    @classmethod
+    def over(cls, values: Iterable[float], start: float, end: float) -> Scale:
+        """Choose ends at 1, 2 or 5 times a power of ten, apart by a factor of four at least."""
+        known = [value for value in values if value > 0]
+        low, high = min(known), max(known)
+        if high / low < SPAN_MIN:
+            middle = math.sqrt(low * high)
+            low, high = min(low, middle / 2), max(high, middle * 2)
+        return cls(_step_below(low), _step_above(high), start, end)
+
+    def at(self, value: float) -> float:
+        """Return the place of a value; what is beyond an end stands at it."""
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        """Return what is labelled: powers of ten, and 2 and 5 between them if there is room."""
+        room = abs(self.end - self.start) / math.log10(self.high / self.low)
+        steps = (1, 2, 5) if room >= ROOM_FINE else (1, 3) if room >= ROOM_MIDDLE else (1,)
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        ticks = [step * 10.0**power for power in powers for step in steps]
+        return [tick for tick in ticks if self.low * 0.999 <= tick <= self.high * 1.001]
+
+
+def _step_below(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return max(step * power for step in (1, 2, 5) if step * power <= value * 1.0001)
+
+
+def _step_above(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return min(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.9999)
+
+
+SPAN_MIN = 4
+# Pixels per decade from which labels do not touch.
+ROOM_FINE = 95
+ROOM_MIDDLE = 62

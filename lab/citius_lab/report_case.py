@@ -1,0 +1,269 @@
+"""One case of one section: its plots side by side, its table, and what the gates saw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from citius_lab import report_words as words
+from citius_lab.figures import FAILED, SUSPECT, VALID
+from citius_lab.markup import Markup, el
+from citius_lab.plot import Row, row_plot
+from citius_lab.report_view import Column, Notes, badge, figures_table, folded, plots, with_small
+from citius_lab.statistics import Interval
+from citius_lab.verdict import error_words
+from citius_lab.workloads import CASE_BY_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from citius_lab.figures import Figure, Section
+    from citius_lab.report_view import View
+
+    Value = Callable[[Figure], "Interval | None"]
+
+
+def closed(view: View, section: Section, case: str) -> Markup:
+    """Return a case whose rate is what is asked for."""
+    figures = view.ranked(section.id, case)
+    notes = Notes()
+    columns = [
+        Column("rank", lambda figure: rank(figure, figures)),
+        Column("requests/s", lambda figure: rate(figure)),
+        Column("95 % interval", lambda figure: _shown(figure, words.span(figure.rate, words.brief))),
+        *_ratio_columns(view, section),
+        Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure))),
+        Column("req per core-s", lambda figure: _shown(figure, per_core(figure))),
+        Column("p50 ms", lambda figure: percentile(figure, "p50")),
+        Column("p99 ms", lambda figure: percentile(figure, "p99")),
+        Column("MB loaded", lambda figure: words.megabytes(figure.pss_kib) if figure.pss_kib else ""),
+        Column("limited by", lambda figure: _shown(figure, figure.limiter or "not found")),
+        Column("verdict", lambda figure: badge(figure, notes.letters(figure))),
+    ]  # fmt: skip
+    table = figures_table(figures, columns)
+    return el(
+        "article",
+        _heading(figures, case),
+        plots(closed_plots(view, figures)),
+        table,
+        notes.html(),
+        _gates(figures),
+        id=f"{section.id}/{case}".replace("/", "-"),
+    )
+
+
+def paced(view: View, section: Section, case: str) -> Markup:
+    """Return a case at a rate that was asked for: what matters is the wait."""
+    figures = view.ranked(section.id, case)
+    notes = Notes()
+    columns = [
+        Column("answered/s", lambda figure: rate(figure)),
+        Column("of what was due", _achieved),
+        *(
+            Column(f"{name} ms", lambda figure, name=name: percentile(figure, name))
+            for name in ("p50", "p90", "p99", "p99.9")
+        ),
+        Column("p99 from the send", _service_p99),
+        Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure))),
+        Column("verdict", lambda figure: badge(figure, notes.letters(figure))),
+    ]
+    drawn = [
+        row_plot("Latency, ms: p50, band to p99", latency_rows(view, figures)),
+        row_plot("Server CPU per request, µs", rows(view, figures, cpu_of, words.micros)),
+    ]
+    table = figures_table(figures, columns)
+    return el(
+        "article", _heading(figures, case), plots(drawn), table, notes.html(), _gates(figures)
+    )
+
+
+def _heading(figures: list[Figure], case: str) -> Markup:
+    first = figures[0]
+    depth = f" × {first.pipeline} in flight" if first.pipeline > 1 else ""
+    workers = "1 worker" if first.workers == 1 else f"{first.workers} workers"
+    load = f"{first.connections} connections{depth}, " if first.connections else ""
+    what = CASE_BY_ID[case].title if case in CASE_BY_ID else case
+    return el("header", el("h4", case), el("p", f"{what}; {load}{workers}"))
+
+
+# --- plots ----------------------------------------------------------------------------------------
+
+
+def closed_plots(view: View, figures: list[Figure]) -> list[Markup]:
+    """Return throughput, cost, latency and memory, rows in one order."""
+    return [
+        row_plot("Requests per second", rows(view, figures, rate_of, words.brief)),
+        row_plot("Server CPU per request, µs", rows(view, figures, cpu_of, words.micros)),
+        row_plot("Latency, ms: p50, band to p99", latency_rows(view, figures)),
+        row_plot("Memory (PSS), MB: loaded, band idle to peak", memory_rows(view, figures)),
+    ]
+
+
+def rows(
+    view: View, figures: list[Figure], value: Value, write: Callable[[float], str]
+) -> list[Row]:
+    """Return a plot's rows for one value of each figure."""
+    return [_row(view, figure, value(figure), write) for figure in figures]
+
+
+def _row(view: View, figure: Figure, value: Interval | None, write: Callable[[float], str]) -> Row:
+    name, family = figure.contestant, view.family(figure.contestant)
+    group = figure.group if figure.is_capacity else 0
+    if not words.is_shown(figure):
+        return Row(name, family, "failed", group=group)
+    if value is None:
+        return Row(name, family, "", group=group)
+    text = write(value.value) + words.mark(figure)
+    return Row(name, family, text, value, figure.verdict.word == VALID, group=group)
+
+
+def latency_rows(view: View, figures: list[Figure]) -> list[Row]:
+    """Return rows from p50 to p99."""
+    found: list[Row] = []
+    for figure in figures:
+        half, tail = figure.latency_ms.get("p50"), figure.latency_ms.get("p99")
+        row = _row(view, figure, half, words.millis)
+        if row.value is not None and half is not None and tail is not None:
+            text = f"{words.millis(half.value)} – {words.millis(tail.value)}{words.mark(figure)}"
+            row = Row(row.label, row.family, text, half, row.firm,
+                      (half.value, tail.value), tail, group=row.group)  # fmt: skip
+        found.append(row)
+    return found
+
+
+def memory_rows(view: View, figures: list[Figure]) -> list[Row]:
+    """Return rows from idle over loaded to peak."""
+    found: list[Row] = []
+    for figure in figures:
+        loaded = Interval(figure.pss_kib * MB, None, None) if figure.pss_kib else None
+        row = _row(view, figure, loaded, lambda value: words.megabytes(value / MB))
+        if row.value is not None and figure.pss_kib:
+            idle = view.analysis.idle_pss_kib.get(figure.contestant) or figure.pss_kib
+            low = min(idle, figure.pss_kib) if figure.workers == 1 else figure.pss_kib
+            peak = max(figure.pss_peak_kib or 0, figure.pss_kib)
+            row = Row(row.label, row.family, row.text.rstrip("?"), row.value, True,
+                      (low * MB, peak * MB), group=row.group)  # fmt: skip
+        found.append(row)
+    return found
+
+
+def rate_of(figure: Figure) -> Interval | None:
+    """Return the rate."""
+    return figure.rate
+
+
+def cpu_of(figure: Figure) -> Interval | None:
+    """Return the server's CPU time per request, µs."""
+    return figure.cpu_us
+
+
+def per_core_of(figure: Figure) -> Interval | None:
+    """Return the requests per core-second."""
+    return figure.per_core_s
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+def rank(figure: Figure, figures: list[Figure]) -> str:
+    """Return the group: ``1``, or ``1=`` for several who are tied."""
+    if not words.is_shown(figure) or figure.group is None or not figure.is_capacity:
+        return "–"
+    tied = sum(other.group == figure.group for other in figures)
+    return f"{figure.group}=" if tied > 1 else str(figure.group)
+
+
+def rate(figure: Figure) -> object:
+    """Return the rate with half its interval's width."""
+    if figure.verdict.word == FAILED or figure.rate is None:
+        return "–"
+    text = words.number(figure.rate.value) + words.mark(figure)
+    return with_small(text, words.spread(figure.rate))
+
+
+def cpu(figure: Figure) -> object:
+    """Return the CPU time per request with half its interval's width."""
+    if figure.cpu_us is None:
+        return ""
+    return with_small(words.micros(figure.cpu_us.value), words.spread(figure.cpu_us))
+
+
+def per_core(figure: Figure) -> str:
+    """Return the requests per core-second."""
+    return "" if figure.per_core_s is None else words.brief(figure.per_core_s.value)
+
+
+def percentile(figure: Figure, name: str) -> object:
+    """Return a percentile with half its interval's width."""
+    value = figure.latency_ms.get(name)
+    if value is None or not words.is_shown(figure):
+        return ""
+    return with_small(words.millis(value.value), words.spread(value))
+
+
+def _shown(figure: Figure, cell: object) -> object:
+    return cell if words.is_shown(figure) else ""
+
+
+def _ratio_columns(view: View, section: Section) -> Iterable[Column]:
+    baseline = view.analysis.baseline_of(section.id)
+    if baseline is not None:
+        yield Column(f"× {baseline}", lambda figure: _ratio(figure, baseline))
+
+
+def _ratio(figure: Figure, baseline: str) -> object:
+    if not words.is_shown(figure):
+        return ""
+    if figure.ratio is None:
+        return "1" if figure.contestant == baseline else "–"
+    return with_small(words.ratio(figure), words.span(figure.ratio))
+
+
+def _achieved(figure: Figure) -> str:
+    if figure.achieved is None or not words.is_shown(figure):
+        return ""
+    return f"{figure.achieved:.1%}"
+
+
+def _service_p99(figure: Figure) -> str:
+    value = figure.service_ms.get("p99")
+    return "" if value is None or not words.is_shown(figure) else words.millis(value.value)
+
+
+def _gates(figures: list[Figure]) -> Markup:
+    """Return what the gates looked at: shares, ceiling, warm-up, size."""
+    columns = [
+        Column("server CPU", lambda figure: _share(figure.server_share)),
+        Column("generator CPU", lambda figure: _share(figure.generator_share)),
+        Column("generator µs/request", _generator_us),
+        Column("generator's ceiling/s", _ceiling),
+        Column("warm-up", lambda figure: words.warm_up(figure.warm_up)),
+        Column("restarts", lambda figure: str(figure.rounds)),
+        Column("answers counted", lambda figure: words.number(figure.completed)),
+        Column("p90 ms", lambda figure: percentile(figure, "p90")),
+        Column("p99.9 ms", lambda figure: percentile(figure, "p99.9")),
+        Column("MB peak", lambda figure: _peak(figure)),
+        Column("errors", lambda figure: error_words(figure.errors) or "0"),
+    ]
+    doubts = sum(figure.verdict.word == SUSPECT for figure in figures)
+    said = f", {doubts} of {len(figures)} suspect" if doubts else ""
+    return folded(f"What the gates saw{said}", figures_table(figures, columns))
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _generator_us(figure: Figure) -> str:
+    return "" if figure.generator_cpu_us is None else words.micros(figure.generator_cpu_us)
+
+
+def _ceiling(figure: Figure) -> str:
+    return "" if figure.ceiling is None else words.brief(figure.ceiling)
+
+
+def _peak(figure: Figure) -> str:
+    return words.megabytes(figure.pss_peak_kib) if figure.pss_peak_kib else ""
+
+
+# KiB in MB.
+MB = 1024 / 1e6
