@@ -7,6 +7,7 @@ they are made and written below Python (``observe.py``).
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,19 @@ if TYPE_CHECKING:
 _LEVELS = {"critical": 50, "error": 40, "warning": 30, "info": 20, "debug": 10, "trace": 5}
 
 
-def configure(level: str) -> None:
-    """Show notices at ``level`` and above."""
-    global _level, _configured
+def configure(level: str, colors: bool | None = None) -> None:
+    """Show notices at ``level`` and above.
+
+    Args:
+        level: The least important that is shown.
+        colors: Whether levels are coloured; ``None``: where standard error is a terminal and NO_COLOR unset.
+    """
+    global _level, _configured, _colors
     _level = _LEVELS[level]
     _configured = False
+    if colors is None:
+        colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    _colors = colors
 
 
 def log(level: int, message: str) -> None:
@@ -80,7 +89,10 @@ def _handler() -> Any:
     class Formatter(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
             name = _SHORT.get(record.levelname, record.levelname)
-            text = f"{_stamp(record.created)} {name:<5} {record.getMessage()}"
+            name = f"{name:<5}"
+            if _colors:
+                name = f"\x1b[{_COLORS.get(record.levelno, 36)}m{name}\x1b[0m"
+            text = f"{_stamp(record.created)} {name} {record.getMessage()}"
             if record.exc_info:
                 text = f"{text}\n{self.formatException(record.exc_info)}"
             return text
@@ -101,6 +113,8 @@ def _stamp(now: float | None = None) -> str:
 
 
 _SHORT = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+_COLORS = {20: 32, 30: 33, 40: 31, 50: 31}  # green, yellow, red (ECMA-48 SGR)
+_colors = False
 _level = _LEVELS["info"]
 _configured = False
 _count_exception: Callable[[], object] | None = None

@@ -60,7 +60,7 @@ class Reloader:
 
     def run(self) -> int:
         """Serve until INT or TERM; returns the exit code."""
-        logging.configure(self._config.log_level)
+        logging.configure(self._config.log_level, self._config.use_colors)
         for directory in self._directories:
             if not os.path.isdir(directory):
                 return fail(f"--reload-dir: there is no directory {directory}")

@@ -75,7 +75,7 @@ def serve(
         The exit code of the process.
     """
     config = config or Config()
-    logging.configure(config.log_level)
+    logging.configure(config.log_level, config.use_colors)
     if config.reload:
         return fail("reload starts new processes from a command line; use `citius serve --reload`")
     try:

@@ -307,3 +307,23 @@ def test_run_from_code(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(10) == 0
         process.stderr.close()
+
+
+@pytest.mark.parametrize(("arguments", "coloured"), [([], True), (["--no-use-colors"], False)])
+def test_colours_on_a_terminal(tmp_path: Path, arguments: list[str], coloured: bool) -> None:
+    (tmp_path / "main.py").write_text("from citius import App\napp = App()\n")
+    ours, its = os.openpty()
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "citius", "serve", "main:app", "--port", "0", *arguments],
+        cwd=tmp_path, stderr=its, env=environment,
+    )  # fmt: skip
+    try:
+        line = os.read(ours, 1000)
+        assert b"serves on" in line
+        assert (b"\x1b[32mINFO" in line) is coloured
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+        os.close(ours)
+        os.close(its)

@@ -30,6 +30,14 @@ class TestNotices:
         assert "quiet" not in text
         assert re.fullmatch(r"\S+ \S+ WARN  loud\n", text)
 
+    def test_colours_where_they_are_wanted(self, capsys: pytest.CaptureFixture[str]) -> None:
+        logging.configure("info", True)
+        logging.warning("loud")
+        assert " \x1b[33mWARN \x1b[0m loud\n" in capsys.readouterr().err
+        logging.configure("info")  # standard error is no terminal here
+        logging.warning("loud")
+        assert "\x1b" not in capsys.readouterr().err
+
     def test_exceptions_come_with_their_traceback(self, capsys: pytest.CaptureFixture[str]) -> None:
         logging.configure("info")
         try:

@@ -426,7 +426,7 @@ class Supervisor:
         from dataclasses import replace
 
         self._config = replace(config)  # a new object: the sign of a new generation
-        logging.configure(config.log_level)
+        logging.configure(config.log_level, config.use_colors)
         reopen(self._config)
         for slot in self._slots:
             slot.start_at = 0.0
