@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab import plot_marks
 from citius_lab.markup import Markup, el
-from citius_lab.plot_scale import Scale
+from citius_lab.plot_scale import Scale, ends, scale_ends
 from citius_lab.report_words import tick
 
 if TYPE_CHECKING:
@@ -44,11 +44,10 @@ class Row:
     cross: float | None = None
     group: int | None = None
 
-    def edges(self) -> Iterable[float]:
-        """Return everything that has to be on the axis."""
-        for one in (self.value, self.band_whisker):
-            if one is not None:
-                yield from (end for end in (one.low, one.value, one.high) if end)
+    def values(self) -> Iterable[float]:
+        """Return everything that has to be on the axis, but for ends of intervals."""
+        if self.value is not None:
+            yield self.value.value
         yield from self.band or ()
         if self.cross is not None:
             yield self.cross
@@ -56,25 +55,30 @@ class Row:
 
 def row_plot(title: str, rows: Sequence[Row], like: Sequence[Row] = ()) -> Markup:
     """Return the drawing with its title; rows of ``like`` are on the axis, but not drawn."""
-    edges = [edge for row in (*rows, *like) for edge in row.edges() if edge > 0]
+    everybody = (*rows, *like)
+    edges = scale_ends(
+        [value for row in everybody for value in row.values()],
+        [end for row in everybody for one in (row.value, row.band_whisker) for end in ends(one)],
+    )
     caption = el("figcaption", title)
     if not edges:
         return el("figure", caption, el("p", "No figure of this case holds.", class_="dim"))
     left = 12 + max(len(row.label) for row in rows) * LETTER
     right = 10 + max(len(row.text) for row in rows) * LETTER
-    scale = Scale.over(edges, left + PAD, WIDTH - right - PAD)
+    width = max(WIDTH, left + right + TRACK)
+    scale = Scale.over(edges, left + PAD, width - right - PAD)
     height = TOP + len(rows) * ROW + 4
     parts = [*_grid(scale, height)]
     for number, row in enumerate(rows):
         y = TOP + number * ROW + ROW / 2
         if number and row.group != rows[number - 1].group:
-            parts.append(_line("group", left - 6, y - ROW / 2, WIDTH, y - ROW / 2))
-        parts.append(_row(row, y, scale, left))
+            parts.append(_line("group", left - 6, y - ROW / 2, width, y - ROW / 2))
+        parts.append(_row(row, y, scale, left, width))
     said = f"{title}: " + "; ".join(f"{row.label} {row.text}" for row in rows)
     return el(
         "figure",
         caption,
-        el("svg", parts, viewBox=f"0 0 {WIDTH} {height:g}", role="img", aria_label=said),
+        el("svg", parts, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=said),
     )
 
 
@@ -85,10 +89,17 @@ def _grid(scale: Scale, height: float) -> Iterable[Markup]:
         yield el("text", tick(value), class_="tick", x=f"{x:.1f}", y=TOP - 10, text_anchor="middle")
 
 
-def _row(row: Row, y: float, scale: Scale, left: float) -> Markup:
+def _row(row: Row, y: float, scale: Scale, left: float, width: float) -> Markup:
     parts = [
         el("text", row.label, x=f"{left - 10:.1f}", y=f"{y + 4:.1f}", text_anchor="end"),
-        el("text", row.text, class_="value", x=WIDTH - 2, y=f"{y + 4:.1f}", text_anchor="end"),
+        el(
+            "text",
+            row.text,
+            class_="value",
+            x=f"{width - 2:.1f}",
+            y=f"{y + 4:.1f}",
+            text_anchor="end",
+        ),
     ]
     if row.value is not None:
         if row.band is not None and row.band[1] > row.band[0]:
@@ -108,7 +119,11 @@ def _whisker(value: Interval | None, y: float, scale: Scale, cap: int = 4) -> li
     if value is None or not value.low or not value.high:
         return []
     low, high = scale.at(value.low), scale.at(value.high)
-    d = f"M{low:.1f} {y - cap:.1f}v{2 * cap}m0 -{cap}H{high:.1f}m0 -{cap}v{2 * cap}"
+    d = f"M{low:.1f} {y:.1f}H{high:.1f}"
+    # Beyond the axis it has no end.
+    for end, x in ((value.low, low), (value.high, high)):
+        if scale.holds(end):
+            d += f"M{x:.1f} {y - cap:.1f}v{2 * cap}"
     return [el("path", class_="whisker", d=d)]
 
 
@@ -121,10 +136,11 @@ def _line(class_: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
     return el("line", class_=class_, x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}")
 
 
-# As wide as a phone shows without scaling; a wide page puts several side by side.
+# As wide as a phone shows without scaling, wider where long names would leave no room for values.
 WIDTH = 340
+TRACK = 150
 TOP = 22
 ROW = 22
 # Of the plot's 12-pixel letters, on average.
-LETTER = 6.5
+LETTER = 7.2
 PAD = 6

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab import plot_marks
 from citius_lab.markup import Markup, el
-from citius_lab.plot_scale import Scale
+from citius_lab.plot_scale import Scale, ends, scale_ends
 from citius_lab.report_words import tick
 
 if TYPE_CHECKING:
@@ -42,13 +42,11 @@ class Line:
 def line_plot(title: str, steps: Sequence[str], lines: Sequence[Line], x_title: str) -> Markup:
     """Return the drawing with its title."""
     lines = [line for line in lines if line.points]
-    values = [
-        end
-        for line in lines
-        for point in line.points
-        for end in (point.value.low, point.value.value, point.value.high)
-        if end
-    ]
+    points = [point for line in lines for point in line.points]
+    values = scale_ends(
+        [point.value.value for point in points],
+        [end for point in points for end in ends(point.value)],
+    )
     caption = el("figcaption", title)
     if not values:
         return el("figure", caption, el("p", "No figure holds.", class_="dim"))
@@ -58,14 +56,14 @@ def line_plot(title: str, steps: Sequence[str], lines: Sequence[Line], x_title: 
     centres = [LEFT + gap * (number + 0.5) for number in range(len(steps))]
     parts = [*_grid(scale, right), *_steps(steps, centres, x_title, right)]
     shift = min(5.0, gap / (len(lines) + 1))
-    ends: list[tuple[float, Line, float]] = []
+    names: list[tuple[float, Line, float]] = []
     for number, line in enumerate(lines):
         # Side by side, so that whiskers of one step do not cover each other.
         xs = [centre + (number - (len(lines) - 1) / 2) * shift for centre in centres]
         parts.append(_line(line, xs, scale))
         last = line.points[-1]
-        ends.append((scale.at(last.value.value), line, xs[last.step]))
-    parts += _labels(ends, right)
+        names.append((scale.at(last.value.value), line, xs[last.step]))
+    parts += _labels(names, right)
     said = f"{title}: " + "; ".join(_said(line, steps) for line in lines)
     return el(
         "figure",
@@ -103,7 +101,11 @@ def _line(line: Line, xs: Sequence[float], scale: Scale) -> Markup:
     for point, (x, y) in zip(line.points, places, strict=True):
         if point.value.low and point.value.high:
             low, high = scale.at(point.value.low), scale.at(point.value.high)
-            d = f"M{x - 3:.1f} {low:.1f}h6m-3 0V{high:.1f}m-3 0h6"
+            d = f"M{x:.1f} {low:.1f}V{high:.1f}"
+            # Beyond the axis it has no end.
+            for end, y_end in ((point.value.low, low), (point.value.high, high)):
+                if scale.holds(end):
+                    d += f"M{x - 3:.1f} {y_end:.1f}h6"
             parts.append(el("path", class_="whisker", d=d))
         parts.append(plot_marks.mark(line.family, x, y, firm=point.firm, size=4.0))
     return el("g", parts, class_=f"f-{line.family}")
@@ -131,6 +133,6 @@ def _labels(ends: list[tuple[float, Line, float]], right: float) -> Iterable[Mar
 
 WIDTH, HEIGHT = 340, 250
 LEFT, TOP, BOTTOM = 38, 12, 206
-LETTER = 6.5
+LETTER = 7.2
 # Between the baselines of two names.
 LABEL = 14

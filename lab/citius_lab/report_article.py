@@ -108,13 +108,16 @@ def _case(view: View, experiment: dict[str, Any], own: list[Line], pipelined: bo
 
 
 def _plot(view: View, line: Line) -> Row:
-    name = line.contestant or line.who
-    family = view.family(name) if line.today is not None else "other"
+    name = line.who if len(line.who) <= LABEL_MAX else line.contestant or line.who[:LABEL_MAX]
+    family = "other" if line.today is None else view.family(line.today.contestant)
     today = line.today
     shown = today is not None and words.is_shown(today)
     value = today.rate if today is not None and shown else None
     firm = today is not None and today.verdict.word == VALID
-    return Row(name, family, words.brief(line.rate), value, firm, cross=line.rate)
+    text = words.brief(line.rate)
+    if value is not None:
+        text += f" → {words.brief(value.value)}"
+    return Row(name, family, text, value, firm, cross=line.rate)
 
 
 def _row(line: Line, base: Line | None) -> Markup:
@@ -148,3 +151,7 @@ def _today(line: Line, base: Line | None) -> list[object]:
         small.insert(0, f"×{words.times(figure.ratio.value)}")
     text = words.number(figure.rate.value) + words.mark(figure)
     return [text, el("br"), el("small", " ".join(filter(None, small)))]
+
+
+# Longer names leave no room in a plot; there the contestant's here stands for it.
+LABEL_MAX = 17

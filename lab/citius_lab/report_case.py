@@ -67,7 +67,7 @@ def paced(view: View, section: Section, case: str) -> Markup:
         Column("verdict", lambda figure: badge(figure, notes.letters(figure))),
     ]
     drawn = [
-        row_plot("Latency, ms: p50, band to p99", latency_rows(view, figures)),
+        row_plot("Latency, ms; band: p50 to p99", latency_rows(view, figures)),
         row_plot("Server CPU per request, µs", rows(view, figures, cpu_of, words.micros)),
     ]
     table = figures_table(figures, columns)
@@ -93,8 +93,8 @@ def closed_plots(view: View, figures: list[Figure]) -> list[Markup]:
     return [
         row_plot("Requests per second", rows(view, figures, rate_of, words.brief)),
         row_plot("Server CPU per request, µs", rows(view, figures, cpu_of, words.micros)),
-        row_plot("Latency, ms: p50, band to p99", latency_rows(view, figures)),
-        row_plot("Memory (PSS), MB: loaded, band idle to peak", memory_rows(view, figures)),
+        row_plot("Latency, ms; band: p50 to p99", latency_rows(view, figures)),
+        row_plot("Memory, MB; band: idle to peak", memory_rows(view, figures)),
     ]
 
 

@@ -63,6 +63,7 @@ def _case(view: View, sections: list[Section], case: str) -> Markup:
         line_plot(f"Latency {name}, ms", steps, _lines(view, sections, case, names, name),
                   "share of the contestant's own capacity")
         for name in ("p50", "p99", "p99.9")
+        if any(line.points for line in _lines(view, sections, case, names, name))
     ]  # fmt: skip
     notes = Notes()
     head = el("tr", el("th", "contestant"), [el("th", step) for step in steps])
