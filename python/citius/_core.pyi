@@ -102,6 +102,8 @@ class Request:
         """Keep a body that was read piece by piece for ``body``, ``json`` and the like."""
     def _on_body(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when ``_next_chunk`` has something new."""
+    def _set_task(self, task: object) -> None:
+        """Call ``task.cancel()`` if the client goes before its answer is complete."""
     def _is_open(self) -> bool:
         """Whether somebody still waits for the answer."""
     def _answer(self, value: object) -> None:
@@ -216,7 +218,73 @@ class Asgi:
             debug: Offer ``http.response.debug``.
         """
 
-_Gateway: TypeAlias = Native | Asgi
+@final
+class Wsgi:
+    """The WSGI gateway of one application."""
+
+    def __new__(
+        cls,
+        app: Callable[..., Iterable[bytes]],
+        environ: dict[str, Any],
+        *,
+        root_path: str = "",
+        queue_max: int | None = None,
+        spawn: Callable[[WsgiJob], object] | None = None,
+        wait: Callable[[WsgiJob], object] | None = None,
+    ) -> Self:
+        """
+        Args:
+            environ: What every environ says besides what the gateway knows.
+            queue_max: Requests that may wait for a thread in ``work``; more are answered with 503.
+                ``None``: the application is called on the reactor's thread.
+            spawn: ``spawn(job)`` calls ``job.run(kill)`` in a greenlet, at once.
+            wait: ``wait(job)`` blocks a greenlet until ``job`` has changed.
+        """
+    def work(self) -> None:
+        """Call the application for queued requests, in this thread, until ``close``."""
+    def close(self) -> None:
+        """Make ``work`` return when the queue has run dry."""
+    @property
+    def queued(self) -> int:
+        """Requests that wait for a thread."""
+
+@final
+class WsgiJob:
+    """A WSGI call on its way to a greenlet."""
+
+    def run(self, kill: Callable[[], object] | None = None) -> None:
+        """Call the application and send its answer.
+
+        Args:
+            kill: Ends whoever runs this; called when nobody reads the rest of a streamed answer.
+        """
+    def on_change(self, callback: Callable[[], object]) -> None:
+        """Call ``callback`` once, on the reactor's thread, when there is something new to look at."""
+
+@final
+class WsgiInput:
+    """``wsgi.input``: the body of one request."""
+
+    def read(self, size: int | None = None, /) -> bytes: ...
+    def readline(self, size: int | None = None, /) -> bytes: ...
+    def readlines(self, hint: int | None = None, /) -> list[bytes]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+
+@final
+class FileWrapper:
+    """``wsgi.file_wrapper``: a file as an answer, sent by the kernel where it is a real one."""
+
+    @property
+    def filelike(self) -> Any: ...
+    @property
+    def blksize(self) -> int: ...
+    def __new__(cls, filelike: object, blksize: int = 8192) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+    def close(self) -> None: ...
+
+_Gateway: TypeAlias = Native | Asgi | Wsgi
 """How a reactor calls its application: one class for each interface."""
 
 @final

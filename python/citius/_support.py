@@ -338,10 +338,16 @@ async def _called_back(register: Callable[[Callable[[], object]], None]) -> None
     await future
 
 
+# How a host with other means than threads waits; it returns whether it could.
+wait_here: Callable[[Callable[[Callable[[], object]], None]], bool] | None = None
+
+
 def _wait_in_thread(register: Callable[[Callable[[], object]], None]) -> None:
     """Block this thread until the callback that is handed to ``register`` is called."""
     from citius.pool import in_pool
 
+    if wait_here is not None and wait_here(register):
+        return
     if not in_pool():
         raise RuntimeError(
             "this handler would block the server's thread to wait for its client; "
@@ -420,14 +426,18 @@ class _Pump:
         close(self._iterator)
 
 
-def drive_in_thread(stream: Stream, iterator: Iterator[bytes | str]) -> None:
+def drive_in_thread(
+    stream: Stream,
+    iterator: Iterator[bytes | str],
+    wait: Callable[[Callable[[Callable[[], object]], None]], object] = _wait_in_thread,
+) -> None:
     """Send what ``iterator`` yields from a thread of the pool, which waits for room."""
     from citius.pool import give_place_back
 
     try:
         for chunk in iterator:
             if not stream.send(chunk):
-                _wait_in_thread(stream.on_room)
+                wait(stream.on_room)
         give_place_back()
         stream.end()
     except ClientDisconnected:
@@ -454,6 +464,13 @@ def _is_gone(stream: Stream) -> bool:
     except ClientDisconnected:
         return True
     return False
+
+
+def log_exception(message: str, error: BaseException) -> None:
+    """Log an exception of the application's that nobody has handled."""
+    from citius.logging import log_exception
+
+    log_exception(message, error)
 
 
 def _log_broken_stream(error: BaseException) -> None:

@@ -282,6 +282,8 @@ class App:
         self,
         make_pool: Callable[[], BlockingPool],
         report: Callable[[Request, BaseException], object] | None = None,
+        *,
+        all_in_pool: bool = False,
     ) -> Native:
         """Make the gateway; nothing can be added afterwards.
 
@@ -289,13 +291,16 @@ class App:
             make_pool: Called once, if there is a handler that blocks.
             report: Called with exceptions that no handler expects; the log is where they go
                 otherwise.
+            all_in_pool: Call every ``def`` handler in the pool, because its host lets them wait there.
 
         Raises:
             ConfigError: A route or a signature that cannot work.
         """
         walked = list(self._walk("", (), ()))
         pool: BlockingPool | None = None
-        if any(route.kind == "blocking" for _, app, _, _ in walked for route in app._routes):
+        if all_in_pool or any(
+            route.kind == "blocking" for _, app, _, _ in walked for route in app._routes
+        ):
             pool = make_pool()
         native = Native(
             app=self,
@@ -306,7 +311,7 @@ class App:
             app._frozen = True
             for route in app._routes_with_head():
                 pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
-                _add(native, route, pattern, middleware, errors, pool)
+                _add(native, route, pattern, middleware, errors, pool, all_in_pool)
         self._set_unmatched(native)
         return native
 
@@ -470,6 +475,7 @@ def _add(
     middleware: tuple[Middleware, ...],
     errors: tuple[ErrorHandlers, ...],
     pool: BlockingPool | None,
+    all_in_pool: bool,
 ) -> None:
     """Hand one route to the extension, wrapped in what there is to wrap it in."""
     bound = bind(route.handler, pattern, stream=route.stream)
@@ -480,6 +486,8 @@ def _add(
     if middleware or mounted_errors or needs_await:
         call, kind = compose(spread(call, args), kind, middleware, errors, pool)
         args = (None,)
+    if all_in_pool and kind == "def":
+        kind = "blocking"
     try:
         native.add(route.method, pattern, call, kind=kind, args=args, stream=route.stream)
     except ValueError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
 Lifespan = Literal["auto", "on", "off"]
-Loop = Literal["auto", "uvloop", "asyncio", "none"]
+Loop = Literal["auto", "uvloop", "asyncio", "gevent", "none"]
 Source = Literal["flag", "env", "file"]
 
 
@@ -241,12 +241,18 @@ class Config:
     )  # fmt: skip
     loop: Loop = _option(
         "auto", "Event loop: auto takes uvloop where it is installed; none serves without a loop, "
-        "for applications whose handlers are all `def`.",
-        choices=("auto", "uvloop", "asyncio", "none"), group=WORKERS,
+        "for applications whose handlers are all `def`; gevent patches the standard library and runs "
+        "each request in a greenlet.",
+        choices=("auto", "uvloop", "asyncio", "gevent", "none"), group=WORKERS,
+    )  # fmt: skip
+    threads: int = _option(
+        0, "Threads that call a WSGI application; 0 calls it on the event loop's own thread, one request "
+        "at a time, which is fastest unless it waits for something. For other applications the same as "
+        "--blocking-threads.", kind="int", minimum=0, maximum=4096, unit="threads", group=WORKERS,
     )  # fmt: skip
     blocking_threads: int = _option(
         16, "Threads for handlers with blocking=True.", kind="int", minimum=1, maximum=4096,
-        flags=("--blocking-threads", "--threads"), unit="threads", group=WORKERS,
+        unit="threads", group=WORKERS,
     )  # fmt: skip
     blocking_queue_max: int = _option(
         1024, "Requests that may wait for one of these threads; more are answered with 503.",

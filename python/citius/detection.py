@@ -50,7 +50,7 @@ def application(found: Any, where: str, config: Config, *, factory: bool = False
     kind = _wanted(found, where, config.interface)
     for _ in range(_CALLS_MAX):
         if kind != "factory":
-            return _wrapped(found, kind, where, config)
+            return _wrapped(found, kind, config)
         found = _made(found, where)
         where += "()"
         kind = _wanted(found, where, config.interface)
@@ -200,11 +200,13 @@ def _is_async(found: Any) -> bool:
     return inspect.iscoroutinefunction(call)
 
 
-def _wrapped(found: Any, kind: Kind, where: str, config: Config) -> Application:
+def _wrapped(found: Any, kind: Kind, config: Config) -> Application:
     if kind == "native":
         return found
     if kind == "wsgi":
-        raise AppImportError(f"{where} is a WSGI application, which this build does not serve")
+        from citius.interfaces.wsgi import WsgiApp
+
+        return WsgiApp(found, config)
     from citius.interfaces.asgi import AsgiApp, from_asgi2
 
     return AsgiApp(

@@ -23,6 +23,7 @@ from citius._core import Reactor, __version__
 from citius.app import App
 from citius.config import Config
 from citius.errors import CitiusError, ConfigError
+from citius.interfaces.wsgi import WsgiApp
 from citius.listeners import Listeners, bind, listen, unlink
 from citius.logfiles import open_files, reopen
 from citius.observe import Watch
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from citius.metrics import Ledger
 
 EXIT_STARTUP = 3
+
+# Hosts that run no coroutines.
+_WITHOUT_COROUTINES = ("none", "gevent")
 
 # How long after the last thread has finished the stop may go on; there is nothing to be woken by.
 _POOL_POLL_S = 0.01
@@ -127,6 +131,10 @@ def work(target: App | str, config: Config, place: Place) -> int:
     """The life of one worker; returns its exit code."""
     try:
         privileges.drop(config)
+        if config.loop == "gevent":
+            from citius.hosts import gevent
+
+            gevent.patch()
         app = _import(target, config)
         service = Service(app, config, place)
     except ConfigError as error:
@@ -135,7 +143,11 @@ def work(target: App | str, config: Config, place: Place) -> int:
         logging.log_exception(f"importing {target} failed", error)
         return EXIT_STARTUP
     try:
-        if config.loop == "none":
+        if config.loop == "gevent":
+            from citius.hosts import gevent
+
+            gevent.run(service)
+        elif config.loop == "none" or isinstance(app, WsgiApp):
             from citius.hosts import standalone
 
             standalone.run(service)
@@ -166,7 +178,12 @@ class Service:
         self.place = place
         self._app = app
         self._pool: Any = None
-        self._gateway = app.freeze(self._make_pool)
+        if isinstance(app, WsgiApp) and place.listeners:
+            app.address = place.listeners[0].getsockname()
+        if config.loop == "gevent" and isinstance(app, App):
+            self._gateway = app.freeze(self._make_pool, all_in_pool=True)
+        else:
+            self._gateway = app.freeze(self._make_pool)
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
         self._loop: Any = None
@@ -176,8 +193,10 @@ class Service:
             self._watch = Watch(config, ledger=place.ledger, page=place.page, checks=checks)
         # When whatever is still at work is left behind; `None` while nobody wants to stop.
         self._left_at: float | None = None
-        if config.loop == "none" and (reason := app.needs_loop):
-            raise ConfigError(f"--loop none has no event loop, and {reason}; use --loop auto")
+        if config.loop in _WITHOUT_COROUTINES and (reason := app.needs_loop):
+            raise ConfigError(
+                f"--loop {config.loop} has no event loop, and {reason}; use --loop auto"
+            )
 
     @property
     def is_open(self) -> bool:
@@ -266,7 +285,7 @@ class Service:
     async def _close_pool(self) -> bool:
         if self._left_at is None:
             self._left_at = monotonic() + self.config.drain_s
-        if self.config.loop == "none":
+        if self.config.loop in _WITHOUT_COROUTINES:
             return self._pool.close(max(0.0, self._left_at - monotonic()))
         from asyncio import sleep
 
@@ -276,9 +295,16 @@ class Service:
         return is_closed
 
     def _make_pool(self) -> Any:
-        from citius.pool import BlockingPool
+        config = self.config
+        if config.loop == "gevent":
+            from citius.greenlets import GreenletPool
 
-        self._pool = BlockingPool(self.config.blocking_threads, self.config.blocking_queue_max)
+            self._pool = GreenletPool()
+        else:
+            from citius.pool import BlockingPool
+
+            threads = config.threads or config.blocking_threads
+            self._pool = BlockingPool(threads, config.blocking_queue_max)
         return self._pool
 
 

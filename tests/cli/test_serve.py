@@ -141,7 +141,7 @@ class TestUsage:
             ),
             (
                 ["x:app", "--loop", "trio"],
-                "expected one of auto, uvloop, asyncio, none, got 'trio'",
+                "expected one of auto, uvloop, asyncio, gevent, none, got 'trio'",
             ),
             (["x:app", "--reload", "-w", "2"], "reload and workers contradict each other"),
             (["x:app", "--head-bytes-max", "-1"], "expected a whole number of bytes, at least 0"),

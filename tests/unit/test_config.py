@@ -71,7 +71,10 @@ def test_booleans(text: str, value: bool) -> None:
             "CITIUS_PORT: expected a whole number from 0 to 65535, got 'eighty'",
         ),
         ({"CITIUS_PORT": "70000"}, "CITIUS_PORT: expected a whole number from 0 to 65535, got 70000"),
-        ({"CITIUS_LOOP": "trio"}, "CITIUS_LOOP: expected one of auto, uvloop, asyncio, none, got 'trio'"),
+        (
+            {"CITIUS_LOOP": "trio"},
+            "CITIUS_LOOP: expected one of auto, uvloop, asyncio, gevent, none, got 'trio'",
+        ),
         ({"WEB_CONCURRENCY": "0"}, "WEB_CONCURRENCY: expected a whole number from 1 to 1024, got 0"),
         ({"CITIUS_RELOAD": "maybe"}, "CITIUS_RELOAD: expected true or false, got 'maybe'"),
         (

@@ -91,6 +91,16 @@ impl Fields {
         Ok(())
     }
 
+    /// Empties the section and keeps its memory.
+    pub fn clear(&mut self) {
+        let mut lines = core::mem::take(&mut self.lines);
+        lines.clear();
+        *self = Self {
+            lines,
+            ..Self::default()
+        };
+    }
+
     /// The field lines, each ended by CRLF.
     #[inline]
     pub fn lines(&self) -> &[u8] {

@@ -107,7 +107,7 @@ pub(crate) fn piece_of(
 }
 
 /// Whether `object` is what `open(…, "rb")` returns; text and compressed files are not sent as they lie.
-fn is_binary_file(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn is_binary_file(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static KINDS: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
     let py = object.py();
     let kinds = KINDS.get_or_try_init(py, || {

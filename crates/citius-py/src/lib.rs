@@ -38,6 +38,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
+    module.add_class::<gateway::wsgi::Wsgi>()?;
+    module.add_class::<gateway::wsgi::WsgiInput>()?;
+    module.add_class::<gateway::wsgi::FileWrapper>()?;
+    module.add_class::<gateway::wsgi::WsgiJob>()?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<observe::Board>()?;
     module.add_class::<observe::Observer>()?;

@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::answer::{self, Asked, Settled};
 use crate::gateway::native::Route;
-use crate::link::{Late, Link, call_back, lock, peer_address};
+use crate::link::{Exchange, Late, Link, call_back, lock, peer_address};
 use crate::support;
 
 /// One request; made by the server only.
@@ -456,6 +456,13 @@ impl Request {
         }
     }
 
+    /// Has `task.cancel()` called if the client goes before its answer is complete.
+    fn _set_task(&self, task: Py<PyAny>) {
+        let set = |exchange: &mut Exchange| exchange.task.replace(task);
+        let replaced = self.link.with(self.id, set);
+        drop(replaced);
+    }
+
     fn _is_open(&self) -> bool {
         self.link.with(self.id, |_| ()).is_some()
     }
@@ -479,7 +486,7 @@ impl Request {
 }
 
 /// Field values and methods are bytes; each becomes the character of its number (RFC 9110 §5.5).
-fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
+pub(crate) fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.is_ascii() => PyString::new(py, text),
         _ => PyString::new(

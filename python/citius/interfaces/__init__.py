@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius._core import Asgi, Native
+    from citius._core import Asgi, Native, Wsgi
     from citius.pool import BlockingPool
 
-    Gateway: TypeAlias = Native | Asgi
+    Gateway: TypeAlias = Native | Asgi | Wsgi
 
 
 class Application(Protocol):

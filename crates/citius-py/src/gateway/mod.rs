@@ -20,6 +20,7 @@ use crate::task::Tasks;
 
 pub(crate) mod asgi;
 pub(crate) mod native;
+pub(crate) mod wsgi;
 
 /// Everything a reactor needs to know of its application.
 #[expect(
@@ -29,6 +30,7 @@ pub(crate) mod native;
 pub(crate) enum Gateway {
     Native(native::Routes),
     Asgi(asgi::Plan),
+    Wsgi(Py<wsgi::Wsgi>),
 }
 
 /// What the gateway keeps of an exchange that is open.
@@ -38,6 +40,7 @@ pub(crate) enum Held {
     Nothing,
     Native(native::Held),
     Asgi(Py<asgi::Conversation>),
+    Wsgi(wsgi::Held),
 }
 
 impl Gateway {
@@ -61,8 +64,11 @@ impl Gateway {
             let plan = asgi.get().plan(py, event_loop)?;
             return Ok((Self::Asgi(plan), Callbacks::none(py)));
         }
+        if let Ok(wsgi) = object.cast::<wsgi::Wsgi>() {
+            return Ok((Self::Wsgi(wsgi.clone().unbind()), Callbacks::none(py)));
+        }
         Err(PyTypeError::new_err(format!(
-            "expected a gateway (Native or Asgi), got {}",
+            "expected a gateway (Native, Asgi or Wsgi), got {}",
             object.get_type().name()?
         )))
     }
@@ -74,7 +80,7 @@ impl Gateway {
         match self {
             Self::Native(routes) => routes.labels(),
             // Their routes are known to the application only.
-            Self::Asgi(_) => &[],
+            Self::Asgi(_) | Self::Wsgi(_) => &[],
         }
     }
 }
@@ -103,6 +109,7 @@ impl Service for Turn<'_, '_> {
         match self.gateway {
             Gateway::Native(routes) => native::request(self, routes, head, ended, reply),
             Gateway::Asgi(plan) => asgi::request(self, plan, head, ended, reply),
+            Gateway::Wsgi(gateway) => wsgi::request(self, gateway, head, ended, reply),
         }
     }
 
@@ -110,6 +117,7 @@ impl Service for Turn<'_, '_> {
         match self.gateway {
             Gateway::Native(_) => native::data(self, bytes, reply),
             Gateway::Asgi(_) => asgi::data(self, bytes, reply),
+            Gateway::Wsgi(gateway) => wsgi::data(self, gateway, bytes, reply),
         }
     }
 
@@ -117,6 +125,7 @@ impl Service for Turn<'_, '_> {
         match self.gateway {
             Gateway::Native(_) => native::end(self, trailers, reply),
             Gateway::Asgi(plan) => asgi::end(self, plan, trailers, reply),
+            Gateway::Wsgi(gateway) => wsgi::end(self, gateway, reply),
         }
     }
 
@@ -136,6 +145,7 @@ impl Service for Turn<'_, '_> {
         match self.gateway {
             Gateway::Native(_) => native::room(self, reply),
             Gateway::Asgi(plan) => asgi::room(self, plan, reply),
+            Gateway::Wsgi(_) => wsgi::room(self, reply),
         }
     }
 
@@ -193,6 +203,7 @@ impl Turn<'_, '_> {
             Held::Native(held) => native::abandon(py, held),
             // ASGI has no application cancelled because its client is gone.
             Held::Asgi(conversation) => return asgi::abandon(py, &conversation),
+            Held::Wsgi(held) => wsgi::abandon(py, &held),
         }
         if let Some(task) = exchange.task
             && let Err(error) = task.bind(py).call_method0(intern!(py, "cancel"))

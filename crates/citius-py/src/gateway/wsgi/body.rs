@@ -1,0 +1,538 @@
+//! From what an application returned to an answer: whole where that can be known, else block by block.
+//!
+//! PEP 3333 ("Buffering and Streaming") forbids to hold back a block while the next one is made. What is
+//! known to be everything leaves in one piece all the same: lists and tuples, an only block, and blocks
+//! that fill the length the application announced. Anything else is stepped: each block is on its way
+//! before the next is asked for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use citius_http::{Action, Fault, Fields, Method, Payload};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
+use smallvec::SmallVec;
+
+use super::file::FileWrapper;
+use super::start::{Said, Shared, block};
+use crate::answer::{self, Asked};
+use crate::file;
+use crate::link::{LEVEL_ERROR, LEVEL_WARNING, Link, Sink, payload};
+use crate::support;
+
+type Blocks<'py> = SmallVec<[Bound<'py, PyBytes>; 1]>;
+
+/// An answer that leaves block by block.
+pub(super) struct Pump {
+    iterator: Py<PyIterator>,
+    /// What the application returned, whose `close` is called at the end.
+    iterable: Option<Py<PyAny>>,
+    shared: Arc<Shared>,
+}
+
+/// What came of one step.
+pub(super) enum Stepped {
+    /// So many bytes are on their way, and there is more to come.
+    More(usize),
+    Over,
+}
+
+/// How often an application may yield nothing before others have their turn.
+const EMPTY_BLOCKS_MAX: usize = 64;
+
+/// Sends what the application returned or raised; what is not known to be all of it is left to step.
+#[inline]
+pub(super) fn conclude<S: Sink>(
+    py: Python<'_>,
+    result: PyResult<Bound<'_, PyAny>>,
+    shared: &Arc<Shared>,
+    asked: &mut Asked<'_>,
+    sink: &mut S,
+) -> Option<Pump> {
+    let iterable = match result {
+        Ok(iterable) => iterable,
+        Err(error) => {
+            fail(py, &error, shared, asked, sink);
+            return None;
+        }
+    };
+    if let Ok(file) = iterable.cast_exact::<FileWrapper>() {
+        match respond_file(py, file.get(), shared, asked, sink) {
+            Ok(true) => {
+                close(py, &iterable);
+                return None;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                fail(py, &error, shared, asked, sink);
+                close(py, &iterable);
+                return None;
+            }
+        }
+    }
+    let outcome = match blocks_of(&iterable) {
+        Some(Ok(blocks)) => {
+            return match respond(py, &blocks, shared, asked, sink) {
+                Ok(()) => None,
+                Err(error) => {
+                    fail(py, &error, shared, asked, sink);
+                    None
+                }
+            };
+        }
+        Some(Err(error)) => Err(error),
+        None => begin(py, &iterable, shared, asked, sink),
+    };
+    match outcome {
+        Ok(Some(pump)) => return Some(pump),
+        Ok(None) => {}
+        Err(error) => fail(py, &error, shared, asked, sink),
+    }
+    close(py, &iterable);
+    None
+}
+
+/// The blocks of a list or a tuple: all there will be, and nothing to close.
+#[inline]
+fn blocks_of<'py>(iterable: &Bound<'py, PyAny>) -> Option<PyResult<Blocks<'py>>> {
+    let mut blocks = Blocks::new();
+    let mut push = |item: Bound<'py, PyAny>| {
+        blocks.push(block(&item, WANTED)?.clone());
+        Ok::<_, PyErr>(())
+    };
+    let outcome = if let Ok(list) = iterable.cast_exact::<PyList>() {
+        list.iter().try_for_each(&mut push)
+    } else if let Ok(tuple) = iterable.cast_exact::<PyTuple>() {
+        tuple.iter().try_for_each(&mut push)
+    } else {
+        return None;
+    };
+    Some(outcome.map(|()| blocks))
+}
+
+const WANTED: &str = "the body of an answer consists of";
+
+/// Has the kernel send a file, from where it stands; `false` if it has to be read.
+///
+/// As many bytes as were announced; a file that ends before that is a mistake that is told now.
+fn respond_file<S: Sink>(
+    py: Python<'_>,
+    file: &FileWrapper,
+    shared: &Arc<Shared>,
+    asked: &mut Asked<'_>,
+    sink: &mut S,
+) -> PyResult<bool> {
+    let (announced, is_begun) = {
+        let said = shared.in_hand();
+        if !said.is_announced {
+            return Err(not_announced());
+        }
+        (
+            said.fields.content_length,
+            said.is_sent || said.is_committed,
+        )
+    };
+    if is_begun {
+        return Ok(false);
+    }
+    let Some((descriptor, offset)) = file.place(py)? else {
+        return Ok(false);
+    };
+    let Some(body) = file::of_descriptor(asked.link, descriptor, offset, announced)? else {
+        return Ok(false);
+    };
+    let said = &mut *shared.in_hand();
+    send_whole(py, body, said, asked, sink)?;
+    Ok(true)
+}
+
+/// Takes the first block, and sends everything if that is everything.
+fn begin<S: Sink>(
+    py: Python<'_>,
+    iterable: &Bound<'_, PyAny>,
+    shared: &Arc<Shared>,
+    asked: &mut Asked<'_>,
+    sink: &mut S,
+) -> PyResult<Option<Pump>> {
+    let mut iterator = iterable.try_iter()?;
+    let mut first = None;
+    let mut ended = false;
+    // An application that has nothing yet may say so; its head must wait for the first block that is
+    // not empty, or for the end.
+    for _ in 0..EMPTY_BLOCKS_MAX {
+        let Some(item) = iterator.next() else {
+            ended = true;
+            break;
+        };
+        let item = item?;
+        let bytes = block(&item, WANTED)?;
+        if !bytes.as_bytes().is_empty() {
+            first = Some(bytes.clone());
+            break;
+        }
+    }
+    let (is_sent, announced, written_bytes) = {
+        let said = shared.in_hand();
+        (said.is_sent, said.fields.content_length, said.written.len())
+    };
+    let first_bytes = first.as_ref().map_or(0, |first| first.as_bytes().len());
+    let so_far = (written_bytes + first_bytes) as u64;
+    let is_head = asked.with_head(py, |head| head.method == Method::Head);
+    let is_all = ended
+        || announced.is_some_and(|announced| so_far >= announced && first.is_some())
+        || first.is_some()
+            && (is_head && announced.is_some() || is_only_block(py, iterable, announced));
+    if is_all && !is_sent {
+        let blocks: Blocks<'_> = first.into_iter().collect();
+        respond(py, &blocks, shared, asked, sink)?;
+        return Ok(None);
+    }
+    let pump = Pump {
+        iterator: iterator.unbind(),
+        iterable: Some(iterable.clone().unbind()),
+        shared: Arc::clone(shared),
+    };
+    let is_complete = {
+        let said = &mut *shared.in_hand();
+        if let Some(first) = first {
+            send_block(py, &first, said, asked.link, sink)?;
+        }
+        let is_complete = ended || said.due_bytes == Some(0) || is_head && said.is_sent;
+        if is_complete {
+            end(py, said, asked, sink);
+        }
+        is_complete
+    };
+    if is_complete {
+        return Ok(None);
+    }
+    Ok(Some(pump))
+}
+
+/// Whether what was just taken of `iterable` is all it has: PEP 3333, "Handling the Content-Length Header".
+fn is_only_block(py: Python<'_>, iterable: &Bound<'_, PyAny>, announced: Option<u64>) -> bool {
+    if announced.is_some() {
+        return false;
+    }
+    let _ = py;
+    iterable.len().is_ok_and(|n_blocks| n_blocks == 1)
+}
+
+/// Sends a whole answer.
+#[inline]
+fn respond<S: Sink>(
+    py: Python<'_>,
+    blocks: &[Bound<'_, PyBytes>],
+    shared: &Arc<Shared>,
+    asked: &mut Asked<'_>,
+    sink: &mut S,
+) -> PyResult<()> {
+    let said = &mut *shared.in_hand();
+    if !said.is_announced {
+        return Err(not_announced());
+    }
+    if said.is_sent {
+        // `write` has begun the answer.
+        for block in blocks {
+            send_block(py, block, said, asked.link, sink)?;
+        }
+        end(py, said, asked, sink);
+        return Ok(());
+    }
+    let written = std::mem::take(&mut said.written);
+    let joined;
+    let (body, total_bytes) = match blocks {
+        [only] if written.is_empty() => (payload(only), only.as_bytes().len()),
+        _ => {
+            let mut all = written;
+            for block in blocks {
+                all.extend_from_slice(block.as_bytes());
+            }
+            joined = all;
+            (Payload::Copied(&joined), joined.len())
+        }
+    };
+    debug_assert_eq!(body.len(), total_bytes as u64);
+    send_whole(py, body, said, asked, sink)
+}
+
+/// Sends an answer whose whole body is known.
+#[inline]
+fn send_whole<S: Sink>(
+    py: Python<'_>,
+    mut body: Payload<'_>,
+    said: &mut Said,
+    asked: &mut Asked<'_>,
+    sink: &mut S,
+) -> PyResult<()> {
+    let total_bytes = body.len();
+    let status = said.answer().status;
+    match said.fields.content_length {
+        Some(announced) if announced == total_bytes => said.fields.content_length = None,
+        Some(announced) if announced < total_bytes => {
+            too_long(py, asked, announced);
+            body = first_bytes(body, announced);
+            said.fields.content_length = None;
+        }
+        Some(announced) if !status.has_no_body() && !is_head(py, asked) => {
+            return Err(PyValueError::new_err(format!(
+                "content-length says {announced}, but the body has {total_bytes} bytes"
+            )));
+        }
+        // A HEAD that was answered without a body: nobody knows how long that of a GET is.
+        None if total_bytes == 0 && is_head(py, asked) && !status.has_no_body() => {
+            start(py, said, sink);
+            end(py, said, asked, sink);
+            return Ok(());
+        }
+        _ => {}
+    }
+    said.is_sent = true;
+    said.is_committed = true;
+    let answer = said.answer();
+    if let Err(fault) = sink.send(py, Action::Respond(answer, body)) {
+        answer::report(py, fault, asked);
+    }
+    Ok(())
+}
+
+fn is_head(py: Python<'_>, asked: &Asked<'_>) -> bool {
+    asked.with_head(py, |head| head.method == Method::Head)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "less than the length of what is in memory"
+)]
+fn first_bytes(body: Payload<'_>, most: u64) -> Payload<'_> {
+    match body {
+        Payload::Copied(bytes) => Payload::Copied(&bytes[..most as usize]),
+        Payload::Shared(bytes) => Payload::Shared(bytes.slice(..most as usize)),
+        // Made with the right length to begin with.
+        Payload::File(range) => Payload::File(range),
+    }
+}
+
+/// Puts the head on its way.
+fn start<S: Sink>(py: Python<'_>, said: &mut Said, sink: &mut S) {
+    said.is_sent = true;
+    said.is_committed = true;
+    said.due_bytes = said.fields.content_length;
+    // What could be refused of it has been checked by `start_response`.
+    let _ = sink.send(py, Action::Start(said.answer()));
+    let written = std::mem::take(&mut said.written);
+    if !written.is_empty() {
+        let bytes = said.trimmed(written.len() as u64);
+        let body = first_bytes(Payload::Shared(Bytes::from(written)), bytes);
+        let _ = sink.send(py, Action::Data(body));
+    }
+}
+
+impl Said {
+    /// How many of the next `bytes` may be sent, which are due no longer then.
+    fn trimmed(&mut self, bytes: u64) -> u64 {
+        match &mut self.due_bytes {
+            None => bytes,
+            Some(due) => {
+                let most = bytes.min(*due);
+                *due -= most;
+                most
+            }
+        }
+    }
+}
+
+/// Puts a block on its way, after the head.
+pub(super) fn send_block<S: Sink>(
+    py: Python<'_>,
+    block: &Bound<'_, PyBytes>,
+    said: &mut Said,
+    link: &Link,
+    sink: &mut S,
+) -> PyResult<()> {
+    if !said.is_announced {
+        return Err(not_announced());
+    }
+    if !said.is_sent {
+        start(py, said, sink);
+    }
+    let offered = block.as_bytes().len() as u64;
+    let bytes = said.trimmed(offered);
+    if bytes < offered {
+        link.log(py, LEVEL_WARNING, TOO_LONG);
+    }
+    if bytes > 0 {
+        let body = first_bytes(payload(block), bytes);
+        if let Err(fault) = sink.send(py, Action::Data(body)) {
+            link.log(py, LEVEL_WARNING, fault.text());
+        }
+    }
+    Ok(())
+}
+
+/// The body is complete, or should be.
+fn end<S: Sink>(py: Python<'_>, said: &mut Said, asked: &Asked<'_>, sink: &mut S) {
+    let is_bodiless = said.answer().status.has_no_body() || is_head(py, asked);
+    match said.due_bytes {
+        Some(due) if due > 0 && !is_bodiless => {
+            asked.link.log(
+                py,
+                LEVEL_ERROR,
+                &format!(
+                    "request {}: the body is {due} bytes shorter than its content-length; the \
+                     connection is cut",
+                    asked.id.stream
+                ),
+            );
+            let _ = sink.send(py, Action::Abort);
+        }
+        _ => {
+            let trailers = &Fields::EMPTY;
+            let _ = sink.send(py, Action::End { trailers });
+        }
+    }
+}
+
+const TOO_LONG: &str = "a body is longer than its content-length; what is more was left out";
+
+#[cold]
+fn too_long(py: Python<'_>, asked: &Asked<'_>, announced: u64) {
+    let message = format!("request {}: {TOO_LONG} ({announced})", asked.id.stream);
+    asked.link.log(py, LEVEL_WARNING, &message);
+}
+
+#[cold]
+fn not_announced() -> PyErr {
+    PyRuntimeError::new_err("the application answers without having called start_response")
+}
+
+/// The application failed: 500 while that is possible, else the connection is cut.
+#[cold]
+pub(super) fn fail<S: Sink>(
+    py: Python<'_>,
+    error: &PyErr,
+    shared: &Arc<Shared>,
+    asked: &mut Asked<'_>,
+    sink: &mut S,
+) {
+    report(py, error, asked, S::IN_TURN);
+    let said = &mut *shared.in_hand();
+    if said.is_committed && !said.is_sent {
+        start(py, said, sink);
+    }
+    if said.is_sent {
+        let _ = sink.send(py, Action::Abort);
+    } else {
+        said.is_sent = true;
+        answer::send_plain(py, Fault::HandlerFailed, sink);
+    }
+}
+
+/// Logs an exception of the application's, with its traceback.
+#[cold]
+fn report(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, is_in_turn: bool) {
+    // A greenlet that was ended because nobody waits for it any more (`Call::gone`).
+    let is_plain = error.is_instance_of::<pyo3::exceptions::PyException>(py);
+    if !is_plain && asked.link.with(asked.id, |_| ()).is_none() && !is_in_turn {
+        return;
+    }
+    let what = asked.with_head(py, |head| {
+        let text = |span| String::from_utf8_lossy(head.slice(span)).into_owned();
+        format!("{} {} failed", text(head.method_span), text(head.target))
+    });
+    let exception: Py<pyo3::exceptions::PyBaseException> = error.clone_ref(py).into_value(py);
+    let logged = support::LOG_EXCEPTION
+        .get(py)
+        .and_then(|log| log.call1((what, exception)));
+    if let Err(error) = logged {
+        error.write_unraisable(py, None);
+    }
+}
+
+/// Calls `close`, whatever has happened (PEP 3333, "Specification Details").
+pub(super) fn close(py: Python<'_>, iterable: &Bound<'_, PyAny>) {
+    let closed = match iterable.getattr_opt(intern!(py, "close")) {
+        Ok(Some(close)) => close.call0().map(drop),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = closed {
+        let logged = support::LOG_EXCEPTION
+            .get(py)
+            .and_then(|log| log.call1(("close() of an answer failed", error.into_value(py))));
+        if let Err(error) = logged {
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+impl Pump {
+    /// Asks the application for the next block and puts it on its way.
+    pub(super) fn step<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        asked: &mut Asked<'_>,
+        sink: &mut S,
+    ) -> Stepped {
+        match self.next(py, asked, sink) {
+            Ok(stepped) => stepped,
+            Err(error) => {
+                let shared = Arc::clone(&self.shared);
+                fail(py, &error, &shared, asked, sink);
+                self.close(py);
+                Stepped::Over
+            }
+        }
+    }
+
+    fn next<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        asked: &mut Asked<'_>,
+        sink: &mut S,
+    ) -> PyResult<Stepped> {
+        let item = self.iterator.bind(py).clone().next().transpose()?;
+        let shared = Arc::clone(&self.shared);
+        let Some(item) = item else {
+            {
+                let said = &mut *shared.in_hand();
+                if !said.is_announced {
+                    return Err(not_announced());
+                }
+                if !said.is_sent {
+                    start(py, said, sink);
+                }
+                end(py, said, asked, sink);
+            }
+            self.close(py);
+            return Ok(Stepped::Over);
+        };
+        let bytes = block(&item, WANTED)?;
+        if bytes.as_bytes().is_empty() {
+            return Ok(Stepped::More(0));
+        }
+        let is_complete = {
+            let said = &mut *shared.in_hand();
+            send_block(py, bytes, said, asked.link, sink)?;
+            let is_complete = said.due_bytes == Some(0) || is_head(py, asked);
+            if is_complete {
+                end(py, said, asked, sink);
+            }
+            is_complete
+        };
+        if is_complete {
+            self.close(py);
+            return Ok(Stepped::Over);
+        }
+        Ok(Stepped::More(bytes.as_bytes().len()))
+    }
+
+    /// Nothing more is asked of the application, or sent. More than once is as good as once.
+    pub(super) fn close(&mut self, py: Python<'_>) {
+        if let Some(iterable) = self.iterable.take() {
+            close(py, iterable.bind(py));
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! An application call that is not made within the turn: in a thread of the pool or in a greenlet.
+//!
+//! Whoever runs it may wait: for the rest of a long body, for room to write. The reactor's thread feeds
+//! it and tells it of changes; answers go back by the mailbox. A body that is not long is complete
+//! before the call is made, so that a slow client holds no thread.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use citius_http::Head;
+use citius_reactor::{Letter, Peer, StreamId};
+use pyo3::exceptions::PyConnectionResetError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::Wsgi;
+use super::body::{self, Pump, Stepped};
+use super::input::Input;
+use super::start::Shared;
+use crate::answer::Asked;
+use crate::link::{Late, Link, call_back, lock};
+
+/// One request on its way through a thread, or one whose body is still coming.
+pub(crate) struct Call {
+    pub(super) link: Arc<Link>,
+    pub(super) id: StreamId,
+    peer: Peer,
+    /// Blocks a greenlet; without it, threads block.
+    waiter: Option<Py<PyAny>>,
+    transfer: Mutex<Transfer>,
+    /// Told of every change of `transfer`.
+    changed: Condvar,
+}
+
+/// What the reactor's thread and the one that runs the call tell each other.
+#[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one exchange"
+)]
+struct Transfer {
+    head: Option<Box<Head>>,
+    /// The body as far as it has come and nobody has taken it.
+    body: Vec<u8>,
+    body_ended: bool,
+    /// Somebody runs the call, or will.
+    is_taken: bool,
+    /// Nobody reads the answer any more.
+    is_gone: bool,
+    has_room: bool,
+    /// Whoever waits in a greenlet.
+    on_change: Option<Py<PyAny>>,
+    /// Counts changes, so that none is slept through.
+    changes: u64,
+    /// What `write` has sent since there was room.
+    unsent_bytes: usize,
+    /// Ends whoever runs the call, if nobody reads the rest of a streamed answer.
+    on_gone: Option<Py<PyAny>>,
+    /// The rest of an answer that the reactor's own thread steps.
+    pump: Option<Pump>,
+}
+
+impl Call {
+    pub(super) fn new(
+        asked: &mut Asked<'_>,
+        body_ended: bool,
+        waiter: Option<Py<PyAny>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            link: Arc::clone(asked.link),
+            id: asked.id,
+            peer: asked.peer,
+            waiter,
+            transfer: Mutex::new(Transfer {
+                head: asked.head.take(),
+                body_ended,
+                ..Transfer::default()
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn transfer(&self) -> MutexGuard<'_, Transfer> {
+        lock(&self.transfer)
+    }
+
+    /// Tells whoever waits.
+    fn change(&self, py: Python<'_>, change: impl FnOnce(&mut Transfer)) {
+        let callback = {
+            let mut transfer = self.transfer();
+            transfer.changes += 1;
+            change(&mut transfer);
+            transfer.on_change.take()
+        };
+        self.changed.notify_all();
+        call_back(py, callback);
+    }
+
+    /// A piece of the body. Returns whether it is long and nobody has been asked to run the call yet.
+    pub(super) fn push(&self, py: Python<'_>, bytes: &[u8]) -> bool {
+        let mut is_long = false;
+        self.change(py, |transfer| {
+            transfer.body.extend_from_slice(bytes);
+            is_long = !transfer.is_taken
+                && transfer.body.len() >= self.link.limits.body_window_bytes as usize;
+        });
+        is_long
+    }
+
+    /// The body is complete. Returns whether nobody has been asked to run the call yet.
+    pub(super) fn end(&self, py: Python<'_>) -> bool {
+        let mut is_waiting = false;
+        self.change(py, |transfer| {
+            transfer.body_ended = true;
+            is_waiting = !transfer.is_taken;
+        });
+        is_waiting
+    }
+
+    /// There is room to write. A pump is handed out, to be stepped.
+    pub(super) fn room(&self, py: Python<'_>) -> Option<Pump> {
+        let mut pump = None;
+        self.change(py, |transfer| {
+            transfer.has_room = true;
+            pump = transfer.pump.take();
+        });
+        pump
+    }
+
+    /// Keeps what is left of an answer until there is room.
+    pub(super) fn keep_rest(&self, pump: Pump, head: Option<Box<Head>>) {
+        let mut transfer = self.transfer();
+        transfer.pump = Some(pump);
+        transfer.head = head;
+    }
+
+    /// Nobody reads any more, and no more of the body comes.
+    pub(super) fn gone(&self, py: Python<'_>) {
+        let mut pump = None;
+        self.change(py, |transfer| {
+            transfer.is_gone = true;
+            pump = transfer.pump.take();
+        });
+        // Only now: whoever was waiting has heard of it and may be through already.
+        let on_gone = self.transfer().on_gone.take();
+        if let Some(mut pump) = pump {
+            pump.close(py);
+        }
+        call_back(py, on_gone);
+    }
+
+    /// The request as its answer needs it, for the reactor's thread to answer it. Its body goes along.
+    pub(super) fn take(&self) -> (Option<Box<Head>>, Vec<u8>) {
+        let mut transfer = self.transfer();
+        transfer.is_taken = true;
+        let body = std::mem::take(&mut transfer.body);
+        (transfer.head.take(), body)
+    }
+
+    pub(super) fn set_taken(&self) {
+        self.transfer().is_taken = true;
+    }
+
+    /// The next bytes of the body, waited for; `None` at its end.
+    pub(super) fn next_piece(self: &Arc<Self>, py: Python<'_>) -> PyResult<Option<Vec<u8>>> {
+        loop {
+            let (piece, ended, changes) = {
+                let mut transfer = self.transfer();
+                let piece = std::mem::take(&mut transfer.body);
+                if piece.is_empty() && transfer.is_gone && !transfer.body_ended {
+                    return Err(PyConnectionResetError::new_err(
+                        "the client has gone before its whole body had come",
+                    ));
+                }
+                (piece, transfer.body_ended, transfer.changes)
+            };
+            if !ended && !piece.is_empty() {
+                let letter = Letter::Want(piece.len() as u64);
+                self.link.post(py, self.id, letter);
+            }
+            if ended || !piece.is_empty() {
+                return Ok((!piece.is_empty()).then_some(piece));
+            }
+            self.wait(py, changes)?;
+        }
+    }
+
+    /// Blocks the thread, or the greenlet, until there has been a change since `changes`.
+    fn wait(self: &Arc<Self>, py: Python<'_>, changes: u64) -> PyResult<()> {
+        if let Some(waiter) = &self.waiter {
+            let call = Arc::clone(self);
+            let gateway = None;
+            return waiter.bind(py).call1((Job { call, gateway },)).map(drop);
+        }
+        py.detach(|| {
+            let mut transfer = self.transfer();
+            while transfer.changes == changes {
+                transfer = self
+                    .changed
+                    .wait(transfer)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+        });
+        Ok(())
+    }
+
+    /// Waits until what has been sent has left, or nobody reads any more.
+    fn await_room(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
+        self.transfer().has_room = false;
+        self.link.post(py, self.id, Letter::AwaitRoom);
+        loop {
+            let changes = {
+                let transfer = self.transfer();
+                if transfer.has_room || transfer.is_gone {
+                    return Ok(());
+                }
+                transfer.changes
+            };
+            self.wait(py, changes)?;
+        }
+    }
+
+    /// Bytes that may be on their way before more is asked of the application. In a greenlet nothing
+    /// leaves before it waits.
+    fn ahead_bytes_max(&self) -> usize {
+        match self.waiter {
+            Some(_) => 0,
+            None => self.link.limits.write_queue_bytes_max as usize,
+        }
+    }
+
+    /// What `write` does.
+    pub(super) fn write(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        shared: &Shared,
+        bytes: &Bound<'_, PyBytes>,
+    ) -> PyResult<()> {
+        let size = bytes.as_bytes().len();
+        if size == 0 {
+            return Ok(());
+        }
+        let (is_gone, unsent_bytes) = {
+            let mut transfer = self.transfer();
+            transfer.unsent_bytes += size;
+            (transfer.is_gone, transfer.unsent_bytes)
+        };
+        if is_gone {
+            return Err(PyConnectionResetError::new_err(
+                "nobody reads the answer any more",
+            ));
+        }
+        let mut late = self.late();
+        body::send_block(py, bytes, &mut shared.in_hand(), &self.link, &mut late)?;
+        if unsent_bytes > self.ahead_bytes_max() {
+            self.transfer().unsent_bytes = 0;
+            self.await_room(py)?;
+        }
+        Ok(())
+    }
+
+    fn late(&self) -> Late<'_> {
+        Late {
+            link: &self.link,
+            id: self.id,
+        }
+    }
+
+    /// Calls the application and sends its answer, here and now.
+    ///
+    /// `kill` ends whoever runs this; it is called when nobody reads the rest of a streamed answer. Until
+    /// then an application is left to finish what its client has begun, as under other servers.
+    fn run(self: &Arc<Self>, py: Python<'_>, gateway: &Wsgi, kill: Option<Py<PyAny>>) {
+        let (head, body, body_ended) = {
+            let mut transfer = self.transfer();
+            let body = std::mem::take(&mut transfer.body);
+            (transfer.head.take(), body, transfer.body_ended)
+        };
+        let Some(head) = head else {
+            return;
+        };
+        if self.transfer().is_gone {
+            // The client has left while the request was queued.
+            return self.link.keep_head(head);
+        }
+        let input = if body_ended {
+            super::complete_input(py, body)
+        } else {
+            self.transfer().body = body;
+            Bound::new(py, Input::arriving(self)).map(|input| Some(input.into_any()))
+        };
+        let mut asked = Asked::new(self.id, self.peer, &self.link, head);
+        let mut late = self.late();
+        let prepared = input.and_then(|input| {
+            let mut desk = gateway.take_desk(py)?;
+            let head = asked.head.as_deref().expect("put there just now");
+            let prepared = desk.prepare(py, head, self.peer, input, body_ended);
+            gateway.give_desk(desk);
+            prepared
+        });
+        match prepared {
+            Err(error) => {
+                crate::answer::conclude_plainly(py, &error, &mut asked, &mut late);
+            }
+            Ok((environ, callables)) => {
+                let shared = Arc::clone(&callables.shared);
+                shared.set_late(Some(Arc::clone(self)));
+                let result = gateway
+                    .app
+                    .bind(py)
+                    .call1((environ, &callables.start_response));
+                if let Some(pump) = body::conclude(py, result, &shared, &mut asked, &mut late) {
+                    self.drive(py, pump, &mut asked, kill);
+                }
+                shared.set_late(None);
+                drop(shared);
+                gateway.give_callables(py, callables);
+            }
+        }
+        drop(self.link.take(self.id));
+        if let Some(head) = asked.head.take() {
+            self.link.keep_head(head);
+        }
+    }
+
+    /// Sends an answer block by block.
+    fn drive(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        mut pump: Pump,
+        asked: &mut Asked<'_>,
+        kill: Option<Py<PyAny>>,
+    ) {
+        let is_gone = {
+            let mut transfer = self.transfer();
+            transfer.on_gone = kill;
+            transfer.is_gone
+        };
+        let mut late = self.late();
+        let mut unsent_bytes = 0;
+        let mut is_over = is_gone;
+        while !is_over {
+            let Stepped::More(bytes) = pump.step(py, asked, &mut late) else {
+                break;
+            };
+            unsent_bytes += bytes;
+            let waited = if unsent_bytes >= self.ahead_bytes_max() {
+                unsent_bytes = 0;
+                self.await_room(py)
+            } else {
+                Ok(())
+            };
+            is_over = waited.is_err() || self.transfer().is_gone;
+        }
+        let kill = self.transfer().on_gone.take();
+        drop(kill);
+        pump.close(py);
+    }
+}
+
+/// A call as Python code sees it that runs it in a greenlet.
+#[pyclass(frozen, module = "citius._core", name = "WsgiJob")]
+pub(crate) struct Job {
+    pub(super) call: Arc<Call>,
+    pub(super) gateway: Option<Py<Wsgi>>,
+}
+
+#[pymethods]
+impl Job {
+    /// Calls the application and sends its answer.
+    #[pyo3(signature = (kill = None))]
+    fn run(&self, py: Python<'_>, kill: Option<Py<PyAny>>) {
+        if let Some(gateway) = &self.gateway {
+            self.call.run(py, gateway.get(), kill);
+        }
+    }
+
+    /// Has `callback` called at the next change.
+    fn on_change(&self, callback: Py<PyAny>) {
+        let replaced = self.call.transfer().on_change.replace(callback);
+        drop(replaced);
+    }
+}
+
+impl Call {
+    /// The same from a thread of the pool.
+    pub(super) fn run_in_thread(self: &Arc<Self>, py: Python<'_>, gateway: &Wsgi) {
+        self.run(py, gateway, None);
+    }
+}

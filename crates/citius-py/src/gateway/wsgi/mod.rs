@@ -1,0 +1,459 @@
+//! The WSGI gateway (PEP 3333): an environ and `start_response` in, an iterable out.
+//!
+//! Three ways to call an application, chosen when the gateway is made:
+//!
+//! - *inline*: on the reactor's thread, one call at a time, when the whole body has come. A slow client
+//!   keeps nobody waiting, for neither its body nor its answer is waited for here; an application that
+//!   blocks keeps everybody waiting.
+//! - in a *thread* of a fixed number. Requests queue up to a bound, then they are answered with 503.
+//! - in a *greenlet*, by way of a host that makes them.
+//!
+//! In the last two a body longer than `body_window_bytes` is read while it comes.
+//!
+//! Reading order: this file, [`environ`], [`start`], [`body`], [`input`], [`call`].
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use citius_http::{Fault, Head};
+use citius_reactor::{Peer, Reply};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use self::body::{Pump, Stepped};
+use self::call::{Call, Job};
+use self::environ::{Environs, Extra};
+use self::input::Input;
+use self::start::Callables;
+use crate::answer::{self, Asked};
+use crate::gateway::{Held as AnyHeld, Turn};
+use crate::link::{Exchange, Link, lock};
+use crate::task::Tasks;
+
+mod body;
+mod call;
+mod environ;
+mod file;
+mod input;
+mod start;
+
+pub(crate) use self::call::Job as WsgiJob;
+pub(crate) use self::file::FileWrapper;
+pub(crate) use self::input::Input as WsgiInput;
+
+/// The WSGI gateway of one application.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct Wsgi {
+    pub(crate) app: Py<PyAny>,
+    template: Py<PyDict>,
+    root: String,
+    mode: Mode,
+    /// What a call needs and the next one may have again; as many as there were calls at once.
+    #[expect(clippy::vec_box, reason = "a desk changes hands by pointer")]
+    desks: Mutex<Vec<Box<Desk>>>,
+    queue: Mutex<Queue>,
+    /// There is a job, or no more will come.
+    job_queued: Condvar,
+}
+
+/// Where the application is called.
+enum Mode {
+    Inline,
+    Threads { queue_max: usize },
+    Greenlets { spawn: Py<PyAny>, wait: Py<PyAny> },
+}
+
+/// Jobs for the threads.
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Arc<Call>>,
+    /// Threads that wait for a job.
+    idle: usize,
+    /// Somebody has been woken and is not here yet: who is awake need not wake another.
+    waking: bool,
+    closed: bool,
+}
+
+/// What one call at a time needs and does not make anew.
+pub(crate) struct Desk {
+    environs: Environs,
+    callables: Option<Callables>,
+}
+
+/// What the gateway keeps of an open exchange.
+pub(crate) type Held = Arc<Call>;
+
+#[pymethods]
+impl Wsgi {
+    #[new]
+    #[pyo3(signature = (app, environ, *, root_path = "", queue_max = None, spawn = None, wait = None))]
+    fn new(
+        py: Python<'_>,
+        app: Py<PyAny>,
+        environ: &Bound<'_, PyDict>,
+        root_path: &str,
+        queue_max: Option<usize>,
+        spawn: Option<Py<PyAny>>,
+        wait: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let empty = Bound::new(py, Input::complete(Vec::new()))?;
+        let template = environ::template(py, environ, root_path, empty.into_any())?;
+        let mode = match (spawn, wait, queue_max) {
+            (Some(spawn), Some(wait), _) => Mode::Greenlets { spawn, wait },
+            (_, _, Some(queue_max)) => Mode::Threads { queue_max },
+            _ => Mode::Inline,
+        };
+        Ok(Self {
+            app,
+            template: template.unbind(),
+            root: root_path.to_owned(),
+            mode,
+            desks: Mutex::default(),
+            queue: Mutex::default(),
+            job_queued: Condvar::new(),
+        })
+    }
+
+    /// Runs queued calls in this thread until `close`.
+    fn work(&self, py: Python<'_>) -> PyResult<()> {
+        // Without a loop this is no more than a context that is as new for every call.
+        let mut contexts = Tasks::new(py, None)?;
+        while let Some(call) = self.next_job(py) {
+            contexts.stand(py);
+            call.run_in_thread(py, self);
+            contexts.leave(py);
+        }
+        Ok(())
+    }
+
+    /// Lets the threads go when the queue has run dry.
+    fn close(&self) {
+        lock(&self.queue).closed = true;
+        self.job_queued.notify_all();
+    }
+
+    /// Requests that wait for a thread.
+    #[getter]
+    fn queued(&self) -> usize {
+        lock(&self.queue).jobs.len()
+    }
+}
+
+impl Wsgi {
+    fn is_inline(&self) -> bool {
+        matches!(self.mode, Mode::Inline)
+    }
+
+    fn next_job(&self, py: Python<'_>) -> Option<Arc<Call>> {
+        if let Some(call) = self.take_job(&mut lock(&self.queue)) {
+            return Some(call);
+        }
+        py.detach(|| {
+            let mut queue = lock(&self.queue);
+            loop {
+                if let Some(call) = self.take_job(&mut queue) {
+                    return Some(call);
+                }
+                if queue.closed {
+                    return None;
+                }
+                queue.idle += 1;
+                queue = self
+                    .job_queued
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+                queue.waking = false;
+            }
+        })
+    }
+
+    /// The next job; if there are more, somebody else is woken for them, for this one may block.
+    fn take_job(&self, queue: &mut Queue) -> Option<Arc<Call>> {
+        let call = queue.jobs.pop_front()?;
+        if !queue.jobs.is_empty() {
+            self.wake_one(queue);
+        }
+        Some(call)
+    }
+
+    fn wake_one(&self, queue: &mut Queue) {
+        if queue.idle > 0 && !queue.waking {
+            queue.waking = true;
+            self.job_queued.notify_one();
+        }
+    }
+
+    /// Has a thread run `call`; `false` if the queue is full.
+    fn queue(&self, call: &Arc<Call>, queue_max: usize) -> bool {
+        let mut queue = lock(&self.queue);
+        if queue.closed || queue.jobs.len() >= queue_max + queue.idle {
+            return false;
+        }
+        queue.jobs.push_back(Arc::clone(call));
+        self.wake_one(&mut queue);
+        true
+    }
+
+    fn take_desk(&self, py: Python<'_>) -> PyResult<Box<Desk>> {
+        if let Some(desk) = lock(&self.desks).pop() {
+            return Ok(desk);
+        }
+        Ok(Box::new(Desk {
+            environs: Environs::new(self.template.clone_ref(py), &self.root),
+            callables: Some(Callables::new(py)?),
+        }))
+    }
+
+    fn give_desk(&self, desk: Box<Desk>) {
+        lock(&self.desks).push(desk);
+    }
+
+    /// Keeps the callables of a call for another one, if nobody else can use them.
+    fn give_callables(&self, py: Python<'_>, callables: Callables) {
+        let Some(callables) = callables.recycle(py) else {
+            return;
+        };
+        let left_over = {
+            let mut desks = lock(&self.desks);
+            match desks.iter_mut().rev().find(|desk| desk.callables.is_none()) {
+                Some(desk) => desk.callables.replace(callables),
+                None => Some(callables),
+            }
+        };
+        drop(left_over);
+    }
+}
+
+impl Desk {
+    /// The arguments of the application.
+    #[inline]
+    fn prepare<'py>(
+        &mut self,
+        py: Python<'py>,
+        head: &Head,
+        peer: Peer,
+        input: Option<Bound<'py, PyAny>>,
+        body_ended: bool,
+    ) -> PyResult<(Bound<'py, PyDict>, Callables)> {
+        let dechunked = body_ended && head.body == citius_http::BodyLength::Chunked;
+        let dechunked_bytes = match (&input, dechunked) {
+            (_, false) => None,
+            (None, true) => Some(0),
+            (Some(input), true) => Some(input.cast::<Input>()?.get().unread_bytes()),
+        };
+        let extra = Extra {
+            input,
+            dechunked_bytes,
+        };
+        let environ = self.environs.make(py, head, peer, extra)?;
+        let callables = match self.callables.take() {
+            Some(callables) => callables,
+            None => Callables::new(py)?,
+        };
+        Ok((environ, callables))
+    }
+}
+
+fn complete_input(py: Python<'_>, body: Vec<u8>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Bound::new(py, Input::complete(body))?.into_any()))
+}
+
+/// A request head is complete.
+#[inline]
+pub(super) fn request(
+    turn: &mut Turn<'_, '_>,
+    gateway: &Py<Wsgi>,
+    head: Box<Head>,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    let this = gateway.get();
+    if ended && this.is_inline() {
+        return call_inline(turn, this, &mut asked, Vec::new(), reply);
+    }
+    let waiter = match &this.mode {
+        Mode::Greenlets { wait, .. } => Some(wait.clone_ref(turn.py)),
+        _ => None,
+    };
+    let call = Call::new(&mut asked, ended, waiter);
+    let kept = Arc::clone(&call);
+    turn.link
+        .with_open(reply.id(), |exchange| exchange.held = AnyHeld::Wsgi(kept));
+    if ended {
+        submit(turn, gateway, &call, reply);
+    } else if this.is_inline() {
+        reply.want(u64::MAX);
+    } else {
+        reply.want(u64::from(turn.link.limits.body_window_bytes));
+    }
+}
+
+/// A piece of the body.
+pub(super) fn data(
+    turn: &mut Turn<'_, '_>,
+    gateway: &Py<Wsgi>,
+    bytes: &[u8],
+    reply: &mut Reply<'_>,
+) {
+    if let Some(call) = call_of(turn.link, reply) {
+        turn.tasks.stand(turn.py);
+        let is_long = call.push(turn.py, bytes);
+        if is_long && !gateway.get().is_inline() {
+            submit(turn, gateway, &call, reply);
+        }
+    }
+}
+
+/// The body is complete.
+pub(super) fn end(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, reply: &mut Reply<'_>) {
+    let Some(call) = call_of(turn.link, reply) else {
+        return;
+    };
+    turn.tasks.stand(turn.py);
+    if !call.end(turn.py) {
+        return;
+    }
+    let this = gateway.get();
+    if !this.is_inline() {
+        return submit(turn, gateway, &call, reply);
+    }
+    drop(turn.link.take(reply.id()));
+    let (head, body) = call.take();
+    let Some(head) = head else {
+        return;
+    };
+    let link = turn.link;
+    let mut asked = Asked::new(reply.id(), reply.peer(), link, head);
+    call_inline(turn, this, &mut asked, body, reply);
+}
+
+/// There is room for more of an answer.
+pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
+    let Some(call) = call_of(turn.link, reply) else {
+        return;
+    };
+    turn.tasks.stand(turn.py);
+    if let Some(pump) = call.room(turn.py) {
+        let (head, _) = call.take();
+        let Some(head) = head else {
+            return;
+        };
+        let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+        step(turn, pump, &call, &mut asked, reply);
+    }
+}
+
+/// Nobody waits for this any more.
+pub(super) fn abandon(py: Python<'_>, held: &Held) {
+    held.gone(py);
+}
+
+fn call_of(link: &Link, reply: &Reply<'_>) -> Option<Arc<Call>> {
+    let held = |exchange: &mut Exchange| match &exchange.held {
+        AnyHeld::Wsgi(call) => Some(Arc::clone(call)),
+        _ => None,
+    };
+    link.with(reply.id(), held).flatten()
+}
+
+/// Calls the application on this thread.
+#[inline]
+fn call_inline(
+    turn: &mut Turn<'_, '_>,
+    gateway: &Wsgi,
+    asked: &mut Asked<'_>,
+    body: Vec<u8>,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    turn.tasks.stand(py);
+    let prepared = complete_input(py, body).and_then(|input| {
+        let mut desk = gateway.take_desk(py)?;
+        let head = asked.head.as_deref().expect("put there by the caller");
+        let prepared = desk.prepare(py, head, asked.peer, input, true);
+        gateway.give_desk(desk);
+        prepared
+    });
+    let (environ, callables) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            answer::conclude_plainly(py, &error, asked, reply);
+            return;
+        }
+    };
+    let result = gateway
+        .app
+        .bind(py)
+        .call1((environ, &callables.start_response));
+    let pump = body::conclude(py, result, &callables.shared, asked, reply);
+    gateway.give_callables(py, callables);
+    if let Some(pump) = pump {
+        let head = asked.head.take();
+        let call = Call::new(asked, true, None);
+        call.set_taken();
+        call.keep_rest(pump, head);
+        turn.link
+            .with_open(reply.id(), |exchange| exchange.held = AnyHeld::Wsgi(call));
+        reply.await_room();
+    } else if let Some(head) = asked.head.take() {
+        reply.recycle(head);
+    }
+}
+
+/// Sends one more block of an answer.
+fn step(
+    turn: &mut Turn<'_, '_>,
+    mut pump: Pump,
+    call: &Arc<Call>,
+    asked: &mut Asked<'_>,
+    reply: &mut Reply<'_>,
+) {
+    match pump.step(turn.py, asked, reply) {
+        Stepped::More(_) => {
+            call.keep_rest(pump, asked.head.take());
+            reply.await_room();
+        }
+        Stepped::Over => {
+            drop(turn.link.take(reply.id()));
+            if let Some(head) = asked.head.take() {
+                reply.recycle(head);
+            }
+        }
+    }
+}
+
+/// Has a thread or a greenlet make the call.
+fn submit(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, call: &Arc<Call>, reply: &mut Reply<'_>) {
+    let py = turn.py;
+    call.set_taken();
+    match &gateway.get().mode {
+        Mode::Inline => {}
+        Mode::Threads { queue_max } => {
+            if !gateway.get().queue(call, *queue_max) {
+                drop(turn.link.take(reply.id()));
+                let (head, _) = call.take();
+                let head = head.unwrap_or_default();
+                let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+                answer::send_plain(py, Fault::Overloaded, reply);
+                if let Some(head) = asked.head.take() {
+                    reply.recycle(head);
+                }
+            }
+        }
+        Mode::Greenlets { spawn, .. } => {
+            turn.tasks.stand(py);
+            let job = Job {
+                call: Arc::clone(call),
+                gateway: Some(gateway.clone_ref(py)),
+            };
+            if let Err(error) = spawn.bind(py).call1((job,)) {
+                error.write_unraisable(py, Some(spawn.bind(py)));
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+"""A WSGI application of one's own, called in each of the three ways."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from rig import Server
+
+HEADER = """\
+import io, json, sys, threading, time
+from wsgiref.validate import validator
+
+def answer(start_response, body, *headers, status="200 OK"):
+    start_response(status, [("Content-Type", "text/plain"), *headers])
+    return [body]
+"""
+WAYS = {"inline": (), "threads": ("--threads", "2"), "gevent": ("--loop", "gevent")}
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> str:
+    """How the application is called."""
+    if request.param == "gevent" and find_spec("gevent") is None:
+        pytest.skip("gevent is not installed")
+    return request.param
+
+
+@pytest.fixture
+def serve_wsgi(tmp_path: Path) -> Iterator[Serve]:
+    """``serve_wsgi(source, "--option", …)`` serves ``application`` of that source."""
+    servers: list[Server] = []
+
+    def start(source: str, *arguments: str) -> Server:
+        (tmp_path / "main.py").write_text(HEADER + textwrap.dedent(source))
+        # gevent patches what it finds; what its own import does is not ours to judge.
+        env = {"PYTHONWARNINGS": "default"} if "gevent" in arguments else {}
+        server = Server(["main.py:application", "--port", "0", *arguments], env, tmp_path)
+        servers.append(server)
+        return server.wait_ready()
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def serve_way(serve_wsgi: Serve, way: str) -> Serve:
+    """The same, in each of the ways."""
+    return lambda source, *arguments: serve_wsgi(source, *WAYS[way], *arguments)

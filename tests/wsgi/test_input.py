@@ -1,0 +1,157 @@
+"""``wsgi.input``: PEP 3333, "Input and Error Streams"."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+READ = """
+def application(environ, start_response):
+    body = environ["wsgi.input"]
+    how = environ["QUERY_STRING"]
+    got = eval(bytes.fromhex(how).decode(), {"body": body})
+    if not isinstance(got, list):
+        got = [got]
+    return answer(start_response, json.dumps([piece.decode("latin-1") for piece in got]).encode())
+"""
+LINES = b"one\ntwo\n\nthree"
+CASES = {
+    "body.read()": [LINES],
+    "body.read(-1)": [LINES],
+    "body.read(None)": [LINES],
+    "body.read(0)": [b""],
+    "body.read(5)": [LINES[:5]],
+    "body.read(10**12)": [LINES],
+    "[body.read(2), body.read()]": [b"on", LINES[2:]],
+    "[body.read(), body.read(), body.read(3)]": [LINES, b"", b""],
+    "body.readline()": [b"one\n"],
+    "body.readline(2)": [b"on"],
+    "body.readline(-1)": [b"one\n"],
+    "body.readline(100)": [b"one\n"],
+    "[body.readline(4), body.readline(4)]": [b"one\n", b"two\n"],
+    "[body.readline() for _ in range(6)]": [b"one\n", b"two\n", b"\n", b"three", b"", b""],
+    "body.readlines()": [b"one\n", b"two\n", b"\n", b"three"],
+    "body.readlines(None)": [b"one\n", b"two\n", b"\n", b"three"],
+    "body.readlines(0)": [b"one\n", b"two\n", b"\n", b"three"],
+    "body.readlines(5)": [b"one\n", b"two\n"],
+    "[*body.readlines(1), body.read(3), *body]": [b"one\n", b"two", b"\n", b"\n", b"three"],
+    "list(body)": [b"one\n", b"two\n", b"\n", b"three"],
+    "[next(body), *body.readlines(1), body.read()]": [b"one\n", b"two\n", b"\nthree"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_every_way_to_read(serve_way, framing: str) -> None:
+    server = serve_way(READ)
+    with server.connect() as peer:
+        for how, expected in CASES.items():
+            target = f"/?{how.encode().hex()}"
+            if framing == "length":
+                reply = peer.request("POST", target, LINES)
+            else:
+                head = f"POST {target} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                chunks = b"".join(
+                    b"%x\r\n%s\r\n" % (1, LINES[n : n + 1]) for n in range(len(LINES))
+                )
+                peer.send(head.encode() + chunks + b"0\r\n\r\n")
+                reply = peer.reply()
+            assert [piece.encode() for piece in json.loads(reply.body)] == expected, how
+
+
+def test_a_request_without_a_body(serve_way) -> None:
+    server = serve_way(READ)
+    for how in ("[body.read(), body.read(5), body.readline(), *body.readlines(), *body]",):
+        reply = server.get(f"/?{how.encode().hex()}")
+        assert json.loads(reply.body) == ["", "", ""]
+
+
+ECHO = """
+def application(environ, start_response):
+    body = environ["wsgi.input"].read()
+    length = environ.get("CONTENT_LENGTH", "none")
+    return answer(start_response, body, ("X-Length", length), ("Content-Length", str(len(body))))
+"""
+
+
+def test_long_bodies_come_back(serve_way) -> None:
+    server = serve_way(ECHO)
+    body = bytes(range(256)) * 12_000
+    with server.connect() as peer:
+        assert peer.request("POST", "/", body).body == body
+        assert peer.request("POST", "/", b"short").body == b"short"  # the connection is in step
+
+
+def test_a_chunked_body_has_a_length_when_it_is_complete(serve_way) -> None:
+    server = serve_way(ECHO)
+    with server.connect() as peer:
+        peer.send(
+            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        )
+        reply = peer.reply()
+    assert (reply.body, reply.headers["x-length"]) == (b"abc", "3")
+
+
+def test_a_slow_body_keeps_nobody_waiting(serve_wsgi) -> None:
+    """Neither the loop's own thread nor the only thread of a pool waits for a client."""
+    for arguments in ((), ("--threads", "1")):
+        server = serve_wsgi(ECHO, *arguments)
+        with server.connect() as slow:
+            slow.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\na")
+            assert server.get("/").body == b""
+            slow.send(b"bc")
+            assert slow.reply().body == b"abc"
+
+
+def test_a_long_body_is_read_while_it_comes(serve_wsgi) -> None:
+    server = serve_wsgi(
+        """
+        def application(environ, start_response):
+            first = environ["wsgi.input"].read(1)
+            start_response("200 OK", [("Content-Type", "text/plain")])
+            yield first
+            yield b"%d" % (1 + len(environ["wsgi.input"].read()))
+        """,
+        "--threads", "1",
+    )  # fmt: skip
+    with server.connect() as peer:
+        peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n" + b"x" * 100_000)
+        assert peer.read_until(b"1\r\nx\r\n").startswith(b"HTTP/1.1 200 OK")
+        peer.send(b"x" * 100_000)
+        assert peer.read_until(b"200000\r\n")
+
+
+def test_a_client_that_leaves_within_its_body_is_told_of(serve_wsgi) -> None:
+    server = serve_wsgi(
+        """
+        def application(environ, start_response):
+            try:
+                environ["wsgi.input"].read()
+            except ConnectionError as error:
+                print("told:", error, file=sys.stderr, flush=True)
+                raise
+        """,
+        "--threads", "1",
+    )  # fmt: skip
+    with server.connect() as peer:
+        peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n" + b"x" * 100_000)
+        time.sleep(0.1)
+    server.wait_for_log("told: the client has gone")
+
+
+def test_the_limit_holds(serve_way) -> None:
+    server = serve_way(ECHO, "--body-bytes-max", "1000")
+    with server.connect() as peer:
+        assert peer.request("POST", "/", b"x" * 1001).status == 413
+
+
+def test_expect_continue(serve_way) -> None:
+    server = serve_way(ECHO)
+    with server.connect() as peer:
+        peer.send(
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+        )
+        assert peer.reply().status == 100
+        peer.send(b"abc")
+        assert peer.reply().body == b"abc"
