@@ -94,8 +94,15 @@ def _faults(results: Results) -> dict[Key, list[str]]:
     for record in results.of_kind("fault"):
         for series, case in () if record["again"] else record["cells"]:
             key = (f"{record['experiment']}/{series}", case, record["contestant"])
-            found.setdefault(key, []).append(record["message"].splitlines()[0])
+            found.setdefault(key, []).append(_in_a_line(record["message"]))
     return found
+
+
+def _in_a_line(message: str) -> str:
+    """Return a fault's first line, with the last one of the log that it quotes."""
+    first, *log = message.splitlines()
+    said = [line.strip() for line in log if line.strip() and not line.startswith("(")]
+    return f"{first} {said[-1]}" if first.endswith(":") and said else first
 
 
 def _shared(run: dict[str, Any]) -> set[int]:

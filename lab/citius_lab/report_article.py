@@ -99,11 +99,9 @@ def _case(view: View, experiment: dict[str, Any], own: list[Line], pipelined: bo
     note = "" if base is None else f" Small: times {base.who} then, times {base.contestant} today."
     return el(
         "article",
-        row_plot(
-            f"{title}: requests/s, × published, mark today", [_plot(view, one) for one in own]
-        ),
+        row_plot(f"{title}, requests/s; ×: published", [_plot(view, one) for one in own]),
         wide(el("table", el("thead", head), el("tbody", rows), class_="published")),
-        el("p", f"{note}", class_="dim") if note else None,
+        el("p", el("small", note.strip())) if note else None,
     )
 
 

@@ -42,7 +42,7 @@ def closed(view: View, section: Section, case: str) -> Markup:
     table = figures_table(figures, columns)
     return el(
         "article",
-        _heading(figures, case),
+        _heading(section, figures, case),
         plots(closed_plots(view, figures)),
         table,
         notes.html(),
@@ -72,15 +72,22 @@ def paced(view: View, section: Section, case: str) -> Markup:
     ]
     table = figures_table(figures, columns)
     return el(
-        "article", _heading(figures, case), plots(drawn), table, notes.html(), _gates(figures)
+        "article",
+        _heading(section, figures, case),
+        plots(drawn),
+        table,
+        notes.html(),
+        _gates(figures),
     )
 
 
-def _heading(figures: list[Figure], case: str) -> Markup:
+def _heading(section: Section, figures: list[Figure], case: str) -> Markup:
     first = figures[0]
     depth = f" × {first.pipeline} in flight" if first.pipeline > 1 else ""
     workers = "1 worker" if first.workers == 1 else f"{first.workers} workers"
-    load = f"{first.connections} connections{depth}, " if first.connections else ""
+    # Users open what they need; the heading of the series says how many come.
+    has_number = first.connections and section.series["load"]["pace"] != "users"
+    load = f"{first.connections} connections{depth}, " if has_number else ""
     what = CASE_BY_ID[case].title if case in CASE_BY_ID else case
     return el("header", el("h4", case), el("p", f"{what}; {load}{workers}"))
 

@@ -185,7 +185,7 @@ def _pair(view: View, section: Section, beside: str, case: str) -> Markup:
     drawn: list[Markup] = []
     for title, value, write in (
         ("Requests per second", rate_of, words.brief),
-        ("Server CPU per request, µs", cpu_of, words.micros),
+        ("CPU µs/request", cpu_of, words.micros),
     ):
         single, many = rows(view, plain, value, write), rows(view, own, value, write)
         if single:

@@ -36,14 +36,13 @@ def everything(n_rounds: int = 3) -> Results:
     for experiment in asked:
         for round_ in range(n_rounds):
             records += _round(experiment, round_, chance)
-        records.append(measurement(
-            experiment.baseline, 0, experiment=experiment.name, again=True,
-            series=experiment.series[0].id, case=experiment.series[0].cases[0],
-        ))  # fmt: skip
+            first = experiment.series[0]
+            own = (experiment.baseline, first.cases[0], round_, chance)
+            records.append(_measurement(experiment, first, *own) | {"again": True})
     records += [
         {"kind": "left out", "contestant": "mrhttp", "reason": "needs Python 3.12"},
         {"kind": "fault", "experiment": "rest", "contestant": "node-http", "again": False,
-         "round": 0, "workers": 1, "cells": [["wrk", "hello"]], "message": "it died\nwith code 7"},
+         "round": 0, "workers": 1, "cells": [["wrk", "hello"]], "message": DEATH},
         {"kind": "end", "at": 0.0, "interrupted": False},
     ]  # fmt: skip
     return Results(run, records)
@@ -112,3 +111,6 @@ def _language(name: str) -> str:
         if name.startswith(start):
             return language
     return "Python"
+
+
+DEATH = "it died; its log ends:\n    Traceback\n    no licence\n(it was starting)"

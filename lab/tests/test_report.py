@@ -119,7 +119,7 @@ def test_workers_are_compared_by_requests_per_core_second(page: str) -> None:
 def test_failures_have_their_reasons(page: str) -> None:
     doubts = text_of(part(page, "doubts"))
     assert "mrhttp was left out: needs Python 3.12" in doubts
-    assert "it died : rest/wrk: node-http/hello" in doubts
+    assert "it died; its log ends: no licence : rest/wrk: node-http/hello" in doubts
     assert "wrong answers under load" in doubts
     assert "it died" in text_of(part(page, "rest"))
 
