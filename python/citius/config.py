@@ -507,6 +507,15 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "compress_bytes_min": ("bytes", "Answers that are shorter are not compressed."),
     "compress_bytes_max": ("bytes", "Whole answers that are longer are not compressed."),
     "compress_streams_max": ("streams", "Streamed answers compressed at once; more go as they are."),
+    "h2_streams_max": ("streams", "Open streams of one HTTP/2 connection; more are refused."),
+    "h2_window_bytes": ("bytes", "Bodies under way on one HTTP/2 connection; then it waits."),
+    "h2_budget_ms": ("milliseconds", "Span over which HTTP/2 resets and idle frames are counted."),
+    "h2_resets_max": ("streams", "HTTP/2 streams that end in a reset per span; more: closed."),
+    "h2_idle_frames_max": ("frames", "HTTP/2 frames that bring no request on per span; more: closed."),
+    "h2_continuations_max": ("frames", "CONTINUATION frames of one HTTP/2 head; more: closed."),
+    "h2_stall_bytes_min": (
+        "bytes", "What a closed HTTP/2 window must let through per write stall; less: reset."
+    ),
 }  # fmt: skip
 
 _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {

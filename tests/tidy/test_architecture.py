@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 MAY_USE = {
     "citius-http": set(),
     "citius-h1": {"citius-http"},
+    "citius-h2": {"citius-http"},
     "citius-route": set(),
     "citius-compress": {"citius-http"},
     "citius-observe": {"citius-http", "citius-route"},
@@ -33,7 +34,7 @@ MAY_USE = {
     "citius-testkit": {"citius-http", "citius-h1"},
 }
 MAY_TEST_WITH = {"citius-testkit"}
-PROTOCOL_CRATES = ["citius-http", "citius-h1"]
+PROTOCOL_CRATES = ["citius-http", "citius-h1", "citius-h2"]
 WITH_UNSAFE = {"citius-py"}
 
 

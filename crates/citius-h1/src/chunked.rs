@@ -12,7 +12,7 @@
 //!                                                  Trailers ◄─────┘
 //! ```
 
-use citius_http::fields::{is_token_byte, is_value_byte};
+use citius_http::fields::{is_forbidden_trailer, is_token_byte, is_value_byte};
 use citius_http::{Fault, Fields, Limits};
 
 use crate::head;
@@ -242,42 +242,10 @@ fn parse_trailers(section: &[u8], limits: &Limits) -> Result<Fields, Fault> {
         if n_fields > limits.fields_max {
             return Err(Fault::TooManyFields);
         }
-        if is_forbidden(name) {
+        if is_forbidden_trailer(name) {
             return Err(Fault::TrailerForbidden);
         }
         trailers.push(name, value)
     })?;
     Ok(trailers)
-}
-
-/// Fields that frame, route, authenticate or reinterpret a message that is already being processed
-/// (RFC 9110 §6.5.1).
-fn is_forbidden(name: &[u8]) -> bool {
-    const FORBIDDEN: [&[u8]; 22] = [
-        b"authorization",
-        b"cache-control",
-        b"connection",
-        b"content-encoding",
-        b"content-length",
-        b"content-range",
-        b"content-type",
-        b"cookie",
-        b"expect",
-        b"host",
-        b"keep-alive",
-        b"max-forwards",
-        b"pragma",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"range",
-        b"set-cookie",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-        b"x-forwarded-for",
-    ];
-    FORBIDDEN
-        .iter()
-        .any(|forbidden| name.eq_ignore_ascii_case(forbidden))
 }

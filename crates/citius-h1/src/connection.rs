@@ -17,7 +17,7 @@
 use alloc::boxed::Box;
 
 use citius_http::{
-    Action, BodyLength, Event, Fault, Fields, Head, HeadPool, Limits, Millis, Output,
+    Action, BodyLength, Closing, Event, Fault, Fields, Head, HeadPool, Limits, Millis, Output,
 };
 
 use crate::chunked::{Chunked, Piece};
@@ -41,18 +41,6 @@ pub struct Context<'a> {
     pub date: &'a [u8],
     /// What the last answer looked like; keep it between calls, or make a new one each time.
     pub template: &'a mut Template,
-}
-
-/// How a connection is to be closed once its output is flushed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closing {
-    /// Close.
-    Clean,
-    /// The peer may still be sending: shut down the sending side and drop input for a while, so that
-    /// a reset does not overtake the last answer (RFC 9112 §9.6).
-    Linger,
-    /// Close without ceremony (reset), so that the peer can tell that something is missing.
-    Abort,
 }
 
 /// One HTTP/1.1 connection, server side.

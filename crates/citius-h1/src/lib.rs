@@ -31,5 +31,6 @@ mod head;
 mod host;
 mod scan;
 
-pub use connection::{Closing, Connection, Context};
+pub use citius_http::Closing;
+pub use connection::{Connection, Context};
 pub use encode::Template;

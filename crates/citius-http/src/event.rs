@@ -6,10 +6,12 @@ use bytes::Bytes;
 
 use crate::{Fault, Fields, FileRange, Head, Status};
 
-/// What a connection has understood. `stream` numbers the requests of one connection, from 0 up.
+/// What a connection has understood. `stream` numbers the requests of one connection, upwards: HTTP/1
+/// counts from 0, HTTP/2 has numbers of its own.
 ///
-/// For each stream: one `Request`; then, unless `ended`, any number of `Data` and one `End`; or, in
-/// place of what is missing, one `Broken`.
+/// For each stream: one `Request`; then, unless `ended`, any number of `Data` or `Held` and one `End`; or, in
+/// place of what is missing, one `Broken`. In HTTP/2 a `Broken` may follow all of that: nobody waits for
+/// the answer any more.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A request head is complete.
@@ -27,6 +29,13 @@ pub enum Event<'a> {
         stream: u32,
         /// The piece; never empty.
         bytes: &'a [u8],
+    },
+    /// A piece of the request body that came before anybody wanted it; like `Data` otherwise.
+    Held {
+        /// The request's number on this connection.
+        stream: u32,
+        /// The piece; never empty.
+        bytes: Bytes,
     },
     /// The request body is complete.
     End {
@@ -90,6 +99,18 @@ impl Payload<'_> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// How a connection is to be closed once its output is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// Close.
+    Clean,
+    /// The peer may still be sending: shut down the sending side and drop input for a while, so that
+    /// a reset does not overtake the last answer (RFC 9112 §9.6).
+    Linger,
+    /// Close without ceremony (reset), so that the peer can tell that something is missing.
+    Abort,
 }
 
 /// What an application wants to happen to one of its requests.

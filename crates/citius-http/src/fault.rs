@@ -114,6 +114,40 @@ faults! {
     BodyTooSlow = Peer, 408, "RFC 9110 §15.5.9", "request body came too slowly";
     /// The peer closed in the middle of a message.
     Truncated = Peer, 400, "RFC 9112 §8", "connection closed in the middle of a message";
+    /// An HTTP/2 connection that does not begin with the client's preface.
+    PrefaceSyntax = Peer, 400, "RFC 9113 §3.4", "connection preface is malformed";
+    /// A frame longer than agreed, or of another length than its type has.
+    FrameSize = Peer, 400, "RFC 9113 §4.2", "frame has a length it must not have";
+    /// A frame that must not come here: between parts of a head, or on a stream it does not belong to.
+    FrameSequence = Peer, 400, "RFC 9113 §5.1", "frame is out of order";
+    /// A stream with an even number, or one that is not higher than those before it.
+    StreamNumber = Peer, 400, "RFC 9113 §5.1.1", "stream number is out of order";
+    /// A frame on a stream that its sender has ended.
+    StreamClosed = Peer, 400, "RFC 9113 §5.1", "frame on a closed stream";
+    /// More padding than frame.
+    FramePadding = Peer, 400, "RFC 9113 §6.1", "padding is longer than its frame";
+    /// A stream that depends on itself.
+    PriorityCycle = Peer, 400, "RFC 7540 §5.3.1", "stream depends on itself";
+    /// A setting with a value it can't have.
+    SettingsValue = Peer, 400, "RFC 9113 §6.5.2", "setting has an impossible value";
+    /// Settings were not acknowledged within `head_read_ms`.
+    SettingsTimeout = Peer, 408, "RFC 9113 §6.5.3", "settings were not acknowledged";
+    /// More data than the window allows, or a window opened beyond its limit or by nothing.
+    FlowControl = Peer, 400, "RFC 9113 §5.2", "flow control window is violated";
+    /// A field block that can't be decompressed.
+    FieldCompression = Peer, 400, "RFC 7541 §3.1", "field block can't be decompressed";
+    /// A pseudo-header field that is unknown, repeated, missing, or behind other fields.
+    PseudoField = Peer, 400, "RFC 9113 §8.3", "pseudo-header fields are malformed";
+    /// A field of HTTP/1.1's connections, or a `te` other than `trailers`.
+    FieldForbidden = Peer, 400, "RFC 9113 §8.2.2", "field is not allowed in HTTP/2";
+    /// `content-length` contradicts the data.
+    LengthMismatch = Peer, 400, "RFC 9113 §8.1.1", "content-length contradicts the data";
+    /// The client took its request back.
+    StreamReset = Peer, 499, "RFC 9113 §6.4", "client has reset the stream";
+    /// A window that was not opened for `write_stall_ms`, or by less than `h2_stall_bytes_min`.
+    StreamStalled = Peer, 408, "RFC 9113 §10.5", "flow control window stays closed";
+    /// One of the budgets against abuse is used up.
+    ExcessiveLoad = Peer, 400, "RFC 9113 §10.5", "frames that only cost";
     /// More connections than `connections_max`, or a full queue.
     Overloaded = Peer, 503, "RFC 9110 §15.6.4", "server is overloaded";
     /// A status outside 200…599 (100…199 for informational answers).

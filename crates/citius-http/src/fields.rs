@@ -162,6 +162,38 @@ pub const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
+/// Fields that frame, route, authenticate or reinterpret a message that is already being processed
+/// (RFC 9110 §6.5.1).
+pub fn is_forbidden_trailer(name: &[u8]) -> bool {
+    const FORBIDDEN: [&[u8]; 22] = [
+        b"authorization",
+        b"cache-control",
+        b"connection",
+        b"content-encoding",
+        b"content-length",
+        b"content-range",
+        b"content-type",
+        b"cookie",
+        b"expect",
+        b"host",
+        b"keep-alive",
+        b"max-forwards",
+        b"pragma",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"range",
+        b"set-cookie",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"x-forwarded-for",
+    ];
+    FORBIDDEN
+        .iter()
+        .any(|forbidden| name.eq_ignore_ascii_case(forbidden))
+}
+
 /// A run of decimal digits that fits 64 bits; no sign, no space, no empty run.
 pub fn parse_decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {

@@ -46,6 +46,18 @@ impl FileRange {
         self.length == 0
     }
 
+    /// Takes the first `n` bytes off.
+    #[must_use]
+    pub fn split_to(&mut self, n: u64) -> Self {
+        let first = Self {
+            handle: Arc::clone(&self.handle),
+            offset: self.offset,
+            length: n.min(self.length),
+        };
+        self.advance(n);
+        first
+    }
+
     /// Takes note that the first `n` bytes are on their way.
     pub fn advance(&mut self, n: u64) {
         let step = n.min(self.length);

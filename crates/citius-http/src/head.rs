@@ -66,6 +66,7 @@ pub enum Version {
     Http10,
     #[default]
     Http11,
+    Http2,
 }
 
 /// How the end of a message body is found (RFC 9112 §6.3).
@@ -76,14 +77,15 @@ pub enum BodyLength {
     None,
     /// As many bytes as `Content-Length` says; at least one.
     Exact(u64),
-    /// Chunks, the last of them empty.
+    /// Chunks, the last of them empty; in HTTP/2 whatever comes until the stream's end.
     Chunked,
 }
 
 /// A request head whose framing has been checked.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
-    /// The head as sent, request line to blank line.
+    /// The head as sent, request line to blank line; one of HTTP/2 is kept in HTTP/1.1's form, its
+    /// authority as `host`, its crumbs of cookie joined, an extended CONNECT's protocol as a field `:protocol`.
     pub bytes: Vec<u8>,
     /// The method, if it is a known one.
     pub method: Method,
@@ -139,6 +141,24 @@ impl Head {
         self.fields()
             .find(|(n, _)| n.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
+    }
+
+    /// Becomes what `other` is, in its own memory.
+    #[inline]
+    pub fn copy_from(&mut self, other: &Self) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.fields.clear();
+        self.fields.extend_from_slice(&other.fields);
+        self.method = other.method;
+        self.method_span = other.method_span;
+        self.target = other.target;
+        self.path = other.path;
+        self.query = other.query;
+        self.version = other.version;
+        self.body = other.body;
+        self.keep_alive = other.keep_alive;
+        self.expects_continue = other.expects_continue;
     }
 
     /// Empties the head and keeps its memory.

@@ -26,7 +26,7 @@ pub mod limits;
 pub mod output;
 pub mod status;
 
-pub use event::{Action, Answer, Event, Payload};
+pub use event::{Action, Answer, Closing, Event, Payload};
 pub use fault::{Blame, Fault};
 pub use fields::Fields;
 pub use file::FileRange;

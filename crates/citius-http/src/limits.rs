@@ -111,6 +111,41 @@ pub const COMPRESS_BYTES_MAX: u32 = 1024 * 1024;
 /// Reached: further ones are sent as they are. Test: `tests/static/test_compress.py`.
 pub const COMPRESS_STREAMS_MAX: u32 = 64;
 
+/// Streams of one HTTP/2 connection that are open at once. Origin: RFC 9113 §6.5.2 asks for 100 at least, h2o 100, nghttpd 100.
+/// Reached: the stream is refused, to be tried again (`REFUSED_STREAM`). Test: `crates/citius-h2/src/tests/budgets.rs`.
+pub const H2_STREAMS_MAX: u32 = 128;
+
+/// Bytes of request bodies that one HTTP/2 connection may send ahead of their handlers, over all its streams; each has
+/// [`BODY_WINDOW_BYTES`]. Origin: hyper, 1 MiB. Reached: the client has to wait; beyond: the connection
+/// ends (`FLOW_CONTROL_ERROR`). Test: `crates/citius-h2/src/tests/flow.rs`.
+pub const H2_WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// Milliseconds over which the frames of [`H2_RESETS_MAX`] and [`H2_IDLE_FRAMES_MAX`] are counted; 0: the connection's life.
+/// Origin: long enough to tell a habit from a moment. Exceeded: counting starts anew. Test: `crates/citius-h2/src/tests/budgets.rs`.
+pub const H2_BUDGET_MS: u64 = 10_000;
+
+/// Streams of one HTTP/2 connection that end in a reset, by the client or for its mistake, within [`H2_BUDGET_MS`].
+/// Origin: CVE-2023-44487 and CVE-2025-8671; a browser resets a page's worth at most.
+/// Exceeded: `ENHANCE_YOUR_CALM`, close. Test: `crates/citius-h2/src/tests/budgets.rs`.
+pub const H2_RESETS_MAX: u32 = 200;
+
+/// Frames of one HTTP/2 connection that bring no request on (settings, pings, priorities, empty data, unknown ones, windows
+/// opened by less than 1 KiB of data) within [`H2_BUDGET_MS`]. Origin: CVE-2019-9511 to CVE-2019-9518.
+/// Exceeded: `ENHANCE_YOUR_CALM`, close. Test: `crates/citius-h2/src/tests/budgets.rs`.
+pub const H2_IDLE_FRAMES_MAX: u32 = 2000;
+
+/// Frames that one HTTP/2 head may be continued in. Origin: CVE-2024-27316; two would do for [`HEAD_BYTES_MAX`].
+/// Exceeded: `ENHANCE_YOUR_CALM`, close. Test: `crates/citius-h2/src/tests/budgets.rs`.
+pub const H2_CONTINUATIONS_MAX: u32 = 16;
+
+/// Bytes that a client must let through of an HTTP/2 stream which waits for its window, every [`WRITE_STALL_MS`].
+/// Origin: CVE-2019-9517; a window worth its frame. Fallen below: the stream is reset. Test: `crates/citius-h2/src/tests/budgets.rs`.
+pub const H2_STALL_BYTES_MIN: u32 = 1024;
+
+const _: () = assert!(
+    H2_WINDOW_BYTES >= BODY_WINDOW_BYTES,
+    "one stream may fill its window"
+);
 const _: () = assert!(
     COMPRESS_BYTES_MIN < COMPRESS_BYTES_MAX,
     "something is compressed"
@@ -202,4 +237,11 @@ limits! {
     compress_bytes_min: u32 = COMPRESS_BYTES_MIN,
     compress_bytes_max: u32 = COMPRESS_BYTES_MAX,
     compress_streams_max: u32 = COMPRESS_STREAMS_MAX,
+    h2_streams_max: u32 = H2_STREAMS_MAX,
+    h2_window_bytes: u32 = H2_WINDOW_BYTES,
+    h2_budget_ms: u64 = H2_BUDGET_MS,
+    h2_resets_max: u32 = H2_RESETS_MAX,
+    h2_idle_frames_max: u32 = H2_IDLE_FRAMES_MAX,
+    h2_continuations_max: u32 = H2_CONTINUATIONS_MAX,
+    h2_stall_bytes_min: u32 = H2_STALL_BYTES_MIN,
 }

@@ -239,6 +239,7 @@ impl Request {
         match self.head().version {
             Version::Http10 => "1.0",
             Version::Http11 => "1.1",
+            Version::Http2 => "2",
         }
     }
 

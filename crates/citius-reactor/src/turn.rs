@@ -433,6 +433,7 @@ impl Reactor {
                 service.request(head, ended, &mut self.reply(conn, stream));
             }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
+            Event::Held { stream, bytes } => service.data(&bytes, &mut self.reply(conn, stream)),
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
             Event::Broken { stream, fault } => {
                 self.watch.end_broken(conn, stream, fault);

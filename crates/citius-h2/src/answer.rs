@@ -1,0 +1,489 @@
+//! Answers going out: [`Action`] in, field blocks and data out (RFC 9113 §8.3.2, §8.1).
+
+use alloc::vec::Vec;
+
+use citius_http::fields::is_value_byte;
+use citius_http::{Action, Answer, Blame, Fault, Fields, Output, Payload, Status};
+
+use crate::connection::{Connection, Context};
+use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES};
+use crate::hpack::{Encoder, Indexing};
+use crate::stream::{Progress, Stream};
+
+/// The field block of the last plain 200, as long as the table stays what it was: most answers begin like the one
+/// before, and many are as long.
+#[derive(Debug, Default)]
+pub(crate) struct Template {
+    /// Empty at first.
+    block: Vec<u8>,
+    generation: u64,
+    server: Vec<u8>,
+    date: Vec<u8>,
+    media_type: Vec<u8>,
+    length: u64,
+}
+
+impl Template {
+    #[inline]
+    fn is_for(&self, cx: &Context<'_>, generation: u64, media_type: &[u8], length: u64) -> bool {
+        self.length == length
+            && self.generation == generation
+            && !self.block.is_empty()
+            && self.media_type == media_type
+            && self.date == cx.date
+            && self.server == cx.server
+    }
+
+    fn keep(
+        &mut self,
+        cx: &Context<'_>,
+        generation: u64,
+        media_type: &[u8],
+        length: u64,
+        block: &[u8],
+    ) {
+        for (place, bytes) in [
+            (&mut self.block, block),
+            (&mut self.server, cx.server),
+            (&mut self.date, cx.date),
+            (&mut self.media_type, media_type),
+        ] {
+            place.clear();
+            place.extend_from_slice(bytes);
+        }
+        self.generation = generation;
+        self.length = length;
+    }
+}
+
+impl Connection {
+    /// Does what the application wants to happen to `stream`; nothing if that has ended already.
+    ///
+    /// # Errors
+    /// The application's fault, to be logged. What is on the wire stays consistent: 500 if nothing was
+    /// sent for the stream yet, otherwise the stream is reset.
+    #[inline]
+    pub fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        action: Action<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let Some(index) = self.open_index(stream) else {
+            return Ok(());
+        };
+        let result = match action {
+            Action::Respond(answer, payload) => self.respond(cx, index, &answer, payload, out),
+            Action::Inform(answer) => self.inform(index, &answer, out),
+            Action::Start(answer) => self.start(cx, index, &answer, out),
+            Action::Data(payload) => self.data(cx, index, payload, out),
+            Action::End { trailers } => self.end(cx, index, trailers, out),
+            Action::Abort => {
+                self.abort(cx, stream, Code::Internal, out);
+                Ok(())
+            }
+        };
+        if let Err(fault) = result {
+            self.fail(cx, stream, fault, out);
+        }
+        result
+    }
+
+    /// The handler of `stream` failed: 500 if nothing was sent for it yet, otherwise the stream is reset.
+    pub fn fail(&mut self, cx: &mut Context<'_>, stream: u32, fault: Fault, out: &mut Output) {
+        let Some(index) = self.open_index(stream) else {
+            return;
+        };
+        let is_begun = self
+            .streams
+            .at(index)
+            .is_some_and(|stream| stream.progress != Progress::Unanswered);
+        if is_begun {
+            self.abort(cx, stream, Code::of(fault), out);
+        } else {
+            self.answer_fault(cx, index, fault, out);
+        }
+    }
+
+    fn abort(&mut self, cx: &Context<'_>, id: u32, code: Code, out: &mut Output) {
+        self.since = cx.now;
+        self.drop_stream(id, Some(code), out);
+        self.conclude();
+    }
+
+    #[inline]
+    fn open_index(&self, id: u32) -> Option<usize> {
+        let index = self.streams.index_of(id)?;
+        self.streams.at(index)?.is_open().then_some(index)
+    }
+
+    #[inline]
+    fn respond(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        answer: &Answer<'_>,
+        payload: Payload<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
+        check_final(stream, answer)?;
+        let payload_bytes = payload.len();
+        let announced = answer.fields.content_length;
+        let bodiless = stream.head_only || refuses_body(answer.status);
+        let length = match answer.status.code() {
+            204 => None,
+            205 => Some(0),
+            304 => announced,
+            _ => {
+                let length = announced.unwrap_or(payload_bytes);
+                if length != payload_bytes && !bodiless {
+                    return Err(Fault::AnswerLength);
+                }
+                Some(length)
+            }
+        };
+        let ends = bodiless || payload_bytes == 0;
+        stream.progress = Progress::Done;
+        stream.closed = ends;
+        let id = stream.id;
+        self.write_head(cx, id, answer, length, ends, out);
+        if !ends {
+            self.push(cx, index, payload, Some(&Fields::EMPTY), out);
+        }
+        self.finish_stream(cx, id, out);
+        Ok(())
+    }
+
+    fn inform(&mut self, index: usize, answer: &Answer<'_>, out: &mut Output) -> Result<(), Fault> {
+        let stream = self.streams.at(index).ok_or(Fault::AnswerOrder)?;
+        if stream.progress != Progress::Unanswered {
+            return Err(Fault::AnswerOrder);
+        }
+        // RFC 9113 §8.6: there is no 101 in HTTP/2.
+        if !answer.status.is_informational() || answer.status.code() == 101 {
+            return Err(Fault::AnswerStatus);
+        }
+        check_media_type(answer)?;
+        let id = stream.id;
+        let mut block = core::mem::take(&mut self.field_block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        status(&mut self.encoder, &mut block, answer.status);
+        fields(&mut self.encoder, &mut block, answer);
+        frame::headers(out.tail(), id, &block, false);
+        self.field_block = block;
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        answer: &Answer<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
+        check_final(stream, answer)?;
+        let length = match (answer.status.code(), answer.fields.content_length) {
+            (204, _) => None,
+            (205, _) => Some(0),
+            (_, length) => length,
+        };
+        let bodiless = stream.head_only || refuses_body(answer.status);
+        stream.progress = match length {
+            _ if bodiless => Progress::Bodiless,
+            Some(length) => Progress::Exact(length),
+            None => Progress::Unknown,
+        };
+        stream.closed = bodiless;
+        let id = stream.id;
+        self.write_head(cx, id, answer, length, bodiless, out);
+        Ok(())
+    }
+
+    fn data(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        payload: Payload<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
+        match &mut stream.progress {
+            Progress::Exact(due) => {
+                *due = due.checked_sub(payload.len()).ok_or(Fault::AnswerLength)?;
+            }
+            Progress::Unknown => {}
+            Progress::Bodiless => return Ok(()),
+            Progress::Unanswered | Progress::Done => return Err(Fault::AnswerOrder),
+        }
+        if !payload.is_empty() {
+            self.push(cx, index, payload, None, out);
+        }
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        trailers: &Fields,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
+        let is_bodiless = match stream.progress {
+            Progress::Exact(0) | Progress::Unknown => false,
+            Progress::Bodiless => true,
+            Progress::Exact(_) => return Err(Fault::AnswerLength),
+            Progress::Unanswered | Progress::Done => return Err(Fault::AnswerOrder),
+        };
+        stream.progress = Progress::Done;
+        let id = stream.id;
+        if !is_bodiless {
+            self.push(cx, index, Payload::Copied(b""), Some(trailers), out);
+        }
+        self.finish_stream(cx, id, out);
+        Ok(())
+    }
+
+    /// Writes the server's own answer to `fault`, and ends the stream.
+    ///
+    /// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
+    #[cold]
+    pub(crate) fn answer_fault(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        fault: Fault,
+        out: &mut Output,
+    ) {
+        let text = match fault.blame() {
+            Blame::Peer => fault.text(),
+            Blame::App => "internal server error",
+        };
+        let answer = Answer {
+            status: fault.status(),
+            content_type: Some(b"text/plain"),
+            fields: &Fields::EMPTY,
+        };
+        let body = [text.as_bytes(), b"\n"].concat();
+        self.respond(cx, index, &answer, Payload::Copied(&body), out)
+            .expect("a plain answer to a stream that has none");
+    }
+
+    /// Writes `100 Continue`.
+    pub(crate) fn say_continue(&mut self, id: u32, out: &mut Output) {
+        let mut block = core::mem::take(&mut self.field_block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        status(&mut self.encoder, &mut block, Status::from_const(100));
+        frame::headers(out.tail(), id, &block, false);
+        self.field_block = block;
+    }
+
+    /// Appends a trailer section, and with it the end of the stream.
+    pub(crate) fn write_trailers(&mut self, id: u32, trailers: &Fields, out: &mut Output) {
+        let mut block = core::mem::take(&mut self.field_block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        for (name, value) in trailers.iter() {
+            self.encoder.field(&mut block, name, value, Indexing::Once);
+        }
+        frame::headers(out.tail(), id, &block, true);
+        self.field_block = block;
+    }
+
+    /// Forgets the stream if both sides are done with it.
+    #[inline]
+    pub(crate) fn finish_stream(&mut self, cx: &Context<'_>, id: u32, out: &mut Output) {
+        let Some(index) = self.streams.index_of(id) else {
+            return;
+        };
+        let Some(stream) = self.streams.at(index) else {
+            return;
+        };
+        if !stream.closed || stream.is_open() {
+            return;
+        }
+        if !stream.ended {
+            // §8.1: the rest of the request is of no use; the client may keep it.
+            self.drop_stream(id, Some(Code::NoError), out);
+        } else if stream.held.is_some() || stream.waiting.is_some() {
+            self.drop_stream(id, None, out);
+        } else {
+            self.streams.remove(index);
+        }
+        self.since = cx.now;
+        self.conclude();
+    }
+
+    /// Appends the head of a final answer.
+    #[inline]
+    fn write_head(
+        &mut self,
+        cx: &Context<'_>,
+        id: u32,
+        answer: &Answer<'_>,
+        length: Option<u64>,
+        ends: bool,
+        out: &mut Output,
+    ) {
+        let is_plain = answer.status == Status::OK && answer.fields.is_plain();
+        if let (true, Some(media_type), Some(length)) = (is_plain, answer.content_type, length) {
+            let generation = self.encoder.generation();
+            if self.template.is_for(cx, generation, media_type, length) {
+                let block = self.template.block.as_slice();
+                let flags = if ends {
+                    END_HEADERS | END_STREAM
+                } else {
+                    END_HEADERS
+                };
+                let tail = out.tail();
+                // Head and the header of the data behind it.
+                tail.reserve(block.len().saturating_add(2 * HEADER_BYTES));
+                tail.extend_from_slice(&frame::header(block.len(), 1, flags, id));
+                tail.extend_from_slice(block);
+                return;
+            }
+        }
+        self.write_new_head(cx, id, answer, length, ends, out);
+    }
+
+    fn write_new_head(
+        &mut self,
+        cx: &Context<'_>,
+        id: u32,
+        answer: &Answer<'_>,
+        length: Option<u64>,
+        ends: bool,
+        out: &mut Output,
+    ) {
+        let mut block = core::mem::take(&mut self.field_block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        let generation = self.encoder.generation();
+        let is_whole = block.is_empty();
+        status(&mut self.encoder, &mut block, answer.status);
+        if !answer.fields.has_server {
+            line(&mut self.encoder, &mut block, cx.server);
+        }
+        if !answer.fields.has_date {
+            line(&mut self.encoder, &mut block, cx.date);
+        }
+        fields(&mut self.encoder, &mut block, answer);
+        if let Some(length) = length {
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(length).as_bytes();
+            self.encoder
+                .field(&mut block, b"content-length", digits, Indexing::Once);
+        }
+        frame::headers(out.tail(), id, &block, ends);
+        let is_plain = answer.status == Status::OK && answer.fields.is_plain();
+        let is_stable = is_whole && self.encoder.generation() == generation;
+        if let (true, true, Some(media_type), Some(length)) =
+            (is_plain, is_stable, answer.content_type, length)
+            && block.len() <= TEMPLATE_BYTES_MAX
+        {
+            self.template
+                .keep(cx, generation, media_type, length, &block);
+        }
+        self.field_block = block;
+    }
+}
+
+/// Bytes of a field block that is worth keeping; a media type may be long.
+const TEMPLATE_BYTES_MAX: usize = 256;
+
+fn status(encoder: &mut Encoder, block: &mut Vec<u8>, status: Status) {
+    let index = match status.code() {
+        200 => 8,
+        204 => 9,
+        206 => 10,
+        304 => 11,
+        400 => 12,
+        404 => 13,
+        500 => 14,
+        code => {
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(code).as_bytes();
+            return encoder.field(block, b":status", digits, Indexing::Keep);
+        }
+    };
+    Encoder::static_index(block, index);
+}
+
+/// Media type and fields of an answer.
+fn fields(encoder: &mut Encoder, block: &mut Vec<u8>, answer: &Answer<'_>) {
+    if let (Some(media_type), false) = (answer.content_type, answer.fields.has_content_type) {
+        encoder.field(block, b"content-type", media_type, Indexing::Keep);
+    }
+    for (name, value) in answer.fields.iter() {
+        encoder.field(block, name, value, indexing(name, value));
+    }
+}
+
+/// A field of every answer, given as a line of HTTP/1.
+fn line(encoder: &mut Encoder, block: &mut Vec<u8>, line: &[u8]) {
+    let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+        return;
+    };
+    let (name, value) = line.split_at_checked(colon).unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    let value = value.get(1..).unwrap_or_default().trim_ascii();
+    encoder.field(block, &name, value, Indexing::Keep);
+}
+
+/// What answers repeat goes into the table; secrets go into nobody's.
+fn indexing(name: &[u8], value: &[u8]) -> Indexing {
+    match name {
+        b"set-cookie" | b"authorization" | b"www-authenticate" | b"proxy-authenticate" => {
+            Indexing::Never
+        }
+        b"server"
+        | b"date"
+        | b"content-type"
+        | b"cache-control"
+        | b"vary"
+        | b"content-encoding"
+        | b"alt-svc"
+        | b"strict-transport-security"
+        | b"x-content-type-options"
+        | b"x-frame-options"
+        | b"access-control-allow-origin"
+        | b"referrer-policy"
+            if value.len() <= 128 =>
+        {
+            Indexing::Keep
+        }
+        _ => Indexing::Once,
+    }
+}
+
+#[inline]
+fn check_final(stream: &Stream, answer: &Answer<'_>) -> Result<(), Fault> {
+    if stream.progress != Progress::Unanswered {
+        return Err(Fault::AnswerOrder);
+    }
+    if answer.status.is_informational() {
+        return Err(Fault::AnswerStatus);
+    }
+    check_media_type(answer)
+}
+
+/// RFC 9110 §15: 1xx, 204 and 304 end with their head; a 205 must not carry content (§15.3.6).
+#[inline]
+fn refuses_body(status: Status) -> bool {
+    status.has_no_body() || status.code() == 205
+}
+
+#[inline]
+fn check_media_type(answer: &Answer<'_>) -> Result<(), Fault> {
+    let media_type = answer.content_type.unwrap_or_default();
+    if media_type.iter().all(|&byte| is_value_byte(byte)) {
+        Ok(())
+    } else {
+        Err(Fault::AnswerFieldValue)
+    }
+}

@@ -1,0 +1,95 @@
+//! What a peer may cost without getting on, in one place.
+//!
+//! | abuse | what is counted | limit |
+//! |---|---|---|
+//! | rapid reset (CVE-2023-44487) | streams the client resets | `h2_resets_max` |
+//! | `MadeYouReset` (CVE-2025-8671) | streams reset for the client's mistake, or refused | `h2_resets_max` |
+//! | CONTINUATION flood (CVE-2024-27316) | continuations of one head, and its bytes | `h2_continuations_max`, `head_bytes_max` |
+//! | HPACK bomb | what a head is once decoded; beyond, nothing of it is kept | `head_bytes_max`, `fields_max` |
+//! | SETTINGS, PING, PRIORITY, empty frames (CVE-2019-9512, -9513, -9515, -9518) | such frames | `h2_idle_frames_max` |
+//! | small windows (CVE-2019-9511) | window updates that let less than 1 KiB through | `h2_idle_frames_max` |
+//! | windows that stay closed (CVE-2019-9517) | bytes let through (`stream`) | `write_stall_ms`, `h2_stall_bytes_min` |
+//! | streams without end | open streams (`receive`) | `h2_streams_max` |
+//! | bodies nobody reads | bytes that wait (`receive`) | `h2_window_bytes` |
+//!
+//! Tests: `src/tests/budgets.rs`.
+
+use citius_http::{Fault, Limits, Millis};
+
+/// Bytes sent that pay for one window update.
+const PAID_BYTES: u64 = 1024;
+
+/// The counts of one connection.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// When counting began anew.
+    since: Millis,
+    n_resets: u32,
+    n_idle_frames: u32,
+    /// Bytes of data that were sent and have paid for no window update yet.
+    sent_bytes: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(now: Millis) -> Self {
+        Self {
+            since: now,
+            n_resets: 0,
+            n_idle_frames: 0,
+            sent_bytes: 0,
+        }
+    }
+
+    /// A stream has ended in a reset that is the client's doing.
+    pub(crate) fn reset(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
+        self.refill(now, limits);
+        self.n_resets = self.n_resets.saturating_add(1);
+        within(self.n_resets, limits.h2_resets_max)
+    }
+
+    /// A frame has come that brings nothing on.
+    pub(crate) fn idle_frame(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
+        self.refill(now, limits);
+        self.n_idle_frames = self.n_idle_frames.saturating_add(1);
+        within(self.n_idle_frames, limits.h2_idle_frames_max)
+    }
+
+    /// A window was opened.
+    pub(crate) fn window_update(&mut self, now: Millis, limits: &Limits) -> Result<(), Fault> {
+        match self.sent_bytes.checked_sub(PAID_BYTES) {
+            Some(rest) => {
+                self.sent_bytes = rest;
+                Ok(())
+            }
+            None => self.idle_frame(now, limits),
+        }
+    }
+
+    /// So many bytes of data were sent.
+    #[inline]
+    pub(crate) fn sent(&mut self, n_bytes: usize) {
+        self.sent_bytes = self.sent_bytes.saturating_add(n_bytes as u64);
+    }
+
+    fn refill(&mut self, now: Millis, limits: &Limits) {
+        let span_ms = limits.h2_budget_ms;
+        if span_ms > 0 && now.saturating_sub(self.since) >= span_ms {
+            self.since = now;
+            self.n_resets = 0;
+            self.n_idle_frames = 0;
+        }
+    }
+}
+
+/// The continuations of one head.
+pub(crate) fn continuations(n_frames: u32, limits: &Limits) -> Result<(), Fault> {
+    within(n_frames, limits.h2_continuations_max)
+}
+
+fn within(count: u32, most: u32) -> Result<(), Fault> {
+    if count > most {
+        Err(Fault::ExcessiveLoad)
+    } else {
+        Ok(())
+    }
+}

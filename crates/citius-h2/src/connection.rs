@@ -1,0 +1,590 @@
+//! One connection: what it knows, and the verbs that are not about frames coming in ([`receive`](crate::receive)),
+//! answers going out ([`answer`](crate::answer)) or data waiting for a window ([`write`](crate::write)).
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use citius_http::{Closing, Event, Fault, Head, HeadPool, Limits, Method, Millis, Output};
+
+use crate::answer::Template;
+use crate::budget::Budget;
+use crate::frame::{self, Code, WINDOW_BYTES, WINDOW_MAX};
+use crate::head::{Facts, Scratch};
+use crate::hpack::{Decoder, Encoder};
+use crate::receive::{Block, Memo, Reading};
+use crate::settings::{self, Settings};
+use crate::stream::{Expecting, Progress, Stream, Streams};
+
+/// What a call may look at besides its input.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The turn's clock.
+    pub now: Millis,
+    /// The limits in force.
+    pub limits: &'a Limits,
+    /// Where heads come from.
+    pub heads: &'a mut HeadPool,
+    /// `server: …\r\n`, or empty.
+    pub server: &'a [u8],
+    /// `date: …\r\n`, or empty; rendered once a second by the reactor.
+    pub date: &'a [u8],
+}
+
+/// What a server offers beyond the plain protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Extended CONNECT (RFC 8441): such a request is a [`Head`] of the method CONNECT with a field `:protocol`.
+    pub extended_connect: bool,
+}
+
+/// How far the server has taken leave (RFC 9113 §6.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// Not at all.
+    No,
+    /// The client was told to stop at some time, and may have sent requests before it knew.
+    Announced(Millis),
+    /// The client was told which request is the last.
+    Taken,
+}
+
+/// One HTTP/2 connection, server side.
+///
+/// Duties of the caller: after every call but the queries, look at [`closing`](Self::closing) and
+/// write what came to the output; when the output has been written, call [`pump`](Self::pump). After
+/// [`send`](Self::send) and [`want`](Self::want), call [`receive`](Self::receive) again, with what is unread or
+/// nothing: body bytes may have waited. Stop reading from the socket while [`wants_input`](Self::wants_input) is false.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts; the states that exclude each other are enums"
+)]
+pub struct Connection {
+    pub(crate) options: Options,
+    pub(crate) reading: Reading,
+    pub(crate) decoder: Decoder,
+    pub(crate) encoder: Encoder,
+    pub(crate) template: Template,
+    /// Where field blocks are put together; kept for its memory.
+    pub(crate) field_block: Vec<u8>,
+    pub(crate) scratch: Scratch,
+    pub(crate) memo: Option<Box<Memo>>,
+    /// The head of which continuations are awaited.
+    pub(crate) block: Option<Box<Block>>,
+    pub(crate) peer: Settings,
+    pub(crate) streams: Streams,
+    pub(crate) budget: Budget,
+    /// The highest stream that was taken.
+    pub(crate) last_stream: u32,
+    /// What the client may still send on all streams together; what was taken and is not given back.
+    pub(crate) receive_window: i64,
+    pub(crate) consumed: u32,
+    /// What we may still send on all streams together.
+    pub(crate) send_window: i64,
+    /// When data began to wait for that, and what went through it since.
+    pub(crate) waiting_at: Millis,
+    pub(crate) moved_bytes: u64,
+    /// Streams of which something waits to leave.
+    pub(crate) n_waiting: usize,
+    /// Counts turns among streams that share.
+    pub(crate) n_served: u32,
+    /// Streams of which something waits to be told.
+    pub(crate) ready: VecDeque<u32>,
+    /// Streams that are over, to be told.
+    pub(crate) broken: VecDeque<(u32, Fault)>,
+    /// Accept, or the end of the last answer.
+    pub(crate) since: Millis,
+    /// When the frame began that is incomplete.
+    pub(crate) partial_at: Option<Millis>,
+    /// When our settings went out, until they are acknowledged.
+    pub(crate) settings_at: Option<Millis>,
+    /// When streams are to be looked at that may have come to a standstill.
+    pub(crate) look_at: Option<Millis>,
+    pub(crate) leave: Leave,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) closing: Option<Closing>,
+    /// No request was taken so far.
+    pub(crate) fresh: bool,
+    /// The peer has closed its sending side.
+    pub(crate) peer_finished: bool,
+    /// Our settings are on their way.
+    pub(crate) announced: bool,
+    /// The client's settings have come.
+    pub(crate) greeted: bool,
+}
+
+impl Connection {
+    /// A connection accepted at `now`, of which the client's preface is the first input.
+    pub fn new(now: Millis, options: Options) -> Self {
+        Self {
+            options,
+            reading: Reading::Preface(0),
+            decoder: Decoder::new(),
+            encoder: Encoder::new(),
+            template: Template::default(),
+            field_block: Vec::new(),
+            scratch: Scratch::default(),
+            memo: None,
+            block: None,
+            peer: Settings::default(),
+            streams: Streams::default(),
+            budget: Budget::new(now),
+            last_stream: 0,
+            receive_window: WINDOW_BYTES,
+            consumed: 0,
+            send_window: WINDOW_BYTES,
+            waiting_at: now,
+            moved_bytes: 0,
+            n_waiting: 0,
+            n_served: 0,
+            ready: VecDeque::new(),
+            broken: VecDeque::new(),
+            since: now,
+            partial_at: None,
+            settings_at: None,
+            look_at: None,
+            leave: Leave::No,
+            fault: None,
+            closing: None,
+            fresh: true,
+            peer_finished: false,
+            announced: false,
+            greeted: false,
+        }
+    }
+
+    /// A connection that was HTTP/1.1 and has agreed to `upgrade: h2c` with a 101 (RFC 7540 §3.2).
+    ///
+    /// `head` is the request that asked for it, complete and without a body; its answer is due on stream 1.
+    /// `http2_settings` is its field of that name.
+    ///
+    /// # Errors
+    /// `SettingsValue` or another fault of the settings: the upgrade is to be ignored.
+    pub fn upgraded(
+        cx: &Context<'_>,
+        options: Options,
+        head: &Head,
+        http2_settings: &[u8],
+        out: &mut Output,
+    ) -> Result<Self, Fault> {
+        let mut connection = Self::new(cx.now, options);
+        let payload = settings::from_base64url(http2_settings).ok_or(Fault::SettingsValue)?;
+        connection.peer.take(&payload)?;
+        connection.encoder.allow(connection.peer.table_bytes);
+        connection.announce(cx, out);
+        connection.open_stream(cx, 1, head, true, &Facts::default());
+        connection.last_stream = 1;
+        Ok(connection)
+    }
+
+    /// The peer has closed its sending side: a request that is not complete will never be.
+    ///
+    /// Offer all input to `receive` first. Requests that are complete are still answered.
+    pub fn finish(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        if self.closing.is_some() {
+            return None;
+        }
+        self.peer_finished = true;
+        self.reading = Reading::Over;
+        self.partial_at = None;
+        let incomplete = self.streams.iter().filter(|stream| !stream.ended);
+        let incomplete: Vec<u32> = incomplete.map(|stream| stream.id).collect();
+        for id in incomplete {
+            self.break_stream(cx, id, Fault::Truncated, out);
+        }
+        self.conclude();
+        self.next_broken()
+    }
+
+    /// The application wants up to `bytes` more of the body of `stream`; adds up, `u64::MAX` is all of it.
+    ///
+    /// Writes `100 Continue` if the client waits for it.
+    pub fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
+        let Some(index) = self.streams.index_of(stream) else {
+            return;
+        };
+        let Some(found) = self.streams.at_mut(index) else {
+            return;
+        };
+        if bytes == 0 || found.told {
+            return;
+        }
+        if found.credit == 0 {
+            found.body_at = cx.now;
+            found.body_bytes = 0;
+        }
+        found.credit = found.credit.saturating_add(bytes);
+        let is_due = found.expecting == Expecting::Unasked;
+        found.expecting = Expecting::Nothing;
+        if found.held.is_some() {
+            self.ready.push_back(stream);
+        } else if is_due && found.progress == Progress::Unanswered {
+            self.say_continue(stream, out);
+        }
+        self.look_later(cx.now.saturating_add(cx.limits.body_read_ms));
+    }
+
+    /// Whether more input could be used: not once reading has ended. What nobody wants is held back by windows.
+    #[inline]
+    pub fn wants_input(&self, _: &Limits) -> bool {
+        self.closing.is_none() && !matches!(self.reading, Reading::Over)
+    }
+
+    /// When [`expire`](Self::expire) wants to be called, whatever happens before; `None` for never.
+    ///
+    /// Changes with every other call.
+    #[inline]
+    pub fn deadline(&self, limits: &Limits) -> Option<Millis> {
+        if self.closing.is_some() {
+            return None;
+        }
+        if !self.broken.is_empty() {
+            return Some(0);
+        }
+        let after = |since: Option<Millis>, span_ms: u64| {
+            since
+                .filter(|_| span_ms > 0)
+                .map(|since| since.saturating_add(span_ms))
+        };
+        let is_idle = self.streams.is_empty();
+        let idle_ms = match self.reading {
+            Reading::Preface(_) => limits.head_read_ms,
+            _ if self.fresh => limits.head_read_ms,
+            _ => limits.keep_alive_ms,
+        };
+        let leaving = match self.leave {
+            Leave::Announced(at) => Some(at),
+            _ => None,
+        };
+        [
+            after(is_idle.then_some(self.since), idle_ms),
+            after(self.partial_at, limits.head_read_ms),
+            after(self.settings_at, limits.head_read_ms),
+            after(leaving, limits.linger_ms.max(1)),
+            self.look_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Time has passed; does nothing before the deadline.
+    pub fn expire(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+        if self.deadline(cx.limits)? > cx.now {
+            return None;
+        }
+        let is_over = |since: Option<Millis>, span_ms: u64| {
+            since.is_some_and(|at| span_ms > 0 && at.saturating_add(span_ms) <= cx.now)
+        };
+        if is_over(self.partial_at, cx.limits.head_read_ms) {
+            self.end_with(cx, Fault::HeadTooSlow, out);
+        } else if is_over(self.settings_at, cx.limits.head_read_ms) {
+            self.end_with(cx, Fault::SettingsTimeout, out);
+        } else if let Leave::Announced(at) = self.leave
+            && is_over(Some(at), cx.limits.linger_ms.max(1))
+        {
+            self.take_leave(out);
+        } else if self.look_at.is_some_and(|at| at <= cx.now) {
+            self.look(cx, out);
+        } else if self.broken.is_empty() {
+            // Nobody has asked anything for long.
+            self.say_go_away(Code::NoError, out);
+            self.closing = Some(Closing::Clean);
+        }
+        self.next_broken()
+    }
+
+    /// Stops taking new requests, in two steps: requests that cross the first notice are still answered.
+    pub fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        if self.leave != Leave::No || self.closing.is_some() {
+            return;
+        }
+        self.announce(cx, out);
+        frame::go_away(out.tail(), 0x7fff_ffff, Code::NoError);
+        frame::ping(out.tail(), LEAVE, 0);
+        self.leave = Leave::Announced(cx.now);
+    }
+
+    /// Ends the connection for reasons this machine does not know, such as [`Fault::Overloaded`]: the client is told
+    /// which requests were taken, and may try the others elsewhere.
+    pub fn refuse(
+        &mut self,
+        cx: &mut Context<'_>,
+        fault: Fault,
+        out: &mut Output,
+    ) -> Option<Event<'static>> {
+        if self.closing.is_none() {
+            self.end_with(cx, fault, out);
+        }
+        None
+    }
+
+    /// Set once nothing more will be read or begun: flush the output, then close in this way. Streams
+    /// that are open at that moment are over.
+    #[inline]
+    pub fn closing(&self) -> Option<Closing> {
+        self.closing
+    }
+
+    /// The rule the peer broke, if that is why the connection ends; for the log.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// Requests taken and not fully answered by the application.
+    #[inline]
+    pub fn streams_open(&self) -> usize {
+        self.streams.n_open()
+    }
+
+    /// Whether `stream` may still be answered.
+    #[inline]
+    pub fn is_open(&self, stream: u32) -> bool {
+        self.streams.find(stream).is_some_and(Stream::is_open)
+    }
+
+    /// Whether whoever streams an answer may go on: little of it waits.
+    pub fn has_room(&self, stream: u32, limits: &Limits) -> bool {
+        self.streams
+            .find(stream)
+            .and_then(|stream| stream.waiting.as_ref())
+            .is_none_or(|waiting| waiting.n_bytes < u64::from(limits.write_queue_bytes_max))
+    }
+
+    // --- among ourselves ----------------------------------------------------------------------
+
+    /// Sends our settings, once.
+    pub(crate) fn announce(&mut self, cx: &Context<'_>, out: &mut Output) {
+        if self.announced {
+            return;
+        }
+        self.announced = true;
+        settings::announce(out.tail(), cx.limits, self.options.extended_connect);
+        self.receive_window = settings::connection_window(cx.limits);
+        self.settings_at = Some(cx.now);
+    }
+
+    /// A request is taken.
+    pub(crate) fn open_stream(
+        &mut self,
+        cx: &Context<'_>,
+        id: u32,
+        head: &Head,
+        ended: bool,
+        facts: &Facts,
+    ) {
+        self.fresh = false;
+        self.streams.push(Stream {
+            id,
+            ended,
+            told: ended,
+            expecting: if head.expects_continue {
+                Expecting::Unasked
+            } else {
+                Expecting::Nothing
+            },
+            head_only: head.method == Method::Head,
+            closed: false,
+            progress: Progress::Unanswered,
+            priority: facts.priority,
+            served: 0,
+            credit: 0,
+            received: 0,
+            expected: facts.content_length,
+            receive_window: settings::stream_window(cx.limits),
+            consumed: 0,
+            body_at: cx.now,
+            body_bytes: 0,
+            send_window: self.peer.window,
+            waiting_at: cx.now,
+            moved_bytes: 0,
+            held: None,
+            waiting: None,
+        });
+    }
+
+    /// The connection ends for a fault: the last word is `GOAWAY`.
+    #[cold]
+    pub(crate) fn end_with(&mut self, cx: &Context<'_>, fault: Fault, out: &mut Output) {
+        self.announce(cx, out);
+        self.fault = Some(fault);
+        self.say_go_away(Code::of(fault), out);
+        self.reading = Reading::Over;
+        self.streams.clear();
+        self.n_waiting = 0;
+        self.closing = Some(if self.peer_finished {
+            Closing::Clean
+        } else {
+            Closing::Linger
+        });
+    }
+
+    /// A stream ends for a fault that the application has to know of.
+    #[cold]
+    pub(crate) fn break_stream(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        fault: Fault,
+        out: &mut Output,
+    ) {
+        let Some(index) = self.streams.index_of(id) else {
+            return;
+        };
+        let Some(stream) = self.streams.at(index) else {
+            return;
+        };
+        self.since = cx.now;
+        let (was_told, is_open) = (stream.told, stream.is_open());
+        let may_answer = stream.progress == Progress::Unanswered
+            && !crate::head::is_malformed(fault)
+            && fault != Fault::StreamReset;
+        if may_answer {
+            self.answer_fault(cx, index, fault, out);
+        }
+        if self.streams.index_of(id).is_some() {
+            let by_peer = fault == Fault::StreamReset;
+            self.drop_stream(id, (!by_peer).then(|| Code::of(fault)), out);
+        }
+        if is_open || !was_told {
+            self.broken.push_back((id, fault));
+        }
+    }
+
+    /// Forgets a stream, and tells the client so with `code`.
+    pub(crate) fn drop_stream(&mut self, id: u32, code: Option<Code>, out: &mut Output) {
+        let Some(stream) = self
+            .streams
+            .index_of(id)
+            .and_then(|at| self.streams.remove(at))
+        else {
+            return;
+        };
+        if stream.waiting.is_some() {
+            self.n_waiting = self.n_waiting.saturating_sub(1);
+        }
+        if let Some(held) = stream.held {
+            self.give_back(held.bytes.len(), out);
+        }
+        if let Some(code) = code {
+            self.reset(id, code, out);
+        }
+    }
+
+    /// Resets `id`.
+    pub(crate) fn reset(&mut self, id: u32, code: Code, out: &mut Output) {
+        frame::reset(out.tail(), id, code);
+        self.streams.note_reset(id);
+    }
+
+    /// Opens the connection's window by what was taken, from half of it on.
+    pub(crate) fn give_back(&mut self, n_bytes: usize, out: &mut Output) {
+        self.consumed = self
+            .consumed
+            .saturating_add(u32::try_from(n_bytes).unwrap_or(u32::MAX));
+        let left = self.receive_window;
+        if i64::from(self.consumed) >= left && !matches!(self.reading, Reading::Over) {
+            frame::window_update(out.tail(), 0, self.consumed);
+            self.receive_window = left
+                .saturating_add(i64::from(self.consumed))
+                .min(WINDOW_MAX);
+            self.consumed = 0;
+        }
+    }
+
+    /// Streams are to be looked at no later than `at`.
+    #[inline]
+    pub(crate) fn look_later(&mut self, at: Millis) {
+        self.look_at = Some(self.look_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// The next stream that is over.
+    pub(crate) fn next_broken(&mut self) -> Option<Event<'static>> {
+        let (stream, fault) = self.broken.pop_front()?;
+        Some(Event::Broken { stream, fault })
+    }
+
+    /// Tells the client which request is the last.
+    pub(crate) fn take_leave(&mut self, out: &mut Output) {
+        self.say_go_away(Code::NoError, out);
+        self.leave = Leave::Taken;
+        self.conclude();
+    }
+
+    fn say_go_away(&self, code: Code, out: &mut Output) {
+        frame::go_away(out.tail(), self.last_stream, code);
+    }
+
+    /// Ends the connection where it is to end.
+    #[inline]
+    pub(crate) fn conclude(&mut self) {
+        let is_last = self.leave == Leave::Taken || self.peer_finished;
+        if is_last && self.streams.is_empty() && self.closing.is_none() {
+            self.closing = Some(if self.peer_finished {
+                Closing::Clean
+            } else {
+                Closing::Linger
+            });
+        }
+    }
+
+    /// Looks for streams that have come to a standstill.
+    fn look(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        self.look_at = None;
+        let limits = cx.limits;
+        let mut next: Option<Millis> = None;
+        let mut stuck: Vec<(u32, Fault)> = Vec::new();
+        let connection_is_shut = self.send_window <= 0;
+        let mut waits_for_connection = false;
+        for stream in self.streams.iter_mut() {
+            let mut due = |at: Millis| next = Some(next.map_or(at, |earlier| earlier.min(at)));
+            if stream.awaits_body()
+                && limits.body_rate_min_bytes_per_s > 0
+                && limits.body_read_ms > 0
+            {
+                let span_ms = cx.now.saturating_sub(stream.body_at);
+                if span_ms >= limits.body_read_ms {
+                    let least = limits.body_rate_min_bytes_per_s.saturating_mul(span_ms);
+                    if stream.body_bytes.saturating_mul(1000) < least {
+                        stuck.push((stream.id, Fault::BodyTooSlow));
+                    }
+                    stream.body_at = cx.now;
+                    stream.body_bytes = 0;
+                }
+                due(stream.body_at.saturating_add(limits.body_read_ms));
+            }
+            if stream.waiting.is_some() && limits.write_stall_ms > 0 {
+                let span_ms = cx.now.saturating_sub(stream.waiting_at);
+                if span_ms >= limits.write_stall_ms {
+                    let is_shut = stream.send_window <= 0;
+                    if is_shut && stream.moved_bytes < u64::from(limits.h2_stall_bytes_min) {
+                        stuck.push((stream.id, Fault::StreamStalled));
+                    }
+                    stream.waiting_at = cx.now;
+                    stream.moved_bytes = 0;
+                }
+                waits_for_connection |= connection_is_shut;
+                due(stream.waiting_at.saturating_add(limits.write_stall_ms));
+            }
+        }
+        self.look_at = next;
+        if waits_for_connection {
+            let span_ms = cx.now.saturating_sub(self.waiting_at);
+            if span_ms >= limits.write_stall_ms {
+                if self.moved_bytes < u64::from(limits.h2_stall_bytes_min) {
+                    return self.end_with(cx, Fault::StreamStalled, out);
+                }
+                self.waiting_at = cx.now;
+                self.moved_bytes = 0;
+            }
+        }
+        for (id, fault) in stuck {
+            self.break_stream(cx, id, fault, out);
+        }
+        self.conclude();
+    }
+}
+
+/// The payload of the ping that tells when the first notice of leave has arrived.
+pub(crate) const LEAVE: &[u8; 8] = b"citius\0\x02";

@@ -1,0 +1,137 @@
+//! Field blocks to fields.
+
+use alloc::vec::Vec;
+
+use super::table::Table;
+use super::{TABLE_BYTES, huffman};
+
+/// Reads the blocks of one direction, in their order.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    table: Table,
+    /// Where strings are put together; kept for its memory.
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// The block can't be read, and neither can those behind it (RFC 7541 §3.1: a connection error).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+impl Decoder {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: Table::new(TABLE_BYTES),
+            name: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    /// As long as it stays the same, the same block means the same.
+    #[inline]
+    pub(crate) fn generation(&self) -> u64 {
+        self.table.generation()
+    }
+
+    /// Calls `take` with each field of `block`, in order.
+    ///
+    /// # Errors
+    /// `Malformed`, after which the connection can't go on.
+    pub(crate) fn decode(
+        &mut self,
+        mut block: &[u8],
+        mut take: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Malformed> {
+        let mut may_resize = true;
+        while let [first, ..] = *block {
+            if first & 0x80 != 0 {
+                let index = integer(&mut block, 7).ok_or(Malformed)?;
+                let (name, value) = self.table.field(index).ok_or(Malformed)?;
+                take(name, value);
+            } else if first & 0x40 != 0 {
+                self.literal(&mut block, 6)?;
+                self.table.insert(&self.name, &self.value);
+                take(&self.name, &self.value);
+            } else if first & 0x20 != 0 {
+                // §4.2: a change of size stands at the beginning of a block.
+                let size_max = integer(&mut block, 5).ok_or(Malformed)?;
+                if !may_resize || size_max > TABLE_BYTES {
+                    return Err(Malformed);
+                }
+                self.table.resize(size_max);
+                continue;
+            } else {
+                self.literal(&mut block, 4)?;
+                take(&self.name, &self.value);
+            }
+            may_resize = false;
+        }
+        Ok(())
+    }
+
+    /// Reads a literal field into `name` and `value`.
+    fn literal(&mut self, block: &mut &[u8], prefix_bits: u32) -> Result<(), Malformed> {
+        let index = integer(block, prefix_bits).ok_or(Malformed)?;
+        self.name.clear();
+        self.value.clear();
+        if index == 0 {
+            string(block, &mut self.name).ok_or(Malformed)?;
+        } else {
+            let (name, _) = self.table.field(index).ok_or(Malformed)?;
+            self.name.extend_from_slice(name);
+        }
+        string(block, &mut self.value).ok_or(Malformed)
+    }
+}
+
+/// Takes an integer (§5.1); `None` if it does not end, or is larger than any of use here.
+fn integer(block: &mut &[u8], prefix_bits: u32) -> Option<usize> {
+    let (first, mut rest) = block.split_first()?;
+    let mask = 0xffu8 >> 8u32.saturating_sub(prefix_bits);
+    let mut number = usize::from(first & mask);
+    if number == usize::from(mask) {
+        let mut shift = 0u32;
+        loop {
+            let (byte, after) = rest.split_first()?;
+            rest = after;
+            // Four more bytes reach beyond any size that is allowed; longer ones only say zero.
+            if shift > 21 {
+                return None;
+            }
+            number = number.checked_add(usize::from(byte & 0x7f).checked_shl(shift)?)?;
+            shift = shift.saturating_add(7);
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+    }
+    *block = rest;
+    Some(number)
+}
+
+/// Takes a string (§5.2) and appends it to `out`.
+fn string(block: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let is_huffman = block.first()? & 0x80 != 0;
+    let length = integer(block, 7)?;
+    let (coded, rest) = block.split_at_checked(length)?;
+    *block = rest;
+    if is_huffman {
+        huffman::decode(coded, out)
+    } else {
+        out.extend_from_slice(coded);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+impl Decoder {
+    pub(super) fn with_table_bytes(bytes: usize) -> Self {
+        let mut decoder = Self::new();
+        decoder.table.resize(bytes);
+        decoder
+    }
+
+    pub(super) fn table_size(&self) -> usize {
+        self.table.size()
+    }
+}

@@ -1,0 +1,121 @@
+//! Fields to field blocks.
+
+use alloc::vec::Vec;
+
+use super::TABLE_BYTES;
+use super::table::{Table, static_field, static_name};
+
+/// How a field is spelled that is in no table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Indexing {
+    /// Into the dynamic table: it will be said again.
+    Keep,
+    /// Not into it.
+    Once,
+    /// Not into it, and into no proxy's either: a secret (RFC 7541 §7.1.3).
+    Never,
+}
+
+/// Writes the blocks of one direction, in their order.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    table: Table,
+    /// The smallest size since the last block and the one at its end, if they have to be told.
+    resized: Option<(usize, usize)>,
+}
+
+impl Encoder {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: Table::new(TABLE_BYTES),
+            resized: None,
+        }
+    }
+
+    /// As long as it stays the same, the same block means the same.
+    #[inline]
+    pub(crate) fn generation(&self) -> u64 {
+        self.table.generation()
+    }
+
+    /// The peer allows its table so many bytes; more than [`TABLE_BYTES`] are not used.
+    pub(crate) fn allow(&mut self, bytes: usize) {
+        let size_max = bytes.min(TABLE_BYTES);
+        if size_max == self.table.size_max() && self.resized.is_none() {
+            return;
+        }
+        let smallest = self
+            .resized
+            .map_or(size_max, |(smallest, _)| smallest.min(size_max));
+        self.table.resize(size_max);
+        self.resized = Some((smallest, size_max));
+    }
+
+    /// What a block has to begin with.
+    #[inline]
+    pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
+        if let Some((smallest, last)) = self.resized.take() {
+            if smallest < last {
+                integer(out, 0x20, 5, smallest);
+            }
+            integer(out, 0x20, 5, last);
+        }
+    }
+
+    /// The field of a number below 64 in one of the tables.
+    #[inline]
+    pub(crate) fn static_index(out: &mut Vec<u8>, index: u8) {
+        out.push(0x80 | index);
+    }
+
+    /// Appends a field.
+    pub(crate) fn field(&mut self, out: &mut Vec<u8>, name: &[u8], value: &[u8], how: Indexing) {
+        if how != Indexing::Never {
+            let known = static_field(name, value).or_else(|| self.table.find(name, value));
+            if let Some(index) = known {
+                return integer(out, 0x80, 7, index);
+            }
+        }
+        let (pattern, prefix_bits) = match how {
+            Indexing::Keep => (0x40, 6),
+            Indexing::Once => (0x00, 4),
+            Indexing::Never => (0x10, 4),
+        };
+        if let Some(index) = static_name(name) {
+            integer(out, pattern, prefix_bits, index);
+        } else {
+            out.push(pattern);
+            string(out, name);
+        }
+        string(out, value);
+        if how == Indexing::Keep {
+            self.table.insert(name, value);
+        }
+    }
+}
+
+fn string(out: &mut Vec<u8>, text: &[u8]) {
+    integer(out, 0, 7, text.len());
+    out.extend_from_slice(text);
+}
+
+/// Appends an integer (§5.1) behind the bits of `pattern`.
+fn integer(out: &mut Vec<u8>, pattern: u8, prefix_bits: u32, number: usize) {
+    let mask = 0xffu8 >> 8u32.saturating_sub(prefix_bits);
+    match u8::try_from(number) {
+        Ok(small) if small < mask => out.push(pattern | small),
+        _ => {
+            out.push(pattern | mask);
+            let mut rest = number.saturating_sub(usize::from(mask));
+            while rest >= 0x80 {
+                out.push(0x80 | low_bits(rest));
+                rest >>= 7;
+            }
+            out.push(low_bits(rest));
+        }
+    }
+}
+
+fn low_bits(number: usize) -> u8 {
+    u8::try_from(number & 0x7f).unwrap_or_default()
+}

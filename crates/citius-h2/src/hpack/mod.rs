@@ -1,0 +1,20 @@
+//! Compressed field sections (RFC 7541): one table a direction, bounded by what was agreed.
+//!
+//! The decoder takes every block to its end whatever it says, because the next one builds on it. The
+//! encoder keeps in its table what answers repeat, and spells the rest plainly: bytes saved by
+//! Huffman coding there would cost more instructions than they are worth.
+
+mod decoder;
+mod encoder;
+mod huffman;
+mod table;
+
+pub(crate) use decoder::Decoder;
+pub(crate) use encoder::{Encoder, Indexing};
+pub(crate) use table::entry_bytes;
+
+/// Bytes of a table before anything is agreed (RFC 9113 §6.5.2); ours stay at that.
+pub(crate) const TABLE_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! Urgency and increments (RFC 9218): whose data leaves first.
+//!
+//! Only the two parameters are read, as a dictionary of structured fields (RFC 8941 §3.2) roughly; what is
+//! malformed is ignored, as §5 asks for.
+
+/// How urgent an answer is, and whether pieces of it are of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Priority {
+    /// From 0, the most urgent, to 7.
+    pub(crate) urgency: u8,
+    /// Shares the connection with others of its urgency instead of following or preceding them.
+    pub(crate) incremental: bool,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self {
+            urgency: 3,
+            incremental: false,
+        }
+    }
+}
+
+impl Priority {
+    /// The priority that a `priority` field or a `PRIORITY_UPDATE` spells.
+    pub(crate) fn parse(value: &[u8]) -> Self {
+        let mut priority = Self::default();
+        for member in value.split(|&byte| byte == b',') {
+            let member = member.trim_ascii();
+            let bare = member.split(|&byte| byte == b';').next();
+            match bare.unwrap_or_default() {
+                [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit.wrapping_sub(b'0'),
+                b"i" | b"i=?1" => priority.incremental = true,
+                b"i=?0" => priority.incremental = false,
+                _ => {}
+            }
+        }
+        priority
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_browsers_send_and_ignores_the_rest() {
+        for (text, urgency, incremental) in [
+            ("", 3, false),
+            ("u=0", 0, false),
+            ("u=5, i", 5, true),
+            ("i=?1,u=7", 7, true),
+            ("i, i=?0", 3, false),
+            ("u=8, x=1;u=2", 3, false),
+            ("u=1;p=2", 1, false),
+        ] {
+            let expected = Priority {
+                urgency,
+                incremental,
+            };
+            assert_eq!(Priority::parse(text.as_bytes()), expected, "{text}");
+        }
+    }
+}

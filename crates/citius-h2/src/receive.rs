@@ -1,0 +1,866 @@
+//! Frames coming in (RFC 9113 §5, §6): whole ones are taken at once, DATA in whatever pieces it comes.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use citius_http::{Event, Fault, Fields, Head, Limits, Millis, Output};
+
+use crate::budget;
+use crate::connection::{Connection, Context, LEAVE, Leave};
+use crate::frame::{
+    self, ACK, Code, END_HEADERS, END_STREAM, HEADER_BYTES, Header, Kind, PADDED, WINDOW_MAX,
+};
+use crate::head::{self, Builder, Facts, Trailers};
+use crate::priority::Priority;
+use crate::stream::Held;
+
+/// What the next byte is part of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reading {
+    /// The client's preface, of which so many bytes have come.
+    Preface(usize),
+    /// A frame.
+    Frame,
+    /// The data of a frame.
+    Data(Data),
+    /// So many bytes of a frame that means nothing here.
+    Skip(usize),
+    /// Nothing: no further byte is read.
+    Over,
+}
+
+/// A DATA frame under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Data {
+    stream: u32,
+    left: usize,
+    padding: usize,
+    ends: bool,
+}
+
+/// A head that is continued (§6.10): no other frame may come before its end.
+#[derive(Debug)]
+pub(crate) struct Block {
+    stream: u32,
+    ends: bool,
+    bytes: Vec<u8>,
+    n_frames: u32,
+    began_at: Millis,
+}
+
+/// The last block that was all in the tables, and what it means: clients repeat themselves.
+#[derive(Debug)]
+pub(crate) struct Memo {
+    block: Vec<u8>,
+    generation: u64,
+    ended: bool,
+    head: Head,
+    facts: Facts,
+}
+
+/// Bytes of a block and of a head that are worth remembering.
+const MEMO_BLOCK_BYTES_MAX: usize = 256;
+const MEMO_HEAD_BYTES_MAX: usize = 2048;
+
+/// What came of a frame.
+type Outcome = Result<Option<Event<'static>>, Fault>;
+
+impl Connection {
+    /// Takes as much of `input` as it can (advances the slice) and returns the next event; call
+    /// until `None`. What is left must be offered again, longer.
+    ///
+    /// A peer's fault that ends the connection is no event: [`fault`](Self::fault) tells it.
+    #[inline]
+    pub fn receive<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Option<Event<'i>> {
+        loop {
+            if self.closing.is_some() {
+                return None;
+            }
+            if !self.broken.is_empty() {
+                return self.next_broken();
+            }
+            if !self.ready.is_empty()
+                && let Some(event) = self.next_held(out)
+            {
+                return Some(event);
+            }
+            match self.step(cx, input, out) {
+                Ok(Step::Event(event)) => return Some(event),
+                Ok(Step::Again) => {}
+                Ok(Step::Starved) => {
+                    self.note_partial(cx.now, !input.is_empty());
+                    return None;
+                }
+                Err(fault) => {
+                    self.end_with(cx, fault, out);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// One frame, or one piece of data.
+    #[inline]
+    fn step<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Result<Step<'i>, Fault> {
+        match &mut self.reading {
+            Reading::Over => Ok(Step::Starved),
+            Reading::Frame => self.take_frame(cx, input, out),
+            Reading::Data(data) => {
+                let data = *data;
+                Ok(self.take_data(cx, data, input, out))
+            }
+            Reading::Skip(left) => {
+                let (_, rest) = input.split_at(input.len().min(*left));
+                *left = left.saturating_sub(input.len().saturating_sub(rest.len()));
+                *input = rest;
+                if *left > 0 {
+                    return Ok(Step::Starved);
+                }
+                self.reading = Reading::Frame;
+                Ok(Step::Again)
+            }
+            Reading::Preface(taken) => {
+                let expected = frame::PREFACE.get(*taken..).unwrap_or_default();
+                let length = input.len().min(expected.len());
+                let (came, rest) = input.split_at(length);
+                if expected.get(..length) != Some(came) {
+                    return Err(Fault::PrefaceSyntax);
+                }
+                *input = rest;
+                *taken = taken.saturating_add(length);
+                if *taken < frame::PREFACE.len() {
+                    return Ok(Step::Starved);
+                }
+                self.reading = Reading::Frame;
+                self.announce(cx, out);
+                Ok(Step::Again)
+            }
+        }
+    }
+
+    /// Takes note whether a frame, or a head, is incomplete.
+    fn note_partial(&mut self, now: Millis, has_rest: bool) {
+        let is_partial = has_rest || matches!(self.reading, Reading::Skip(_));
+        self.partial_at = match &self.block {
+            Some(block) => Some(block.began_at),
+            None if is_partial => Some(self.partial_at.unwrap_or(now)),
+            None => None,
+        };
+    }
+
+    #[inline]
+    fn take_frame<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Result<Step<'i>, Fault> {
+        let Some((header, after)) = Header::read(input) else {
+            return Ok(Step::Starved);
+        };
+        if header.length > frame::FRAME_BYTES_MAX {
+            return Err(Fault::FrameSize);
+        }
+        self.check_order(header)?;
+        match header.kind {
+            Kind::Data => return self.begin_data(cx, header, input, out),
+            Kind::Unknown => {
+                self.budget.idle_frame(cx.now, cx.limits)?;
+                *input = after;
+                self.reading = Reading::Skip(header.length);
+                return Ok(Step::Again);
+            }
+            _ => {}
+        }
+        let Some((payload, rest)) = after.split_at_checked(header.length) else {
+            return Ok(Step::Starved);
+        };
+        *input = rest;
+        self.partial_at = None;
+        let event = match header.kind {
+            Kind::Headers => self.take_headers(cx, header, payload, out)?,
+            Kind::Continuation => self.take_continuation(cx, header, payload, out)?,
+            Kind::WindowUpdate => self.take_window_update(cx, header, payload, out)?,
+            Kind::ResetStream => self.take_reset(cx, header, payload, out)?,
+            _ => {
+                self.take_control(cx, header, payload, out)?;
+                None
+            }
+        };
+        Ok(event.map_or(Step::Again, Step::Event))
+    }
+
+    /// What may come at all, whatever it says (§3.4, §6.10, and the stream each type belongs to).
+    #[inline]
+    fn check_order(&self, header: Header) -> Result<(), Fault> {
+        if let Some(block) = &self.block {
+            let goes_on = header.kind == Kind::Continuation && header.stream == block.stream;
+            return if goes_on {
+                Ok(())
+            } else {
+                Err(Fault::FrameSequence)
+            };
+        }
+        if !self.greeted && (header.kind != Kind::Settings || header.has(ACK)) {
+            return Err(Fault::PrefaceSyntax);
+        }
+        let is_right = match header.kind {
+            Kind::Data | Kind::Headers | Kind::Priority | Kind::ResetStream => header.stream != 0,
+            Kind::Settings | Kind::Ping | Kind::GoAway | Kind::PriorityUpdate => header.stream == 0,
+            Kind::WindowUpdate | Kind::Unknown => true,
+            Kind::PushPromise | Kind::Continuation => false,
+        };
+        if is_right {
+            Ok(())
+        } else {
+            Err(Fault::FrameSequence)
+        }
+    }
+
+    // --- DATA ---------------------------------------------------------------------------------
+
+    fn begin_data<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: Header,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Result<Step<'i>, Fault> {
+        let mut left = header.length;
+        let mut padding = 0;
+        let mut n_taken = HEADER_BYTES;
+        if header.has(PADDED) {
+            if left == 0 {
+                return Err(Fault::FrameSize);
+            }
+            let Some(&length) = input.get(HEADER_BYTES) else {
+                return Ok(Step::Starved);
+            };
+            padding = usize::from(length);
+            left = left
+                .saturating_sub(1)
+                .checked_sub(padding)
+                .ok_or(Fault::FramePadding)?;
+            n_taken = n_taken.saturating_add(1);
+        }
+        *input = input.get(n_taken..).unwrap_or_default();
+        self.partial_at = None;
+        let ends = header.has(END_STREAM);
+        if left == 0 && !ends {
+            self.budget.idle_frame(cx.now, cx.limits)?;
+        }
+        let cost = i64::try_from(header.length).unwrap_or(i64::MAX);
+        self.receive_window = self.receive_window.saturating_sub(cost);
+        if self.receive_window < 0 {
+            return Err(Fault::FlowControl);
+        }
+        if let Some(fault) = self.check_data(cx, header, left, ends)? {
+            if self.streams.was_reset(header.stream) {
+                // It crossed our reset, up to a window of it.
+                self.budget.idle_frame(cx.now, cx.limits)?;
+            } else {
+                self.budget.reset(cx.now, cx.limits)?;
+                if self.streams.find(header.stream).is_some() {
+                    self.break_stream(cx, header.stream, fault, out);
+                    self.conclude();
+                } else {
+                    self.reset(header.stream, Code::of(fault), out);
+                }
+            }
+        }
+        self.reading = Reading::Data(Data {
+            stream: header.stream,
+            left,
+            padding,
+            ends,
+        });
+        // Padding and its length count, and are nobody's.
+        let overhead = header.length.saturating_sub(left);
+        self.note_taken(header.stream, overhead, out);
+        Ok(Step::Again)
+    }
+
+    /// Whether the stream may have this data; takes it off its window.
+    fn check_data(
+        &mut self,
+        cx: &Context<'_>,
+        header: Header,
+        length: usize,
+        ends: bool,
+    ) -> Result<Option<Fault>, Fault> {
+        if header.stream > self.last_stream || header.stream.is_multiple_of(2) {
+            return Err(Fault::FrameSequence);
+        }
+        let Some(stream) = self.streams.find_mut(header.stream) else {
+            return Ok(Some(Fault::StreamClosed));
+        };
+        if stream.ended {
+            return Ok(Some(Fault::StreamClosed));
+        }
+        let cost = i64::try_from(header.length).unwrap_or(i64::MAX);
+        stream.receive_window = stream.receive_window.saturating_sub(cost);
+        if stream.receive_window < 0 {
+            return Ok(Some(Fault::FlowControl));
+        }
+        stream.received = stream.received.saturating_add(length as u64);
+        stream.body_bytes = stream.body_bytes.saturating_add(length as u64);
+        let received = stream.received;
+        let contradicts = stream
+            .expected
+            .is_some_and(|expected| received > expected || ends && received < expected);
+        if contradicts {
+            return Ok(Some(Fault::LengthMismatch));
+        }
+        if received > cx.limits.body_bytes_max {
+            return Ok(Some(Fault::BodyTooLong));
+        }
+        Ok(None)
+    }
+
+    fn take_data<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut data: Data,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Step<'i> {
+        if data.left > 0 {
+            if input.is_empty() {
+                return Step::Starved;
+            }
+            let length = input.len().min(data.left);
+            let found = self.streams.find_mut(data.stream);
+            let (length, is_wanted) = match &found {
+                Some(stream) if stream.held.is_none() && stream.credit > 0 => {
+                    let credit = usize::try_from(stream.credit).unwrap_or(usize::MAX);
+                    (length.min(credit), true)
+                }
+                _ => (length, false),
+            };
+            let (bytes, rest) = input.split_at(length);
+            *input = rest;
+            data.left = data.left.saturating_sub(length);
+            self.reading = Reading::Data(data);
+            match found {
+                None => {
+                    self.note_taken(data.stream, length, out);
+                }
+                Some(stream) if is_wanted => {
+                    stream.credit = stream.credit.saturating_sub(length as u64);
+                    self.note_taken(data.stream, length, out);
+                    let stream = data.stream;
+                    return Step::Event(Event::Data { stream, bytes });
+                }
+                Some(stream) => {
+                    let held = stream.held.get_or_insert_default();
+                    held.bytes.extend_from_slice(bytes);
+                }
+            }
+            return Step::Again;
+        }
+        let (_, rest) = input.split_at(input.len().min(data.padding));
+        data.padding = data
+            .padding
+            .saturating_sub(input.len().saturating_sub(rest.len()));
+        *input = rest;
+        self.reading = Reading::Data(data);
+        if data.padding > 0 {
+            return Step::Starved;
+        }
+        self.reading = Reading::Frame;
+        if !data.ends {
+            return Step::Again;
+        }
+        let event = self.end_body(cx, data.stream, Fields::EMPTY, out);
+        event.map_or(Step::Again, Step::Event)
+    }
+
+    /// So many bytes of a stream are taken: the windows open again by them.
+    fn note_taken(&mut self, id: u32, n_bytes: usize, out: &mut Output) {
+        if n_bytes == 0 {
+            return;
+        }
+        self.give_back(n_bytes, out);
+        let Some(stream) = self.streams.find_mut(id) else {
+            return;
+        };
+        stream.consumed = stream
+            .consumed
+            .saturating_add(u32::try_from(n_bytes).unwrap_or(u32::MAX));
+        // From half of the window on; the client is not told of every byte.
+        if !stream.ended && i64::from(stream.consumed) >= stream.receive_window {
+            frame::window_update(out.tail(), id, stream.consumed);
+            let window = stream
+                .receive_window
+                .saturating_add(i64::from(stream.consumed));
+            stream.receive_window = window.min(WINDOW_MAX);
+            stream.consumed = 0;
+        }
+    }
+
+    /// The body of `id` is complete.
+    fn end_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        trailers: Fields,
+        out: &mut Output,
+    ) -> Option<Event<'static>> {
+        let index = self.streams.index_of(id)?;
+        let stream = self.streams.at_mut(index)?;
+        stream.ended = true;
+        if let Some(held) = &mut stream.held {
+            held.end = Some(trailers);
+            return None;
+        }
+        stream.told = true;
+        let is_answered = !stream.is_open();
+        self.finish_stream(cx, id, out);
+        (!is_answered).then_some(Event::End {
+            stream: id,
+            trailers,
+        })
+    }
+
+    /// What was held back and is wanted by now.
+    fn next_held(&mut self, out: &mut Output) -> Option<Event<'static>> {
+        while let Some(&id) = self.ready.front() {
+            if let Some(event) = self.take_held(id, out) {
+                return Some(event);
+            }
+            self.ready.pop_front();
+        }
+        None
+    }
+
+    fn take_held(&mut self, id: u32, out: &mut Output) -> Option<Event<'static>> {
+        let stream = self.streams.find_mut(id)?;
+        let held = stream.held.as_mut()?;
+        if held.bytes.is_empty() {
+            let Held { end, .. } = *stream.held.take()?;
+            let trailers = end?;
+            stream.told = true;
+            return Some(Event::End {
+                stream: id,
+                trailers,
+            });
+        }
+        if stream.credit == 0 {
+            return None;
+        }
+        let credit = usize::try_from(stream.credit).unwrap_or(usize::MAX);
+        let bytes = if credit >= held.bytes.len() {
+            core::mem::take(&mut held.bytes)
+        } else {
+            let rest = held.bytes.split_off(credit);
+            core::mem::replace(&mut held.bytes, rest)
+        };
+        stream.credit = stream.credit.saturating_sub(bytes.len() as u64);
+        self.note_taken(id, bytes.len(), out);
+        Some(Event::Held {
+            stream: id,
+            bytes: Bytes::from(bytes),
+        })
+    }
+
+    // --- HEADERS ------------------------------------------------------------------------------
+
+    #[inline]
+    fn take_headers(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: Header,
+        payload: &[u8],
+        out: &mut Output,
+    ) -> Outcome {
+        let id = header.stream;
+        if id.is_multiple_of(2) {
+            return Err(Fault::StreamNumber);
+        }
+        let mut fragment = frame::without_padding(header, payload)?;
+        let mut depends_on_itself = false;
+        if header.has(frame::PRIORITY) {
+            let (dependency, rest) = frame::number(fragment).ok_or(Fault::FrameSize)?;
+            fragment = rest.get(1..).ok_or(Fault::FrameSize)?;
+            depends_on_itself = dependency == id;
+        }
+        if depends_on_itself {
+            return Err(Fault::PriorityCycle);
+        }
+        let ends = header.has(END_STREAM);
+        if header.has(END_HEADERS) {
+            return self.take_block(cx, id, ends, fragment, out);
+        }
+        self.block = Some(Box::new(Block {
+            stream: id,
+            ends,
+            bytes: fragment.to_vec(),
+            n_frames: 0,
+            began_at: cx.now,
+        }));
+        Ok(None)
+    }
+
+    fn take_continuation(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: Header,
+        payload: &[u8],
+        out: &mut Output,
+    ) -> Outcome {
+        let Some(mut block) = self.block.take() else {
+            return Err(Fault::FrameSequence);
+        };
+        block.n_frames = block.n_frames.saturating_add(1);
+        budget::continuations(block.n_frames, cx.limits)?;
+        let length = block.bytes.len().saturating_add(payload.len());
+        if length > cx.limits.head_bytes_max.max(32 * 1024) as usize {
+            return Err(Fault::ExcessiveLoad);
+        }
+        block.bytes.extend_from_slice(payload);
+        if header.has(END_HEADERS) {
+            return self.take_block(cx, block.stream, block.ends, &block.bytes, out);
+        }
+        self.block = Some(block);
+        Ok(None)
+    }
+
+    /// A field block is complete: a request, or trailers.
+    #[inline]
+    fn take_block(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        ends: bool,
+        block: &[u8],
+        out: &mut Output,
+    ) -> Outcome {
+        if id <= self.last_stream {
+            return self.take_late_block(cx, id, ends, block, out);
+        }
+        self.last_stream = id;
+        let mut head = cx.heads.take();
+        let facts = self.read_head(cx.limits, block, ends, &mut head)?;
+        let is_refused = self.streams.len() >= (cx.limits.h2_streams_max as usize).max(1)
+            || self.leave == Leave::Taken;
+        match facts {
+            _ if is_refused => {
+                cx.heads.give(head);
+                // Before our settings are known a client may not know better.
+                if self.settings_at.is_none() {
+                    self.budget.reset(cx.now, cx.limits)?;
+                }
+                self.reset(id, Code::RefusedStream, out);
+                Ok(None)
+            }
+            Ok(facts) => {
+                self.open_stream(cx, id, &head, ends, &facts);
+                Ok(Some(Event::Request {
+                    stream: id,
+                    head,
+                    ended: ends,
+                }))
+            }
+            Err(fault) => {
+                self.budget.reset(cx.now, cx.limits)?;
+                self.refuse_head(cx, id, &head, ends, fault, out);
+                cx.heads.give(head);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads a head, or remembers it.
+    #[inline]
+    fn read_head(
+        &mut self,
+        limits: &Limits,
+        block: &[u8],
+        ended: bool,
+        head: &mut Head,
+    ) -> Result<Result<Facts, Fault>, Fault> {
+        let generation = self.decoder.generation();
+        if let Some(memo) = &self.memo
+            && memo.generation == generation
+            && memo.ended == ended
+            && memo.block == block
+        {
+            head.copy_from(&memo.head);
+            return Ok(Ok(memo.facts));
+        }
+        self.read_new_head(limits, block, ended, head)
+    }
+
+    fn read_new_head(
+        &mut self,
+        limits: &Limits,
+        block: &[u8],
+        ended: bool,
+        head: &mut Head,
+    ) -> Result<Result<Facts, Fault>, Fault> {
+        let generation = self.decoder.generation();
+        let extended_connect = self.options.extended_connect;
+        let mut builder = Builder::new(head, &mut self.scratch, limits, extended_connect);
+        self.decoder
+            .decode(block, |name, value| builder.take(name, value))
+            .map_err(|_| Fault::FieldCompression)?;
+        let facts = builder.finish(ended);
+        if let Ok(facts) = facts
+            && self.decoder.generation() == generation
+            && block.len() <= MEMO_BLOCK_BYTES_MAX
+            && head.bytes.len() <= MEMO_HEAD_BYTES_MAX
+        {
+            let memo = self.memo.get_or_insert_with(|| {
+                Box::new(Memo {
+                    block: Vec::new(),
+                    generation,
+                    ended,
+                    head: Head::default(),
+                    facts,
+                })
+            });
+            memo.block.clear();
+            memo.block.extend_from_slice(block);
+            memo.generation = generation;
+            memo.ended = ended;
+            memo.head.copy_from(head);
+            memo.facts = facts;
+        }
+        Ok(facts)
+    }
+
+    /// A head that is malformed, or too much: reset, or answered.
+    #[cold]
+    fn refuse_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        head: &Head,
+        ends: bool,
+        fault: Fault,
+        out: &mut Output,
+    ) {
+        if head::is_malformed(fault) {
+            self.reset(id, Code::of(fault), out);
+            return;
+        }
+        self.open_stream(cx, id, head, ends, &Facts::default());
+        if let Some(index) = self.streams.index_of(id) {
+            if let Some(stream) = self.streams.at_mut(index) {
+                stream.told = true;
+            }
+            self.answer_fault(cx, index, fault, out);
+        }
+    }
+
+    /// Trailers, or a head on a stream that is over. The block is read in any case: those behind it build on it.
+    fn take_late_block(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        ends: bool,
+        block: &[u8],
+        out: &mut Output,
+    ) -> Outcome {
+        let mut trailers = Trailers::new();
+        self.decoder
+            .decode(block, |name, value| trailers.take(name, value, cx.limits))
+            .map_err(|_| Fault::FieldCompression)?;
+        let Some(stream) = self.streams.find(id) else {
+            if self.streams.was_reset(id) {
+                self.budget.idle_frame(cx.now, cx.limits)?;
+                return Ok(None);
+            }
+            return Err(Fault::StreamClosed);
+        };
+        let is_short = stream
+            .expected
+            .is_some_and(|expected| stream.received < expected);
+        let checked = if stream.ended {
+            Err(Fault::StreamClosed)
+        } else if !ends {
+            Err(Fault::FrameSequence)
+        } else if is_short {
+            Err(Fault::LengthMismatch)
+        } else {
+            trailers.finish()
+        };
+        match checked {
+            Ok(trailers) => Ok(self.end_body(cx, id, trailers, out)),
+            Err(fault) => {
+                self.budget.reset(cx.now, cx.limits)?;
+                self.break_stream(cx, id, fault, out);
+                self.conclude();
+                Ok(None)
+            }
+        }
+    }
+
+    // --- the others ---------------------------------------------------------------------------
+
+    fn take_reset(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: Header,
+        payload: &[u8],
+        out: &mut Output,
+    ) -> Outcome {
+        if payload.len() != 4 {
+            return Err(Fault::FrameSize);
+        }
+        self.check_not_idle(header.stream)?;
+        self.budget.reset(cx.now, cx.limits)?;
+        self.break_stream(cx, header.stream, Fault::StreamReset, out);
+        self.conclude();
+        Ok(None)
+    }
+
+    fn take_window_update(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: Header,
+        payload: &[u8],
+        out: &mut Output,
+    ) -> Outcome {
+        let Some((increment, [])) = frame::number(payload) else {
+            return Err(Fault::FrameSize);
+        };
+        self.budget.window_update(cx.now, cx.limits)?;
+        let increment = i64::from(increment);
+        if header.stream == 0 {
+            self.send_window = self.send_window.saturating_add(increment);
+            if increment == 0 || self.send_window > WINDOW_MAX {
+                return Err(Fault::FlowControl);
+            }
+        } else {
+            self.check_not_idle(header.stream)?;
+            let Some(stream) = self.streams.find_mut(header.stream) else {
+                return Ok(None);
+            };
+            stream.send_window = stream.send_window.saturating_add(increment);
+            let fault = match increment {
+                0 => Some(Fault::FrameSequence),
+                _ if stream.send_window > WINDOW_MAX => Some(Fault::FlowControl),
+                _ => None,
+            };
+            if let Some(fault) = fault {
+                self.budget.reset(cx.now, cx.limits)?;
+                self.break_stream(cx, header.stream, fault, out);
+                self.conclude();
+                return Ok(None);
+            }
+        }
+        self.pump(cx, out);
+        Ok(None)
+    }
+
+    fn take_control(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: Header,
+        payload: &[u8],
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        self.budget.idle_frame(cx.now, cx.limits)?;
+        match header.kind {
+            Kind::Settings => self.take_settings(cx, header, payload, out),
+            Kind::Ping => {
+                if payload.len() != 8 {
+                    return Err(Fault::FrameSize);
+                }
+                if !header.has(ACK) {
+                    frame::ping(out.tail(), payload, ACK);
+                } else if payload == LEAVE && matches!(self.leave, Leave::Announced(_)) {
+                    self.take_leave(out);
+                }
+                Ok(())
+            }
+            Kind::Priority => {
+                if payload.len() != 5 {
+                    return Err(Fault::FrameSize);
+                }
+                match frame::number(payload) {
+                    Some((dependency, _)) if dependency == header.stream => {
+                        Err(Fault::PriorityCycle)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Kind::PriorityUpdate => {
+                let (id, value) = frame::number(payload).ok_or(Fault::FrameSize)?;
+                if id == 0 {
+                    return Err(Fault::FrameSequence);
+                }
+                if let Some(stream) = self.streams.find_mut(id) {
+                    stream.priority = Priority::parse(value);
+                }
+                Ok(())
+            }
+            // The client takes leave: what it has asked for it still gets.
+            Kind::GoAway if payload.len() < 8 => Err(Fault::FrameSize),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_settings(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: Header,
+        payload: &[u8],
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        if header.has(ACK) {
+            if !payload.is_empty() {
+                return Err(Fault::FrameSize);
+            }
+            self.settings_at = None;
+            return Ok(());
+        }
+        self.greeted = true;
+        let before = self.peer.window;
+        self.peer.take(payload)?;
+        self.encoder.allow(self.peer.table_bytes);
+        // §6.9.2: windows of open streams move with the initial one, below zero if need be.
+        let change = self.peer.window.saturating_sub(before);
+        for stream in self.streams.iter_mut() {
+            stream.send_window = stream.send_window.saturating_add(change);
+            if stream.send_window > WINDOW_MAX {
+                return Err(Fault::FlowControl);
+            }
+        }
+        frame::settings_ack(out.tail());
+        if change > 0 {
+            self.pump(cx, out);
+        }
+        Ok(())
+    }
+
+    /// §5.1: nothing but HEADERS and PRIORITY begins a stream.
+    fn check_not_idle(&self, id: u32) -> Result<(), Fault> {
+        if id == 0 || id > self.last_stream || id.is_multiple_of(2) {
+            Err(Fault::FrameSequence)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// What one step of [`Connection::receive`] comes to.
+enum Step<'i> {
+    Event(Event<'i>),
+    /// Something was taken: go on.
+    Again,
+    /// More input is needed.
+    Starved,
+}

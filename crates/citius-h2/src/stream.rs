@@ -1,0 +1,210 @@
+//! One request and its answer, and the table of those that are open (RFC 9113 §5.1).
+//!
+//! ```text
+//!              HEADERS            END_STREAM of the client's
+//!   (idle) ──────────────► Open ────────────────────────────► Ended
+//!                           │  the answer is complete, or RST_STREAM   │
+//!                           └──────────────► (gone) ◄──────────────────┘
+//! ```
+//!
+//! A stream that is gone leaves nothing but, if it was we who reset it, its number among the last few of those:
+//! frames that crossed our reset are nobody's fault.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use citius_http::{Fields, Millis, Payload};
+
+use crate::priority::Priority;
+
+/// How far an answer has come, as the application tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// No final status was given.
+    Unanswered,
+    /// The head is sent, and so many bytes of the body are still due.
+    Exact(u64),
+    /// The head is sent; a body of any length follows.
+    Unknown,
+    /// The head is sent, and no body goes with it, whatever the application says.
+    Bodiless,
+    /// The application has said all; it may have to wait for its window.
+    Done,
+}
+
+/// The state of `expect: 100-continue`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expecting {
+    Nothing,
+    /// The client waits, and nobody has asked for the body.
+    Unasked,
+}
+
+/// What came of a body before anybody wanted it.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) bytes: Vec<u8>,
+    /// The trailer section, once the body is complete.
+    pub(crate) end: Option<Fields>,
+}
+
+/// What of an answer waits for its window, or for its turn.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    pub(crate) pieces: VecDeque<Payload<'static>>,
+    pub(crate) n_bytes: u64,
+    /// What comes behind the pieces; `None` as long as more may follow.
+    pub(crate) end: Option<Fields>,
+}
+
+/// One open stream.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one stream"
+)]
+pub(crate) struct Stream {
+    pub(crate) id: u32,
+    /// The client has ended its side.
+    pub(crate) ended: bool,
+    /// The application was told of the end.
+    pub(crate) told: bool,
+    pub(crate) expecting: Expecting,
+    /// Neither answer nor trailers may have a body: the method is HEAD.
+    pub(crate) head_only: bool,
+    /// Our side is ended on the wire.
+    pub(crate) closed: bool,
+    pub(crate) progress: Progress,
+    pub(crate) priority: Priority,
+    /// Turn in which it last sent, for those that share.
+    pub(crate) served: u32,
+    /// Body bytes the application still wants.
+    pub(crate) credit: u64,
+    /// Body bytes that came, and those that must.
+    pub(crate) received: u64,
+    pub(crate) expected: Option<u64>,
+    /// What the client may still send.
+    pub(crate) receive_window: i64,
+    /// What of it was taken, and is not given back yet.
+    pub(crate) consumed: u32,
+    /// When the span began over which the body's rate is judged, and what came in it.
+    pub(crate) body_at: Millis,
+    pub(crate) body_bytes: u64,
+    /// What we may still send.
+    pub(crate) send_window: i64,
+    /// When the span began over which a closed window is judged, and what went through it.
+    pub(crate) waiting_at: Millis,
+    pub(crate) moved_bytes: u64,
+    pub(crate) held: Option<Box<Held>>,
+    pub(crate) waiting: Option<Box<Waiting>>,
+}
+
+impl Stream {
+    /// Whether the application waits for the client.
+    pub(crate) fn awaits_body(&self) -> bool {
+        self.credit > 0 && !self.ended && self.expecting == Expecting::Nothing
+    }
+
+    /// Whether the application may still say something.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.progress != Progress::Done
+    }
+}
+
+/// The open streams in the order of their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    open: Vec<Stream>,
+    /// Numbers of the last streams we have reset.
+    reset: VecDeque<u32>,
+}
+
+impl Streams {
+    /// Numbers of reset streams that are remembered; about those whose frames may be under way.
+    const RESET_MAX: usize = 256;
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Streams the application may still say something about.
+    pub(crate) fn n_open(&self) -> usize {
+        self.open.iter().filter(|stream| stream.is_open()).count()
+    }
+
+    /// Adds a stream, of which the number is higher than all before.
+    #[inline]
+    pub(crate) fn push(&mut self, stream: Stream) {
+        self.open.push(stream);
+    }
+
+    /// Where the stream `id` is. Mostly it is the newest.
+    #[inline]
+    pub(crate) fn index_of(&self, id: u32) -> Option<usize> {
+        match self.open.last() {
+            Some(last) if last.id == id => self.open.len().checked_sub(1),
+            _ => self.open.binary_search_by_key(&id, |stream| stream.id).ok(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> Option<&Stream> {
+        self.open.get(index)
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: usize) -> Option<&mut Stream> {
+        self.open.get_mut(index)
+    }
+
+    pub(crate) fn find(&self, id: u32) -> Option<&Stream> {
+        self.at(self.index_of(id)?)
+    }
+
+    pub(crate) fn find_mut(&mut self, id: u32) -> Option<&mut Stream> {
+        let index = self.index_of(id)?;
+        self.at_mut(index)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream> {
+        self.open.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.open.iter_mut()
+    }
+
+    /// Removes the stream at `index`.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: usize) -> Option<Stream> {
+        if index.saturating_add(1) == self.open.len() {
+            return self.open.pop();
+        }
+        (index < self.open.len()).then(|| self.open.remove(index))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.open.clear();
+    }
+
+    /// Takes note that we have reset `id`.
+    pub(crate) fn note_reset(&mut self, id: u32) {
+        if self.reset.len() >= Self::RESET_MAX {
+            self.reset.pop_front();
+        }
+        self.reset.push_back(id);
+    }
+
+    /// Whether we have reset `id` lately.
+    pub(crate) fn was_reset(&self, id: u32) -> bool {
+        self.reset.contains(&id)
+    }
+}

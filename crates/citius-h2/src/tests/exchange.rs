@@ -1,0 +1,458 @@
+//! Requests and answers, well-formed and not.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use citius_http::{Action, Closing, Fault, Fields, Head, HeadPool, Limits, Output, Payload};
+
+use super::client::{Client, answer, raw, with};
+use crate::frame;
+use crate::{Connection, Context, Options};
+
+#[test]
+fn a_get_is_answered_with_few_bytes() {
+    let mut client = Client::new();
+    let mut lengths = Vec::new();
+    for id in [1, 3, 5, 7] {
+        assert_eq!(client.get(id), format!("GET {id} / end"));
+        client.respond(id, 200, b"Welcome!\n");
+        lengths.push(client.out.len());
+        let expected = format!(
+            "HEADERS {id} :status=200 content-type=text/plain content-length=9; DATA {id} \"Welcome!\\n\" end"
+        );
+        assert_eq!(client.read(), expected);
+    }
+    // Two frame headers, the body, and eight bytes of head.
+    assert_eq!(lengths[1..], [9 + 8 + 9 + 9; 3]);
+    assert_eq!(client.connection.streams_open(), 0);
+}
+
+#[test]
+fn answers_leave_in_the_order_they_are_ready() {
+    let mut client = Client::new();
+    for id in [1, 3, 5] {
+        client.get(id);
+    }
+    for id in [5, 1, 3] {
+        client.respond(id, 404, b"");
+    }
+    let text =
+        |id| format!("HEADERS {id} :status=404 content-type=text/plain content-length=0 end");
+    assert_eq!(client.read(), [text(5), text(1), text(3)].join("; "));
+}
+
+#[test]
+fn bodies_and_trailers_go_both_ways() {
+    let mut client = Client::new();
+    assert_eq!(client.post(1), "POST 1 /");
+    assert_eq!(client.want(1, u64::MAX), "");
+    assert_eq!(client.data(1, b"abc", false), "data 1 abc");
+    let block = client.block(&[("x-sum", "1")]);
+    let mut bytes = Vec::new();
+    frame::headers(&mut bytes, 1, &block, true);
+    assert_eq!(client.feed(&bytes), "end 1 x-sum: 1");
+    client.act(1, Action::Start(answer(200, &Fields::EMPTY)));
+    client.act(1, Action::Data(Payload::Copied(b"x")));
+    let mut trailers = Fields::default();
+    trailers.push(b"x-took", b"2").expect("a field");
+    client.act(
+        1,
+        Action::End {
+            trailers: &trailers,
+        },
+    );
+    assert_eq!(
+        client.read(),
+        "HEADERS 1 :status=200 content-type=text/plain; DATA 1 \"x\"; HEADERS 1 x-took=2 end"
+    );
+}
+
+#[test]
+fn what_has_no_body_has_none() {
+    let mut client = Client::new();
+    let head = client.head(1, "HEAD", &[], true);
+    assert_eq!(client.feed(&head), "HEAD 1 / end");
+    client.respond(1, 200, b"four");
+    assert_eq!(
+        client.read(),
+        "HEADERS 1 :status=200 content-type=text/plain content-length=4 end"
+    );
+    for (id, status) in [(3, 204), (5, 304)] {
+        client.get(id);
+        client.respond(id, status, b"dropped");
+        assert_eq!(
+            client.read(),
+            format!("HEADERS {id} :status={status} content-type=text/plain end")
+        );
+    }
+    client.get(7);
+    client.act(7, Action::Inform(answer(103, &Fields::EMPTY)));
+    client.act(7, Action::Start(answer(304, &Fields::EMPTY)));
+    client.act(7, Action::Data(Payload::Copied(b"dropped")));
+    client.act(
+        7,
+        Action::End {
+            trailers: &Fields::EMPTY,
+        },
+    );
+    assert_eq!(
+        client.read(),
+        "HEADERS 7 :status=103 content-type=text/plain; HEADERS 7 :status=304 content-type=text/plain end"
+    );
+    assert_eq!(client.connection.streams_open(), 0);
+}
+
+#[test]
+fn continue_is_said_when_the_body_is_wanted() {
+    let mut client = Client::new();
+    let head = client.head(1, "POST", &[("expect", "100-continue")], false);
+    client.feed(&head);
+    assert_eq!(client.read(), "");
+    client.want(1, 10);
+    assert_eq!(client.read(), "HEADERS 1 :status=100");
+    client.want(1, 10);
+    assert_eq!(client.read(), "");
+}
+
+#[test]
+fn an_early_answer_stops_the_request() {
+    let mut client = Client::new();
+    client.post(1);
+    client.respond(1, 403, b"");
+    assert_eq!(
+        client.read(),
+        "HEADERS 1 :status=403 content-type=text/plain content-length=0 end; RST_STREAM 1 0"
+    );
+    // What crosses the reset is nobody's fault, and the connection's window gets it back.
+    assert_eq!(client.data(1, &[0; 1000], true), "");
+    assert_eq!(
+        (client.read().as_str(), client.connection.closing()),
+        ("", None)
+    );
+}
+
+#[test]
+fn failures_of_the_application_are_500_or_a_reset() {
+    let mut client = Client::new();
+    client.get(1);
+    with!(&mut client, |connection, cx, out| connection.fail(
+        cx,
+        1,
+        Fault::HandlerFailed,
+        out
+    ));
+    assert!(client.read().starts_with("HEADERS 1 :status=500"));
+    client.get(3);
+    client.act(3, Action::Start(answer(200, &Fields::EMPTY)));
+    let fields = Fields::EMPTY;
+    let twice = Action::Start(answer(200, &fields));
+    let result = with!(&mut client, |connection, cx, out| connection
+        .send(cx, 3, twice, out));
+    assert_eq!(result, Err(Fault::AnswerOrder));
+    assert_eq!(
+        client.read(),
+        "HEADERS 3 :status=200 content-type=text/plain; RST_STREAM 3 2"
+    );
+    client.get(5);
+    client.act(5, Action::Abort);
+    assert_eq!(client.read(), "RST_STREAM 5 2");
+    let mut fields = Fields::default();
+    fields.push(b"content-length", b"3").expect("a length");
+    client.get(7);
+    let short = Action::Respond(answer(200, &fields), Payload::Copied(b"ab"));
+    let result = with!(&mut client, |connection, cx, out| connection
+        .send(cx, 7, short, out));
+    assert_eq!(result, Err(Fault::AnswerLength));
+    assert!(client.read().starts_with("HEADERS 7 :status=500"));
+}
+
+#[test]
+fn a_reset_is_told_even_after_the_end() {
+    let mut client = Client::new();
+    client.get(1);
+    assert_eq!(client.frame(3, 0, 1, &[0, 0, 0, 8]), "broken 1 StreamReset");
+    assert!(!client.connection.is_open(1));
+    client.respond(1, 200, b"too late");
+    assert_eq!(client.read(), "");
+}
+
+#[test]
+fn malformed_requests_are_reset_and_the_others_go_on() {
+    for more in [
+        &[("Upper", "x")][..],
+        &[("connection", "close")],
+        &[("te", "gzip")],
+        &[(":path", "/")],
+        &[("x", "a\nb")],
+        &[("content-length", "1")],
+    ] {
+        let mut client = Client::new();
+        let head = client.head(1, "GET", more, true);
+        assert_eq!(client.feed(&head), "");
+        assert_eq!(client.read(), "RST_STREAM 1 1", "{more:?}");
+        assert_eq!(
+            client.get(3),
+            "GET 3 / end",
+            "the table is what it has to be"
+        );
+    }
+}
+
+#[test]
+fn what_is_too_much_is_answered() {
+    let mut client = Client::new();
+    let head = client.head(1, "POST", &[("content-length", "99999999999")], false);
+    assert_eq!(client.feed(&head), "");
+    let text = client.read();
+    assert!(
+        text.starts_with("HEADERS 1 :status=413") && text.ends_with("RST_STREAM 1 0"),
+        "{text}"
+    );
+    let fields: Vec<_> = (0..101).map(|n| (format!("x{n}"), "")).collect();
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), *value))
+        .collect();
+    let head = client.head(3, "GET", &fields, true);
+    client.feed(&head);
+    assert!(client.read().starts_with("HEADERS 3 :status=431"));
+    let block = client.block(&[(":method", "CONNECT"), (":authority", "a:1")]);
+    client.feed(&raw(1, 5, 5, &block));
+    assert!(client.read().starts_with("HEADERS 5 :status=501"));
+    let limits = Limits {
+        body_bytes_max: 5,
+        ..Limits::default()
+    };
+    let mut client = Client::with(limits);
+    client.post(1);
+    client.want(1, u64::MAX);
+    assert_eq!(client.data(1, b"abcdef", false), "broken 1 BodyTooLong");
+    assert!(client.read().starts_with("HEADERS 1 :status=413"));
+}
+
+#[test]
+fn lengths_are_held_against_the_data() {
+    for (data, ends) in [(&b"abcd"[..], false), (b"ab", true)] {
+        let mut client = Client::new();
+        let head = client.head(1, "POST", &[("content-length", "3")], false);
+        client.feed(&head);
+        client.want(1, u64::MAX);
+        assert_eq!(client.data(1, data, ends), "broken 1 LengthMismatch");
+        assert_eq!(client.read(), "RST_STREAM 1 1");
+    }
+}
+
+#[test]
+fn faults_of_the_connection_end_it() {
+    type Frame = (u8, u8, u32, &'static [u8]);
+    let cases: [(Frame, Fault, u32); 22] = [
+        ((0, 0, 0, b"x"), Fault::FrameSequence, 1),
+        ((0, 0, 1, b"x"), Fault::FrameSequence, 1),
+        ((0, 8, 1, b"\x05abc"), Fault::FramePadding, 1),
+        ((1, 5, 0, b""), Fault::FrameSequence, 1),
+        ((1, 5, 2, b"\x82"), Fault::StreamNumber, 1),
+        ((1, 5, 1, b"\x80"), Fault::FieldCompression, 9),
+        ((1, 0x25, 1, b"\0\0\0\x01\0\x82"), Fault::PriorityCycle, 1),
+        ((2, 0, 1, b"\0\0\0\0"), Fault::FrameSize, 6),
+        ((2, 0, 1, b"\0\0\0\x01\0"), Fault::PriorityCycle, 1),
+        ((3, 0, 1, b"\0\0\0\0"), Fault::FrameSequence, 1),
+        ((3, 0, 1, b"\0\0\0"), Fault::FrameSize, 6),
+        ((4, 0, 1, b""), Fault::FrameSequence, 1),
+        ((4, 1, 0, b"\0"), Fault::FrameSize, 6),
+        ((4, 0, 0, b"\0\x02\0\0\0\x02"), Fault::SettingsValue, 1),
+        ((4, 0, 0, b"\0\x04\x80\0\0\0"), Fault::FlowControl, 3),
+        ((5, 4, 1, b"\0\0\0\x02"), Fault::FrameSequence, 1),
+        ((6, 0, 0, b"1234567"), Fault::FrameSize, 6),
+        ((6, 0, 1, b"12345678"), Fault::FrameSequence, 1),
+        ((7, 0, 1, b"\0\0\0\0\0\0\0\0"), Fault::FrameSequence, 1),
+        ((8, 0, 0, b"\0\0\0\0"), Fault::FlowControl, 3),
+        ((8, 0, 1, b"\0\0\0\x01"), Fault::FrameSequence, 1),
+        ((9, 4, 1, b""), Fault::FrameSequence, 1),
+    ];
+    for ((kind, flags, stream, payload), fault, code) in cases {
+        let mut client = Client::new();
+        client.frame(kind, flags, stream, payload);
+        assert_eq!(client.connection.fault(), Some(fault), "{kind} {payload:?}");
+        let text = client.read();
+        assert!(
+            text.starts_with("GOAWAY ") && text.ends_with(&format!(" {code}")),
+            "{text}"
+        );
+        assert_eq!(client.connection.closing(), Some(Closing::Linger));
+        assert_eq!(client.get(1), "", "no further byte is read");
+    }
+    let mut client = Client::new();
+    client.feed(&frame::header(0, 0, 0, 1)[..0]);
+    client.feed(&[0, 0x40, 1, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(client.connection.fault(), Some(Fault::FrameSize));
+}
+
+#[test]
+fn frames_on_closed_streams() {
+    let mut client = Client::new();
+    client.get(1);
+    assert_eq!(client.data(1, b"x", false), "broken 1 StreamClosed");
+    assert_eq!(client.read(), "RST_STREAM 1 5");
+    client.get(3);
+    client.respond(3, 204, b"");
+    client.read();
+    client.data(3, b"x", false);
+    assert_eq!(client.read(), "RST_STREAM 3 5");
+    client.get(5);
+    client.respond(5, 204, b"");
+    client.read();
+    client.get(5);
+    assert_eq!(client.connection.fault(), Some(Fault::StreamClosed));
+    assert_eq!(client.read(), "GOAWAY 5 5");
+}
+
+#[test]
+fn the_preface_is_needed_whole() {
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n"[..],
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\r",
+    ] {
+        let mut client = Client::silent(Limits::default());
+        client.feed(bytes);
+        assert_eq!(client.connection.fault(), Some(Fault::PrefaceSyntax));
+    }
+    let mut client = Client::silent(Limits::default());
+    client.feed(&[frame::PREFACE.as_slice(), &raw(6, 0, 0, b"12345678")].concat());
+    assert_eq!(
+        client.connection.fault(),
+        Some(Fault::PrefaceSyntax),
+        "settings come first"
+    );
+}
+
+#[test]
+fn leave_is_taken_in_two_steps() {
+    let mut client = Client::new();
+    client.get(1);
+    with!(&mut client, |connection, cx, out| connection.drain(cx, out));
+    assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
+    assert_eq!(client.get(3), "GET 3 / end", "it crossed the notice");
+    client.frame(6, 1, 0, crate::connection::LEAVE);
+    assert_eq!(client.read(), "GOAWAY 3 0");
+    assert_eq!(client.get(5), "");
+    assert_eq!(client.read(), "RST_STREAM 5 7");
+    client.respond(1, 204, b"");
+    assert_eq!(client.connection.closing(), None);
+    client.respond(3, 204, b"");
+    assert_eq!(client.connection.closing(), Some(Closing::Linger));
+}
+
+#[test]
+fn a_client_that_does_not_answer_the_ping_is_left_all_the_same() {
+    let mut client = Client::new();
+    with!(&mut client, |connection, cx, out| connection.drain(cx, out));
+    client.read();
+    let patience = client.limits.linger_ms;
+    assert_eq!(client.wait(patience), "");
+    assert_eq!(client.read(), "GOAWAY 0 0");
+    assert_eq!(client.connection.closing(), Some(Closing::Linger));
+}
+
+#[test]
+fn time_ends_what_does_not_go_on() {
+    let mut client = Client::silent(Limits::default());
+    client.wait(30_000);
+    assert_eq!(
+        client.connection.closing(),
+        Some(Closing::Clean),
+        "no preface"
+    );
+    let mut client = Client::new();
+    client.get(1);
+    client.respond(1, 204, b"");
+    client.wait(74_999);
+    assert_eq!(client.connection.closing(), None);
+    client.wait(1);
+    assert_eq!(client.connection.closing(), Some(Closing::Clean), "idle");
+    let mut client = Client::new();
+    client.feed(&raw(1, 0, 1, b"\x82"));
+    client.wait(30_000);
+    assert_eq!(
+        client.connection.fault(),
+        Some(Fault::HeadTooSlow),
+        "half a head"
+    );
+    let mut client = Client::new();
+    client.feed(&[0, 0]);
+    client.wait(30_000);
+    assert_eq!(
+        client.connection.fault(),
+        Some(Fault::HeadTooSlow),
+        "half a frame"
+    );
+    let mut client = Client::silent(Limits::default());
+    let mut bytes = frame::PREFACE.to_vec();
+    frame::settings(&mut bytes, &[]);
+    client.feed(&bytes);
+    client.get(1);
+    client.wait(30_000);
+    assert_eq!(client.connection.fault(), Some(Fault::SettingsTimeout));
+}
+
+#[test]
+fn a_slow_body_is_given_up() {
+    let mut client = Client::new();
+    client.post(1);
+    assert_eq!(client.wait(60_000), "", "nobody waits for it");
+    client.want(1, u64::MAX);
+    client.data(1, &[b'x'; 2400], false);
+    assert_eq!(client.wait(10_000), "");
+    client.data(1, &[b'x'; 2399], false);
+    assert_eq!(client.wait(10_000), "broken 1 BodyTooSlow");
+    assert!(client.read().starts_with("HEADERS 1 :status=408"));
+}
+
+#[test]
+fn a_client_that_closes_gets_what_it_has_asked_for() {
+    let mut client = Client::new();
+    client.get(1);
+    client.post(3);
+    let event = with!(&mut client, |connection, cx, out| connection
+        .finish(cx, out));
+    assert_eq!(
+        event.map(super::client::spell).as_deref(),
+        Some("broken 3 Truncated")
+    );
+    client.respond(1, 204, b"");
+    assert_eq!(client.connection.closing(), Some(Closing::Clean));
+}
+
+#[test]
+fn an_upgrade_answers_the_request_it_came_with() {
+    let mut client = Client::silent(Limits::default());
+    let (head, limits) = (Head::default(), Limits::default());
+    let (mut out, mut heads) = (Output::default(), HeadPool::default());
+    let cx = Context {
+        now: 0,
+        limits: &limits,
+        heads: &mut heads,
+        server: b"",
+        date: b"",
+    };
+    let settings = b"AAMAAABkAAQAoAAAAAIAAAAA";
+    let upgraded = Connection::upgraded(&cx, Options::default(), &head, settings, &mut out);
+    client.connection = upgraded.expect("valid settings");
+    client.out = out;
+    assert!(client.read().starts_with("SETTINGS"));
+    client.respond(1, 200, b"hi");
+    assert!(client.read().ends_with("DATA 1 \"hi\" end"));
+    let mut bytes = frame::PREFACE.to_vec();
+    frame::settings(&mut bytes, &[]);
+    client.feed(&bytes);
+    assert_eq!(client.get(3), "GET 3 / end");
+    let cx = Context {
+        now: 0,
+        limits: &limits,
+        heads: &mut heads,
+        server: b"",
+        date: b"",
+    };
+    let refused =
+        Connection::upgraded(&cx, Options::default(), &head, b"!", &mut Output::default());
+    assert_eq!(refused.err(), Some(Fault::SettingsValue));
+}

@@ -1,0 +1,176 @@
+//! Arbitrary frames, cuts and answers: nothing panics, no cut shows, nothing hangs, windows are kept.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use citius_http::{Action, Fields, Payload};
+
+use super::client::{Client, answer, raw, with};
+use crate::frame;
+
+/// xorshift64*.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let roll = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        usize::try_from(roll).unwrap() % bound
+    }
+}
+
+/// Frames of a client that is sometimes mistaken, behind a preface.
+fn compose(dice: &mut Dice) -> Vec<u8> {
+    let mut client = Client::new();
+    let mut bytes = frame::PREFACE.to_vec();
+    frame::settings(&mut bytes, &[]);
+    frame::settings_ack(&mut bytes);
+    let mut id = 1u32;
+    for _ in 0..=dice.below(12) {
+        let any = |dice: &mut Dice| u32::try_from(dice.below(12)).unwrap();
+        match dice.below(16) {
+            0..=3 => {
+                bytes.extend(client.head(id, "GET", &[], true));
+                id += 2;
+            }
+            4..=6 => {
+                bytes.extend(client.head(id, "POST", &[], false));
+                for _ in 0..dice.below(4) {
+                    bytes.extend(raw(0, 0, id, &[b'x'; 50][..dice.below(50)]));
+                }
+                bytes.extend(raw(0, 1, id, b"end"));
+                id += 2;
+            }
+            7 => bytes.extend(raw(8, 0, any(dice), &[0, 0, 1, 0])),
+            8 => bytes.extend(raw(
+                4,
+                0,
+                0,
+                &[0, 4, 0, 0, 0, u8::try_from(dice.below(256)).unwrap()],
+            )),
+            9 => bytes.extend(raw(3, 0, any(dice), &[0, 0, 0, 8])),
+            10 => bytes.extend(raw(6, 0, 0, b"12345678")),
+            11 => bytes.extend(raw(0, 8, any(dice), &[3, b'a', 0, 0, 0])),
+            12 => bytes.extend(raw(0x55, 0, any(dice), &[7; 30])),
+            13 => {
+                let head = client.head(id, "PUT", &[("content-length", "2")], false);
+                let (block, at) = (&head[9..], dice.below(head.len() - 9));
+                bytes.extend(raw(1, 0, id, &block[..at]));
+                bytes.extend(raw(9, 4, id, &block[at..]));
+                bytes.extend(raw(0, 1, id, b"ab"));
+                id += 2;
+            }
+            14 => {
+                let kind = u8::try_from(dice.below(18)).unwrap();
+                let flags = u8::try_from(dice.below(256)).unwrap();
+                bytes.extend(raw(kind, flags, any(dice), &[1; 20][..dice.below(20)]));
+            }
+            _ => {
+                let at = dice.below(bytes.len());
+                bytes[at] ^= 1 << dice.below(8);
+            }
+        }
+    }
+    bytes
+}
+
+/// What was seen and written, however the input was cut.
+fn run(input: &[u8], mut pieces: impl FnMut() -> usize, answers: bool) -> (String, String) {
+    let mut client = Client::silent(citius_http::Limits::default());
+    let (mut seen, mut rest) = (Vec::new(), input);
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(pieces().clamp(1, rest.len()));
+        rest = after;
+        let events = client.feed(piece);
+        seen.extend(
+            events
+                .split("; ")
+                .filter(|event| !event.is_empty())
+                .map(String::from),
+        );
+    }
+    let requests: Vec<u32> = seen
+        .iter()
+        .filter(|event| {
+            ["GET", "POST", "PUT"]
+                .iter()
+                .any(|method| event.starts_with(method))
+        })
+        .filter_map(|event| event.split(' ').nth(1)?.parse().ok())
+        .collect();
+    for id in requests {
+        if !answers {
+            break;
+        }
+        let more = client.want(id, u64::MAX);
+        seen.extend(
+            more.split("; ")
+                .filter(|event| !event.is_empty())
+                .map(String::from),
+        );
+        if id % 3 == 0 {
+            client.act(id, Action::Start(answer(200, &Fields::EMPTY)));
+            client.act(id, Action::Data(Payload::Copied(&[b'x'; 300])));
+            client.act(
+                id,
+                Action::End {
+                    trailers: &Fields::EMPTY,
+                },
+            );
+        } else {
+            client.respond(id, 200, b"Welcome!\n");
+        }
+    }
+    let mut written = client.read();
+    let broken = with!(&mut client, |connection, cx, out| connection
+        .finish(cx, out));
+    seen.extend(broken.map(super::client::spell));
+    let mut patience = 0;
+    while let Some(at) = client.connection.deadline(&client.limits) {
+        let events = client.wait(at.saturating_sub(client.now));
+        seen.extend(
+            events
+                .split("; ")
+                .filter(|event| !event.is_empty())
+                .map(String::from),
+        );
+        written += &client.read();
+        patience += 1;
+        assert!(patience < 100, "deadlines without end");
+    }
+    // Held pieces are as long as what came at once: only their sum counts.
+    let told = seen
+        .iter()
+        .filter(|event| !event.starts_with("data") && !event.starts_with("held"));
+    let told: Vec<&str> = told.map(String::as_str).collect();
+    (told.join("; "), written)
+}
+
+#[test]
+fn no_cut_shows_and_nothing_hangs() {
+    for seed in 1..1500u64 {
+        let input = compose(&mut Dice(seed));
+        for answers in [false, true] {
+            let whole = run(&input, || usize::MAX, answers);
+            let bytes = run(&input, || 1, answers);
+            assert_eq!(whole, bytes, "seed {seed}, byte by byte");
+            let mut dice = Dice(seed);
+            let random = run(&input, || 1 + dice.below(40), answers);
+            assert_eq!(whole, random, "seed {seed}, at random");
+        }
+    }
+}
+
+#[test]
+fn bytes_without_sense_do_no_harm() {
+    for seed in 1..500u64 {
+        let mut dice = Dice(seed);
+        let mut input = frame::PREFACE.to_vec();
+        frame::settings(&mut input, &[]);
+        input.extend((0..200).map(|_| u8::try_from(dice.below(256)).unwrap()));
+        let whole = run(&input, || usize::MAX, true);
+        assert_eq!(whole, run(&input, || 1, true), "seed {seed}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Data going out (RFC 9113 §5.2, §6.1): cut to frames and windows, most urgent first.
+//!
+//! What the windows and the output have room for is written at once. The rest waits at its stream, by
+//! reference where it was given so, and leaves in [`Connection::pump`]. Little is put into the output ahead of the
+//! socket, because what is there can't be overtaken any more.
+
+use bytes::Bytes;
+use citius_http::{Fields, Limits, Output, Payload};
+
+use crate::connection::{Connection, Context};
+use crate::frame::{self, FRAME_BYTES_MAX};
+use crate::stream::Waiting;
+
+impl Connection {
+    /// Writes what waits, as far as windows and the output have room; to be called when the output was written.
+    ///
+    /// Streams that asked for room may have it now: see [`has_room`](Self::has_room).
+    #[inline]
+    pub fn pump(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        if self.n_waiting > 0 {
+            self.pump_waiting(cx, out);
+        }
+    }
+
+    /// Whether something waits that only the output keeps from leaving.
+    pub fn wants_output(&self) -> bool {
+        self.n_waiting > 0 && self.next_to_send().is_some()
+    }
+
+    /// Sends `payload` on the stream at `index`, and with `end` the end of it.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        payload: Payload<'_>,
+        end: Option<&Fields>,
+        out: &mut Output,
+    ) {
+        let Some(stream) = self.streams.at_mut(index) else {
+            return;
+        };
+        let length = usize::try_from(payload.len()).unwrap_or(usize::MAX);
+        let cost = i64::try_from(length).unwrap_or(i64::MAX);
+        // An empty frame costs no window, and waits for nobody but its own stream.
+        let has_window = cost <= stream.send_window.min(self.send_window) || length == 0;
+        let is_free = self.n_waiting == 0 || length == 0 && stream.waiting.is_none();
+        if !(has_window && is_free && length <= FRAME_BYTES_MAX && has_space(out, cx.limits)) {
+            return self.push_later(cx, index, payload, end, out);
+        }
+        stream.send_window = stream.send_window.saturating_sub(cost);
+        self.send_window = self.send_window.saturating_sub(cost);
+        self.budget.sent(length);
+        let id = stream.id;
+        let has_trailers = end.is_some_and(|trailers| !trailers.is_empty());
+        stream.closed = end.is_some();
+        if length > 0 || !has_trailers {
+            let ends = end.is_some() && !has_trailers;
+            frame::data(out.tail(), id, length, ends);
+            out.push(payload);
+        }
+        if let (Some(trailers), true) = (end, has_trailers) {
+            self.write_trailers(id, trailers, out);
+        }
+    }
+
+    /// Puts `payload` behind what waits.
+    #[cold]
+    fn push_later(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        payload: Payload<'_>,
+        end: Option<&Fields>,
+        out: &mut Output,
+    ) {
+        let Some(stream) = self.streams.at_mut(index) else {
+            return;
+        };
+        if stream.waiting.is_none() {
+            stream.waiting = Some(alloc::boxed::Box::default());
+            stream.waiting_at = cx.now;
+            stream.moved_bytes = 0;
+            if self.n_waiting == 0 {
+                self.waiting_at = cx.now;
+                self.moved_bytes = 0;
+            }
+            self.n_waiting = self.n_waiting.saturating_add(1);
+            if cx.limits.write_stall_ms > 0 {
+                let at = cx.now.saturating_add(cx.limits.write_stall_ms);
+                self.look_later(at);
+            }
+        }
+        if let Some(stream) = self.streams.at_mut(index)
+            && let Some(waiting) = &mut stream.waiting
+        {
+            if !payload.is_empty() {
+                waiting.n_bytes = waiting.n_bytes.saturating_add(payload.len());
+                waiting.pieces.push_back(payload.into_owned());
+            }
+            waiting.end = end.cloned();
+        }
+        self.pump_waiting(cx, out);
+    }
+
+    #[cold]
+    fn pump_waiting(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        while has_space(out, cx.limits) {
+            let Some(index) = self.next_to_send() else {
+                return;
+            };
+            self.send_frame(cx, index, out);
+        }
+    }
+
+    /// The stream whose turn it is: the most urgent; among equals those that don't share, in their order, and then
+    /// those that share, in turns (RFC 9218 §10).
+    fn next_to_send(&self) -> Option<usize> {
+        let may_send = |waiting: &Waiting, window: i64| {
+            waiting.n_bytes == 0 && waiting.end.is_some() || window > 0 && waiting.n_bytes > 0
+        };
+        let rank = self
+            .streams
+            .iter()
+            .enumerate()
+            .filter_map(|(index, stream)| {
+                let waiting = stream.waiting.as_ref()?;
+                let window = stream.send_window.min(self.send_window);
+                let shares = stream.priority.incremental;
+                let turn = if shares { stream.served } else { 0 };
+                may_send(waiting, window).then_some((stream.priority.urgency, shares, turn, index))
+            });
+        rank.min().map(|(.., index)| index)
+    }
+
+    /// Sends one frame of what waits at the stream at `index`.
+    fn send_frame(&mut self, cx: &mut Context<'_>, index: usize, out: &mut Output) {
+        self.n_served = self.n_served.wrapping_add(1);
+        let Some(stream) = self.streams.at_mut(index) else {
+            return;
+        };
+        stream.served = self.n_served;
+        let id = stream.id;
+        let window = usize::try_from(stream.send_window.min(self.send_window)).unwrap_or(0);
+        let Some(waiting) = &mut stream.waiting else {
+            return;
+        };
+        let piece = waiting
+            .pieces
+            .pop_front()
+            .map(|piece| split(piece, window.min(FRAME_BYTES_MAX)));
+        let length = if let Some((now, later)) = piece {
+            if let Some(later) = later {
+                waiting.pieces.push_front(later);
+            }
+            let length = usize::try_from(now.len()).unwrap_or(usize::MAX);
+            waiting.n_bytes = waiting.n_bytes.saturating_sub(length as u64);
+            let is_last =
+                waiting.n_bytes == 0 && waiting.end.as_ref().is_some_and(Fields::is_empty);
+            frame::data(out.tail(), id, length, is_last);
+            out.push(now);
+            length
+        } else {
+            if waiting.end.as_ref().is_some_and(Fields::is_empty) {
+                frame::data(out.tail(), id, 0, true);
+            }
+            0
+        };
+        let is_over = waiting.n_bytes == 0;
+        let end = if is_over { waiting.end.take() } else { None };
+        let cost = i64::try_from(length).unwrap_or(i64::MAX);
+        stream.send_window = stream.send_window.saturating_sub(cost);
+        stream.moved_bytes = stream.moved_bytes.saturating_add(length as u64);
+        self.send_window = self.send_window.saturating_sub(cost);
+        self.moved_bytes = self.moved_bytes.saturating_add(length as u64);
+        self.budget.sent(length);
+        if is_over {
+            stream.waiting = None;
+            stream.closed = end.is_some();
+            self.n_waiting = self.n_waiting.saturating_sub(1);
+        }
+        if let Some(trailers) = end {
+            if !trailers.is_empty() {
+                self.write_trailers(id, &trailers, out);
+            }
+            self.finish_stream(cx, id, out);
+        }
+    }
+}
+
+/// Whether more may be put into the output ahead of the socket.
+#[inline]
+fn has_space(out: &Output, limits: &Limits) -> bool {
+    out.len() < (limits.write_queue_bytes_max as usize).max(1)
+}
+
+/// The first `n` bytes of `payload`, and the others.
+fn split(payload: Payload<'static>, n: usize) -> (Payload<'static>, Option<Payload<'static>>) {
+    match payload {
+        Payload::Shared(mut bytes) if bytes.len() > n => {
+            let first = bytes.split_to(n);
+            (Payload::Shared(first), Some(Payload::Shared(bytes)))
+        }
+        Payload::File(mut range) if range.len() > n as u64 => {
+            let first = range.split_to(n as u64);
+            (Payload::File(first), Some(Payload::File(range)))
+        }
+        Payload::Copied(bytes) if bytes.len() > n => {
+            split(Payload::Shared(Bytes::from_static(bytes)), n)
+        }
+        whole => (whole, None),
+    }
+}
