@@ -262,7 +262,9 @@ def _noise(again: dict[Key, list[dict[str, Any]]], figures: dict[Key, Figure]) -
         rates = _per_round((one, one["load"]["requests_per_s"]) for one in productive)
         ratio = paired_ratio(rates, own.by_round)
         if ratio is not None:
-            found.append(Noise(*key, ratio))
+            rounds = sorted(rates.keys() & own.by_round.keys())
+            each = tuple(rates[number] / own.by_round[number] for number in rounds)
+            found.append(Noise(*key, ratio, each))
     return found
 
 

@@ -25,7 +25,8 @@ def within(analysis: Analysis) -> None:
                 figure.cpu_ratio = _quotient(figure.cpu_us, base.cpu_us)
     for section, case in dict.fromkeys((figure.section, figure.case) for figure in alive):
         rivals = [figure for figure in alive if (figure.section, figure.case) == (section, case)]
-        _rank(rivals, analysis.margin(section))
+        if analysis.too_noisy(section) is None:
+            _rank(rivals, analysis.margin(section))
         _doubt_equals(rivals)
 
 

@@ -255,7 +255,7 @@ def load(folders: Iterable[Path], build_root: Path | None = None) -> dict[str, C
         if not folder.is_dir():
             raise ContestantError(f"no folder {folder}; expected one folder per contestant in it")
         for path in sorted(folder.glob("*/contestant.toml")):
-            contestant = read(path, build_root or lab_root() / ".build")
+            contestant = read(path, build_root or default_build_root())
             found[contestant.name] = contestant
     return found
 
@@ -373,6 +373,11 @@ def lab_root() -> Path:
             f"no contestants beside {root}; the lab runs from a checkout (pip install -e lab)"
         )
     return root
+
+
+def default_build_root() -> Path:
+    """Return where everything that the lab builds lies."""
+    return lab_root() / ".build"
 
 
 def _fill_word(word: str, values: Mapping[str, str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from citius_lab.statistics import typical_deviation
+
 if TYPE_CHECKING:
     from citius_lab.statistics import Interval
 
@@ -132,17 +134,17 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What one contestant seems to differ from itself by, measured like two contestants."""
+    """What one contestant seems to differ from itself by, measured like two contestants.
+
+    Attributes:
+        by_round: The ratio of every round.
+    """
 
     section: str
     case: str
     contestant: str
     ratio: Interval
-
-    @property
-    def share(self) -> float:
-        """How far from 1 the ratio's centre is."""
-        return abs(self.ratio.value - 1)
+    by_round: tuple[float, ...]
 
 
 @dataclass(slots=True)
@@ -174,12 +176,30 @@ class Analysis:
         return self.baselines.get(section.partition("/")[0])
 
     def margin(self, section: str) -> float:
-        """Return the difference that is a tie in a section: 2 %, or the noise floor beyond it."""
+        """Return the difference that is a tie in a section: 2 %, or the noise floor beyond it.
+
+        The floor is what a baseline's restart typically differs by, over all rounds of the
+        experiment: one disturbed round must not make everybody equal.
+        """
         experiment = section.partition("/")[0]
-        shares = [one.share for one in self.noise if one.section.startswith(f"{experiment}/")]
-        return max([PRACTICAL, *shares])
+        found = [one for one in self.noise if one.section.startswith(f"{experiment}/")]
+        ratios = [ratio for one in found for ratio in one.by_round]
+        return max(PRACTICAL, typical_deviation(ratios)) if ratios else PRACTICAL
+
+    def too_noisy(self, section: str) -> str | None:
+        """Return why nobody is ranked in a section, in words; ``None`` if they can be."""
+        margin = self.margin(section)
+        if margin <= RANKED_NOISE_MAX:
+            return None
+        return (
+            f"Too noisy to rank: restarts of the same server typically differ by {margin:.0%}, and "
+            f"beyond {RANKED_NOISE_MAX:.0%} a rank means nothing. Measure again on a quieter machine"
+        )
 
 
 VALID, SUSPECT, FAILED = "valid", "suspect", "failed"
 # Differences below this share do not matter to anybody, whatever the interval says.
 PRACTICAL = 0.02
+# Where the same server differs from itself by more, ranks are withheld: contestants that differ by
+# a quarter are what most tables are about.
+RANKED_NOISE_MAX = 0.25

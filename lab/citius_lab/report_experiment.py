@@ -48,6 +48,8 @@ def _noise(view: View, experiment: str) -> Markup:
     margin = view.analysis.margin(f"{experiment}/")
     found = [one for one in view.analysis.noise if one.section.startswith(f"{experiment}/")]
     lines = [words.noise(one) for one in found] or ["The noise floor was not measured."]
+    if (why := view.analysis.too_noisy(f"{experiment}/")) is not None:
+        lines.append(why)
     return el("p", " ".join(f"{line}." for line in lines).replace("..", "."),
               f" Ties are within {words.percent(margin)}.", class_="noise")  # fmt: skip
 

@@ -44,6 +44,9 @@ def terminal(results: Results, analysis: Analysis) -> Group:
     parts.append(_memory_table(view))
     lines = [LEGEND, *_verdict_lines(view)]
     lines += [words.noise(one) for one in analysis.noise]
+    experiments = dict.fromkeys(section.experiment for section in analysis.sections)
+    doubts = [(name, analysis.too_noisy(f"{name}/")) for name in experiments]
+    lines += [f"{name}: {why}." for name, why in doubts if why is not None]
     left_out = results.of_kind("left out")
     lines += [f"left out: {record['contestant']}: {record['reason']}" for record in left_out]
     parts.append(Text("\n".join(lines)))

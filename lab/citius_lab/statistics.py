@@ -96,6 +96,14 @@ def is_tie(ratio: Interval | None, margin: float) -> bool:
     return ratio.low <= 1 + margin and ratio.high >= 1 - margin
 
 
+def typical_deviation(ratios: Iterable[float]) -> float:
+    """Return by which share ratios typically miss 1: the median of their distances, on logs.
+
+    Unlike a mean it does not move while fewer than half of the ratios are disturbed.
+    """
+    return math.expm1(median(abs(math.log(ratio)) for ratio in ratios))
+
+
 def geometric_mean(values: Iterable[float]) -> float:
     """Return the geometric mean of positive values."""
     return math.exp(float(np.mean(np.log(list(values)))))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from synthetic import SECTION, errors, measurement, results, rounds
 
-from citius_lab import analyse, compare
+from citius_lab import analyse, compare, report
 
 if TYPE_CHECKING:
     from citius_lab.figures import Analysis, Figure
@@ -77,6 +77,29 @@ def test_the_noise_floor_widens_what_is_a_tie() -> None:
     assert noisy.figures[SECTION, "hello", "b"].tie
     # A second start of the baseline is no measurement of it.
     assert noisy.figures[SECTION, "hello", "a"].rounds == 3
+
+
+def test_one_disturbed_restart_does_not_make_everybody_equal() -> None:
+    records = rounds("a", 5) + rounds("b", 5, rate=8_000.0)
+    again = [
+        measurement("a", number, rate=rate, again=True)
+        for number, rate in enumerate((10_100.0, 9_900.0, 2_000.0, 10_050.0, 9_950.0))
+    ]
+    found = analyse.analyse(results(records + again))
+    assert found.margin(SECTION) == pytest.approx(0.02)
+    assert found.too_noisy(SECTION) is None
+    assert [found.figures[SECTION, "hello", name].group for name in "ab"] == [1, 2]
+
+
+def test_nobody_is_ranked_where_a_server_differs_from_itself() -> None:
+    records = rounds("a") + rounds("b", rate=5_000.0)
+    again = rounds("a", rate=17_500.0, again=True)
+    found = analyse.analyse(results(records + again))
+    why = found.too_noisy(SECTION)
+    assert why is not None
+    assert why.startswith("Too noisy to rank: restarts of the same server typically differ by 75%")
+    assert [found.figures[SECTION, "hello", name].group for name in "ab"] == [None, None]
+    assert "Too noisy to rank" in report.html(results(records + again), found)
 
 
 def test_several_runs_on_one_process_are_one_value() -> None:

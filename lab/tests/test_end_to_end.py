@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from synthetic import measurement, run_of
 from test_launch import members, wait_for
 
-from citius_lab import analyse, drive, figures, record, report, report_terminal
+from citius_lab import analyse, contestants, drive, figures, record, report, report_terminal
 from citius_lab.cli import lab
 from citius_lab.errors import LoadError
 
@@ -299,8 +299,14 @@ def test_verify_names_what_is_wrong() -> None:
     assert "not verified: wrong" in done.output
 
 
-def test_list_says_what_is_ready() -> None:
+def test_list_says_what_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What others built and verified decides on the widths of columns, and on what is said.
+    monkeypatch.setattr(contestants, "default_build_root", lambda: tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
     done = invoke("list")
     assert done.exit_code == 0
-    assert re.search(r"fake +none +floor .*(ready|verified)", done.output)
+    assert re.search(r"fake +none +floor +ready", done.output), done.output
+    assert invoke("verify", "fake").exit_code == 0
+    done = invoke("list")
+    assert re.search(r"fake +none +floor +\d+ +verified", done.output), done.output
     assert "without parse-msgpack, encode-json" in re.sub(r"\s+", " ", done.output)
