@@ -416,7 +416,8 @@ def _give(path: str, config: Config) -> None:
         from citius.privileges import Identity
 
         identity = Identity.of(config)
-        os.chown(path, identity.uid, identity.gid)
+        # Who may write to the directory may have put a link in the socket's place by now.
+        os.chown(path, identity.uid, identity.gid, follow_symlinks=False)
 
 
 def _cannot_listen(text: str, error: Exception) -> str:

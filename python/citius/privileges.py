@@ -44,6 +44,11 @@ class Identity:
                 if not config.user.isdigit():
                     raise ConfigError(f"user: there is no user {config.user!r}") from None
                 uid = int(config.user)
+                if config.group is None:
+                    raise ConfigError(
+                        f"user: there is no user with the number {uid}, so its group is not known; "
+                        "name one with --group"
+                    ) from None
         if config.group is not None:
             try:
                 by_name = not config.group.isdigit()

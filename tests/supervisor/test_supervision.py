@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -287,3 +289,34 @@ def test_the_drain_can_be_delayed(serve) -> None:
     server.wait_for_log("serving for another 0.5 s first")
     assert server.get("/").status == 200
     assert server.wait() == 0
+
+
+def test_a_signal_for_a_worker_just_forked_is_the_worker_s_own(serve, tmp_path: Path) -> None:
+    # Slow to take its first steps, so that the TERM that a second HUP sends the successor comes before.
+    slow = "import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(0.3))\n"
+    (tmp_path / "sitecustomize.py").write_text(slow)
+    server: Server = serve(APP, "-w", "2", env={"PYTHONPATH": str(tmp_path)})
+    server.signal(signal.SIGHUP)
+    time.sleep(0.1)
+    server.signal(signal.SIGHUP)
+    server.wait_for_log("all workers are new")
+    assert server.get("/").status == 200
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert "did not stop in time" not in server.err
+
+
+def test_a_supervisor_short_of_descriptors_tries_again(serve) -> None:
+    server: Server = serve(APP, "-w", "2")
+    supervisor, before = server.process.pid, children(server)
+    limits = resource.prlimit(supervisor, resource.RLIMIT_NOFILE)
+    resource.prlimit(supervisor, resource.RLIMIT_NOFILE, (3, limits[1]))
+    server.signal(signal.SIGTTIN)
+    server.wait_for_log("there cannot be another worker: .*Too many open files")
+    os.kill(before[0], signal.SIGKILL)
+    server.wait_for_log("a worker cannot be started: .*Too many open files")
+    server.signal(signal.SIGHUP)
+    resource.prlimit(supervisor, resource.RLIMIT_NOFILE, limits)
+    wait_for(lambda: len(children(server)) == 2, "a new worker")
+    assert server.process.poll() is None
+    assert server.get("/").status == 200

@@ -25,6 +25,7 @@ from citius.supervisor.upgrade import Upgrade
 from citius.supervisor.worker import KILL_GRACE_S, SIGNALS, STACKS_SIGNAL, Slot, Worker, start
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from citius.app import App
@@ -41,6 +42,9 @@ BACK_OFF_MAX_S = 8.0
 
 SPARE_PAGES = 64
 """Workers beyond two for each slot whose counters find room: those that drain, and those of TTIN."""
+
+STARVED_S = 1.0
+"""Pause before a worker is tried again that the system had no process, memory or descriptors for."""
 
 RETRY_S = 10.0
 """Pause before another successor is tried for a worker that is spent but serves."""
@@ -221,6 +225,8 @@ class Supervisor:
                 if now < slot.start_at:
                     return
                 slot.successor = self._start(slot)
+                if slot.successor is None:
+                    return
             # Otherwise it has just died; what is started in its place is new already.
             self._replacements.popleft()
         is_settled = all(
@@ -416,7 +422,7 @@ class Supervisor:
         if self._reread is not None:
             try:
                 config = self._reread()
-            except ConfigError as error:
+            except (ConfigError, OSError) as error:
                 logging.error(f"the configuration is not taken over: {error}")
                 self._notifier.ready("a reload failed; the workers from before serve")
                 return
@@ -452,9 +458,19 @@ class Supervisor:
     def _more(self) -> None:
         if self._stopping:
             return
-        made = [listener.one_more() for listener in self._listeners.all]
-        for listener in made:
-            listener.listen(self._config.backlog)
+        made: list[socket.socket] = []
+        try:
+            for listener in self._listeners.all:
+                made.append(listener.one_more())
+                made[-1].listen(self._config.backlog)
+        except OSError as error:
+            logging.error(f"there cannot be another worker: {error}")
+            for one in made:
+                for listener in self._listeners.all:
+                    if one in listener.sockets:
+                        listener.sockets.remove(one)
+                one.close()
+            return
         self._slots.append(Slot(self._slots[-1].index + 1, made))
         logging.info(f"one worker more: {len(self._slots)}")
 
@@ -520,11 +536,21 @@ class Supervisor:
             (slot, worker) for slot in (*self._slots, *self._leaving) for worker in slot.workers
         ]
 
-    def _start(self, slot: Slot) -> Worker:
-        self._renew_sockets(slot)
-        return start(
-            self._target, self._config, slot, lambda: self._close_what_is_not(slot), self._ledger
-        )
+    def _start(self, slot: Slot) -> Worker | None:
+        """A new worker; nobody if the system is short of something, and then it is tried again."""
+        try:
+            self._renew_sockets(slot)
+            return start(
+                self._target,
+                self._config,
+                slot,
+                lambda: self._close_what_is_not(slot),
+                self._ledger,
+            )
+        except OSError as error:
+            slot.start_at = time.monotonic() + STARVED_S
+            logging.error(f"a worker cannot be started: {error}; another try in {STARVED_S:g} s")
+            return None
 
     def _close_what_is_not(self, slot: Slot) -> None:
         """Close the supervisor's descriptors in a worker: a copy keeps a listener or a pipe open."""

@@ -137,19 +137,36 @@ def start(
     """
     # A pipe for each: who is told of its end is a property of the pipe, not of the process.
     worker_life_fd, life_fd = os.pipe()
-    ready_fd, worker_ready_fd = os.pipe()
+    try:
+        ready_fd, worker_ready_fd = os.pipe()
+    except OSError:
+        os.close(worker_life_fd)
+        os.close(life_fd)
+        raise
     pulse = mmap.mmap(-1, _PULSE.size)
     page = None
     if ledger is not None and (page := ledger.assign()) is None:
         logging.warning("too many workers at once: one more is not among the metrics")
     sys.stdout.flush()
     sys.stderr.flush()
-    pid = os.fork()
+    # Until the worker has its own handlers a signal meant for it would arrive in the supervisor's
+    # wake-up descriptor, which it has a copy of: a TERM for one worker would stop them all.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        pid = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for fd in (worker_life_fd, life_fd, ready_fd, worker_ready_fd):
+            os.close(fd)
+        if ledger is not None:
+            ledger.retire(page)
+        raise
     if pid == 0:
         for fd in (ready_fd, life_fd):
             os.close(fd)
         place = Place(slot.listeners, _nothing, ledger=ledger, page=page)
         _become_worker(target, config, place, close_others, worker_ready_fd, worker_life_fd, pulse)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     for fd in (worker_ready_fd, worker_life_fd):
         os.close(fd)
     requests_max = config.max_requests
@@ -178,6 +195,7 @@ def _become_worker(
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGUSR1, lambda number, frame: reopen(config, give=False))
         _print_stacks_on_signal()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         close_others()
         _end_with(life_fd)
 
