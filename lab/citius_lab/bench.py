@@ -7,9 +7,10 @@ verdicts. What is right is what the application under test answers; others have 
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from citius_lab.contestants import Contestant
     from citius_lab.figures import Figure
+    from citius_lab.installations import AppPython
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,29 @@ class Request:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The application that servers are compared with.
+
+    Attributes:
+        app: ``module:attribute``.
+        folder: Where it runs.
+        prefer_app: Whether servers installed beside it are taken.
+    """
+
+    app: str
+    python: AppPython
+    folder: Path
+    prefer_app: bool
+
+    def by(self, lab: Lab, server: str, interface: str) -> Contestant:
+        """Return it served by ``server``, which is installed if need be."""
+        with lab.console.status(f"preparing {server} …"):
+            return servers.serve(
+                server, self.app, interface, self.folder, self.python, prefer_app=self.prefer_app
+            )
+
+
 @lab.command()
 @click.argument("app", required=False)
 @click.option("--server", default="citius", show_default=True, help="What serves APP.")
@@ -71,8 +96,20 @@ class Request:
     "--against",
     multiple=True,
     metavar="NAME,…",
-    help="Other servers of the same APP (uvicorn, granian, gunicorn, hypercorn, waitress, citius), "
-    "or git:REF: the same at another commit; repeatable.",
+    help="Other servers of the same APP (uvicorn, granian, gunicorn, gunicorn-sync, hypercorn, "
+    "waitress, citius), or git:REF: the same at another commit; repeatable.",
+)
+@click.option(
+    "--python",
+    "named_python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="APP's interpreter or virtual environment; VIRTUAL_ENV's, or the lab's own, without it.",
+)
+@click.option(
+    "--prefer-installed",
+    is_flag=True,
+    help="Take the server that is installed beside APP, where there is one, not the lab's.",
 )
 @click.option(
     "--cmd",
@@ -114,6 +151,8 @@ def bench(
     app: str | None,
     server: str,
     against: tuple[str, ...],
+    named_python: Path | None,
+    prefer_installed: bool,
     commands: tuple[str, ...],
     path: str,
     method: str | None,
@@ -144,7 +183,10 @@ def bench(
     )
     folder = out or default_folder("bench")
     with contextlib.ExitStack() as stack:
-        contenders = _contenders(lab, stack, app, server, split_names(against), commands)
+        served = None
+        if app is not None:
+            served = Served(app, servers.app_python(named_python), Path.cwd(), prefer_installed)
+        contenders = _contenders(lab, stack, served, server, split_names(against), commands)
         case = _agreed(lab, contenders, request, workers)
         workloads.CASE_BY_ID[case.id] = case
         seed = random.randrange(1 << 32) if seed is None else seed
@@ -193,7 +235,7 @@ def _experiment(
 def _contenders(
     lab: Lab,
     stack: contextlib.ExitStack,
-    app: str | None,
+    served: Served | None,
     server: str,
     against: Sequence[str],
     commands: Sequence[str],
@@ -201,14 +243,14 @@ def _contenders(
     """Return who is measured, the one under test first."""
     here = Path.cwd()
     found: list[Contestant] = []
-    if app is not None:
-        interface = servers.interface_of(app, here)
-        found.append(servers.serve(server, app, interface, here))
+    if served is not None:
+        interface = servers.interface_of(served.app, here, served.python)
+        found.append(served.by(lab, server, interface))
         for name in against:
             if name.startswith("git:"):
-                found.append(_at_commit(lab, stack, name, app, server, interface, here))
+                found.append(_at_commit(lab, stack, name, served, server, interface))
             else:
-                found.append(servers.serve(name, app, interface, here))
+                found.append(served.by(lab, name, interface))
     elif against:
         raise LabError("--against serves APP with other servers; name APP as module:attribute")
     for number, text in enumerate(commands, 1):
@@ -235,21 +277,21 @@ def _at_commit(
     lab: Lab,
     stack: contextlib.ExitStack,
     name: str,
-    app: str,
+    served: Served,
     server: str,
     interface: str,
-    here: Path,
 ) -> Contestant:
+    here = served.folder
     commit, folder = stack.enter_context(worktree.of(name.removeprefix("git:"), here))
-    contestant = servers.serve(server, app, interface, folder)
-    environment: dict[str, str] = {}
+    contestant = replace(served, folder=folder).by(lab, server, interface)
+    environment = dict(contestant.env)
     words = contestant.start
     if worktree.is_citius(here) and server == "citius":
         with lab.console.status(f"building Citius at {commit[:12]} …"):
             site = worktree.build_citius(commit, folder)
         # The application stays the one that is here: what differs is the server.
         folder = here
-        environment["PYTHONPATH"] = f"{site}:{here}"
+        environment["PYTHONPATH"] = os.pathsep.join([str(site), str(here), *served.python.sites])
         words = ("{python}", "-m", "citius", *words[1:])
     return servers.own(
         name, words, folder, version=f"{server} at {commit[:12]}", environment=environment
@@ -323,12 +365,14 @@ def _show(lab: Lab, folder: Path, baseline: str | None) -> None:
     table.add_column("", no_wrap=True)
     first = analysis.contestants[0]
     columns = (
-        "requests/s", f"{first} is ×", "CPU µs", "CPU ×", "p50 ms", "p99 ms", "MB", "verdict",
+        "requests/s", f"{first} is ×", "CPU µs", "CPU ×", "p50 ms", "p99 ms", "MB", "verdict", "version",
     )  # fmt: skip
     for column in columns:
-        table.add_column(column, justify="left" if column == "verdict" else "right", no_wrap=True)
+        table.add_column(column, justify="left" if column in WORDS else "right", no_wrap=True)
+    labels = {entry["name"]: entry["label"] for entry in found.run["contestants"]}
     for figure in _figures(folder):
-        table.add_row(figure.contestant, *_row(figure))
+        name = figure.contestant
+        table.add_row(name, *_row(figure), Text("" if labels[name] == name else labels[name]))
     lab.console.print(table)
     for figure in _figures(folder):
         for reason in figure.verdict.reasons:
@@ -359,3 +403,7 @@ def _row(figure: Figure) -> list[Text]:
         Text(f"{(figure.pss_kib or 0) * 1024 / 1e6:.1f}"),
         verdict,
     ]
+
+
+# Columns of the table that are no numbers.
+WORDS = ("verdict", "version")

@@ -150,13 +150,13 @@ class Contestant:
             for command in [*self._venv_commands(), *self._build_commands()]:
                 log.write(f"$ {' '.join(command)}\n".encode())
                 log.flush()
-                code = _run(command, cwd=self.build_source, log=log)
+                code = run_logged(command, cwd=self.build_source, log=log)
                 if code != 0:
-                    tail = "\n".join(_tail(log_path))
-                    (self.build_dir / "failure").write_text(f"{self.fingerprint()}\n{tail}\n")
+                    end = "\n".join(tail(log_path))
+                    (self.build_dir / "failure").write_text(f"{self.fingerprint()}\n{end}\n")
                     raise BuildError(
                         f"{self.name} does not build: {command[0]} ended with code {code}; "
-                        f"the log is {log_path} and ends with\n{tail}"
+                        f"the log is {log_path} and ends with\n{end}"
                     )
         (self.build_dir / "failure").unlink(missing_ok=True)
         (self.build_dir / "stamp").write_text(self.fingerprint())
@@ -386,7 +386,7 @@ def _fill_word(word: str, values: Mapping[str, str]) -> str:
     return word
 
 
-def _run(command: list[str], *, cwd: Path, log: Any) -> int:
+def run_logged(command: list[str], *, cwd: Path, log: Any) -> int:
     """Run one build command to its end; Ctrl-C ends its whole group."""
     try:
         process = subprocess.Popen(
@@ -409,7 +409,8 @@ def _run(command: list[str], *, cwd: Path, log: Any) -> int:
         raise
 
 
-def _tail(path: Path, n_lines: int = 12) -> list[str]:
+def tail(path: Path, n_lines: int = 12) -> list[str]:
+    """Return the last lines of a log."""
     return path.read_text(errors="replace").splitlines()[-n_lines:]
 
 
