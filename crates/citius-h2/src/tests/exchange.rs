@@ -456,3 +456,18 @@ fn an_upgrade_answers_the_request_it_came_with() {
         Connection::upgraded(&cx, Options::default(), &head, b"!", &mut Output::default());
     assert_eq!(refused.err(), Some(Fault::SettingsValue));
 }
+
+#[test]
+fn a_request_that_is_said_again_means_the_same() {
+    let mut client = Client::new();
+    let first = client.head(1, "GET", &[("user-agent", "x")], true);
+    client.feed(&first);
+    for n in 1..400 {
+        let id = 2 * n + 1;
+        let again = client.head(id, "GET", &[("user-agent", "x")], true);
+        assert_eq!(client.feed(&again), format!("GET {id} / end"));
+        client.respond(id, 200, b"x");
+        let text = client.read();
+        assert!(text.ends_with(&format!("DATA {id} \"x\" end")), "{text}");
+    }
+}
