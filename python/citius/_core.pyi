@@ -7,11 +7,13 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Self, TypeAlias, TypeVar, final, overload
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from types import GenericAlias
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Buffer
 
+from citius.go import Selected
 from citius.headers import Headers, MutableHeaders, Query
 from citius.static import Mount
 
@@ -432,3 +434,104 @@ class Reactor:
         """The peer closes."""
     def memory_take(self, connection: int) -> tuple[bytes, bool]:
         """Bytes for the peer since the last call, and whether the connection is closed."""
+
+class _Received(tuple[_T, bool], Awaitable[tuple[_T, bool]]):
+    """``(value, ok)`` where a receive blocks, to be awaited where a loop runs."""
+
+    def __await__(self) -> Generator[Any, Any, tuple[_T, bool]]: ...
+
+@final
+class Chan(Generic[_T]):
+    """A channel, as in Go: for threads, greenlets and coroutines, and between them.
+
+    On the thread of a running asyncio loop ``send`` and ``recv`` have to be awaited, and ``for`` is
+    ``async for``; elsewhere they block the greenlet or the thread (without the GIL).
+    """
+
+    def __new__(cls, capacity: int = 0) -> Self:
+        """
+        Args:
+            capacity: Values that may be sent before anybody receives.
+
+        Raises:
+            ValueError: It is negative.
+        """
+    def send(self, value: _T) -> Awaitable[None]:
+        """Send; waits for room, or for a receiver. Returns ``None`` where it blocks.
+
+        Raises:
+            ChannelClosed: The channel is closed, or is closed meanwhile.
+            Deadlock: Nobody is left who could receive.
+        """
+    def recv(self) -> _Received[_T]:
+        """Receive ``(value, True)``; ``(None, False)`` from a channel that is closed and empty.
+
+        A receiver that is cancelled or killed loses no value: the next one gets it.
+
+        Raises:
+            Deadlock: Nobody is left who could send or close.
+        """
+    def close(self) -> None:
+        """Say that nothing will be sent any more; what is in the channel can still be received.
+
+        Raises:
+            ChannelClosed: It is closed.
+        """
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def cap(self) -> int:
+        """Values that may be sent before anybody receives."""
+    def __len__(self) -> int:
+        """Values that have been sent and not been received (those given back by cancelled receivers too)."""
+    def __bool__(self) -> Literal[True]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> _T: ...
+    def __aiter__(self) -> Self: ...
+    def __anext__(self) -> Awaitable[_T]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None:
+        """Close it, if nobody has."""
+    @classmethod
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def _recv_within(self, timeout_s: float | None) -> tuple[_T, bool] | None:
+        """A receive for plain threads that gives up after a time."""
+
+@final
+class WaitGroup:
+    """Waits until as many things are done as were added."""
+
+    def __new__(cls) -> Self: ...
+    def add(self, n: int = 1) -> None:
+        """
+        Raises:
+            ValueError: The count would be negative.
+        """
+    def done(self) -> None:
+        """One less."""
+    def wait(self) -> Awaitable[None]:
+        """Wait until the count is zero; awaited where a loop runs."""
+    @property
+    def count(self) -> int: ...
+
+@overload
+def select(
+    *cases: Chan[Any] | tuple[Chan[Any] | None, Any] | None, default: Literal[False] = False
+) -> Selected:
+    """Do one of several operations, whichever can be done, chosen evenly if several can.
+
+    Args:
+        cases: A channel to receive from, ``(channel, value)`` to send, or ``None`` in place of a channel,
+            which is never chosen.
+        default: Return at once (``case`` is ``None``) if nothing can be done; then nothing is to be awaited.
+
+    Raises:
+        ChannelClosed: The chosen case is a send on a closed channel.
+        Deadlock: Nobody is left who could make any case possible.
+        TypeError: Something else in place of a case.
+    """
+
+@overload
+def select(*cases: Chan[Any] | tuple[Chan[Any] | None, Any] | None, default: bool) -> Selected: ...
+def _whereabouts() -> Literal["loop", "hub", "thread"]:
+    """How a blocking operation would wait here."""

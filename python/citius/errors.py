@@ -5,6 +5,9 @@
     │   └── AppImportError           the application is not where the target says
     ├── StartupError                 the application said that it could not start
     ├── ClientDisconnected           the peer is gone: nobody will read the answer
+    ├── ChannelClosed                a send on a closed channel, or a second close (a ValueError)
+    ├── ChannelMisuse                an operation that would stop a loop or a hub
+    ├── Deadlock                     everybody waits for a channel
     └── HTTPError                    an answer: raise it in a handler
         ├── BadRequest               400
         ├── Unauthorized             401
@@ -53,6 +56,18 @@ class ClientDisconnected(CitiusError, OSError):
 
     An ``OSError``, as ASGI has it for a ``send`` after the disconnection.
     """
+
+
+class ChannelClosed(CitiusError, ValueError):
+    """A send on a closed channel, or a second close of one."""
+
+
+class ChannelMisuse(CitiusError, RuntimeError):
+    """An operation on a channel that would stop a loop or a hub; the message says what to do instead."""
+
+
+class Deadlock(CitiusError, RuntimeError):
+    """Everybody waits for a channel, and nobody is left who could send, receive or close."""
 
 
 class HTTPError(CitiusError):

@@ -19,6 +19,7 @@ MAY_USE = {
     "citius-h1": {"citius-http"},
     "citius-h2": {"citius-http"},
     "citius-route": set(),
+    "citius-chan": set(),
     "citius-compress": {"citius-http"},
     "citius-observe": {"citius-http", "citius-route"},
     "citius-reactor": {"citius-http", "citius-h1", "citius-compress", "citius-observe"},
@@ -30,6 +31,7 @@ MAY_USE = {
         "citius-static",
         "citius-observe",
         "citius-compress",
+        "citius-chan",
     },
     "citius-testkit": {"citius-http", "citius-h1"},
 }

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 mod answer;
 mod file;
 mod gateway;
+mod go;
 mod host;
 mod link;
 mod negotiate;
@@ -45,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<host::Reactor>()?;
     module.add_class::<observe::Board>()?;
     module.add_class::<observe::Observer>()?;
+    go::register(module)?;
     module.add_class::<task::Driver>()?;
     Ok(())
 }

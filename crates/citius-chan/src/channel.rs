@@ -1,0 +1,304 @@
+//! A channel: a buffer, two queues of waiters, and whether it is closed.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::effects::Effects;
+use crate::ticket::{Event, Outcome, Ticket, Wake};
+
+/// A channel of `V`, whose waiters are woken by `W`.
+#[derive(Debug)]
+pub struct Channel<V, W> {
+    /// The order in which the locks of several channels are taken.
+    id: u64,
+    capacity: usize,
+    state: Mutex<State<V, W>>,
+}
+
+/// What an operation that does not wait comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt<V> {
+    /// It is done.
+    Done(Event<V>),
+    /// It would have to wait; a value to be sent is given back.
+    Blocked(Option<V>),
+}
+
+/// A channel can be closed once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlreadyClosed;
+
+/// Somebody in a queue.
+#[derive(Debug)]
+pub(crate) struct Waiter<V, W> {
+    pub(crate) ticket: Arc<Ticket<V, W>>,
+    pub(crate) case: usize,
+    /// What a sender sends.
+    pub(crate) value: Option<V>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State<V, W> {
+    /// Longer than the capacity only by values that were put back.
+    buffer: VecDeque<V>,
+    capacity: usize,
+    receivers: VecDeque<Waiter<V, W>>,
+    senders: VecDeque<Waiter<V, W>>,
+    is_closed: bool,
+}
+
+impl<V, W: Wake<V>> Channel<V, W> {
+    /// An open channel. With a `capacity` of zero every send waits for its receiver.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            capacity,
+            state: Mutex::new(State {
+                buffer: VecDeque::new(),
+                capacity,
+                receivers: VecDeque::new(),
+                senders: VecDeque::new(),
+                is_closed: false,
+            }),
+        }
+    }
+
+    /// Receives, if there is something to receive or nothing more will come.
+    pub fn try_receive(&self) -> Attempt<V> {
+        self.with(State::receive)
+            .map_or(Attempt::Blocked(None), Attempt::Done)
+    }
+
+    /// Sends, if somebody receives or there is room, or nothing may be sent any more.
+    pub fn try_send(&self, value: V) -> Attempt<V> {
+        match self.with(|state, effects| state.send(value, effects)) {
+            Ok(event) => Attempt::Done(event),
+            Err(value) => Attempt::Blocked(Some(value)),
+        }
+    }
+
+    /// Receives, or queues `ticket` for it.
+    pub fn receive(&self, ticket: &Arc<Ticket<V, W>>) -> Option<Event<V>> {
+        self.with(|state, effects| {
+            let event = state.receive(effects);
+            if event.is_none() {
+                state.queue(ticket, 0, None);
+            }
+            event
+        })
+    }
+
+    /// Sends, or queues `ticket` for it.
+    pub fn send(&self, value: V, ticket: &Arc<Ticket<V, W>>) -> Option<Event<V>> {
+        self.with(|state, effects| match state.send(value, effects) {
+            Ok(event) => Some(event),
+            Err(value) => {
+                state.queue(ticket, 0, Some(value));
+                None
+            }
+        })
+    }
+
+    /// Takes `ticket` out of the queues: it was cancelled, or settled by another case of its select.
+    pub fn forget(&self, ticket: &Arc<Ticket<V, W>>) {
+        self.with(|state, effects| state.forget(ticket, effects));
+    }
+
+    /// Gives back a value that was received and will not be used: the next receiver gets it.
+    pub fn put_back(&self, value: V) {
+        self.with(|state, effects| match state.hand(value, effects) {
+            Ok(()) => {}
+            Err(value) => state.buffer.push_front(value),
+        });
+    }
+
+    /// No value will be sent any more: waiting receivers and senders are told.
+    ///
+    /// # Errors
+    /// [`AlreadyClosed`] the second time.
+    pub fn close(&self) -> Result<(), AlreadyClosed> {
+        self.with(State::close)
+    }
+
+    /// Whether it is closed (there may be values left).
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    /// Values in the buffer.
+    pub fn len(&self) -> usize {
+        self.lock().buffer.len()
+    }
+
+    /// Whether the buffer is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Values that may be sent before anybody receives.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Receivers and senders in the queues.
+    pub fn waiting(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.receivers.len(), state.senders.len())
+    }
+
+    /// Calls `visit` with each value that is kept here, unless the channel is in use at this moment.
+    ///
+    /// # Errors
+    /// The first of `visit`, which is the last call.
+    pub fn try_visit<E>(&self, mut visit: impl FnMut(&V) -> Result<(), E>) -> Result<(), E> {
+        let Ok(state) = self.state.try_lock() else {
+            return Ok(());
+        };
+        let sent = state
+            .senders
+            .iter()
+            .filter_map(|waiter| waiter.value.as_ref());
+        state.buffer.iter().chain(sent).try_for_each(&mut visit)
+    }
+
+    /// Takes all values out of the buffer.
+    pub fn clear(&self) {
+        let values = std::mem::take(&mut self.lock().buffer);
+        drop(values);
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<V, W>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn with<R>(&self, work: impl FnOnce(&mut State<V, W>, &mut Effects<V, W>) -> R) -> R {
+        let mut effects = Effects::default();
+        let result = work(&mut self.lock(), &mut effects);
+        effects.carry_out();
+        result
+    }
+}
+
+impl<V, W> State<V, W> {
+    /// The next value, or that there is none any more; `None`: wait.
+    #[inline]
+    pub(crate) fn receive(&mut self, effects: &mut Effects<V, W>) -> Option<Event<V>> {
+        if let Some(value) = self.buffer.pop_front() {
+            if self.buffer.len() < self.capacity
+                && let Some(sent) = self.take_sent(effects)
+            {
+                self.buffer.push_back(sent);
+            }
+            return Some(Event::Received(value));
+        }
+        if let Some(value) = self.take_sent(effects) {
+            return Some(Event::Received(value));
+        }
+        self.is_closed.then_some(Event::Drained)
+    }
+
+    /// `Err` gives the value back: wait.
+    #[inline]
+    pub(crate) fn send(&mut self, value: V, effects: &mut Effects<V, W>) -> Result<Event<V>, V> {
+        if self.is_closed {
+            return Ok(Event::Refused(value));
+        }
+        let value = match self.hand(value, effects) {
+            Ok(()) => return Ok(Event::Sent),
+            Err(value) => value,
+        };
+        if self.buffer.len() < self.capacity {
+            self.buffer.push_back(value);
+            return Ok(Event::Sent);
+        }
+        Err(value)
+    }
+
+    /// Queues a sender (who has a value) or a receiver.
+    pub(crate) fn queue(&mut self, ticket: &Arc<Ticket<V, W>>, case: usize, value: Option<V>) {
+        let queue = if value.is_some() {
+            &mut self.senders
+        } else {
+            &mut self.receivers
+        };
+        queue.push_back(Waiter {
+            ticket: Arc::clone(ticket),
+            case,
+            value,
+        });
+    }
+
+    /// Hands a value to the receiver that has waited longest.
+    fn hand(&mut self, value: V, effects: &mut Effects<V, W>) -> Result<(), V> {
+        let Some(waiter) = claim_first(&mut self.receivers, effects) else {
+            return Err(value);
+        };
+        settle(waiter, Event::Received(value), effects);
+        Ok(())
+    }
+
+    /// The value of the sender that has waited longest.
+    fn take_sent(&mut self, effects: &mut Effects<V, W>) -> Option<V> {
+        let mut waiter = claim_first(&mut self.senders, effects)?;
+        let value = waiter.value.take();
+        debug_assert!(value.is_some(), "senders are queued with a value");
+        settle(waiter, Event::Sent, effects);
+        value
+    }
+
+    fn close(&mut self, effects: &mut Effects<V, W>) -> Result<(), AlreadyClosed> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Err(AlreadyClosed);
+        }
+        while let Some(waiter) = claim_first(&mut self.receivers, effects) {
+            settle(waiter, Event::Drained, effects);
+        }
+        while let Some(mut waiter) = claim_first(&mut self.senders, effects) {
+            if let Some(value) = waiter.value.take() {
+                settle(waiter, Event::Refused(value), effects);
+            }
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, ticket: &Arc<Ticket<V, W>>, effects: &mut Effects<V, W>) {
+        for queue in [&mut self.receivers, &mut self.senders] {
+            while let Some(index) = queue
+                .iter()
+                .position(|waiter| Arc::ptr_eq(&waiter.ticket, ticket))
+            {
+                effects.stale.extend(queue.remove(index));
+            }
+        }
+    }
+}
+
+/// The first waiter that nobody else has claimed.
+#[inline]
+fn claim_first<V, W>(
+    queue: &mut VecDeque<Waiter<V, W>>,
+    effects: &mut Effects<V, W>,
+) -> Option<Waiter<V, W>> {
+    loop {
+        let waiter = queue.pop_front()?;
+        if waiter.ticket.claim() {
+            return Some(waiter);
+        }
+        effects.stale.push(waiter);
+    }
+}
+
+#[inline]
+fn settle<V, W>(waiter: Waiter<V, W>, event: Event<V>, effects: &mut Effects<V, W>) {
+    let case = waiter.case;
+    waiter.ticket.settle(Outcome { case, event });
+    effects.woken.push(waiter.ticket);
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);

@@ -1,0 +1,92 @@
+//! One wait: claimed once, settled once, woken once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How whoever waits is told that the wait is over.
+pub trait Wake<V>: Sized {
+    /// Called once, from any thread, when the outcome is there. No lock is held.
+    fn wake(ticket: Arc<Ticket<V, Self>>);
+}
+
+/// What an operation came to, and which of the cases it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome<V> {
+    /// Index of the case in a select; 0 of a lone operation.
+    pub case: usize,
+    /// What happened to it.
+    pub event: Event<V>,
+}
+
+/// What happened to an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<V> {
+    /// A value was received.
+    Received(V),
+    /// There was nothing left to receive: the channel is closed.
+    Drained,
+    /// The value was sent.
+    Sent,
+    /// The value was not sent: the channel is closed.
+    Refused(V),
+}
+
+/// One wait for one of several operations.
+///
+/// States: free → claimed (somebody is about to settle or has cancelled it) → settled.
+#[derive(Debug)]
+pub struct Ticket<V, W> {
+    is_claimed: AtomicBool,
+    is_settled: AtomicBool,
+    outcome: Mutex<Option<Outcome<V>>>,
+    waker: W,
+}
+
+impl<V, W> Ticket<V, W> {
+    /// A ticket of nobody's yet.
+    pub fn new(waker: W) -> Self {
+        Self {
+            is_claimed: AtomicBool::new(false),
+            is_settled: AtomicBool::new(false),
+            outcome: Mutex::new(None),
+            waker,
+        }
+    }
+
+    /// Takes the right to settle or cancel; true for one caller only.
+    ///
+    /// Whoever cancels has to call [`Channel::forget`](crate::Channel::forget) on each channel then. On
+    /// false there is an outcome, or there will be in a moment.
+    pub fn claim(&self) -> bool {
+        !self.is_claimed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether there is an outcome to take.
+    pub fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::Acquire)
+    }
+
+    /// The outcome, once.
+    pub fn take(&self) -> Option<Outcome<V>> {
+        self.outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// How whoever waits is woken.
+    pub fn waker(&self) -> &W {
+        &self.waker
+    }
+
+    /// Writes the outcome. The caller has claimed the ticket.
+    pub(crate) fn settle(&self, outcome: Outcome<V>) {
+        let before = self
+            .outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(outcome);
+        debug_assert!(before.is_none(), "only one may claim a ticket");
+        self.is_settled.store(true, Ordering::Release);
+    }
+}

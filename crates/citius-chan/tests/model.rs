@@ -1,0 +1,390 @@
+//! A randomized scheduler over the pure state, held against a model of Go's rules.
+//!
+//! The model keeps everybody who waits in one list, in the order they came, and decides by looking through
+//! it. Parties send, receive, select, close, cancel and give values back in an order that a seed decides;
+//! after every step both must agree on who has got what, who waits, and what is in each channel.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use citius_chan::{Case, Channel, Event, Outcome, Ticket, Wake, select};
+use citius_testkit::dice::Dice;
+
+const PARTIES: usize = 6;
+const CHANNELS: usize = 3;
+const STEPS: usize = 200;
+
+/// Notes who was woken.
+struct Bell {
+    party: usize,
+    rung: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Wake<u64> for Bell {
+    fn wake(ticket: Arc<Ticket<u64, Self>>) {
+        assert!(ticket.is_settled(), "nobody is woken without an outcome");
+        let bell = ticket.waker();
+        bell.rung.lock().expect("no panic").push(bell.party);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Receive(usize),
+    Send(usize, u64),
+}
+
+impl Op {
+    fn channel(self) -> usize {
+        match self {
+            Self::Receive(channel) | Self::Send(channel, _) => channel,
+        }
+    }
+}
+
+/// The specification, with lists.
+#[derive(Default)]
+struct Model {
+    buffers: Vec<Vec<u64>>,
+    capacities: Vec<usize>,
+    closed: Vec<bool>,
+    waiting: Vec<(usize, Vec<Op>)>,
+    settled: Vec<(usize, Outcome<u64>)>,
+}
+
+impl Model {
+    fn receiver(&self, channel: usize) -> Option<(usize, usize)> {
+        self.first(|op| op == Op::Receive(channel))
+    }
+
+    fn sender(&self, channel: usize) -> Option<(usize, usize)> {
+        self.first(|op| matches!(op, Op::Send(other, _) if other == channel))
+    }
+
+    /// Place in the list and case of who has waited longest.
+    fn first(&self, fits: impl Fn(Op) -> bool) -> Option<(usize, usize)> {
+        self.waiting
+            .iter()
+            .enumerate()
+            .find_map(|(place, (_, ops))| Some((place, ops.iter().position(|op| fits(*op))?)))
+    }
+
+    fn is_possible(&self, op: Op) -> bool {
+        let channel = op.channel();
+        self.closed[channel]
+            || match op {
+                Op::Receive(_) => {
+                    !self.buffers[channel].is_empty() || self.sender(channel).is_some()
+                }
+                Op::Send(..) => {
+                    self.buffers[channel].len() < self.capacities[channel]
+                        || self.receiver(channel).is_some()
+                }
+            }
+    }
+
+    fn settle(&mut self, place: usize, case: usize, event: Event<u64>) -> Op {
+        let (party, ops) = self.waiting.remove(place);
+        self.settled.push((party, Outcome { case, event }));
+        ops[case]
+    }
+
+    fn perform(&mut self, op: Op) -> Event<u64> {
+        match op {
+            Op::Send(channel, value) if self.closed[channel] => Event::Refused(value),
+            Op::Send(channel, value) => {
+                match self.receiver(channel) {
+                    Some((place, case)) => {
+                        self.settle(place, case, Event::Received(value));
+                    }
+                    None => self.buffers[channel].push(value),
+                }
+                Event::Sent
+            }
+            Op::Receive(channel) => {
+                let kept =
+                    (!self.buffers[channel].is_empty()).then(|| self.buffers[channel].remove(0));
+                let has_room = self.buffers[channel].len() < self.capacities[channel];
+                let mut sent = None;
+                if (kept.is_none() || has_room)
+                    && let Some((place, case)) = self.sender(channel)
+                    && let Op::Send(_, value) = self.settle(place, case, Event::Sent)
+                {
+                    sent = Some(value);
+                }
+                match (kept, sent) {
+                    (Some(kept), sent) => {
+                        self.buffers[channel].extend(sent);
+                        Event::Received(kept)
+                    }
+                    (None, Some(sent)) => Event::Received(sent),
+                    (None, None) => Event::Drained,
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, channel: usize) -> bool {
+        if std::mem::replace(&mut self.closed[channel], true) {
+            return false;
+        }
+        while let Some((place, case)) = self.receiver(channel) {
+            self.settle(place, case, Event::Drained);
+        }
+        while let Some((place, case)) = self.sender(channel) {
+            let Op::Send(_, value) = self.waiting[place].1[case] else {
+                unreachable!("a sender sends");
+            };
+            self.settle(place, case, Event::Refused(value));
+        }
+        true
+    }
+
+    fn put_back(&mut self, channel: usize, value: u64) {
+        match self.receiver(channel) {
+            Some((place, case)) => {
+                self.settle(place, case, Event::Received(value));
+            }
+            None => self.buffers[channel].insert(0, value),
+        }
+    }
+}
+
+struct Party {
+    ticket: Arc<Ticket<u64, Bell>>,
+    ops: Vec<Op>,
+}
+
+struct Storm {
+    dice: Dice,
+    channels: Vec<Arc<Channel<u64, Bell>>>,
+    model: Model,
+    parties: Vec<Option<Party>>,
+    rung: Arc<Mutex<Vec<usize>>>,
+    next_value: u64,
+    seen: Seen,
+}
+
+#[derive(Default)]
+struct Seen {
+    waits: usize,
+    select_waits: usize,
+    cancels: usize,
+    returns: usize,
+    refusals: usize,
+}
+
+impl Storm {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let capacities: Vec<usize> = (0..CHANNELS).map(|_| dice.below(3)).collect();
+        Self {
+            channels: capacities
+                .iter()
+                .map(|capacity| Arc::new(Channel::new(*capacity)))
+                .collect(),
+            model: Model {
+                buffers: vec![Vec::new(); CHANNELS],
+                closed: vec![false; CHANNELS],
+                capacities,
+                ..Model::default()
+            },
+            parties: (0..PARTIES).map(|_| None).collect(),
+            rung: Arc::default(),
+            next_value: 0,
+            seen: Seen::default(),
+            dice,
+        }
+    }
+
+    fn step(&mut self) {
+        let party = self.dice.below(PARTIES);
+        if self.parties[party].is_some() {
+            if self.dice.once_in(8) {
+                self.cancel(party);
+            }
+        } else if self.dice.once_in(150) {
+            let channel = self.dice.below(CHANNELS);
+            let closed = self.channels[channel].close().is_ok();
+            assert_eq!(closed, self.model.close(channel));
+        } else {
+            self.operate(party);
+        }
+        self.collect();
+        self.compare();
+    }
+
+    fn op(&mut self) -> Op {
+        let channel = self.dice.below(CHANNELS);
+        if self.dice.once_in(2) {
+            return Op::Receive(channel);
+        }
+        self.next_value += 1;
+        Op::Send(channel, self.next_value)
+    }
+
+    fn operate(&mut self, party: usize) {
+        let n = [1, 1, 2, 3][self.dice.below(4)];
+        let ops: Vec<Op> = (0..n).map(|_| self.op()).collect();
+        let ticket = Arc::new(Ticket::new(Bell {
+            party,
+            rung: Arc::clone(&self.rung),
+        }));
+        let outcome = self.ask(&ops, &ticket);
+        let possible: Vec<usize> = (0..n).filter(|i| self.model.is_possible(ops[*i])).collect();
+        if let Some(outcome) = outcome {
+            assert!(possible.contains(&outcome.case), "{ops:?}: {outcome:?}");
+            let expected = self.model.perform(ops[outcome.case]);
+            assert_eq!(outcome.event, expected);
+            return self.use_up(ops[outcome.case], &outcome.event);
+        }
+        assert_eq!(possible, Vec::<usize>::new(), "{ops:?} waits in vain");
+        self.seen.waits += 1;
+        self.seen.select_waits += usize::from(n > 1);
+        self.model.waiting.push((party, ops.clone()));
+        self.parties[party] = Some(Party { ticket, ops });
+    }
+
+    fn ask(&mut self, ops: &[Op], ticket: &Arc<Ticket<u64, Bell>>) -> Option<Outcome<u64>> {
+        let event = match *ops {
+            [Op::Receive(channel)] => self.channels[channel].receive(ticket)?,
+            [Op::Send(channel, value)] => self.channels[channel].send(value, ticket)?,
+            _ => {
+                let channel = |op: &Op| Some(Arc::clone(&self.channels[op.channel()]));
+                let mut cases: Vec<Case<u64, Bell>> = ops
+                    .iter()
+                    .map(|op| match op {
+                        Op::Receive(_) => Case::Receive(channel(op)),
+                        Op::Send(_, value) => Case::Send(channel(op), Some(*value)),
+                    })
+                    .collect();
+                cases.push(Case::Receive(None));
+                return select(&mut cases, self.dice.roll(), Some(ticket));
+            }
+        };
+        Some(Outcome { case: 0, event })
+    }
+
+    /// What was received is given back at times, as by who is cancelled when it is too late.
+    fn use_up(&mut self, op: Op, event: &Event<u64>) {
+        match *event {
+            Event::Received(value) if self.dice.once_in(20) => {
+                self.seen.returns += 1;
+                self.channels[op.channel()].put_back(value);
+                self.model.put_back(op.channel(), value);
+            }
+            Event::Refused(_) => self.seen.refusals += 1,
+            Event::Received(_) | Event::Drained | Event::Sent => {}
+        }
+    }
+
+    fn cancel(&mut self, party: usize) {
+        let Some(Party { ticket, ops }) = self.parties[party].take() else {
+            return;
+        };
+        self.seen.cancels += 1;
+        assert!(ticket.claim(), "it still waits, by the model");
+        // Sometimes its entries stay in the queues for a while: nobody may take it for a partner.
+        for op in ops.iter().filter(|_| !self.dice.once_in(3)) {
+            self.channels[op.channel()].forget(&ticket);
+        }
+        assert_eq!(ticket.take(), None);
+        self.model.waiting.retain(|(other, _)| *other != party);
+    }
+
+    /// Takes what both have settled.
+    fn collect(&mut self) {
+        loop {
+            let mut rung = std::mem::take(&mut *self.rung.lock().expect("no panic"));
+            let settled = std::mem::take(&mut self.model.settled);
+            let mut expected: Vec<usize> = settled.iter().map(|(party, _)| *party).collect();
+            rung.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(rung, expected, "woken, and who should be");
+            if settled.is_empty() {
+                return;
+            }
+            for (party, expected) in settled {
+                let Party { ticket, ops } = self.parties[party].take().expect("it waited");
+                for op in &ops {
+                    self.channels[op.channel()].forget(&ticket);
+                }
+                let outcome = ticket.take().expect("settled");
+                assert_eq!(outcome, expected);
+                assert_eq!(ticket.take(), None, "there is one outcome");
+                self.use_up(ops[outcome.case], &outcome.event);
+            }
+        }
+    }
+
+    fn compare(&self) {
+        for (index, channel) in self.channels.iter().enumerate() {
+            assert_eq!(channel.len(), self.model.buffers[index].len());
+            assert_eq!(channel.is_closed(), self.model.closed[index]);
+            let mut kept = Vec::new();
+            let visited: Result<(), ()> = channel.try_visit(|value| {
+                kept.push(*value);
+                Ok(())
+            });
+            assert_eq!(visited, Ok(()));
+            assert_eq!(
+                kept[..channel.len()],
+                self.model.buffers[index],
+                "in the order sent"
+            );
+        }
+    }
+}
+
+#[test]
+fn agrees_with_the_model_for_thousands_of_seeds() {
+    let mut seen = Seen::default();
+    for seed in 0..3000 {
+        let mut storm = Storm::new(seed);
+        let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for _ in 0..STEPS {
+                storm.step();
+            }
+        }));
+        assert!(played.is_ok(), "seed {seed}");
+        seen.waits += storm.seen.waits;
+        seen.select_waits += storm.seen.select_waits;
+        seen.cancels += storm.seen.cancels;
+        seen.returns += storm.seen.returns;
+        seen.refusals += storm.seen.refusals;
+    }
+    // A storm that never gets anywhere proves nothing.
+    for count in [
+        seen.waits,
+        seen.select_waits,
+        seen.cancels,
+        seen.returns,
+        seen.refusals,
+    ] {
+        assert!(count > 1000, "{count}");
+    }
+}
+
+#[test]
+fn a_select_chooses_evenly() {
+    let channels: Vec<Arc<Channel<u64, Bell>>> =
+        (0..4).map(|_| Arc::new(Channel::new(1))).collect();
+    for channel in channels.iter().take(3) {
+        let _ = channel.try_send(1);
+    }
+    let mut chosen = [0_u32; 4];
+    let mut dice = Dice::new(7);
+    for _ in 0..6000 {
+        let mut cases: Vec<_> = channels
+            .iter()
+            .map(|channel| Case::Receive(Some(Arc::clone(channel))))
+            .collect();
+        let outcome = select(&mut cases, dice.roll(), None).expect("three of four can be done");
+        chosen[outcome.case] += 1;
+        channels[outcome.case].put_back(1);
+    }
+    assert_eq!(chosen[3], 0);
+    for count in &chosen[..3] {
+        assert!((1800..2200).contains(count), "{chosen:?}");
+    }
+}

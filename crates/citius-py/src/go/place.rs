@@ -1,0 +1,107 @@
+//! Where an operation is called: on an event loop's thread, in a greenlet, or on a plain thread.
+//!
+//! Neither asyncio nor gevent is imported here: where they are not, nobody waits in their way.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
+
+use super::ask::{Ask, Form};
+use super::wait::Wait;
+use super::{Outcome, green, thread};
+
+/// Does what is asked: at once, or waiting in the way of the place. Awaitable on a loop's thread.
+#[inline]
+pub(crate) fn perform(py: Python<'_>, mut ask: Ask, form: Form) -> PyResult<Py<PyAny>> {
+    if running_loop(py)?.is_some() {
+        return Wait::make(py, ask, form);
+    }
+    if let Some(outcome) = ask.attempt() {
+        return form.shape(py, outcome);
+    }
+    let outcome = block(py, &mut ask)?;
+    form.shape(py, outcome)
+}
+
+fn block(py: Python<'_>, ask: &mut Ask) -> PyResult<Outcome> {
+    match hub(py)? {
+        Some(hub) => green::block(py, &hub, ask),
+        None => {
+            Ok(thread::block(py, ask, None)?.expect("without a timeout it ends with an outcome"))
+        }
+    }
+}
+
+/// `"loop"`, `"hub"` or `"thread"`: what `go` has to start.
+#[pyfunction]
+#[pyo3(name = "_whereabouts")]
+pub(crate) fn whereabouts(py: Python<'_>) -> PyResult<&'static str> {
+    if running_loop(py)?.is_some() {
+        return Ok("loop");
+    }
+    Ok(if hub(py)?.is_some() { "hub" } else { "thread" })
+}
+
+/// The loop that runs on this thread.
+#[inline]
+pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static FUNCTION: Borrowed = Borrowed::new("_asyncio", "_get_running_loop");
+    let Some(function) = FUNCTION.find(py)? else {
+        return Ok(None);
+    };
+    let running = function.call0()?;
+    Ok((!running.is_none()).then_some(running))
+}
+
+/// gevent's hub of this thread.
+fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static FUNCTION: Borrowed = Borrowed::new("gevent._hub_local", "get_hub_if_exists");
+    let Some(function) = FUNCTION.find(py)? else {
+        return Ok(None);
+    };
+    let hub = function.call0()?;
+    Ok((!hub.is_none()).then_some(hub))
+}
+
+/// A function of a module that somebody else may have imported.
+struct Borrowed {
+    module: &'static str,
+    name: &'static str,
+    function: PyOnceLock<Py<PyAny>>,
+}
+
+impl Borrowed {
+    const fn new(module: &'static str, name: &'static str) -> Self {
+        Self {
+            module,
+            name,
+            function: PyOnceLock::new(),
+        }
+    }
+
+    #[inline]
+    fn find<'py>(&'static self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some(function) = self.function.get(py) {
+            return Ok(Some(function.bind(py).clone()));
+        }
+        self.look(py)
+    }
+
+    fn look<'py>(&'static self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+        let modules = MODULES.get_or_try_init(py, || {
+            let modules = py.import("sys")?.getattr(intern!(py, "modules"))?;
+            Ok::<_, PyErr>(modules.cast_into::<PyDict>()?.unbind())
+        })?;
+        let Some(module) = modules.bind(py).get_item(self.module)? else {
+            return Ok(None);
+        };
+        // A module that is being imported has it in a moment.
+        let Some(function) = module.getattr_opt(PyString::new(py, self.name))? else {
+            return Ok(None);
+        };
+        let _ = self.function.set(py, function.clone().unbind());
+        Ok(Some(function))
+    }
+}

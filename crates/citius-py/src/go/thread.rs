@@ -1,0 +1,307 @@
+//! Waiting on a plain thread: look for a while, then park; without the GIL.
+//!
+//! A parked thread costs a system call and the latency of a processor that has gone to sleep to be woken,
+//! which is most of a hand-over between two threads. So a thread looks first, as long as looking has paid
+//! lately. Whoever wakes it holds the GIL at that moment and will soon let go of it, because he waits for
+//! the answer: a thread that asks for the GIL before that goes to sleep after all. [`DETACHMENTS`] tells it.
+//!
+//! The main thread comes back every [`TICK`] to run signal handlers and to see whether anybody is left
+//! who could wake it.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+use super::ask::{Ask, error};
+use super::{Outcome, Ticket, Waker};
+
+/// One wait of a thread.
+pub(crate) struct Parker {
+    thread: Thread,
+    is_woken: AtomicBool,
+    /// [`DETACHMENTS`] when it was woken.
+    detachments: AtomicU32,
+}
+
+impl Parker {
+    fn new() -> Self {
+        Self {
+            thread: std::thread::current(),
+            is_woken: AtomicBool::new(false),
+            detachments: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn unpark(&self) {
+        let now = DETACHMENTS.load(Ordering::Acquire);
+        self.detachments.store(now, Ordering::Relaxed);
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+
+    fn is_woken(&self) -> bool {
+        self.is_woken.load(Ordering::Acquire)
+    }
+
+    /// Waits until woken or until `end`. The GIL is not held.
+    fn wait(&self, end: Option<Instant>) -> bool {
+        let began = now();
+        let patience = PATIENCE.get();
+        if !patience.is_zero() && self.look(began, patience) {
+            PATIENCE.set((patience * 2).min(PATIENCE_MAX));
+            self.let_go(began);
+            return true;
+        }
+        while !self.is_woken() {
+            match end {
+                None => std::thread::park(),
+                Some(end) => {
+                    let left = end.saturating_duration_since(now());
+                    if left.is_zero() {
+                        return self.is_woken();
+                    }
+                    std::thread::park_timeout(left);
+                }
+            }
+        }
+        // What came soon would have been worth looking for.
+        let patience = if began.elapsed() < PATIENCE_MAX * 2 && *HAS_CORES {
+            PATIENCE_MAX
+        } else {
+            patience / 2
+        };
+        PATIENCE.set(patience);
+        true
+    }
+
+    fn look(&self, began: Instant, patience: Duration) -> bool {
+        while !self.is_woken() {
+            for _ in 0..LOOKS {
+                std::hint::spin_loop();
+            }
+            if began.elapsed() > patience {
+                return self.is_woken();
+            }
+        }
+        true
+    }
+
+    /// Gives whoever has woken us a moment to let go of the GIL.
+    fn let_go(&self, began: Instant) {
+        if !HAS_GIL.load(Ordering::Relaxed) {
+            return;
+        }
+        let then = self.detachments.load(Ordering::Relaxed);
+        let patience = began.elapsed() + COURTESY;
+        while DETACHMENTS.load(Ordering::Acquire) == then && began.elapsed() < patience {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Waits on this thread; `None` when the time is up.
+///
+/// # Errors
+/// What a signal handler raises; `Deadlock` on the main thread when all threads wait here.
+pub(crate) fn block(
+    py: Python<'_>,
+    ask: &mut Ask,
+    timeout_s: Option<f64>,
+) -> PyResult<Option<Outcome>> {
+    prepare(py)?;
+    let ticket = Arc::new(Ticket::new(Waker::Thread(Parker::new())));
+    if let Some(outcome) = ask.queue(&ticket) {
+        return Ok(Some(outcome));
+    }
+    let Waker::Thread(parker) = ticket.waker() else {
+        unreachable!("made above");
+    };
+    let end = timeout_s.map(|timeout_s| now() + Duration::from_secs_f64(timeout_s.clamp(0.0, 1e9)));
+    match wait(py, parker, end) {
+        Ok(true) => Ok(ask.conclude(&ticket)),
+        // The last moment may have brought something.
+        Ok(false) if ticket.claim() => {
+            ask.abandon(&ticket);
+            Ok(None)
+        }
+        Ok(false) => {
+            while !ticket.is_settled() {
+                std::hint::spin_loop();
+            }
+            Ok(ask.conclude(&ticket))
+        }
+        Err(error) => {
+            ask.abandon(&ticket);
+            Err(error)
+        }
+    }
+}
+
+fn wait(py: Python<'_>, parker: &Parker, end: Option<Instant>) -> PyResult<bool> {
+    let is_main = is_main_thread();
+    let mut suspicions = 0;
+    loop {
+        let slice = match (is_main, end) {
+            (true, None) => Some(now() + TICK),
+            (true, Some(end)) => Some(end.min(now() + TICK)),
+            (false, end) => end,
+        };
+        let is_woken = py.detach(|| {
+            DETACHMENTS.fetch_add(1, Ordering::AcqRel);
+            if end.is_none() {
+                PARKED.fetch_add(1, Ordering::AcqRel);
+            }
+            let is_woken = parker.wait(slice);
+            if end.is_none() {
+                PARKED.fetch_sub(1, Ordering::AcqRel);
+            }
+            attach_or_stay();
+            is_woken
+        });
+        ATTACHING.fetch_sub(1, Ordering::AcqRel);
+        if is_woken || parker.is_woken() {
+            return Ok(true);
+        }
+        if end.is_some_and(|end| now() >= end) {
+            return Ok(false);
+        }
+        py.check_signals()?;
+        if is_main && end.is_none() {
+            suspicions = if is_everybody_parked(py)? {
+                suspicions + 1
+            } else {
+                0
+            };
+            if suspicions == SUSPICIONS_MAX && !parker.is_woken() {
+                return Err(error(
+                    py,
+                    "Deadlock",
+                    "all threads wait for channels, and nobody is left who could send, receive or close; look \
+                     for a goroutine that ended early (its exception is in the log), a missing close(), or a \
+                     channel without room that one thread both fills and empties",
+                ));
+            }
+        }
+    }
+}
+
+/// Whether every thread but this one, which is about to, waits for a channel without end.
+fn is_everybody_parked(py: Python<'_>) -> PyResult<bool> {
+    let frames = py
+        .import(intern!(py, "sys"))?
+        .call_method0(intern!(py, "_current_frames"))?
+        .len()?;
+    Ok(PARKED.load(Ordering::Acquire) + 1 >= frames.max(other_threads(py)? + 1))
+}
+
+/// Threads that Python has started, as far as they have not ended.
+pub(crate) fn other_threads(py: Python<'_>) -> PyResult<usize> {
+    static COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let count = COUNT.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("_thread")?.getattr("_count")?.unbind())
+    })?;
+    count.bind(py).call0()?.extract()
+}
+
+/// A thread that comes back to an interpreter that is ending would be ended inside of this function, which
+/// Rust does not survive: it stays away.
+fn attach_or_stay() {
+    ATTACHING.fetch_add(1, Ordering::AcqRel);
+    if IS_ENDING.load(Ordering::Acquire) && !is_main_thread() {
+        ATTACHING.fetch_sub(1, Ordering::AcqRel);
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Once per process: learn whether there is a GIL, when the interpreter ends, and that a fork has left the other threads behind.
+fn prepare(py: Python<'_>) -> PyResult<()> {
+    static PREPARED: PyOnceLock<()> = PyOnceLock::new();
+    PREPARED.get_or_try_init(py, || {
+        let end = wrap_pyfunction!(end, py)?;
+        if let Some(is_enabled) = py.import("sys")?.getattr_opt("_is_gil_enabled")? {
+            HAS_GIL.store(is_enabled.call0()?.extract()?, Ordering::Relaxed);
+        }
+        py.import("atexit")?.call_method1("register", (end,))?;
+        let keywords = PyDict::new(py);
+        keywords.set_item("after_in_child", wrap_pyfunction!(forked, py)?)?;
+        py.import("os")?
+            .call_method("register_at_fork", (), Some(&keywords))?;
+        Ok::<_, PyErr>(())
+    })?;
+    Ok(())
+}
+
+/// Lets threads that are on their way back in, and nobody after them.
+#[pyfunction]
+fn end(py: Python<'_>) {
+    IS_ENDING.store(true, Ordering::Release);
+    py.detach(|| {
+        let began = now();
+        while ATTACHING.load(Ordering::Acquire) > 0 && began.elapsed() < TICK {
+            std::thread::yield_now();
+        }
+    });
+}
+
+#[pyfunction]
+fn forked() {
+    PARKED.store(0, Ordering::Release);
+    ATTACHING.store(0, Ordering::Release);
+}
+
+fn is_main_thread() -> bool {
+    thread_local! {
+        static IS_MAIN: bool = std::fs::read_link("/proc/thread-self").is_ok_and(|path| {
+            let mut ids = path.iter().filter_map(|part| part.to_str()?.parse::<u32>().ok());
+            ids.next() == ids.next()
+        });
+    }
+    IS_MAIN.with(|is_main| *is_main)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread outside of every reactor has no turn, and no turn's clock"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+thread_local! {
+    /// How long this thread looks before it parks.
+    static PATIENCE: Cell<Duration> = Cell::new(if *HAS_CORES { PATIENCE_MAX } else { Duration::ZERO });
+}
+
+/// Looking is of use only if somebody else can run meanwhile.
+static HAS_CORES: std::sync::LazyLock<bool> =
+    std::sync::LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|n| n.get() > 1));
+
+/// How often threads have let go of the GIL here.
+static DETACHMENTS: AtomicU32 = AtomicU32::new(0);
+/// Threads that wait here without end.
+static PARKED: AtomicUsize = AtomicUsize::new(0);
+/// Threads between their wait and the interpreter.
+static ATTACHING: AtomicUsize = AtomicUsize::new(0);
+/// Free-threaded interpreters have none to be let go of.
+static HAS_GIL: AtomicBool = AtomicBool::new(true);
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Waking a parked thread was measured at 10 to 50 µs; looking for longer than that is a waste.
+const PATIENCE_MAX: Duration = Duration::from_micros(40);
+/// Whoever sends and then receives is back here in a microsecond or two.
+const COURTESY: Duration = Duration::from_micros(10);
+/// Pauses between two looks at the clock.
+const LOOKS: u32 = 8;
+/// Python runs signal handlers on the main thread only, and only when it holds the GIL.
+const TICK: Duration = Duration::from_millis(100);
+/// A thread that was started a moment ago may not be seen yet.
+const SUSPICIONS_MAX: u32 = 3;

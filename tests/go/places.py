@@ -1,0 +1,37 @@
+"""The same test in every place where one can wait: threads, greenlets, coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import uvloop
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+def run_async(main: Callable[[], Coroutine[Any, Any, Any]], loop: str = "asyncio") -> Any:
+    async def bounded() -> Any:
+        return await asyncio.wait_for(main(), 10)
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        return runner.run(bounded())
+
+
+def run_alone(program: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in an interpreter of its own: deadlocks and gevent concern whole processes."""
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", *options, "-c",
+         textwrap.dedent(program)],
+        capture_output=True, text=True, timeout=20,
+    )  # fmt: skip
+
+
+def check_alone(program: str) -> str:
+    done = run_alone(program)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
