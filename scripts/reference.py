@@ -42,7 +42,9 @@ def row(option: Option) -> str:
     if option.kind == "bool":
         shown = "" if default is None else "on" if default else "off"
     else:
-        shown = "" if default in (None, ()) else f"`{default}`"
+        if isinstance(default, tuple):
+            default = ", ".join(default)
+        shown = "" if default in (None, "") else f"`{default}`"
     if option.unit:
         shown += f" {option.unit}"
     text = option.help

@@ -49,10 +49,18 @@ class Request:
     def http_version(self) -> str:
         """``"1.0"`` or ``"1.1"``."""
     @property
-    def scheme(self) -> str: ...
+    def scheme(self) -> str:
+        """``http`` or ``https``, as the client sees it if a trusted proxy says so."""
     @property
     def client(self) -> tuple[str, int] | None:
-        """Address and port of the peer; ``None`` on a Unix socket or in memory."""
+        """Address and port of the client, port 0 if a proxy did not say it; ``None`` if it is unknown,
+        on a Unix socket or in memory."""
+    @property
+    def host(self) -> str:
+        """Host and, if it was said, port that the client asked; empty if it named none."""
+    @property
+    def root_path(self) -> str:
+        """What a trusted proxy has taken off the front of ``path`` (``X-Forwarded-Prefix``)."""
     @property
     def path_params(self) -> dict[str, Any]: ...
     @property
@@ -322,7 +330,6 @@ class Observer:
         trace: bool = False,
         trace_sample: float = 1.0,
         spans: bool = False,
-        trusted: Sequence[str] = ...,
         path_patterns: Sequence[str] = ...,
         health: str | None = None,
     ) -> Self:
@@ -335,12 +342,11 @@ class Observer:
             request_id: The header that carries a request's id.
             trace: Continue or begin W3C traces.
             spans: Keep finished requests for ``take_spans``.
-            trusted: Peers (addresses, networks, ``unix``, ``*``) whose ids and traces are taken over.
             path_patterns: Count requests by these, where the gateway knows no routes.
             health: Answer ``/live`` and ``/ready`` below this path.
 
         Raises:
-            ValueError: A format, name, pattern or network that is none.
+            ValueError: A format, name or pattern that is none.
         """
     def beat(
         self,
@@ -386,6 +392,8 @@ class Reactor:
         mounts: Sequence[Mount] = ...,
         compress: Sequence[str] = ...,
         compress_types: Sequence[str] = ...,
+        trusted: Sequence[str] = ...,
+        forwarded: Sequence[str] = ...,
     ) -> Self:
         """
         Args:
@@ -396,9 +404,11 @@ class Reactor:
             mounts: Directories whose files are answered before the gateway is asked.
             compress: Codings for answers that are worth it, of ``br``, ``zstd`` and ``gzip``.
             compress_types: Media types that are, besides texts.
+            trusted: Peers (addresses, networks, ``unix``, ``*``) that speak for their clients.
+            forwarded: The headers that they are believed, ``x-forwarded-for`` and the like.
 
         Raises:
-            ValueError: A limit or a mount that cannot be; the message says why.
+            ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
         """
     def listen(self, fd: int) -> None:
         """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his)."""

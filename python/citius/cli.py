@@ -140,9 +140,11 @@ class _Value(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
 
 def _parameters(option: Option) -> list[click.Option]:
     """An option as click knows it; an alias with another unit is a parameter of its own."""
-    default = option.default
+    default: Any = option.default
     text = option.help
     if default is not None and default != () and option.kind != "bool":
+        if isinstance(default, tuple):
+            default = ", ".join(map(str, option.default))
         text += f" [{default:g}]" if isinstance(default, float) else f" [{default}]"
     if option.kind == "bool":
         flag = option.flags[0]

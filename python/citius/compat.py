@@ -63,12 +63,6 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--ws-ping-interval": _WEBSOCKET,
     "--ws-ping-timeout": _WEBSOCKET,
     "--ws-per-message-deflate": _WEBSOCKET,
-    "--interface": _not_needed("the interface is detected"),
-    "--lifespan": _not_needed("lifespan is detected"),
-    "--root-path": _refused("root paths are not supported yet; let the application know its prefix"),
-    "--proxy-headers": _refused("proxy headers are not read yet", takes_value=False),
-    "--no-proxy-headers": _not_needed("proxy headers are not read", takes_value=False),
-    "--forwarded-allow-ips": _refused("proxy headers are not read yet"),
     "--header": _refused("set headers in the application or in its middleware"),
     "--reset-contextvars": _not_needed(
         "every request starts from the context of the start-up", takes_value=False

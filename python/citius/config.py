@@ -21,7 +21,7 @@ from citius.errors import ConfigError
 from citius.static import parse as parse_mount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
 Lifespan = Literal["auto", "on", "off"]
@@ -166,6 +166,7 @@ DEVELOPMENT = "Development"
 LOGGING = "Logging"
 OBSERVING = "Observing"
 HTTP = "HTTP"
+PROXIES = "Behind proxies"
 STATIC = "Static files"
 LIMITS_GROUP = "Limits"
 
@@ -410,6 +411,20 @@ class Config:
         (), "Media type to compress (repeatable), besides text, JSON, XML and the like.", kind="list",
         group=HTTP, separator=",",
     )  # fmt: skip
+    proxy_headers: bool = _option(
+        True, "Believe what trusted proxies say of their clients.", kind="bool", group=PROXIES
+    )
+    forwarded_allow_ips: tuple[str, ...] = _option(
+        ("127.0.0.1", "::1", "unix"), "Proxies that are trusted (repeatable, or with commas): addresses, "
+        "networks such as 10.0.0.0/8, `unix` for Unix sockets, `*` for everybody. Their request ids and "
+        "traces are taken over, too.", kind="list",
+        env=("CITIUS_FORWARDED_ALLOW_IPS", "FORWARDED_ALLOW_IPS"), group=PROXIES, separator=",",
+    )  # fmt: skip
+    forwarded_headers: tuple[str, ...] = _option(
+        ("x-forwarded-for", "x-forwarded-proto", "forwarded"), "Headers that they are believed (repeatable, "
+        "or with commas); x-forwarded-host, x-forwarded-port and x-forwarded-prefix only for proxies that "
+        "write them themselves.", kind="list", group=PROXIES, separator=",",
+    )  # fmt: skip
     static: tuple[str, ...] = _option(
         (), "Serve the files of a directory: `/assets=public` (repeatable). With `/` what is not there "
         "goes on to the application.", kind="list", group=STATIC, separator=",",
@@ -450,6 +465,16 @@ class Config:
                 "supervisor is off and workers is above 1: somebody has to start them"
             )
 
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """Peers that speak for their clients."""
+        return _parts(self.forwarded_allow_ips)
+
+    @property
+    def believed(self) -> tuple[str, ...]:
+        """The headers in which they do."""
+        return _parts(self.forwarded_headers) if self.proxy_headers else ()
+
     def _check_texts(self) -> None:
         """What the kind of an option says nothing about."""
         from citius.listeners import check_address
@@ -462,6 +487,7 @@ class Config:
             not self.health.startswith("/") or self.health.endswith("/")
         ):
             raise ConfigError(f"health: expected a path such as /health, got {self.health!r}")
+        self._check_proxies()
         for name in self.compress:
             if name not in ("br", "zstd", "gzip"):
                 raise ConfigError(f"compress: expected br, zstd or gzip, got {name!r}")
@@ -470,6 +496,43 @@ class Config:
         for text in self.env:
             if text.find("=") < 1:
                 raise ConfigError(f"env: expected NAME=value, got {text!r}")
+
+    def _check_proxies(self) -> None:
+        for text in self.trusted:
+            if not _is_network(text):
+                raise ConfigError(
+                    "forwarded_allow_ips: expected an address, a network such as 10.0.0.0/8, unix or *, "
+                    f"got {text!r}"
+                )
+        for name in _parts(self.forwarded_headers):
+            if name not in FORWARDED_HEADERS:
+                raise ConfigError(
+                    f"forwarded_headers: expected {', '.join(FORWARDED_HEADERS)}, got {name!r}"
+                )
+
+
+FORWARDED_HEADERS: Final = (
+    "forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port",
+    "x-forwarded-prefix",
+)  # fmt: skip
+"""What proxies say, as far as it is understood."""
+
+
+def _parts(texts: Sequence[str]) -> tuple[str, ...]:
+    """The items of texts that may hold several, with commas between them."""
+    return tuple(part.strip().lower() for text in texts for part in text.split(",") if part.strip())
+
+
+def _is_network(text: str) -> bool:
+    if text in ("*", "unix", "127.0.0.1", "::1"):
+        return True
+    import ipaddress  # a third of a megabyte that only other networks need
+
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def _is_octal(text: str) -> bool:

@@ -35,9 +35,6 @@ CHECK_TIMEOUT_S = 5.0
 CLOSE_S = 1.0
 """Time that the last access lines get to be written."""
 
-TRUSTED = ("127.0.0.1", "::1", "unix")
-"""Peers whose request ids and trace contexts are taken over: proxies on the same machine."""
-
 
 def is_wanted(config: Config) -> bool:
     """Whether anything watches requests at all; otherwise it costs nothing."""
@@ -68,7 +65,6 @@ class Watch:
                 trace=config.trace,
                 trace_sample=config.trace_sample,
                 spans=config.otel,
-                trusted=TRUSTED,
                 path_patterns=config.path_pattern,
                 health=config.health,
             )

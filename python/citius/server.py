@@ -225,6 +225,8 @@ class Service:
             mounts=self._mounts,
             compress=config.compress,
             compress_types=config.compress_types,
+            trusted=config.trusted,
+            forwarded=config.believed,
         )
         for listener in self.place.listeners:
             listen(listener, config.backlog, str(listener.getsockname()))

@@ -18,11 +18,18 @@ MAY_USE = {
     "citius-http": set(),
     "citius-h1": {"citius-http"},
     "citius-h2": {"citius-http"},
+    "citius-forwarded": {"citius-http"},
     "citius-route": set(),
     "citius-chan": set(),
     "citius-compress": {"citius-http"},
     "citius-observe": {"citius-http", "citius-route"},
-    "citius-reactor": {"citius-http", "citius-h1", "citius-compress", "citius-observe"},
+    "citius-reactor": {
+        "citius-http",
+        "citius-h1",
+        "citius-forwarded",
+        "citius-compress",
+        "citius-observe",
+    },
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
     "citius-py": {
         "citius-http",
@@ -36,7 +43,7 @@ MAY_USE = {
     "citius-testkit": {"citius-http", "citius-h1"},
 }
 MAY_TEST_WITH = {"citius-testkit"}
-PROTOCOL_CRATES = ["citius-http", "citius-h1", "citius-h2"]
+PROTOCOL_CRATES = ["citius-http", "citius-h1", "citius-h2", "citius-forwarded"]
 WITH_UNSAFE = {"citius-py"}
 
 

@@ -6,6 +6,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::Origin;
+
 /// A stretch of [`Head::bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
@@ -107,6 +109,8 @@ pub struct Head {
     pub keep_alive: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
+    /// What a trusted proxy says of the request in place of the connection.
+    pub origin: Option<Box<Origin>>,
 }
 
 impl Head {
@@ -159,6 +163,30 @@ impl Head {
         self.body = other.body;
         self.keep_alive = other.keep_alive;
         self.expects_continue = other.expects_continue;
+        self.origin.clone_from(&other.origin);
+    }
+
+    /// Makes `value` the only value of the field `name`.
+    pub fn set_field(&mut self, name: &[u8], value: &[u8]) {
+        self.drop_field(name);
+        let mut append = |bytes: &[u8]| {
+            let start = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
+            self.bytes.extend_from_slice(bytes);
+            let end = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
+            Span { start, end }
+        };
+        let name = append(name);
+        // A line from a name's start to its value's end is one that a peer could have sent.
+        append(b": ");
+        let value = append(value);
+        self.fields.push(FieldSpan { name, value });
+    }
+
+    /// Takes all field lines of this name away.
+    pub fn drop_field(&mut self, name: &[u8]) {
+        let mut fields = core::mem::take(&mut self.fields);
+        fields.retain(|field| !self.slice(field.name).eq_ignore_ascii_case(name));
+        self.fields = fields;
     }
 
     /// Empties the head and keeps its memory.
@@ -176,6 +204,7 @@ impl Head {
         self.body = BodyLength::None;
         self.keep_alive = false;
         self.expects_continue = false;
+        self.origin = None;
     }
 }
 

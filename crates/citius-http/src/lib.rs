@@ -23,6 +23,7 @@ pub mod fields;
 pub mod file;
 pub mod head;
 pub mod limits;
+pub mod origin;
 pub mod output;
 pub mod status;
 
@@ -32,6 +33,7 @@ pub use fields::Fields;
 pub use file::FileRange;
 pub use head::{BodyLength, Head, HeadPool, Method, Version};
 pub use limits::Limits;
+pub use origin::Origin;
 pub use output::Output;
 pub use status::Status;
 

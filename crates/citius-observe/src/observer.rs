@@ -7,8 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use citius_http::head::{FieldSpan, Span as Stretch};
-use citius_http::{Fault, Fields, Head, Method, Version};
+use citius_http::{Fault, Fields, Head, Method, Version, origin};
 use citius_route::{Captures, Found, Pattern, PatternError, Router};
 
 use crate::dice::Dice;
@@ -21,9 +20,6 @@ use crate::writer::{BATCH_BYTES_MAX, Lines};
 
 /// The address of whoever asks; `None` for a Unix socket.
 pub type Client = Option<SocketAddr>;
-
-/// Whether a peer may say things about a request in the client's place.
-pub type Trust = Box<dyn Fn(Client) -> bool + Send>;
 
 /// What an observer does.
 pub struct Options {
@@ -43,8 +39,6 @@ pub struct Options {
     pub trace_share: f64,
     /// Where finished requests go as spans.
     pub spans: Option<Arc<Spans>>,
-    /// Peers whose request ids and trace contexts are taken over.
-    pub trust: Trust,
     /// Path under which health is told on the main port.
     pub health: Option<String>,
 }
@@ -116,7 +110,6 @@ pub struct Observer {
     traces: bool,
     trace_share: u64,
     spans: Option<Arc<Spans>>,
-    trust: Trust,
     health: Option<Box<[u8]>>,
     patterns: Router<u16>,
     has_patterns: bool,
@@ -179,7 +172,6 @@ impl Observer {
             traces,
             trace_share: threshold(options.trace_share),
             spans: options.spans,
-            trust: options.trust,
             health: options.health.map(|path| path.into_bytes().into()),
             patterns: Router::default(),
             has_patterns: false,
@@ -231,11 +223,19 @@ impl Observer {
         }
     }
 
-    /// A request has come. Puts its id and its place in a trace among the fields of `head`.
+    /// A request has come. Puts its id and its place in a trace among the fields of `head`; takes over those
+    /// of a sender who `is_trusted`.
     #[inline]
-    pub fn begin(&mut self, stream: u32, head: &mut Head, client: Client, now_us: u64) -> Note {
+    pub fn begin(
+        &mut self,
+        stream: u32,
+        head: &mut Head,
+        peer: Client,
+        is_trusted: bool,
+        now_us: u64,
+    ) -> Note {
         let facts = if self.keeps_facts {
-            Some(self.learn(head, client))
+            Some(self.learn(head, peer, is_trusted))
         } else {
             None
         };
@@ -261,9 +261,13 @@ impl Observer {
     }
 
     /// Keeps what a line or a span will say.
-    fn learn(&mut self, head: &mut Head, client: Client) -> Box<Facts> {
+    fn learn(&mut self, head: &mut Head, peer: Client, is_trusted: bool) -> Box<Facts> {
         let mut facts = self.spare.pop().unwrap_or_default();
-        facts.client = client;
+        facts.client = match head.origin.as_ref().and_then(|origin| origin.client) {
+            None => peer,
+            Some(origin::Client::Hidden) => None,
+            Some(origin::Client::Address(address)) => Some(address),
+        };
         facts.http_10 = head.version == Version::Http10;
         facts.bytes.extend_from_slice(head.slice(head.method_span));
         facts.method_end = facts.bytes.len();
@@ -274,7 +278,7 @@ impl Observer {
             facts.fields.push(value);
         }
         if let Some(name) = &self.request_id {
-            let given = head.field(name).filter(|_| (self.trust)(client));
+            let given = head.field(name).filter(|_| is_trusted);
             facts.request_id = match given {
                 Some(id) if is_request_id(id) => facts.keep(id),
                 _ => {
@@ -283,19 +287,18 @@ impl Observer {
                 }
             };
             let id = facts.slice(facts.request_id).unwrap_or_default();
-            set_field(head, name, id);
+            head.set_field(name, id);
         }
         if self.traces {
-            let context = self.place(head, client);
-            set_field(head, b"traceparent", &context.traceparent());
+            let context = self.place(head, is_trusted);
+            head.set_field(b"traceparent", &context.traceparent());
             facts.trace = Some(context);
         }
         facts
     }
 
     /// The place of a request in a trace; drops a state that does not belong to it.
-    fn place(&mut self, head: &mut Head, client: Client) -> TraceContext {
-        let is_trusted = (self.trust)(client);
+    fn place(&mut self, head: &mut Head, is_trusted: bool) -> TraceContext {
         let n_parents = head
             .fields()
             .filter(|(name, _)| is_named(name, b"traceparent"))
@@ -315,7 +318,7 @@ impl Observer {
             .collect();
         let is_state = context.parent_id.is_some() && trace::is_tracestate(&states.join(&b','));
         if !states.is_empty() && !is_state {
-            drop_field(head, b"tracestate");
+            head.drop_field(b"tracestate");
         }
         context
     }
@@ -524,28 +527,4 @@ fn is_request_id(id: &[u8]) -> bool {
 
 fn is_named(name: &[u8], wanted: &[u8]) -> bool {
     name.eq_ignore_ascii_case(wanted)
-}
-
-fn drop_field(head: &mut Head, name: &[u8]) {
-    let mut fields = std::mem::take(&mut head.fields);
-    fields.retain(|field| !is_named(head.slice(field.name), name));
-    head.fields = fields;
-}
-
-/// Makes `value` the only value of the field `name`.
-fn set_field(head: &mut Head, name: &[u8], value: &[u8]) {
-    if head.fields().any(|(known, _)| is_named(known, name)) {
-        drop_field(head, name);
-    }
-    let mut append = |bytes: &[u8]| {
-        let start = u32::try_from(head.bytes.len()).unwrap_or(u32::MAX);
-        head.bytes.extend_from_slice(bytes);
-        let end = u32::try_from(head.bytes.len()).unwrap_or(u32::MAX);
-        Stretch { start, end }
-    };
-    let field = FieldSpan {
-        name: append(name),
-        value: append(value),
-    };
-    head.fields.push(field);
 }

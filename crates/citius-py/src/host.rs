@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use citius_http::Limits;
 use citius_http::coding::Coding;
-use citius_reactor::{CompressionPolicy, ConnectionId, Mailbox, Options, exact_us};
+use citius_reactor::{
+    CompressionPolicy, ConnectionId, ForwardedNames, Mailbox, Network, Options, Proxies, exact_us,
+};
 use citius_static::{Mount, MountOptions, Mounts};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -110,6 +112,28 @@ fn compression_from(
     Ok(Some(CompressionPolicy { codings, types }))
 }
 
+/// Whom to believe, and what.
+fn proxies_from(trusted: Vec<String>, forwarded: Vec<String>) -> PyResult<Proxies> {
+    let mut proxies = Proxies::default();
+    for text in trusted {
+        let network = Network::parse(&text).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "expected an address, a network such as 10.0.0.0/8, unix or *, got {text:?}"
+            ))
+        })?;
+        proxies.networks.push(network);
+    }
+    for name in forwarded {
+        if !proxies.names.add(&name.to_ascii_lowercase()) {
+            return Err(PyValueError::new_err(format!(
+                "{name:?} is no header of proxies; there are {}",
+                ForwardedNames::ALL.join(", ")
+            )));
+        }
+    }
+    Ok(proxies)
+}
+
 /// A static mount of what has the attributes of `citius.static.Mount`.
 fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     let options = MountOptions {
@@ -130,7 +154,8 @@ impl Reactor {
     #[new]
     #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
                         r#loop = None, observer = None, log = None, mounts = Vec::new(),
-                        compress = Vec::new(), compress_types = Vec::new()))]
+                        compress = Vec::new(), compress_types = Vec::new(), trusted = Vec::new(),
+                        forwarded = Vec::new()))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -147,6 +172,8 @@ impl Reactor {
         mounts: Vec<Py<PyAny>>,
         compress: Vec<String>,
         compress_types: Vec<String>,
+        trusted: Vec<String>,
+        forwarded: Vec<String>,
     ) -> PyResult<Self> {
         if let Some(name) = &server_header
             && !name.bytes().all(citius_http::fields::is_value_byte)
@@ -170,6 +197,7 @@ impl Reactor {
             date: date_header,
             observer,
             compression: compression_from(compress, compress_types)?,
+            proxies: proxies_from(trusted, forwarded)?,
         };
         let reactor = citius_reactor::Reactor::new(options)
             .map_err(|error| os_error("epoll set", &error.into()))?;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 use bytes::Bytes;
+use citius_http::origin::Client;
 use citius_http::{Action, Fault, Head, Limits, Payload};
 use citius_reactor::{ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId};
 use pyo3::prelude::*;
@@ -263,11 +264,13 @@ pub(crate) fn call_back(py: Python<'_>, callback: Option<Py<PyAny>>) {
     }
 }
 
-pub(crate) fn peer_address(peer: Peer) -> Option<(String, u16)> {
-    match peer {
-        Peer::Internet(address) => Some((address.ip().to_string(), address.port())),
-        Peer::Local => None,
-    }
+pub(crate) fn client_address(head: &Head, peer: Peer) -> Option<(String, u16)> {
+    let address = match head.origin.as_ref().and_then(|origin| origin.client) {
+        None => peer.address(),
+        Some(Client::Hidden) => None,
+        Some(Client::Address(address)) => Some(address),
+    };
+    address.map(|address| (address.ip().to_string(), address.port()))
 }
 
 /// Where an answer goes: straight into the turn, or into the mailbox.

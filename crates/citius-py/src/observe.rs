@@ -3,7 +3,6 @@
 //! Nothing here is called for a request: Python makes an [`Observer`], hands it to a reactor, and from
 //! then on beats, reads counters and takes spans.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -137,10 +136,9 @@ impl Observer {
     #[new]
     #[pyo3(signature = (*, board = None, page = 0, access_log = None, access_log_fd = None, access_log_sample = 1.0,
                         request_id = None, trace = false, trace_sample = 1.0, spans = false,
-                        trusted = Vec::new(), path_patterns = Vec::new(), health = None))]
+                        path_patterns = Vec::new(), health = None))]
     #[expect(
         clippy::too_many_arguments,
-        clippy::needless_pass_by_value,
         reason = "keyword arguments of a Python constructor"
     )]
     fn new(
@@ -153,7 +151,6 @@ impl Observer {
         trace: bool,
         trace_sample: f64,
         spans: bool,
-        trusted: Vec<String>,
         path_patterns: Vec<String>,
         health: Option<String>,
     ) -> PyResult<Self> {
@@ -179,16 +176,6 @@ impl Observer {
                 Some((Arc::new(Lines::open(sink)?), format))
             }
         };
-        let networks: Vec<Network> = trusted
-            .iter()
-            .map(|text| {
-                Network::parse(text).ok_or_else(|| {
-                    value_error(format!(
-                        "expected an address, a network such as 10.0.0.0/8, unix or *, got {text:?}"
-                    ))
-                })
-            })
-            .collect::<PyResult<_>>()?;
         let spans = spans.then(Arc::<Spans>::default);
         let utc_offset_s = Arc::new(AtomicI64::new(0));
         let made = citius_observe::Observer::new(observer::Options {
@@ -202,7 +189,6 @@ impl Observer {
             traces: trace,
             trace_share: trace_sample,
             spans: spans.clone(),
-            trust: Box::new(move |client| networks.iter().any(|network| network.has(client))),
             health,
         });
         Ok(Self {
@@ -347,46 +333,4 @@ fn span_dict<'py>(py: Python<'py>, span: &citius_observe::Span) -> PyResult<Boun
     )?;
     dict.set_item("fault", span.fault)?;
     Ok(dict)
-}
-
-/// Peers that may speak for their clients.
-enum Network {
-    Everybody,
-    /// Whoever comes through a Unix socket.
-    Local,
-    Of(IpAddr, u8),
-}
-
-impl Network {
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "*" => return Some(Self::Everybody),
-            "unix" => return Some(Self::Local),
-            _ => {}
-        }
-        let (address, bits) = text.split_once('/').unwrap_or((text, ""));
-        let address: IpAddr = address.parse().ok()?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = if bits.is_empty() {
-            most
-        } else {
-            bits.parse().ok()?
-        };
-        (bits <= most).then_some(Self::Of(address, bits))
-    }
-
-    fn has(&self, client: Option<SocketAddr>) -> bool {
-        match (self, client.map(|client| client.ip().to_canonical())) {
-            (Self::Everybody, _) | (Self::Local, None) => true,
-            (Self::Of(IpAddr::V4(net), bits), Some(IpAddr::V4(ip))) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(*bits)).unwrap_or(0);
-                (net.to_bits() ^ ip.to_bits()) & mask == 0
-            }
-            (Self::Of(IpAddr::V6(net), bits), Some(IpAddr::V6(ip))) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(*bits)).unwrap_or(0);
-                (net.to_bits() ^ ip.to_bits()) & mask == 0
-            }
-            _ => false,
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use citius_http::origin::Scheme;
 use citius_http::{Fields, Head, Version};
 use citius_reactor::{Letter, Peer, StreamId};
 use citius_route::{Captures, decode};
@@ -13,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::answer::{self, Asked, Settled};
 use crate::gateway::native::Route;
-use crate::link::{Exchange, Late, Link, call_back, lock, peer_address};
+use crate::link::{Exchange, Late, Link, call_back, client_address, lock};
 use crate::support;
 
 /// One request; made by the server only.
@@ -244,17 +245,28 @@ impl Request {
     }
 
     #[getter]
-    #[expect(
-        clippy::unused_self,
-        reason = "a property of the request once there is TLS"
-    )]
     fn scheme(&self) -> &'static str {
-        "http"
+        let origin = self.head().origin.as_deref();
+        let scheme = origin.and_then(|origin| origin.scheme);
+        scheme.unwrap_or(Scheme::Http).name()
     }
 
     #[getter]
     fn client(&self) -> Option<(String, u16)> {
-        peer_address(self.peer)
+        client_address(self.head(), self.peer)
+    }
+
+    #[getter]
+    fn host<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        latin(py, self.head().field(b"host").unwrap_or_default())
+    }
+
+    #[getter]
+    fn root_path<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        let origin = self.head().origin.as_deref();
+        let prefix = origin.and_then(|origin| origin.prefix.as_deref());
+        let decoded = decode(prefix.unwrap_or_default().as_bytes());
+        PyString::new(py, &String::from_utf8_lossy(&decoded))
     }
 
     #[getter]

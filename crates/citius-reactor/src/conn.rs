@@ -52,6 +52,8 @@ pub(crate) struct Conn {
     pub(crate) id: ConnectionId,
     pub(crate) transport: Transport,
     pub(crate) peer: Peer,
+    /// The peer speaks for its clients.
+    pub(crate) is_trusted: bool,
     pub(crate) wire: citius_h1::Connection,
     pub(crate) phase: Phase,
     /// Bytes that are read but not understood yet: an unfinished head, or what is held back.
@@ -94,6 +96,7 @@ impl Conn {
             id,
             transport,
             peer,
+            is_trusted: false,
             wire: citius_h1::Connection::new(now),
             phase: Phase::Open,
             input: Vec::new(),

@@ -21,6 +21,7 @@ mod turn;
 mod watch;
 
 pub use citius_compress::Policy as CompressionPolicy;
+pub use citius_forwarded::{Names as ForwardedNames, Network, Proxies};
 pub use citius_observe::{Client, Observer};
 pub use clock::{exact_us, wall_us};
 pub use file::{File, Files, open_flags};

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use citius_compress::{Compressor, Policy};
+use citius_forwarded::Proxies;
 use citius_h1::{Context, Template};
 use citius_http::{HeadPool, Limits, Millis, Output};
 use citius_observe::Observer;
@@ -39,6 +40,8 @@ pub struct Options {
     pub observer: Option<Box<Observer>>,
     /// What is compressed; `None` compresses nothing.
     pub compression: Option<Policy>,
+    /// Peers that speak for their clients.
+    pub proxies: Proxies,
 }
 
 /// One thread's epoll set and its connections.
@@ -66,6 +69,7 @@ pub struct Reactor {
     pub(crate) requests_total: u64,
     pub(crate) poll_worth: PollWorth,
     pub(crate) watch: Watch,
+    pub(crate) proxies: Proxies,
     /// When the turn began.
     pub(crate) started_at: Millis,
 }
@@ -191,6 +195,7 @@ impl Reactor {
             requests_total: 0,
             poll_worth: PollWorth::default(),
             watch,
+            proxies: options.proxies,
             started_at: 0,
         })
     }

@@ -37,6 +37,16 @@ pub enum Peer {
     Local,
 }
 
+impl Peer {
+    /// The internet address, if it has one.
+    pub fn address(self) -> Option<SocketAddr> {
+        match self {
+            Self::Internet(address) => Some(address),
+            Self::Local => None,
+        }
+    }
+}
+
 /// What answers requests. All calls come from the reactor's thread, within a turn.
 pub trait Service {
     /// A request head is complete. Unless `ended`, the body follows once `reply.want` asks for it.

@@ -243,12 +243,9 @@ impl Reactor {
     pub fn open_memory(&mut self) -> ConnectionId {
         let transport = Transport::Memory(Memory::default());
         let id = self.table.reserve();
-        self.table.put(Box::new(Conn::new(
-            id,
-            transport,
-            Peer::Local,
-            self.tools.clock.now,
-        )));
+        let mut conn = Conn::new(id, transport, Peer::Local, self.tools.clock.now);
+        conn.is_trusted = self.proxies.trusts(None);
+        self.table.put(Box::new(conn));
         id
     }
 
@@ -416,6 +413,9 @@ impl Reactor {
                 if self.draining {
                     // Before it is answered, so that the answer says `connection: close`.
                     conn.wire.drain();
+                }
+                if conn.is_trusted {
+                    self.proxies.believe(&mut head);
                 }
                 if self.watch.is_on {
                     let course = self.watch.begin(conn, stream, &mut head);
@@ -678,12 +678,9 @@ impl Reactor {
                 Tally::ConnectionsAccepted
             };
             self.watch.count(tally, 1);
-            self.table.put(Box::new(Conn::new(
-                id,
-                Transport::Socket(socket),
-                peer,
-                now,
-            )));
+            let mut conn = Conn::new(id, Transport::Socket(socket), peer, now);
+            conn.is_trusted = self.proxies.trusts(peer.address());
+            self.table.put(Box::new(conn));
             // Most clients have sent their first request by now; the others cost one vain read.
             self.in_hand(id, service, |reactor, conn, service| {
                 if refused {

@@ -4,11 +4,10 @@
 //! a limit on open requests there are no notes, and the cost is a branch.
 
 use citius_http::{Action, Fault, Head, Limits, Method};
-use citius_observe::{Client, Ending, Note, Observer, Tally};
+use citius_observe::{Ending, Note, Observer, Tally};
 
 use crate::clock::{exact_us, wall_us};
 use crate::conn::Conn;
-use crate::service::Peer;
 
 /// The observer, and what is known without one.
 #[derive(Debug)]
@@ -62,7 +61,13 @@ impl Watch {
     /// A request has come.
     pub(crate) fn begin(&mut self, conn: &mut Conn, stream: u32, head: &mut Head) -> Course {
         let note = match &mut self.observer {
-            Some(observer) => observer.begin(stream, head, client(conn.peer), exact_us()),
+            Some(observer) => observer.begin(
+                stream,
+                head,
+                conn.peer.address(),
+                conn.is_trusted,
+                exact_us(),
+            ),
             None => Note::bare(stream, head.method == Method::Head),
         };
         conn.notes.push(note);
@@ -112,7 +117,7 @@ impl Watch {
         if let (Some(observer), Some(fault)) = (&mut self.observer, conn.wire.fault())
             && !std::mem::replace(&mut conn.fault_told, true)
         {
-            observer.refuse(client(conn.peer), fault, exact_us());
+            observer.refuse(conn.peer.address(), fault, exact_us());
         }
     }
 
@@ -149,12 +154,5 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
         }
         Action::End { .. } => Some(Ending::Answered),
         Action::Abort => Some(Ending::Aborted),
-    }
-}
-
-fn client(peer: Peer) -> Client {
-    match peer {
-        Peer::Internet(address) => Some(address),
-        Peer::Local => None,
     }
 }

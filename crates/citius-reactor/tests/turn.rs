@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
-use citius_reactor::{ConnectionId, Letter, Options, Post, Reactor, Reply, Service, StreamId};
+use citius_reactor::{
+    ConnectionId, Letter, Options, Post, Proxies, Reactor, Reply, Service, StreamId,
+};
 
 /// Answers with the path at once; `/late` when told to, `/panic` not at all.
 #[derive(Default)]
@@ -58,6 +60,7 @@ fn reactor() -> Reactor {
         date: false,
         observer: None,
         compression: None,
+        proxies: Proxies::default(),
     };
     Reactor::new(options).expect("an epoll set")
 }

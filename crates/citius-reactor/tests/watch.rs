@@ -7,7 +7,9 @@ use std::time::Duration;
 use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
 use citius_observe::observer::Options as Watching;
 use citius_observe::{Format, Lines, Observer, Page, Sink, Tally};
-use citius_reactor::{ConnectionId, Letter, Options, Post, Reactor, Reply, Service, StreamId};
+use citius_reactor::{
+    ConnectionId, Letter, Network, Options, Post, Proxies, Reactor, Reply, Service, StreamId,
+};
 
 /// Answers with the request's id; `/late` when told to, `/wrong` with what cannot be sent.
 #[derive(Default)]
@@ -61,6 +63,10 @@ struct Rig {
 
 impl Rig {
     fn new(limits: Limits, change: impl FnOnce(&mut Watching)) -> Self {
+        Self::behind(Proxies::default(), limits, change)
+    }
+
+    fn behind(proxies: Proxies, limits: Limits, change: impl FnOnce(&mut Watching)) -> Self {
         let (log, writer) = std::io::pipe().expect("a pipe");
         let lines = Arc::new(Lines::open(Sink::Open(writer.into())).expect("a thread"));
         let format = "%(m)s %(target)s %(s)s %(B)s %(route)s %(fault)s %(id)s";
@@ -73,7 +79,6 @@ impl Rig {
             traces: false,
             trace_share: 1.0,
             spans: None,
-            trust: Box::new(|_| false),
             health: None,
         };
         change(&mut watching);
@@ -85,6 +90,7 @@ impl Rig {
             server: None,
             date: false,
             compression: None,
+            proxies,
             observer: Some(Box::new(observer)),
         })
         .expect("an epoll set");
@@ -234,10 +240,13 @@ fn ids_and_traces_reach_the_application_and_come_back() {
 
 #[test]
 fn a_trusted_peers_id_and_trace_are_taken_over() {
-    let mut rig = Rig::new(Limits::default(), |watching| {
+    let proxies = Proxies {
+        networks: vec![Network::Local],
+        ..Proxies::default()
+    };
+    let mut rig = Rig::behind(proxies, Limits::default(), |watching| {
         watching.request_id = Some("x-request-id".into());
         watching.traces = true;
-        watching.trust = Box::new(|_| true);
     });
     let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let fields = format!("X-Request-ID: theirs\r\nTraceparent: {given}\r\nHost");

@@ -8,7 +8,8 @@
 use std::borrow::Cow;
 use std::sync::Mutex;
 
-use citius_http::{Head, Method, Version};
+use citius_http::origin::Client;
+use citius_http::{Head, Method, Origin, Version};
 use citius_reactor::{ConnectionId, Peer, Reply};
 use citius_route::decode;
 use pyo3::intern;
@@ -104,7 +105,49 @@ impl Scopes {
         scope.set_item(intern!(py, "client"), client)?;
         scope.set_item(intern!(py, "server"), server)?;
         scope.set_item(intern!(py, "state"), self.state.bind(py).copy()?)?;
+        if let Some(origin) = head.origin.as_deref() {
+            Self::correct(&scope, head, origin)?;
+        }
         Ok(scope)
+    }
+
+    /// Puts what a trusted proxy says in the place of what the connection and the options say.
+    #[cold]
+    fn correct(scope: &Bound<'_, PyDict>, head: &Head, origin: &Origin) -> PyResult<()> {
+        let py = scope.py();
+        match origin.client {
+            None => {}
+            Some(Client::Hidden) => scope.set_item(intern!(py, "client"), py.None())?,
+            Some(Client::Address(address)) => {
+                scope.set_item(intern!(py, "client"), end(py, Peer::Internet(address))?)?;
+            }
+        }
+        if let Some(scheme) = origin.scheme {
+            scope.set_item(intern!(py, "scheme"), scheme.name())?;
+        }
+        let (host, port) = origin.server();
+        if let Some(port) = port {
+            // The connection's own end, where the proxy has only told the port.
+            let own = scope.get_item(intern!(py, "server"))?;
+            let host = match host {
+                Some(host) => Some(unbracketed(host).to_owned()),
+                None => own.and_then(|own| own.get_item(0).ok()?.extract().ok()),
+            };
+            if let Some(host) = host {
+                scope.set_item(intern!(py, "server"), (host, port))?;
+            }
+        }
+        if let Some(prefix) = &origin.prefix {
+            let root_path = decode(prefix.as_bytes());
+            let root_path = String::from_utf8_lossy(&root_path);
+            let path = decode(head.path());
+            let path = format!("{root_path}{}", String::from_utf8_lossy(&path));
+            let raw_path = [prefix.as_bytes(), head.path()].concat();
+            scope.set_item(intern!(py, "root_path"), root_path)?;
+            scope.set_item(intern!(py, "path"), path)?;
+            scope.set_item(intern!(py, "raw_path"), PyBytes::new(py, &raw_path))?;
+        }
+        Ok(())
     }
 
     #[inline]
@@ -188,6 +231,14 @@ impl Scopes {
         drop(replaced);
         Ok((client, server))
     }
+}
+
+/// The host without the brackets that an IPv6 address has in a URI.
+fn unbracketed(host: &str) -> &str {
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    inner.unwrap_or(host)
 }
 
 /// An address as ASGI shows it: host and port, or `None`.

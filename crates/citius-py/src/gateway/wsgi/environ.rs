@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use citius_http::{Head, Method, Version};
+use citius_http::origin::Client;
+use citius_http::{Head, Method, Origin, Version};
 use citius_reactor::Peer;
 use citius_route::decode;
 use pyo3::prelude::*;
@@ -101,6 +102,9 @@ impl Environs {
             environ.set_item(intern!(py, "wsgi.input"), input)?;
         }
         self.set_fields(py, &environ, head)?;
+        if let Some(origin) = head.origin.as_deref() {
+            Self::correct(&environ, origin)?;
+        }
         if let Some(bytes) = extra.dechunked_bytes {
             let _ = environ.del_item(intern!(py, "HTTP_TRANSFER_ENCODING"));
             environ.set_item(intern!(py, "CONTENT_LENGTH"), bytes.to_string())?;
@@ -159,6 +163,43 @@ impl Environs {
         };
         environ.set_item(intern!(py, "REMOTE_ADDR"), &*host)?;
         environ.set_item(intern!(py, "REMOTE_PORT"), &*port)
+    }
+
+    /// Puts what a trusted proxy says in the place of what the connection and the options say.
+    #[cold]
+    fn correct(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
+        let py = environ.py();
+        let client = match origin.client {
+            None => None,
+            Some(Client::Hidden) => Some((String::new(), String::new())),
+            Some(Client::Address(address)) => {
+                // Nothing, as for a Unix socket, where nobody has told it.
+                let port = match address.port() {
+                    0 => String::new(),
+                    port => port.to_string(),
+                };
+                Some((address.ip().to_string(), port))
+            }
+        };
+        if let Some((host, port)) = client {
+            environ.set_item(intern!(py, "REMOTE_ADDR"), host)?;
+            environ.set_item(intern!(py, "REMOTE_PORT"), port)?;
+        }
+        if let Some(scheme) = origin.scheme {
+            environ.set_item(intern!(py, "wsgi.url_scheme"), scheme.name())?;
+        }
+        let (host, port) = origin.server();
+        if let Some(host) = host {
+            environ.set_item(intern!(py, "SERVER_NAME"), host)?;
+        }
+        if let Some(port) = port {
+            environ.set_item(intern!(py, "SERVER_PORT"), port.to_string())?;
+        }
+        if let Some(prefix) = &origin.prefix {
+            let script_name = decode(prefix.as_bytes());
+            environ.set_item(intern!(py, "SCRIPT_NAME"), latin(py, &script_name))?;
+        }
+        Ok(())
     }
 
     fn set_fields(

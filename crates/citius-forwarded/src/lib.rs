@@ -1,0 +1,30 @@
+//! What trusted proxies say of a request: `Forwarded` (RFC 7239) or `X-Forwarded-*` in, an
+//! [`Origin`](citius_http::Origin) out.
+//!
+//! Two questions, in this order. Is the *peer* of the connection believed ([`Proxies::trusts`], asked once a
+//! connection)? Then what does it say of this request ([`Proxies::believe`])? Anybody can send these fields, so a
+//! list is read from its right end, which the trusted peer has written, and no further than the first hop
+//! that is not trusted itself: what stands left of it is that hop's word.
+//!
+//! A field that is not what it should be, as far as it has to be read, is ignored as a whole. Names come
+//! one at a time in [`Names`], for a proxy passes on those that it does not know: believing a field that
+//! the proxy does not write is believing the client.
+//!
+//! Sans-IO, and nothing is allocated for a head without such fields. `network.rs`: who is trusted;
+//! `list.rs`: lists from their right ends; `node.rs`: addresses, hosts, ports, prefixes.
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+
+extern crate alloc;
+
+mod list;
+mod network;
+mod node;
+mod proxies;
+
+pub use network::Network;
+pub use proxies::{Names, Proxies};
