@@ -68,7 +68,10 @@ def _serve(
     check_config: bool,
     **given: Any,
 ) -> None:
-    """Serve TARGET: module:attribute, a module, or path/to/file.py."""
+    """Serve TARGET: module:attribute, a module, path/to/file.py, or a Django project.
+
+    Without TARGET the Django project whose manage.py is here.
+    """
     values = {name: value for name, value in given.items() if value is not None and value != ()}
     if config_file is not None and config_file.endswith(".py"):
         from citius.compat import advice
@@ -86,9 +89,7 @@ def _serve(
             click.echo(sources.print(), nl=False)
             return
         if target is None:
-            raise ConfigError(
-                "no target: say what to serve, as module:attribute or path/to/file.py"
-            )
+            target = _in_sight(config)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     if check_config:
@@ -96,6 +97,18 @@ def _serve(
 
         sys.exit(check(target, config))
     sys.exit(run(target, config, sources.read))
+
+
+def _in_sight(config: Config) -> str:
+    """What to serve where nobody says: the Django project of the directory."""
+    from citius import django
+
+    if django.find(None, config.app_dir) is not None:
+        return django.MANAGE
+    raise ConfigError(
+        "no target: say what to serve, as module:attribute or path/to/file.py (and there is no manage.py "
+        f"of a Django project in {os.path.abspath(config.app_dir)})"
+    )
 
 
 def run(target: str, config: Config, reread: Callable[[], Config] | None = None) -> int:

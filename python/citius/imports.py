@@ -1,8 +1,8 @@
 """A target on the command line in, the application out.
 
 Targets: ``module:attribute``, ``module`` (then the usual names are tried), ``path/to/file.py`` with or
-without ``:attribute``; attributes may be dotted. A factory is called without arguments. Messages say
-what was looked for, what is there instead, and what to do.
+without ``:attribute``; attributes may be dotted; Django projects (django.py). A factory is called
+without arguments. Messages say what was looked for, what is there instead, and what to do.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from citius import django
 from citius.detection import application
 from citius.errors import AppImportError
 
@@ -32,6 +33,8 @@ def import_app(target: str, config: Config) -> Application:
         AppImportError: It is not there, or is something else. Exceptions of the imported module
             itself pass through.
     """
+    if (project := django.find(target, config.app_dir)) is not None:
+        return application(*project.application(config.interface), config)
     module_name, _, attribute = target.partition(":")
     if not module_name:
         raise AppImportError(f"expected module:attribute or a file, got {target!r}")

@@ -55,7 +55,9 @@ class Reloader:
         self._stop = Event()
         self._started_in = started_in()
         path = os.path.join(config.app_dir, target.partition(":")[0])
-        own = os.path.dirname(path) if path.endswith(".py") else config.app_dir
+        own = path if os.path.isdir(path) else config.app_dir
+        if path.endswith(".py"):
+            own = os.path.dirname(path)
         self._directories = list(config.reload_dir or (own or ".",))
 
     def run(self) -> int:
