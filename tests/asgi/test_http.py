@@ -445,3 +445,42 @@ def test_pipelined_answers_keep_their_order(serve_asgi) -> None:
         paths = ["/slow", "/fast", "/slow", "/other"]
         peer.send(b"".join(b"GET %s HTTP/1.1\r\nhost: a\r\n\r\n" % p.encode() for p in paths))
         assert [peer.reply("GET").body.decode() for _ in paths] == paths
+
+
+def test_what_the_application_keeps_in_the_scope_is_no_leak(serve_asgi) -> None:
+    server = serve_asgi("""
+        import gc, weakref
+        alive = weakref.WeakSet()
+        class Kept: pass
+        def app(scope, receive, send):
+            kept = scope["kept"] = Kept()
+            kept.receive, kept.send = receive, send
+            alive.add(kept)
+            if scope["path"] == "/uncallable":
+                raise TypeError
+            return go_on(scope, receive, send)
+        async def go_on(scope, receive, send):
+            if scope["path"] == "/count":
+                gc.collect()
+                return await answer(send, str(len(alive)).encode())
+            if scope["path"] == "/late":
+                await asyncio.sleep(0)
+            if scope["path"] == "/raise":
+                raise ValueError
+            await answer(send, b"x")
+    """)
+    with server.connect() as peer:
+        for path in ("/", "/late", "/raise", "/uncallable") * 3:
+            peer.request("POST", path, b"x")
+        # The one that asks is alive.
+        assert peer.request("GET", "/count").body == b"1"
+
+
+def test_a_decoded_path_forges_no_line_of_the_log(serve_asgi) -> None:
+    server = serve_asgi("""
+        async def app(scope, receive, send):
+            raise ValueError("no")
+    """)
+    assert server.get("/a%0d%0aforged%1b[2J").status == 500
+    server.wait_for_log(r"GET /a\\r\\nforged\\u\{1b\}\[2J: the ASGI application raised")
+    assert "\nforged" not in server.err

@@ -185,6 +185,14 @@ impl Conversation {
         lock(&self.state).scope = Some(scope);
     }
 
+    /// The application is done. What it has put into the scope may lead back to us, and the collector of
+    /// garbage does not see through us.
+    #[inline]
+    fn forget_scope(&self) {
+        let scope = lock(&self.state).scope.take();
+        drop(scope);
+    }
+
     fn window(&self) -> u64 {
         u64::from(self.link.limits.body_window_bytes)
     }
@@ -465,7 +473,10 @@ impl Conversation {
             value.extract::<String>().ok()
         };
         match (item("method"), item("path")) {
-            (Some(method), Some(path)) => format!("{method} {path}"),
+            // Both are decoded: a line end in them would begin a line of the client's own.
+            (Some(method), Some(path)) => {
+                format!("{} {}", method.escape_debug(), path.escape_debug())
+            }
             _ => format!("request {}", self.id.stream),
         }
     }
@@ -614,7 +625,7 @@ impl<'a, 'py> Talk<'a, 'py> {
 
     /// The application has raised, or could not be called.
     #[cold]
-    pub(crate) fn conclude_error<S: Sink>(&mut self, py: Python<'_>, error: &PyErr, sink: &mut S) {
+    fn conclude_error<S: Sink>(&mut self, py: Python<'_>, error: &PyErr, sink: &mut S) {
         let this = self.conversation.get();
         let (is_gone, progress) = {
             let state = lock(&this.state);
@@ -701,6 +712,7 @@ impl Errand for Talk<'_, '_> {
                 }
             }
         }
+        this.forget_scope();
         drop(this.link.take(this.id));
         Next::Done(ends_task)
     }
@@ -743,12 +755,9 @@ impl Errand for Talk<'_, '_> {
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         self.conclude_error(py, error, reply);
-        drop(
-            self.conversation
-                .get()
-                .link
-                .take(self.conversation.get().id),
-        );
+        let this = self.conversation.get();
+        this.forget_scope();
+        drop(this.link.take(this.id));
     }
 }
 

@@ -19,6 +19,7 @@ use pyo3::types::PyDict;
 
 use crate::gateway::{Held, Turn};
 use crate::link::Exchange;
+use crate::task::Errand as _;
 
 mod conversation;
 mod message;
@@ -157,7 +158,7 @@ fn call(
     let mut talk = Talk::new(conversation);
     match called.and_then(|awaitable| waiting::coroutine_of(&awaitable)) {
         Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
-        Err(error) => talk.conclude_error(py, &error, reply),
+        Err(error) => talk.fail(py, &error, reply),
     }
 }
 
