@@ -383,11 +383,13 @@ def test_files_early_hints_and_trailers(serve_asgi, tmp_path: Path) -> None:
                                 "offset": 250_000})
             elif path == "/pipe":
                 reader, writer = os.pipe()
-                os.write(writer, b"through a pipe")
-                os.close(writer)
                 await start(send)
-                await send({"type": "http.response.zerocopysend", "file": reader})
+                try:
+                    await send({"type": "http.response.zerocopysend", "file": reader})
+                except ValueError as error:
+                    await body(send, str(error).encode())
                 os.close(reader)
+                os.close(writer)
             elif path == "/hint":
                 await send({"type": "http.response.early_hint", "links": [b"</a.css>; rel=preload"]})
                 await answer(send, b"x")
@@ -404,7 +406,8 @@ def test_files_early_hints_and_trailers(serve_asgi, tmp_path: Path) -> None:
         assert peer.request("GET", "/missing").status == 500
         pieces = peer.request("GET", "/pieces").body
         assert pieces == b"abc" + content[100_000:200_000] + content[250_000:]
-        assert peer.request("GET", "/pipe").body == b"through a pipe"
+        # Nothing will ever come out of it, and the loop must not wait for that.
+        assert b"regular file" in peer.request("GET", "/pipe").body
         peer.send(b"GET /hint HTTP/1.1\r\nhost: a\r\n\r\n")
         assert peer.read_until(b"\r\n\r\n") == (
             b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n"

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use citius_http::Payload;
 use citius_reactor::Errno;
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -88,11 +88,15 @@ pub(crate) fn piece_of(
     count: Option<u64>,
 ) -> PyResult<Payload<'static>> {
     let mut file = std::fs::File::from(duplicate(descriptor)?);
-    // A pipe has no position, and is read from where it is.
-    let position = offset.or_else(|| file.stream_position().ok());
-    if let Some(position) = position
-        && let Some(payload) = of_descriptor(link, descriptor, position, count)?
-    {
+    // A pipe or a socket may have nothing to read for ever, and the loop's thread would wait for it.
+    if !file.metadata()?.is_file() {
+        return Err(PyValueError::new_err(
+            "expected a regular file to send without copying; read a pipe, a socket or a device in the \
+             application and send its bytes",
+        ));
+    }
+    let position = offset.map_or_else(|| file.stream_position(), Ok)?;
+    if let Some(payload) = of_descriptor(link, descriptor, position, count)? {
         return Ok(payload);
     }
     py.detach(|| {
