@@ -80,4 +80,3 @@ def test_clients_that_leave_while_they_wait_are_not_served(serve_wsgi) -> None:
         assert first.reply().status == 200
     server.wait_for_log("/last")
     assert "/left" not in server.err
-
