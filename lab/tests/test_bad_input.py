@@ -53,7 +53,9 @@ def test_a_full_disk_is_named_and_loses_no_record(tmp_path: Path) -> None:
     )
     output = done.stdout + done.stderr
     assert done.returncode == 1, output
-    assert "is full; what was recorded before is kept" in output
+    # Where few rounds fit into the time, it is the report that does not fit any more.
+    full = ("is full; what was recorded before is kept", "the report cannot be written")
+    assert any(words in output for words in full), output
     assert "Traceback" not in output
     assert members(str(tmp_path)) == []
     lines = (kept / "records.jsonl").read_text().splitlines()
