@@ -15,10 +15,10 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check fmt test test-all test-matrix check-wheel bench lab fuzz docs clean
+.PHONY: help setup build run check fmt test test-all test-matrix check-wheel h2spec bench lab fuzz docs clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # --- making -------------------------------------------------------------------------------------
 
@@ -98,6 +98,15 @@ test-matrix: ## the Python tests under each CPython from 3.11 on that is install
 check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and serve from it
 	PYTHON=$(PYTHON) scripts/check-wheel
 
+# Pinned, and built from source by Go, which checks the sum of it.
+.tools/h2spec:
+	@scripts/need go
+	@echo "building h2spec"
+	@GOBIN=$(abspath .tools) go install github.com/summerwind/h2spec/cmd/h2spec@v2.6.0
+
+h2spec: $(MADE)/extension .tools/h2spec ## every case of h2spec against `citius serve`
+	$(BIN)/python scripts/h2spec.py .tools/h2spec
+
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py
 
@@ -109,5 +118,5 @@ docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) .venv-3.* dist target lab/load/target lab/.build python/citius/bin
+	rm -rf $(VENV) .venv-3.* .tools dist target lab/load/target lab/.build python/citius/bin
 	find python -name '_core*.so' -delete

@@ -394,6 +394,8 @@ class Reactor:
         compress_types: Sequence[str] = ...,
         trusted: Sequence[str] = ...,
         forwarded: Sequence[str] = ...,
+        http: Literal["auto", "1", "2"] = "auto",
+        h2c_upgrade: bool = True,
     ) -> Self:
         """
         Args:
@@ -406,6 +408,8 @@ class Reactor:
             compress_types: Media types that are, besides texts.
             trusted: Peers (addresses, networks, ``unix``, ``*``) that speak for their clients.
             forwarded: The headers that they are believed, ``x-forwarded-for`` and the like.
+            http: Versions that are spoken.
+            h2c_upgrade: Whether ``Upgrade: h2c`` is granted.
 
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.

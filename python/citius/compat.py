@@ -39,7 +39,10 @@ def _refused(says: str, *, takes_value: bool = True) -> Answer:
 
 _TLS = _refused("TLS is not served yet: let a proxy in front end it (docs/guides/deployment.md)")
 _ONE_PARSER = _not_needed("there is one parser, in Rust")
-_HTTP2 = _not_needed("HTTP/2 is not served yet; HTTP/1.1 is")
+_HTTP2 = _not_needed("HTTP/2 is spoken to every client that begins with it; see --http")
+_HTTP2_HEADS = _not_needed("--head-bytes-max limits heads, of HTTP/2 too")
+_HTTP2_FRAMES = _not_needed("frames are of 16 KiB, the size that everybody takes")
+_HTTP2_ALIVE = _not_needed("--keep-alive-ms and --write-stall-ms end connections that do nothing")
 _WEBSOCKET = _not_needed("WebSockets are not served yet")
 _ONE_THREAD = _not_needed("a worker is one thread that does I/O and runs Python; see --workers")
 _STRICT = _refused(
@@ -55,7 +58,6 @@ _SWITCH_RESPAWN = _not_needed("a worker that dies is replaced, later and later i
 
 ANSWERS: Final[dict[str, Answer]] = {
     # uvicorn
-    "--http": _ONE_PARSER,
     "--http2": Answer(_HTTP2.says, takes_value=False),
     "--ws": _WEBSOCKET,
     "--ws-max-size": _WEBSOCKET,
@@ -125,10 +127,8 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--do-handshake-on-connect": _refused(_TLS.says, takes_value=False),
     "--http-protocols": _HTTP2,
     "--http2-cleartext": _HTTP2,
-    "--http2-max-concurrent-streams": _HTTP2,
-    "--http2-initial-window-size": _HTTP2,
-    "--http2-max-frame-size": _HTTP2,
-    "--http2-max-header-list-size": _HTTP2,
+    "--http2-max-frame-size": _HTTP2_FRAMES,
+    "--http2-max-header-list-size": _HTTP2_HEADS,
     "--permit-obsolete-folding": _STRICT,
     "--strip-header-spaces": _STRICT,
     "--permit-unconventional-http-method": _STRICT,
@@ -154,13 +154,12 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--http1-keep-alive": _not_needed("kept alive by default", takes_value=False),
     "--no-http1-keep-alive": _refused("use --keep-alive-ms 1", takes_value=False),
     "--http1-pipeline-flush": _not_needed("answers are written once a turn", takes_value=False),
-    "--http2-adaptive-window": Answer(_HTTP2.says, takes_value=False),
-    "--http2-initial-connection-window-size": _HTTP2,
-    "--http2-initial-stream-window-size": _HTTP2,
-    "--http2-keep-alive-interval": _HTTP2,
-    "--http2-keep-alive-timeout": _HTTP2,
-    "--http2-max-headers-size": _HTTP2,
-    "--http2-max-send-buffer-size": _HTTP2,
+    "--http2-adaptive-window": _not_needed(
+        "windows open as handlers read", takes_value=False
+    ),
+    "--http2-keep-alive-interval": _HTTP2_ALIVE,
+    "--http2-keep-alive-timeout": _HTTP2_ALIVE,
+    "--http2-max-headers-size": _HTTP2_HEADS,
     "--no-ws": _not_needed("WebSockets are not served yet", takes_value=False),
     "--runtime-mode": _ONE_THREAD,
     "--runtime-threads": _ONE_THREAD,

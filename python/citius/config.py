@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
 Lifespan = Literal["auto", "on", "off"]
 Loop = Literal["auto", "uvloop", "asyncio", "gevent", "none"]
+Http = Literal["auto", "1", "2", "h11", "httptools"]
 Source = Literal["flag", "env", "file"]
 
 
@@ -401,6 +402,15 @@ class Config:
         "variables.",
         kind="bool", group=OBSERVING,
     )  # fmt: skip
+    http: Http = _option(
+        "auto", "Versions of HTTP to speak: HTTP/1 and HTTP/2, whichever a client begins with, or one of "
+        "them. `h11` and `httptools`, which uvicorn has, are auto.",
+        choices=("auto", "1", "2", "h11", "httptools"), group=HTTP,
+    )  # fmt: skip
+    h2c_upgrade: bool = _option(
+        True, "Grant `Upgrade: h2c` of HTTP/1.1 without TLS; never to what came through a proxy.",
+        kind="bool", group=HTTP,
+    )  # fmt: skip
     server_header: bool = _option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
     date_header: bool = _option(True, "Send `Date`.", kind="bool", group=HTTP)
     compress: tuple[str, ...] = _option(
@@ -469,6 +479,11 @@ class Config:
     def trusted(self) -> tuple[str, ...]:
         """Peers that speak for their clients."""
         return _parts(self.forwarded_allow_ips)
+
+    @property
+    def http_versions(self) -> Literal["auto", "1", "2"]:
+        """The versions of HTTP that are spoken."""
+        return "auto" if self.http in ("h11", "httptools") else self.http
 
     @property
     def believed(self) -> tuple[str, ...]:
@@ -590,6 +605,12 @@ _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {
     "fields_max": (("--limit-request-fields", 1),),
     "target_bytes_max": (("--limit-request-line", 1),),
     "head_read_ms": (("--http1-header-read-timeout", 1),),
+    "h2_streams_max": (("--http2-max-concurrent-streams", 1),),
+    "h2_window_bytes": (("--http2-initial-connection-window-size", 1),),
+    "body_window_bytes": (
+        ("--http2-initial-window-size", 1), ("--http2-initial-stream-window-size", 1),
+    ),
+    "write_queue_bytes_max": (("--http2-max-send-buffer-size", 1),),
 }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _TALLIES: Final = {
     "connections_accepted": ("citius_connections_accepted", "Connections taken from the listeners."),
     "connections_refused": ("citius_connections_refused", "Connections turned away with 503."),
+    "http2_connections": ("citius_http2_connections", "Connections that have spoken HTTP/2."),
     "bytes_received": ("citius_received_bytes", "Bytes read from clients."),
     "bytes_sent": ("citius_sent_bytes", "Bytes written to clients."),
     "requests_cancelled": (
@@ -56,6 +57,7 @@ _LIMITS: Final = {
     "trailer_bytes_max": ("faults", "trailers_too_long"),
     "head_read_ms": ("faults", "head_too_slow"),
     "body_rate_min_bytes_per_s": ("faults", "body_too_slow"),
+    "h2_stall_bytes_min": ("faults", "stream_stalled"),
 }
 
 

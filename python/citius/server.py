@@ -227,6 +227,8 @@ class Service:
             compress_types=config.compress_types,
             trusted=config.trusted,
             forwarded=config.believed,
+            http=config.http_versions,
+            h2c_upgrade=config.h2c_upgrade,
         )
         for listener in self.place.listeners:
             listen(listener, config.backlog, str(listener.getsockname()))

@@ -26,6 +26,7 @@ MAY_USE = {
     "citius-reactor": {
         "citius-http",
         "citius-h1",
+        "citius-h2",
         "citius-forwarded",
         "citius-compress",
         "citius-observe",

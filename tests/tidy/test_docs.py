@@ -25,7 +25,7 @@ PAGES = sorted(
         *(ROOT / "vectors").glob("*.md"),
     ]
 )
-VERBS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
+VERBS = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
 
 
 def tokens(page: Path):

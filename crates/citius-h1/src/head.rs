@@ -307,6 +307,7 @@ struct Facts {
     chunked: bool,
     close: bool,
     keep_alive: bool,
+    upgrade: bool,
     expects_continue: bool,
     expects_unknown: bool,
 }
@@ -354,6 +355,7 @@ impl Facts {
             let option = option.trim_ascii();
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            self.upgrade |= option.eq_ignore_ascii_case(b"upgrade");
         }
     }
 
@@ -391,6 +393,8 @@ impl Facts {
             (false, Some(length)) => BodyLength::Exact(length),
         };
         head.keep_alive = !self.close && (http11 || self.keep_alive);
+        // RFC 9110 §7.8: from HTTP/1.0 it means nothing.
+        head.asks_upgrade = http11 && self.upgrade;
         // RFC 9110 §10.1.1: an expectation in HTTP/1.0 is ignored.
         if http11 && self.expects_unknown {
             return Err(Fault::ExpectationUnknown);

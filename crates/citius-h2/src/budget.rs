@@ -7,7 +7,7 @@
 //! | CONTINUATION flood (CVE-2024-27316) | continuations of one head, and its bytes | `h2_continuations_max`, `head_bytes_max` |
 //! | HPACK bomb | what a head is once decoded; beyond, nothing of it is kept | `head_bytes_max`, `fields_max` |
 //! | SETTINGS, PING, PRIORITY, empty frames (CVE-2019-9512, -9513, -9515, -9518) | such frames | `h2_idle_frames_max` |
-//! | small windows (CVE-2019-9511) | window updates that let less than 1 KiB through | `h2_idle_frames_max` |
+//! | small windows (CVE-2019-9511) | window updates that let less than 512 bytes through and bring no request | `h2_idle_frames_max` |
 //! | windows that stay closed (CVE-2019-9517) | bytes let through (`stream`) | `write_stall_ms`, `h2_stall_bytes_min` |
 //! | streams without end | open streams (`receive`) | `h2_streams_max` |
 //! | bodies nobody reads | bytes that wait (`receive`) | `h2_window_bytes` |
@@ -16,8 +16,13 @@
 
 use citius_http::{Fault, Limits, Millis};
 
-/// Bytes sent that pay for one window update.
-const PAID_BYTES: u64 = 1024;
+/// Bytes sent that pay for one window update. Frames are rarely below 1 KiB (`write`), and a client that opens
+/// the windows of stream and connection for each of them does nothing wrong.
+const PAID_BYTES: u64 = 512;
+/// Bytes sent that are remembered to pay; more than a window's worth is never under way for long.
+const PAID_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// What a request is worth in such bytes: its answer may be short, and its client open both windows for it.
+const REQUEST_BYTES: u64 = 2 * PAID_BYTES;
 
 /// The counts of one connection.
 #[derive(Debug)]
@@ -68,7 +73,19 @@ impl Budget {
     /// So many bytes of data were sent.
     #[inline]
     pub(crate) fn sent(&mut self, n_bytes: usize) {
-        self.sent_bytes = self.sent_bytes.saturating_add(n_bytes as u64);
+        self.sent_bytes = self
+            .sent_bytes
+            .saturating_add(n_bytes as u64)
+            .min(PAID_BYTES_MAX);
+    }
+
+    /// A request has come that is answered.
+    #[inline]
+    pub(crate) fn request(&mut self) {
+        self.sent_bytes = self
+            .sent_bytes
+            .saturating_add(REQUEST_BYTES)
+            .min(PAID_BYTES_MAX);
     }
 
     fn refill(&mut self, now: Millis, limits: &Limits) {

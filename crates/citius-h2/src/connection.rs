@@ -85,6 +85,10 @@ pub struct Connection {
     /// When data began to wait for that, and what went through it since.
     pub(crate) waiting_at: Millis,
     pub(crate) moved_bytes: u64,
+    /// Bytes sent since the connection's window made a frame small.
+    pub(crate) sent_since_small: u64,
+    /// Windows were opened, and what waits for them has not been looked at.
+    pub(crate) pump_due: bool,
     /// Streams of which something waits to leave.
     pub(crate) n_waiting: usize,
     /// Counts turns among streams that share.
@@ -115,6 +119,14 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Whether `input`, the first bytes of a connection, is a client that knows it may speak HTTP/2 (RFC 9113 §3.3).
+    ///
+    /// Told by what HTTP/1 would take for a whole head; the rest of the preface is checked by the connection.
+    #[inline]
+    pub fn begins_with(input: &[u8]) -> bool {
+        input.starts_with(b"PRI * HTTP/2.0\r\n\r\n")
+    }
+
     /// A connection accepted at `now`, of which the client's preface is the first input.
     pub fn new(now: Millis, options: Options) -> Self {
         Self {
@@ -136,6 +148,8 @@ impl Connection {
             send_window: WINDOW_BYTES,
             waiting_at: now,
             moved_bytes: 0,
+            sent_since_small: u64::MAX,
+            pump_due: false,
             n_waiting: 0,
             n_served: 0,
             ready: VecDeque::new(),
@@ -344,12 +358,23 @@ impl Connection {
         self.streams.find(stream).is_some_and(Stream::is_open)
     }
 
-    /// Whether whoever streams an answer may go on: little of it waits.
-    pub fn has_room(&self, stream: u32, limits: &Limits) -> bool {
-        self.streams
-            .find(stream)
-            .and_then(|stream| stream.waiting.as_ref())
-            .is_none_or(|waiting| waiting.n_bytes < u64::from(limits.write_queue_bytes_max))
+    /// Bytes that whoever streams the answer of `stream` may still say without piling up; 0 once it is over.
+    pub fn room(&self, stream: u32, limits: &Limits) -> usize {
+        let most = limits.write_queue_bytes_max as usize;
+        match self.streams.find(stream) {
+            Some(stream) if stream.is_open() => {
+                let waiting = stream.waiting.as_ref().map_or(0, |waiting| waiting.n_bytes);
+                most.saturating_sub(usize::try_from(waiting).unwrap_or(usize::MAX))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether [`receive`](Self::receive) has something to tell without another byte of input.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        let may_tell = !self.broken.is_empty() || !self.ready.is_empty();
+        may_tell && self.closing.is_none()
     }
 
     // --- among ourselves ----------------------------------------------------------------------
@@ -399,6 +424,7 @@ impl Connection {
             send_window: self.peer.window,
             waiting_at: cx.now,
             moved_bytes: 0,
+            sent_since_small: u64::MAX,
             held: None,
             waiting: None,
         });

@@ -95,6 +95,10 @@ impl Connection {
                 Ok(Step::Again) => {}
                 Ok(Step::Starved) => {
                     self.note_partial(cx.now, !input.is_empty());
+                    // Once for all windows that one read opens, so that what they let through is not cut smaller.
+                    if core::mem::take(&mut self.pump_due) {
+                        self.pump(cx, out);
+                    }
                     return None;
                 }
                 Err(fault) => {
@@ -565,6 +569,7 @@ impl Connection {
                 Ok(None)
             }
             Ok(facts) => {
+                self.budget.request();
                 self.open_stream(cx, id, &head, ends, &facts);
                 Ok(Some(Event::Request {
                     stream: id,
@@ -761,7 +766,7 @@ impl Connection {
                 return Ok(None);
             }
         }
-        self.pump(cx, out);
+        self.pump_due = true;
         Ok(None)
     }
 
@@ -774,7 +779,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         self.budget.idle_frame(cx.now, cx.limits)?;
         match header.kind {
-            Kind::Settings => self.take_settings(cx, header, payload, out),
+            Kind::Settings => self.take_settings(header, payload, out),
             Kind::Ping => {
                 if payload.len() != 8 {
                     return Err(Fault::FrameSize);
@@ -815,7 +820,6 @@ impl Connection {
 
     fn take_settings(
         &mut self,
-        cx: &mut Context<'_>,
         header: Header,
         payload: &[u8],
         out: &mut Output,
@@ -840,9 +844,7 @@ impl Connection {
             }
         }
         frame::settings_ack(out.tail());
-        if change > 0 {
-            self.pump(cx, out);
-        }
+        self.pump_due |= change > 0;
         Ok(())
     }
 

@@ -96,6 +96,8 @@ pub(crate) struct Stream {
     /// When the span began over which a closed window is judged, and what went through it.
     pub(crate) waiting_at: Millis,
     pub(crate) moved_bytes: u64,
+    /// Bytes sent since its window made a frame small.
+    pub(crate) sent_since_small: u64,
     pub(crate) held: Option<Box<Held>>,
     pub(crate) waiting: Option<Box<Waiting>>,
 }

@@ -9,12 +9,12 @@ use citius_http::{Fields, Limits, Output, Payload};
 
 use crate::connection::{Connection, Context};
 use crate::frame::{self, FRAME_BYTES_MAX};
-use crate::stream::Waiting;
+use crate::stream::Stream;
 
 impl Connection {
     /// Writes what waits, as far as windows and the output have room; to be called when the output was written.
     ///
-    /// Streams that asked for room may have it now: see [`has_room`](Self::has_room).
+    /// Streams that asked for room may have it now: see [`room`](Self::room).
     #[inline]
     pub fn pump(&mut self, cx: &mut Context<'_>, out: &mut Output) {
         if self.n_waiting > 0 {
@@ -116,21 +116,37 @@ impl Connection {
     /// The stream whose turn it is: the most urgent; among equals those that don't share, in their order, and then
     /// those that share, in turns (RFC 9218 §10).
     fn next_to_send(&self) -> Option<usize> {
-        let may_send = |waiting: &Waiting, window: i64| {
-            waiting.n_bytes == 0 && waiting.end.is_some() || window > 0 && waiting.n_bytes > 0
-        };
         let rank = self
             .streams
             .iter()
             .enumerate()
             .filter_map(|(index, stream)| {
                 let waiting = stream.waiting.as_ref()?;
-                let window = stream.send_window.min(self.send_window);
+                let may_send = if waiting.n_bytes == 0 {
+                    waiting.end.is_some()
+                } else {
+                    self.is_worth_a_frame(stream, waiting.n_bytes)
+                };
                 let shares = stream.priority.incremental;
                 let turn = if shares { stream.served } else { 0 };
-                may_send(waiting, window).then_some((stream.priority.urgency, shares, turn, index))
+                may_send.then_some((stream.priority.urgency, shares, turn, index))
             });
         rank.min().map(|(.., index)| index)
+    }
+
+    /// Whether the windows let enough of `n_bytes` through.
+    ///
+    /// A client may open its windows by just what it got; if every opening were used at once, frames would be cut ever
+    /// smaller and never grow again (RFC 9293 §3.8.6.2.1 tells of the same in TCP). So a window makes a frame small only
+    /// once every so many bytes, unless small windows are what the client wants.
+    fn is_worth_a_frame(&self, stream: &Stream, n_bytes: u64) -> bool {
+        let least = i64::try_from(n_bytes).unwrap_or(i64::MAX).min(SMALL_BYTES);
+        let is_enough = |window: i64, since_small: u64| {
+            window >= least || window > 0 && since_small >= SMALL_EVERY_BYTES
+        };
+        let wants_small = self.peer.window < 2 * SMALL_BYTES && stream.send_window > 0;
+        is_enough(self.send_window, self.sent_since_small)
+            && (wants_small || is_enough(stream.send_window, stream.sent_since_small))
     }
 
     /// Sends one frame of what waits at the stream at `index`.
@@ -172,6 +188,15 @@ impl Connection {
         stream.send_window = stream.send_window.saturating_sub(cost);
         stream.moved_bytes = stream.moved_bytes.saturating_add(length as u64);
         self.send_window = self.send_window.saturating_sub(cost);
+        let note = |since_small: &mut u64, window: i64| {
+            *since_small = if !is_over && cost < SMALL_BYTES && window <= 0 {
+                0
+            } else {
+                since_small.saturating_add(length as u64)
+            };
+        };
+        note(&mut stream.sent_since_small, stream.send_window);
+        note(&mut self.sent_since_small, self.send_window);
         self.moved_bytes = self.moved_bytes.saturating_add(length as u64);
         self.budget.sent(length);
         if is_over {
@@ -187,6 +212,10 @@ impl Connection {
         }
     }
 }
+
+/// Bytes below which a frame is small if only a window makes it so, and how seldom that is to happen.
+const SMALL_BYTES: i64 = 1024;
+const SMALL_EVERY_BYTES: u64 = FRAME_BYTES_MAX as u64;
 
 /// Whether more may be put into the output ahead of the socket.
 #[inline]

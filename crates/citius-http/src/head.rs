@@ -71,6 +71,26 @@ pub enum Version {
     Http2,
 }
 
+impl Version {
+    /// The number alone, as ASGI and OpenTelemetry want it.
+    pub const fn number(self) -> &'static str {
+        match self {
+            Self::Http10 => "1.0",
+            Self::Http11 => "1.1",
+            Self::Http2 => "2",
+        }
+    }
+
+    /// The protocol with its version, as CGI and access logs want it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
+}
+
 /// How the end of a message body is found (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyLength {
@@ -107,6 +127,8 @@ pub struct Head {
     pub body: BodyLength,
     /// Whether the client lets the connection live on after this request.
     pub keep_alive: bool,
+    /// Whether `connection` names `upgrade`: the client would rather speak what that field names (RFC 9110 §7.8).
+    pub asks_upgrade: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
     /// What a trusted proxy says of the request in place of the connection.
@@ -162,6 +184,7 @@ impl Head {
         self.version = other.version;
         self.body = other.body;
         self.keep_alive = other.keep_alive;
+        self.asks_upgrade = other.asks_upgrade;
         self.expects_continue = other.expects_continue;
         self.origin.clone_from(&other.origin);
     }
@@ -203,6 +226,7 @@ impl Head {
         self.version = Version::default();
         self.body = BodyLength::None;
         self.keep_alive = false;
+        self.asks_upgrade = false;
         self.expects_continue = false;
         self.origin = None;
     }

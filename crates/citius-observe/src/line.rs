@@ -5,6 +5,7 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 
+use citius_http::Version;
 use citius_http::date::civil_from_days;
 use smallvec::SmallVec;
 
@@ -17,7 +18,7 @@ pub(crate) struct Facts {
     pub(crate) bytes: Vec<u8>,
     pub(crate) method_end: usize,
     pub(crate) target_end: usize,
-    pub(crate) http_10: bool,
+    pub(crate) version: Version,
     pub(crate) client: Option<SocketAddr>,
     /// Where the fields that the format quotes lie.
     pub(crate) fields: SmallVec<[Option<(u32, u32)>; 4]>,
@@ -30,7 +31,7 @@ impl Facts {
         self.bytes.clear();
         self.fields.clear();
         (self.method_end, self.target_end) = (0, 0);
-        (self.http_10, self.client) = (false, None);
+        (self.version, self.client) = (Version::default(), None);
         (self.request_id, self.trace) = (None, None);
     }
 
@@ -362,11 +363,7 @@ fn is_plain(byte: u8) -> bool {
 }
 
 fn protocol(facts: &Facts) -> &'static [u8] {
-    if facts.http_10 {
-        b"HTTP/1.0"
-    } else {
-        b"HTTP/1.1"
-    }
+    facts.version.name().as_bytes()
 }
 
 fn client(out: &mut Vec<u8>, address: Option<SocketAddr>) {

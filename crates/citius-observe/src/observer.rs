@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use citius_http::{Fault, Fields, Head, Method, Version, origin};
+use citius_http::{Fault, Fields, Head, Method, origin};
 use citius_route::{Captures, Found, Pattern, PatternError, Router};
 
 use crate::dice::Dice;
@@ -268,7 +268,7 @@ impl Observer {
             Some(origin::Client::Hidden) => None,
             Some(origin::Client::Address(address)) => Some(address),
         };
-        facts.http_10 = head.version == Version::Http10;
+        facts.version = head.version;
         facts.bytes.extend_from_slice(head.slice(head.method_span));
         facts.method_end = facts.bytes.len();
         facts.bytes.extend_from_slice(head.slice(head.target));

@@ -39,6 +39,8 @@ cells! {
     Tally {
         /// Connections taken from the listeners.
         ConnectionsAccepted = "connections_accepted",
+        /// Connections that became or began as HTTP/2.
+        Http2Connections = "http2_connections",
         /// Connections turned away above `connections_max`.
         ConnectionsRefused = "connections_refused",
         /// Connections closed after `keep_alive_ms` without a request.

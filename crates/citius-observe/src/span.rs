@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use citius_http::Version;
+
 use crate::line::Facts;
 use crate::trace::TraceContext;
 
@@ -46,9 +48,9 @@ impl Span {
         self.facts.client
     }
 
-    /// Whether it came as HTTP/1.0.
-    pub fn is_http_10(&self) -> bool {
-        self.facts.http_10
+    /// How it came.
+    pub fn version(&self) -> Version {
+        self.facts.version
     }
 
     /// The `User-Agent`; it is the last of the fields kept.

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 use citius_http::Limits;
 use citius_http::coding::Coding;
 use citius_reactor::{
-    CompressionPolicy, ConnectionId, ForwardedNames, Mailbox, Network, Options, Proxies, exact_us,
+    CompressionPolicy, ConnectionId, ForwardedNames, Mailbox, Network, Options, Protocols, Proxies,
+    exact_us,
 };
 use citius_static::{Mount, MountOptions, Mounts};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -112,6 +113,25 @@ fn compression_from(
     Ok(Some(CompressionPolicy { codings, types }))
 }
 
+/// Which versions of HTTP are spoken.
+fn protocols_from(http: &str, upgrade: bool) -> PyResult<Protocols> {
+    let (http1, http2) = match http {
+        "auto" => (true, true),
+        "1" => (true, false),
+        "2" => (false, true),
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "http: expected auto, 1 or 2, got {http:?}"
+            )));
+        }
+    };
+    Ok(Protocols {
+        http1,
+        http2,
+        upgrade,
+    })
+}
+
 /// Whom to believe, and what.
 fn proxies_from(trusted: Vec<String>, forwarded: Vec<String>) -> PyResult<Proxies> {
     let mut proxies = Proxies::default();
@@ -155,7 +175,7 @@ impl Reactor {
     #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
                         r#loop = None, observer = None, log = None, mounts = Vec::new(),
                         compress = Vec::new(), compress_types = Vec::new(), trusted = Vec::new(),
-                        forwarded = Vec::new()))]
+                        forwarded = Vec::new(), http = "auto", h2c_upgrade = true))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -174,6 +194,8 @@ impl Reactor {
         compress_types: Vec<String>,
         trusted: Vec<String>,
         forwarded: Vec<String>,
+        http: &str,
+        h2c_upgrade: bool,
     ) -> PyResult<Self> {
         if let Some(name) = &server_header
             && !name.bytes().all(citius_http::fields::is_value_byte)
@@ -198,6 +220,7 @@ impl Reactor {
             observer,
             compression: compression_from(compress, compress_types)?,
             proxies: proxies_from(trusted, forwarded)?,
+            protocols: protocols_from(http, h2c_upgrade)?,
         };
         let reactor = citius_reactor::Reactor::new(options)
             .map_err(|error| os_error("epoll set", &error.into()))?;

@@ -319,10 +319,7 @@ fn span_dict<'py>(py: Python<'py>, span: &citius_observe::Span) -> PyResult<Boun
     dict.set_item("route", &*span.route)?;
     dict.set_item("status", span.status)?;
     dict.set_item("bytes", span.bytes)?;
-    dict.set_item(
-        "http_version",
-        if span.is_http_10() { "1.0" } else { "1.1" },
-    )?;
+    dict.set_item("http_version", span.version().number())?;
     let client = span
         .client()
         .map(|client| (client.ip().to_string(), client.port()));

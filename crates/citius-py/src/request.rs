@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use citius_http::origin::Scheme;
-use citius_http::{Fields, Head, Version};
+use citius_http::{Fields, Head};
 use citius_reactor::{Letter, Peer, StreamId};
 use citius_route::{Captures, decode};
 use pyo3::exceptions::PyRuntimeError;
@@ -237,11 +237,7 @@ impl Request {
 
     #[getter]
     fn http_version(&self) -> &'static str {
-        match self.head().version {
-            Version::Http10 => "1.0",
-            Version::Http11 => "1.1",
-            Version::Http2 => "2",
-        }
+        self.head().version.number()
     }
 
     #[getter]

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use crate::file::File;
 use crate::service::{ConnectionId, Peer};
+use crate::wire::Wire;
 
 /// Where bytes come from and go to.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub(crate) struct Conn {
     pub(crate) peer: Peer,
     /// The peer speaks for its clients.
     pub(crate) is_trusted: bool,
-    pub(crate) wire: citius_h1::Connection,
+    pub(crate) wire: Wire,
     pub(crate) phase: Phase,
     /// Bytes that are read but not understood yet: an unfinished head, or what is held back.
     pub(crate) input: Vec<u8>,
@@ -91,13 +92,19 @@ pub(crate) struct Conn {
 }
 
 impl Conn {
-    pub(crate) fn new(id: ConnectionId, transport: Transport, peer: Peer, now: Millis) -> Self {
+    pub(crate) fn new(
+        id: ConnectionId,
+        transport: Transport,
+        peer: Peer,
+        wire: Wire,
+        now: Millis,
+    ) -> Self {
         Self {
             id,
             transport,
             peer,
             is_trusted: false,
-            wire: citius_h1::Connection::new(now),
+            wire,
             phase: Phase::Open,
             input: Vec::new(),
             is_held_back: false,

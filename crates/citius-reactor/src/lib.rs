@@ -19,6 +19,7 @@ mod service;
 mod timers;
 mod turn;
 mod watch;
+mod wire;
 
 pub use citius_compress::Policy as CompressionPolicy;
 pub use citius_forwarded::{Names as ForwardedNames, Network, Proxies};
@@ -30,3 +31,4 @@ pub use reactor::{Options, Reactor};
 pub use rustix::io::Errno;
 pub use rustix::time::Timespec;
 pub use service::{ConnectionId, Peer, Reply, Service, StreamId};
+pub use wire::Protocols;

@@ -19,6 +19,7 @@ use crate::mailbox::{Letter, Mailbox};
 use crate::service::{ConnectionId, StreamId};
 use crate::timers::Timers;
 use crate::watch::Watch;
+use crate::wire::Protocols;
 
 /// A descriptor that is ready, and for what.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,8 @@ pub struct Options {
     pub compression: Option<Policy>,
     /// Peers that speak for their clients.
     pub proxies: Proxies,
+    /// Which protocols are spoken.
+    pub protocols: Protocols,
 }
 
 /// One thread's epoll set and its connections.
@@ -70,6 +73,7 @@ pub struct Reactor {
     pub(crate) poll_worth: PollWorth,
     pub(crate) watch: Watch,
     pub(crate) proxies: Proxies,
+    pub(crate) protocols: Protocols,
     /// When the turn began.
     pub(crate) started_at: Millis,
 }
@@ -196,6 +200,7 @@ impl Reactor {
             poll_worth: PollWorth::default(),
             watch,
             proxies: options.proxies,
+            protocols: options.protocols,
             started_at: 0,
         })
     }

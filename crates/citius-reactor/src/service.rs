@@ -9,6 +9,7 @@ use citius_observe::{Ending, Note};
 use crate::conn::{Transport, read_file};
 use crate::mailbox::Letter;
 use crate::watch::{self, Watch};
+use crate::wire::Wire;
 
 /// A connection of one reactor; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +75,7 @@ pub struct Reply<'a> {
     pub(crate) id: StreamId,
     pub(crate) peer: Peer,
     pub(crate) transport: &'a Transport,
-    pub(crate) wire: &'a mut citius_h1::Connection,
+    pub(crate) wire: &'a mut Wire,
     pub(crate) context: citius_h1::Context<'a>,
     pub(crate) output: &'a mut Output,
     pub(crate) rooms: &'a mut smallvec::SmallVec<[u32; 2]>,
@@ -240,13 +241,10 @@ impl Reply<'_> {
 
     /// Bytes of a streamed answer that may be sent now without piling up.
     ///
-    /// Zero while an earlier request of the connection is unanswered: what is sent then is parked.
+    /// Zero in HTTP/1 while an earlier request of the connection is unanswered: what is sent then is parked.
     pub fn room(&self) -> usize {
-        if self.wire.is_at_front(self.id.stream) {
-            (self.context.limits.write_queue_bytes_max as usize).saturating_sub(self.output.len())
-        } else {
-            0
-        }
+        let (limits, queued) = (self.context.limits, self.output.len());
+        self.wire.room(self.id.stream, limits, queued)
     }
 
     /// Asks for one call of [`Service::room`] when there is room again.

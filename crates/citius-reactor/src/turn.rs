@@ -29,6 +29,7 @@ use crate::reactor::{
 };
 use crate::service::{ConnectionId, Peer, Reply, Service, StreamId};
 use crate::watch::Course;
+use crate::wire::{Protocols, Wire};
 
 /// Milliseconds after which a turn leaves the rest to the next one; the coarse clock's own tick is four.
 const TURN_MS: Millis = 4;
@@ -204,7 +205,8 @@ impl Reactor {
                 let is_between = conn.phase == Phase::Open
                     && conn.wire.streams_open() == 0
                     && conn.descriptor().is_some();
-                if !conn.has_asked || is_between {
+                // HTTP/2 takes leave in two steps, and loses nothing that is under way.
+                if (!conn.has_asked || is_between) && !conn.wire.is_h2() {
                     let grace = if conn.has_asked {
                         DRAIN_IDLE_GRACE_MS
                     } else {
@@ -213,12 +215,18 @@ impl Reactor {
                     conn.drain_at = reactor.tools.clock.now + grace;
                     return Verdict::Keep;
                 }
-                conn.wire.drain();
+                reactor.drain_wire(conn);
                 reactor.settle(conn, service)
             });
         }
         // The turn that would have done it is over.
         self.timers.arm(self.tools.clock.now);
+    }
+
+    /// The connection takes no more requests.
+    fn drain_wire(&mut self, conn: &mut Conn) {
+        let mut context = self.tools.context();
+        conn.wire.drain(&mut context, &mut conn.output);
     }
 
     /// Cuts all connections.
@@ -243,7 +251,9 @@ impl Reactor {
     pub fn open_memory(&mut self) -> ConnectionId {
         let transport = Transport::Memory(Memory::default());
         let id = self.table.reserve();
-        let mut conn = Conn::new(id, transport, Peer::Local, self.tools.clock.now);
+        let now = self.tools.clock.now;
+        let wire = Wire::new(now, self.protocols);
+        let mut conn = Conn::new(id, transport, Peer::Local, wire, now);
         conn.is_trusted = self.proxies.trusts(None);
         self.table.put(Box::new(conn));
         id
@@ -356,6 +366,12 @@ impl Reactor {
 
     /// ③ parse and ④ dispatch, until the input is used up or held back.
     fn parse<S: Service>(&mut self, conn: &mut Conn, input: &mut &[u8], service: &mut S) {
+        if !conn.has_asked
+            && self.protocols.http2
+            && conn.wire.recognise(self.tools.clock.now, input)
+        {
+            self.watch.count(Tally::Http2Connections, 1);
+        }
         let mut events = 0u32;
         while !self.is_congested(conn) {
             events += 1;
@@ -409,10 +425,15 @@ impl Reactor {
                 ended,
             } => {
                 self.requests_total += 1;
+                let stream = if head.asks_upgrade {
+                    self.upgrade(conn, stream, &mut head, ended)
+                } else {
+                    stream
+                };
                 conn.has_asked = true;
                 if self.draining {
                     // Before it is answered, so that the answer says `connection: close`.
-                    conn.wire.drain();
+                    self.drain_wire(conn);
                 }
                 if conn.is_trusted {
                     self.proxies.believe(&mut head);
@@ -436,6 +457,8 @@ impl Reactor {
             Event::Held { stream, bytes } => service.data(&bytes, &mut self.reply(conn, stream)),
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
             Event::Broken { stream, fault } => {
+                conn.rooms.retain(|waiting| *waiting != stream);
+                conn.codings.forget(stream);
                 self.watch.end_broken(conn, stream, fault);
                 service.broken(
                     StreamId {
@@ -446,6 +469,23 @@ impl Reactor {
                 );
             }
         }
+    }
+
+    /// A request asks for another protocol; returns the stream on which it is to be answered.
+    ///
+    /// Only the first of a connection is heard: late answers to those before it would be taken for others of HTTP/2.
+    #[cold]
+    fn upgrade(&mut self, conn: &mut Conn, stream: u32, head: &mut Head, ended: bool) -> u32 {
+        let Protocols { http2, upgrade, .. } = self.protocols;
+        if !(http2 && upgrade && ended) || conn.has_asked || conn.wire.is_h2() {
+            return stream;
+        }
+        let mut context = self.tools.context();
+        let Some(stream) = conn.wire.upgrade(&mut context, head, &mut conn.output) else {
+            return stream;
+        };
+        self.watch.count(Tally::Http2Connections, 1);
+        stream
     }
 
     /// Answers a request that the service never hears of.
@@ -525,8 +565,10 @@ impl Reactor {
                 break Verdict::Keep;
             }
             rounds += 1;
+            let mut context = self.tools.context();
+            conn.wire.pump(&mut context, &mut conn.output);
             self.offer_room(conn, service);
-            if conn.is_held_back && !conn.input.is_empty() {
+            if conn.is_held_back && !conn.input.is_empty() || conn.wire.has_events() {
                 self.parse_held(conn, service);
             }
         };
@@ -568,18 +610,19 @@ impl Reactor {
 
     /// Whether a connection whose queue is empty could go on without its socket.
     fn has_more(&self, conn: &Conn) -> bool {
+        let limits = &self.tools.limits;
         conn.rooms
             .iter()
-            .any(|&stream| conn.wire.is_at_front(stream))
-            || (conn.is_held_back
-                && !conn.input.is_empty()
-                && conn.wire.wants_input(&self.tools.limits))
+            .any(|&stream| conn.wire.may_write(stream, limits))
+            || (conn.is_held_back && !conn.input.is_empty() && conn.wire.wants_input(limits))
+            || conn.wire.has_events()
+            || conn.wire.wants_output()
     }
 
     /// Tells those who wait for room, as far as it is their turn to write.
     fn offer_room<S: Service>(&mut self, conn: &mut Conn, service: &mut S) {
         for stream in std::mem::take(&mut conn.rooms) {
-            if conn.wire.is_at_front(stream) {
+            if conn.wire.may_write(stream, &self.tools.limits) {
                 service.room(&mut self.reply(conn, stream));
             } else if conn.wire.is_open(stream) {
                 conn.rooms.push(stream);
@@ -633,6 +676,9 @@ impl Reactor {
         if !conn.peer_closed || conn.phase != Phase::Open || conn.is_held_back {
             return false;
         }
+        if conn.wire.wants_output() {
+            return false;
+        }
         service.gone(conn.id);
         conn.phase = Phase::Flushing;
         true
@@ -678,7 +724,8 @@ impl Reactor {
                 Tally::ConnectionsAccepted
             };
             self.watch.count(tally, 1);
-            let mut conn = Conn::new(id, Transport::Socket(socket), peer, now);
+            let wire = Wire::new(now, self.protocols);
+            let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
             conn.is_trusted = self.proxies.trusts(peer.address());
             self.table.put(Box::new(conn));
             // Most clients have sent their first request by now; the others cost one vain read.
@@ -822,7 +869,7 @@ impl Reactor {
         }
         if conn.drain_at <= now {
             conn.drain_at = NEVER;
-            conn.wire.drain();
+            self.drain_wire(conn);
             return self.settle(conn, service);
         }
         if conn

@@ -98,7 +98,8 @@ impl Watch {
 
     /// The body of a request will never be complete.
     pub(crate) fn end_broken(&mut self, conn: &mut Conn, stream: u32, fault: Fault) {
-        conn.fault_told = true;
+        // In HTTP/2 a stream may be broken and the connection whole.
+        conn.fault_told |= conn.wire.fault() == Some(fault);
         if let Some(at) = conn.notes.iter().position(|note| note.stream == stream) {
             self.end(conn.notes.remove(at), Ending::Broken(fault));
         }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Payload, Status};
 use citius_reactor::{
-    ConnectionId, File, Files, Letter, Options, Post, Proxies, Reactor, Reply, Service, StreamId,
-    Timespec,
+    ConnectionId, File, Files, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service,
+    StreamId, Timespec,
 };
 use rustix::io::Errno;
 
@@ -86,6 +86,7 @@ impl Rig {
             observer: None,
             compression: None,
             proxies: Proxies::default(),
+            protocols: Protocols::default(),
         })
         .expect("an epoll set");
         let listener = UnixListener::bind(directory.join("socket")).expect("a fresh name");

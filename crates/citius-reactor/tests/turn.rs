@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
 use citius_reactor::{
-    ConnectionId, Letter, Options, Post, Proxies, Reactor, Reply, Service, StreamId,
+    ConnectionId, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service, StreamId,
 };
 
 /// Answers with the path at once; `/late` when told to, `/panic` not at all.
@@ -61,6 +61,7 @@ fn reactor() -> Reactor {
         observer: None,
         compression: None,
         proxies: Proxies::default(),
+        protocols: Protocols::default(),
     };
     Reactor::new(options).expect("an epoll set")
 }

@@ -8,7 +8,8 @@ use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
 use citius_observe::observer::Options as Watching;
 use citius_observe::{Format, Lines, Observer, Page, Sink, Tally};
 use citius_reactor::{
-    ConnectionId, Letter, Network, Options, Post, Proxies, Reactor, Reply, Service, StreamId,
+    ConnectionId, Letter, Network, Options, Post, Protocols, Proxies, Reactor, Reply, Service,
+    StreamId,
 };
 
 /// Answers with the request's id; `/late` when told to, `/wrong` with what cannot be sent.
@@ -91,6 +92,7 @@ impl Rig {
             date: false,
             compression: None,
             proxies,
+            protocols: Protocols::default(),
             observer: Some(Box::new(observer)),
         })
         .expect("an epoll set");

@@ -42,7 +42,8 @@ impl Decoder {
         mut block: &[u8],
         mut take: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), Malformed> {
-        let mut may_resize = true;
+        // §4.2: changes of size stand at the beginning of a block, the smallest and the last since the one before.
+        let mut resizes_left = 2u8;
         while let [first, ..] = *block {
             if first & 0x80 != 0 {
                 let index = integer(&mut block, 7).ok_or(Malformed)?;
@@ -53,9 +54,9 @@ impl Decoder {
                 self.table.insert(&self.name, &self.value);
                 take(&self.name, &self.value);
             } else if first & 0x20 != 0 {
-                // §4.2: a change of size stands at the beginning of a block.
                 let size_max = integer(&mut block, 5).ok_or(Malformed)?;
-                if !may_resize || size_max > TABLE_BYTES {
+                resizes_left = resizes_left.checked_sub(1).ok_or(Malformed)?;
+                if size_max > TABLE_BYTES {
                     return Err(Malformed);
                 }
                 self.table.resize(size_max);
@@ -64,7 +65,7 @@ impl Decoder {
                 self.literal(&mut block, 4)?;
                 take(&self.name, &self.value);
             }
-            may_resize = false;
+            resizes_left = 0;
         }
         Ok(())
     }

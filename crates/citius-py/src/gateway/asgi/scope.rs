@@ -153,8 +153,11 @@ impl Scopes {
     #[inline]
     fn fill(&self, scope: &Bound<'_, PyDict>, head: &Head, caches: &mut Caches) -> PyResult<()> {
         let py = scope.py();
-        if head.version == Version::Http10 {
-            scope.set_item(intern!(py, "http_version"), intern!(py, "1.0"))?;
+        match head.version {
+            // As in the template.
+            Version::Http11 => {}
+            Version::Http2 => scope.set_item(intern!(py, "http_version"), intern!(py, "2"))?,
+            Version::Http10 => scope.set_item(intern!(py, "http_version"), intern!(py, "1.0"))?,
         }
         if head.method != Method::Get {
             scope.set_item(intern!(py, "method"), method(py, head))?;

@@ -90,8 +90,14 @@ impl Environs {
                 latin(py, head.slice(head.method_span)),
             )?,
         }
-        if head.version == Version::Http10 {
-            environ.set_item(intern!(py, "SERVER_PROTOCOL"), intern!(py, "HTTP/1.0"))?;
+        let protocol = match head.version {
+            // As in the template.
+            Version::Http11 => None,
+            Version::Http2 => Some(intern!(py, "HTTP/2")),
+            Version::Http10 => Some(intern!(py, "HTTP/1.0")),
+        };
+        if let Some(protocol) = protocol {
+            environ.set_item(intern!(py, "SERVER_PROTOCOL"), protocol)?;
         }
         let target = head.slice(head.target);
         if target != b"/" {

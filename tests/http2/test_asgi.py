@@ -1,0 +1,136 @@
+"""ASGI applications over HTTP/2."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from h2peer import DATA, END_STREAM, Answer, connect, frame
+from rig import Server, wait_for
+
+APP = """\
+import asyncio, json
+
+events = []
+
+async def answer(send, data, **more):
+    await send({"type": "http.response.start", "status": 200, "headers": [], **more})
+    await send({"type": "http.response.body", "body": data})
+
+async def app(scope, receive, send):
+    path = scope["path"]
+    if path == "/scope":
+        plain = {k: scope[k] for k in ("type", "http_version", "scheme", "path", "method")}
+        plain["query"] = scope["query_string"].decode()
+        plain["headers"] = [[k.decode(), v.decode()] for k, v in scope["headers"]]
+        plain["client"] = scope["client"][0]
+        await answer(send, json.dumps(plain).encode())
+    elif path == "/echo":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            message = await receive()
+            more = message.get("more_body", False)
+            await send({"type": "http.response.body", "body": message["body"], "more_body": more})
+            if not more:
+                return
+    elif path == "/wait":
+        events.append("began")
+        message = await receive()
+        assert message == {"type": "http.request", "body": b"", "more_body": False}, message
+        events.append((await receive())["type"])
+    elif path == "/endless":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        sent = 0
+        try:
+            while True:
+                await send({"type": "http.response.body", "body": b"x" * 16384, "more_body": True})
+                sent += 16384
+                events[:] = [sent]
+        except OSError:
+            events.append("gone")
+    elif path == "/hints":
+        await send({"type": "http.response.early_hint", "links": [b"</a.css>; rel=preload"]})
+        await answer(send, b"hinted")
+    elif path == "/trailers":
+        await send({"type": "http.response.start", "status": 200, "headers": [], "trailers": True})
+        await send({"type": "http.response.body", "body": b"body"})
+        await send({"type": "http.response.trailers", "headers": [(b"x-sum", b"4")]})
+    elif path == "/events":
+        await answer(send, json.dumps(events).encode())
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    (tmp_path / "main.py").write_text(textwrap.dedent(APP))
+    made = Server(["main.py", "--port", "0", "--lifespan", "off"], {}, tmp_path).wait_ready()
+    yield made
+    made.kill()
+
+
+def events(server: Server) -> list[object]:
+    return json.loads(server.get("/events").body)
+
+
+def test_the_scope(server: Server) -> None:
+    with connect(server) as peer:
+        scope = json.loads(peer.get(1, "/scope?a=b", [("x-a", "1"), ("cookie", "a=b")]).body)
+        assert scope == {
+            "type": "http", "http_version": "2", "scheme": "http", "path": "/scope", "method": "GET",
+            "query": "a=b", "headers": [["host", "test"], ["x-a", "1"], ["cookie", "a=b"]],
+            "client": "127.0.0.1",
+        }  # fmt: skip
+
+
+def test_bodies_go_both_ways_at_once(server: Server) -> None:
+    with connect(server) as peer:
+        peer.send(peer.head(1, "POST", "/echo", end=False))
+        for piece in (b"one", b"two"):
+            peer.send(frame(DATA, 0, 1, piece))
+            while not peer.answers.get(1, Answer()).body.endswith(piece):
+                peer.step()
+        peer.send(frame(DATA, END_STREAM, 1, b""))
+        assert peer.answer(1).body == b"onetwo"
+
+
+def test_a_reset_is_a_disconnect(server: Server) -> None:
+    with connect(server) as peer:
+        peer.send(peer.head(1, "GET", "/wait") + peer.head(3, "GET", "/wait"))
+        wait_for(lambda: events(server).count("began") == 2, "both")
+        peer.reset(1)
+        wait_for(lambda: events(server).count("http.disconnect") == 1, "the first")
+        peer.ping()
+        assert events(server).count("http.disconnect") == 1
+    wait_for(lambda: events(server).count("http.disconnect") == 2, "the second")
+
+
+def test_a_slow_reader_holds_its_sender(server: Server) -> None:
+    with connect(server, opens_windows=False) as peer:
+        peer.send(peer.head(1, "GET", "/endless"))
+        wait_for(lambda: events(server), "the first pieces")
+        seen: list[object] = []
+
+        def stands_still() -> bool:
+            before, seen[:] = seen[:], events(server)
+            return before == seen
+
+        wait_for(stands_still, "the sender to be held")
+        assert isinstance(seen[0], int)
+        assert seen[0] < 400_000
+        peer.open_window(0, 100_000)
+        peer.open_window(1, 100_000)
+        wait_for(lambda: events(server) > seen, "it to go on")
+        peer.reset(1)
+        wait_for(lambda: events(server)[-1] == "gone", "the error")
+
+
+def test_early_hints_and_trailers(server: Server) -> None:
+    with connect(server) as peer:
+        answer = peer.get(1, "/hints")
+        assert answer.informational == [(103, {"link": "</a.css>; rel=preload"})]
+        assert answer.body == b"hinted"
+        answer = peer.get(3, "/trailers", [("te", "trailers")])
+        assert (bytes(answer.body), answer.trailers) == (b"body", {"x-sum": "4"})

@@ -1,0 +1,148 @@
+"""Clients that others wrote, against a server of ours: curl, nghttp2's, httpx, Go's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from rig import Server
+
+APP = """
+@app.get("/")
+def hello():
+    return "Hello"
+
+@app.get("/version")
+def version(request):
+    return request.http_version
+
+@app.post("/echo")
+def echo(request):
+    return request.body()
+
+@app.get("/pieces")
+async def pieces():
+    for number in range(100):
+        await asyncio.sleep(0)
+        yield str(number) * 1000
+"""
+
+PIECES = "".join(str(number) * 1000 for number in range(100))
+
+GO = """\
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+)
+
+func main() {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	base := os.Args[1]
+	large := bytes.Repeat([]byte("go"), 1<<20)
+	var wait sync.WaitGroup
+	for range 50 {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			answer, err := client.Post(base+"/echo", "application/octet-stream", bytes.NewReader(large))
+			if err != nil {
+				panic(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			if err != nil || !bytes.Equal(body, large) || answer.ProtoMajor != 2 {
+				panic(fmt.Sprint(answer.Proto, len(body), err))
+			}
+		}()
+	}
+	wait.Wait()
+	answer, err := client.Get(base + "/pieces")
+	if err != nil {
+		panic(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	fmt.Println(answer.Proto, len(body), err)
+}
+"""
+
+
+@pytest.fixture
+def server(serve) -> Server:
+    return serve(APP, "--no-access-log")
+
+
+def run(*arguments: str, timeout_s: float = 25) -> str:
+    """What a program of the system says; the test is skipped where there is none."""
+    if shutil.which(arguments[0]) is None:
+        pytest.skip(f"{arguments[0]} is not installed")
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=timeout_s)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("way", ["--http2-prior-knowledge", "--http2"])
+def test_curl(server: Server, way: str, tmp_path: Path) -> None:
+    if "HTTP2" not in run("curl", "--version"):
+        pytest.skip("this curl does not speak HTTP/2")
+    base = f"http://127.0.0.1:{server.port}"
+    # One request each: curl 7.88 cannot use such a connection again, whoever serves it.
+    assert run("curl", "-sS", way, "-w", " %{http_version}", f"{base}/version") == "2 2"
+    (tmp_path / "body").write_bytes(b"x" * 300_000)
+    echoed = run("curl", "-sS", way, "--data-binary", f"@{tmp_path}/body", f"{base}/echo")
+    assert echoed == "x" * 300_000
+    assert run("curl", "-sS", way, f"{base}/pieces") == PIECES
+
+
+@pytest.mark.parametrize("way", [[], ["-u"]], ids=["prior knowledge", "upgrade"])
+def test_nghttp(server: Server, way: list[str]) -> None:
+    url = f"http://127.0.0.1:{server.port}/pieces"
+    # The two answers are written as their frames come.
+    assert sorted(run("nghttp", *way, url, f"{url}?again")) == sorted(PIECES * 2)
+
+
+def test_h2load(server: Server) -> None:
+    said = run("h2load", "-n", "5000", "-c", "8", "-m", "50", f"http://127.0.0.1:{server.port}/")
+    assert "5000 succeeded, 0 failed, 0 errored, 0 timeout" in said
+    assert re.search(r"status codes: 5000 2xx", said)
+
+
+def test_httpx(server: Server) -> None:
+    base = f"http://127.0.0.1:{server.port}"
+
+    async def talk() -> None:
+        async with httpx.AsyncClient(http1=False, http2=True, base_url=base) as client:
+            body = bytes(range(256)) * 2000
+            answers = await asyncio.gather(
+                *(client.get("/version") for _ in range(20)),
+                client.post("/echo", content=body),
+                client.get("/pieces"),
+            )
+            assert {answer.http_version for answer in answers} == {"HTTP/2"}
+            assert {answer.text for answer in answers[:20]} == {"2"}
+            assert answers[20].content == body
+            assert answers[21].text == PIECES
+
+    asyncio.run(talk())
+
+
+@pytest.mark.timeout(120)
+def test_go(server: Server, tmp_path: Path) -> None:
+    version = re.search(r"go1\.(\d+)", run("go", "version"))
+    if version is None or int(version[1]) < 24:
+        pytest.skip("Go speaks HTTP/2 without TLS from 1.24 on")
+    (tmp_path / "client.go").write_text(GO)
+    url = f"http://127.0.0.1:{server.port}"
+    said = run("go", "run", str(tmp_path / "client.go"), url, timeout_s=110)
+    assert said.split() == ["HTTP/2.0", str(len(PIECES)), "<nil>"]

@@ -1,0 +1,89 @@
+"""WSGI applications over HTTP/2, called on the reactor's thread, in threads, and in greenlets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from h2peer import DATA, END_STREAM, connect, frame
+from rig import Server, wait_for
+
+APP = """\
+import json, time
+
+events = []
+
+class Pieces:
+    def __iter__(self):
+        for _ in range(10_000):
+            yield b"x" * 16384
+    def close(self):
+        events.append("closed")
+
+def app(environ, start_response):
+    path = environ["PATH_INFO"]
+    if path == "/environ":
+        names = ("SERVER_PROTOCOL", "REQUEST_METHOD", "HTTP_HOST", "QUERY_STRING", "REMOTE_ADDR",
+                 "wsgi.url_scheme", "CONTENT_LENGTH", "HTTP_X_A")
+        data = json.dumps({name: environ.get(name) for name in names}).encode()
+    elif path == "/echo":
+        data = environ["wsgi.input"].read()
+    elif path == "/events":
+        data = json.dumps(events).encode()
+    elif path == "/file":
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return environ["wsgi.file_wrapper"](open("main.py", "rb"))
+    elif path == "/endless":
+        start_response("200 OK", [])
+        return Pieces()
+    else:
+        data = path.encode()
+    start_response("200 OK", [("Content-Length", str(len(data)))])
+    return [data]
+"""
+
+WAYS = {"alone": [], "threads": ["--threads", "2"], "greenlets": ["--loop", "gevent"]}
+
+
+@pytest.fixture(params=WAYS)
+def server(request, tmp_path: Path) -> Iterator[Server]:
+    if request.param == "greenlets" and find_spec("gevent") is None:
+        pytest.skip("gevent is not installed")
+    (tmp_path / "main.py").write_text(APP)
+    made = Server(["main.py", "--port", "0", *WAYS[request.param]], {}, tmp_path).wait_ready()
+    yield made
+    made.kill()
+
+
+def test_the_environ(server: Server) -> None:
+    with connect(server) as peer:
+        seen = json.loads(peer.get(1, "/environ?a=b", [("x-a", "1")]).body)
+        assert seen == {
+            "SERVER_PROTOCOL": "HTTP/2", "REQUEST_METHOD": "GET", "HTTP_HOST": "test",
+            "QUERY_STRING": "a=b", "REMOTE_ADDR": "127.0.0.1", "wsgi.url_scheme": "http",
+            "CONTENT_LENGTH": None, "HTTP_X_A": "1",
+        }  # fmt: skip
+
+
+def test_bodies_and_files(server: Server) -> None:
+    with connect(server) as peer:
+        peer.send(peer.head(1, "POST", "/echo", end=False) + frame(DATA, 0, 1, b"abc"))
+        assert peer.get(3, "/x").body == b"/x"
+        peer.send(frame(DATA, END_STREAM, 1, b"def"))
+        assert peer.answer(1).body == b"abcdef"
+        assert peer.get(5, "/file").body == APP.encode()
+
+
+def test_a_reset_closes_the_iterable(server: Server) -> None:
+    with connect(server, opens_windows=False) as peer:
+        peer.send(peer.head(1, "GET", "/endless"))
+        while sum(len(answer.body) for answer in peer.answers.values()) < 65535:
+            peer.step()
+        peer.reset(1)
+        # The application on the reactor's own thread is asked for the next piece first.
+        peer.open_window(0, 1 << 20)
+        wait_for(lambda: json.loads(server.get("/events").body) == ["closed"], "close()")
+        assert peer.get(3, "/x").body == b"/x"
