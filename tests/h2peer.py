@@ -88,7 +88,6 @@ class H2Peer:
         """Last stream and code of each."""
         self.settings: dict[int, int] = {}
         self.encoder = Encoder()
-        self.encoder.header_table_size = 0  # so that blocks do not depend on each other
         self.decoder = Decoder()
         if greets:
             self.send(PREFACE + settings(given or {}))
@@ -107,7 +106,8 @@ class H2Peer:
 
     def block(self, fields: Fields) -> bytes:
         """A field block."""
-        return self.encoder.encode(list(fields), huffman=False)
+        # Never indexed, so that blocks do not depend on each other.
+        return self.encoder.encode([(name, value, True) for name, value in fields], huffman=False)
 
     def head(
         self, stream: int, method: str, path: str, fields: Fields = (), *, end: bool = True
