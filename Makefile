@@ -102,7 +102,7 @@ check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and se
 .tools/h2spec:
 	@scripts/need go
 	@echo "building h2spec"
-	@GOBIN=$(abspath .tools) go install github.com/summerwind/h2spec/cmd/h2spec@v2.6.0
+	@GOBIN=$(abspath .tools) go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
 
 h2spec: $(MADE)/extension .tools/h2spec ## every case of h2spec against `citius serve`
 	$(BIN)/python scripts/h2spec.py .tools/h2spec

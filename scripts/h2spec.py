@@ -29,41 +29,55 @@ def echo(request):
 # Each case may wait so long for what must not come; more only makes failures slower.
 PATIENCE_S = "2"
 
+# What begins with neither preface is HTTP/1's to answer, in words that are no frames; all else is the same.
+BUT_PREFACES = ("generic", "hpack", "http2/4", "http2/5", "http2/6", "http2/7", "http2/8")
 
-def serve(directory: str) -> tuple[subprocess.Popen[str], str]:
-    """A server in clear text, and its port."""
+WAYS = {
+    "h2c alone": (["--http", "2"], ()),
+    "h2c beside HTTP/1": ([], BUT_PREFACES),
+}
+"""Options of the server, and the sections that are asked; none for all."""
+
+
+def serve(directory: str, options: list[str]) -> tuple[subprocess.Popen[str], str]:
+    """A server, and its port."""
     (Path(directory) / "main.py").write_text(APP)
     process = subprocess.Popen(
-        [sys.executable, "-m", "citius", "serve", "main.py", "--port", "0", "--no-access-log"],
+        [sys.executable, "-m", "citius", "serve", "main.py", "--port", "0", "--no-access-log", *options],
         cwd=directory, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr is not None
     for line in process.stderr:
-        if found := re.search(r"serves on http://\S+:(\d+)", line):
+        if found := re.search(r"serves on https?://\S+:(\d+)", line):
             return process, found[1]
     raise SystemExit(f"h2spec: the server ended with {process.wait()}")
 
 
-def main() -> int:
-    """Exit code 0: all cases pass."""
-    h2spec, *options = sys.argv[1:]
+def judge(h2spec: str, way: str, asked: list[str]) -> int:
+    """Runs the cases; exit code 0: all of them pass."""
+    options, sections = WAYS[way]
     with tempfile.TemporaryDirectory() as directory:
-        process, port = serve(directory)
+        process, port = serve(directory, options)
         try:
             done = subprocess.run(
                 [os.path.abspath(h2spec), "--strict", "-h", "127.0.0.1", "-p", port, "-o", PATIENCE_S,
-                 *options],
+                 *(asked or sections)],
                 stdout=subprocess.PIPE, text=True,
             )  # fmt: skip
         finally:
             process.terminate()
             process.wait(10)
-    failures = done.stdout.partition("Failures:")[2]
     summary = re.search(r"\d+ tests, .*", done.stdout)
-    print(f"h2c: {summary[0] if summary else done.stdout}")
-    if failures:
-        print(failures)
+    print(f"{way}: {summary[0] if summary else done.stdout}")
+    if done.returncode:
+        print(done.stdout.partition("Failures:")[2])
     return done.returncode
+
+
+def main() -> int:
+    """Exit code 0: all cases pass."""
+    h2spec, *asked = sys.argv[1:]
+    return max(judge(h2spec, way, asked) for way in WAYS)
 
 
 if __name__ == "__main__":
