@@ -85,6 +85,8 @@ pub struct Connection {
     /// When data began to wait for that, and what went through it since.
     pub(crate) waiting_at: Millis,
     pub(crate) moved_bytes: u64,
+    /// What of that is not to be used before the client's preface.
+    pub(crate) withheld: i64,
     /// Bytes sent since the connection's window made a frame small.
     pub(crate) sent_since_small: u64,
     /// Windows were opened, and what waits for them has not been looked at.
@@ -148,6 +150,7 @@ impl Connection {
             send_window: WINDOW_BYTES,
             waiting_at: now,
             moved_bytes: 0,
+            withheld: 0,
             sent_since_small: u64::MAX,
             pump_due: false,
             n_waiting: 0,
@@ -187,6 +190,8 @@ impl Connection {
         connection.peer.take(&payload)?;
         connection.encoder.allow(connection.peer.table_bytes);
         connection.announce(cx, out);
+        connection.send_window = UNGREETED_BYTES;
+        connection.withheld = WINDOW_BYTES.saturating_sub(UNGREETED_BYTES);
         connection.open_stream(cx, 1, head, true, &Facts::default());
         connection.last_stream = 1;
         Ok(connection)
@@ -611,6 +616,10 @@ impl Connection {
         self.conclude();
     }
 }
+
+/// Bytes of data that may follow a 101 before the client shows that it has seen it: curl up to 7.88 takes no more than
+/// 32 KiB together with the 101.
+const UNGREETED_BYTES: i64 = 16 * 1024;
 
 /// The payload of the ping that tells when the first notice of leave has arrived.
 pub(crate) const LEAVE: &[u8; 8] = b"citius\0\x02";

@@ -148,6 +148,9 @@ impl Connection {
                 }
                 self.reading = Reading::Frame;
                 self.announce(cx, out);
+                let withheld = core::mem::take(&mut self.withheld);
+                self.send_window = self.send_window.saturating_add(withheld);
+                self.pump_due |= withheld > 0;
                 Ok(Step::Again)
             }
         }
