@@ -65,7 +65,7 @@ class Server:
 
     def wait_ready(self) -> Server:
         """Wait until it says where it serves."""
-        pattern = re.compile(r"serves on (?:http://\S+:(\d+)|unix:(\S+))")
+        pattern = re.compile(r"serves on (?:https?://\S+:(\d+)|unix:(\S+))")
         wait_for(lambda: pattern.search(self.err) or self.process.poll() is not None, "a server")
         found = pattern.search(self.err)
         assert found, f"the server ended with {self.process.returncode}:\n{self.err}"

@@ -8,6 +8,8 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from types import GenericAlias
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
 
@@ -51,6 +53,9 @@ class Request:
     @property
     def scheme(self) -> str:
         """``http`` or ``https``, as the client sees it if a trusted proxy says so."""
+    @property
+    def tls(self) -> TlsInfo | None:
+        """The encryption of the connection; ``None`` in clear text, also where a proxy has ended TLS."""
     @property
     def client(self) -> tuple[str, int] | None:
         """Address and port of the client, port 0 if a proxy did not say it; ``None`` if it is unknown,
@@ -376,6 +381,80 @@ class Observer:
     def spans_dropped(self) -> int: ...
 
 @final
+class TlsTickets:
+    """The secret of TLS session tickets, for workers that are forked after it was made."""
+
+    def __new__(cls) -> Self: ...
+    def advance(self) -> None:
+        """Forget what belongs to times that no ticket is good for any more."""
+
+@final
+class Tls:
+    """Certificates, keys and rules of TLS, loaded from their files."""
+
+    def __new__(
+        cls,
+        identities: Sequence[tuple[str | PathLike[str], str | PathLike[str]]],
+        *,
+        password: str | None = None,
+        version_min: str = "tls1.2",
+        ciphers: str | None = None,
+        client_auth: str = "none",
+        client_ca: str | PathLike[str] | None = None,
+        crls: Sequence[str | PathLike[str]] = ...,
+        protocols: Sequence[str] = ...,
+        handshake_bytes_max: int = ...,
+        tickets: TlsTickets | None = None,
+    ) -> Self:
+        """
+        Args:
+            identities: Files of certificates and their keys; the first is for clients that name no server.
+            version_min: ``tls1.2`` or ``tls1.3``.
+            ciphers: As OpenSSL writes them.
+            client_auth: ``none``, ``optional`` or ``required``.
+            protocols: What is spoken above TLS, the best first.
+
+        Raises:
+            ValueError: Something is missing or does not fit; the message says what to do.
+        """
+    @property
+    def warnings(self) -> list[str]:
+        """What can be used but should be looked at."""
+
+@final
+class TlsInfo:
+    """The encryption of a request's connection."""
+
+    @property
+    def version(self) -> str:
+        """``"TLSv1.2"`` or ``"TLSv1.3"``."""
+    @property
+    def cipher(self) -> str:
+        """The cipher suite, as OpenSSL calls it."""
+    @property
+    def server_name(self) -> str | None:
+        """The name the client asked for (SNI)."""
+    @property
+    def client_name(self) -> str | None:
+        """The subject of the client's certificate (RFC 4514); ``None`` if it has shown none."""
+    @property
+    def client_chain(self) -> list[str]:
+        """The client's certificates as PEM, its own first. They have been verified."""
+    @property
+    def is_resumed(self) -> bool:
+        """Whether an earlier session was taken up."""
+
+def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
+    """The certificate of ``--ssl-dev`` kept in a directory, made if there is none that is good for a week.
+
+    Returns:
+        Its file, its key's, its SHA-256 fingerprint, and whether it was made now.
+
+    Raises:
+        ValueError: It can be neither read nor written.
+    """
+
+@final
 class Reactor:
     """One thread's epoll set, its connections and its gateway."""
 
@@ -396,6 +475,7 @@ class Reactor:
         forwarded: Sequence[str] = ...,
         http: Literal["auto", "1", "2"] = "auto",
         h2c_upgrade: bool = True,
+        tls: Tls | None = None,
     ) -> Self:
         """
         Args:
@@ -410,6 +490,7 @@ class Reactor:
             forwarded: The headers that they are believed, ``x-forwarded-for`` and the like.
             http: Versions that are spoken.
             h2c_upgrade: Whether ``Upgrade: h2c`` is granted.
+            tls: What connections are secured with; taken over, for one reactor only.
 
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.

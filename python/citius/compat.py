@@ -37,7 +37,9 @@ def _refused(says: str, *, takes_value: bool = True) -> Answer:
     return Answer(says, goes_on=False, takes_value=takes_value)
 
 
-_TLS = _refused("TLS is not served yet: let a proxy in front end it (docs/guides/deployment.md)")
+_TLS_VERSION = _not_needed(
+    "TLS 1.2 and 1.3 are spoken; --ssl-protocol-min tls1.3 leaves out the former"
+)
 _ONE_PARSER = _not_needed("there is one parser, in Rust")
 _HTTP2 = _not_needed("HTTP/2 is spoken to every client that begins with it; see --http")
 _HTTP2_HEADS = _not_needed("--head-bytes-max limits heads, of HTTP/2 too")
@@ -69,13 +71,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--reset-contextvars": _not_needed(
         "every request starts from the context of the start-up", takes_value=False
     ),
-    "--ssl-certfile": _TLS,
-    "--ssl-keyfile": _TLS,
-    "--ssl-keyfile-password": _TLS,
-    "--ssl-version": _TLS,
-    "--ssl-cert-reqs": _TLS,
-    "--ssl-ca-certs": _TLS,
-    "--ssl-ciphers": _TLS,
+    "--ssl-version": _TLS_VERSION,
     # gunicorn
     "--worker-class": _not_needed("the interface and the loop are detected; see --loop, --threads"),
     "--worker-tmp-dir": _not_needed("workers show that they are alive through shared memory"),
@@ -118,13 +114,10 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--proxy-allow-from": _refused("the PROXY protocol is not spoken; forward headers instead"),
     "--protocol": _refused("HTTP is what is served; have nginx use proxy_pass, not uwsgi_pass"),
     "--uwsgi-allow-from": _refused("HTTP is what is served; have nginx use proxy_pass"),
-    "--keyfile": _TLS,
-    "--certfile": _TLS,
-    "--cert-reqs": _TLS,
-    "--ca-certs": _TLS,
-    "--ciphers": _TLS,
-    "--suppress-ragged-eofs": _TLS,
-    "--do-handshake-on-connect": _refused(_TLS.says, takes_value=False),
+    "--suppress-ragged-eofs": _not_needed("an end without close_notify is the end all the same"),
+    "--do-handshake-on-connect": _not_needed(
+        "handshakes go on beside requests, and have a deadline", takes_value=False
+    ),
     "--http-protocols": _HTTP2,
     "--http2-cleartext": _HTTP2,
     "--http2-max-frame-size": _HTTP2_FRAMES,
@@ -186,11 +179,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--reload-ignore-worker-failure": _not_needed(
         "the reloader waits for the next change", takes_value=False
     ),
-    "--ssl-certificate": _TLS,
-    "--ssl-protocol-min": _TLS,
-    "--ssl-ca": _TLS,
-    "--ssl-crl": _TLS,
-    "--ssl-client-verify": _refused(_TLS.says, takes_value=False),
+    "--ssl-client-verify": _refused("use --ssl-cert-reqs required", takes_value=False),
     "--static-path-mount": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
     "--static-path-route": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
     "--static-path-dir-to-file": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
@@ -446,6 +435,6 @@ HOOKS: Final[dict[str, str]] = {
     "on_exit": "use ExecStopPost= or a wrapper",
     "nworkers_changed": "nothing of that kind here",
     "pre_exec": "nothing of that kind here",
-    "ssl_context": _TLS.says,
+    "ssl_context": "the --ssl-* options say all there is to say",
 }
 """What takes the place of gunicorn's hooks."""

@@ -169,6 +169,7 @@ OBSERVING = "Observing"
 HTTP = "HTTP"
 PROXIES = "Behind proxies"
 STATIC = "Static files"
+TLS = "TLS"
 LIMITS_GROUP = "Limits"
 
 
@@ -421,6 +422,48 @@ class Config:
         (), "Media type to compress (repeatable), besides text, JSON, XML and the like.", kind="list",
         group=HTTP, separator=",",
     )  # fmt: skip
+    ssl_certfile: tuple[str, ...] = _option(
+        (), "Serve HTTPS with this certificate chain (PEM; repeatable: the name a client asks for chooses, "
+        "the first is for all others).",
+        kind="list", flags=("--ssl-certfile", "--certfile", "--ssl-certificate"), group=TLS,
+    )  # fmt: skip
+    ssl_keyfile: tuple[str, ...] = _option(
+        (), "Its private key (PEM; one for each certificate, in their order); without it the key is in the "
+        "certificate's file.",
+        kind="list", flags=("--ssl-keyfile", "--keyfile"), group=TLS,
+    )  # fmt: skip
+    ssl_keyfile_password: str | None = _option(
+        None, "Password of encrypted keys; safer in the environment.", group=TLS
+    )
+    ssl_dev: bool = _option(
+        False, "Serve HTTPS with a certificate made for localhost, signed by itself; for development.",
+        kind="bool", group=TLS,
+    )  # fmt: skip
+    ssl_protocol_min: str = _option(
+        "tls1.2", "The oldest version spoken; older than TLS 1.2 is none.",
+        choices=("tls1.2", "tls1.3"), group=TLS,
+    )  # fmt: skip
+    ssl_ciphers: str | None = _option(
+        None,
+        "Cipher suites, as OpenSSL writes them.",
+        flags=("--ssl-ciphers", "--ciphers"),
+        group=TLS,
+    )
+    ssl_cert_reqs: str = _option(
+        "none", "Whether clients must show certificates; 0, 1 and 2 mean the same.",
+        choices=("none", "optional", "required", "0", "1", "2"),
+        flags=("--ssl-cert-reqs", "--cert-reqs"), group=TLS,
+    )  # fmt: skip
+    ssl_ca_certs: str | None = _option(
+        None, "Certificates of those who issue the clients' (PEM).",
+        flags=("--ssl-ca-certs", "--ca-certs", "--ssl-ca"), group=TLS,
+    )  # fmt: skip
+    ssl_crl: tuple[str, ...] = _option(
+        (),
+        "List of client certificates that are revoked (PEM; repeatable).",
+        kind="list",
+        group=TLS,
+    )
     proxy_headers: bool = _option(
         True, "Believe what trusted proxies say of their clients.", kind="bool", group=PROXIES
     )
@@ -470,10 +513,16 @@ class Config:
         self._check_texts()
         if self.reload and self.workers > 1:
             raise ConfigError("reload and workers contradict each other: reload runs one process")
+        self._check_tls()
         if self.supervisor is False and self.workers > 1:
             raise ConfigError(
                 "supervisor is off and workers is above 1: somebody has to start them"
             )
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether HTTPS is served."""
+        return bool(self.ssl_certfile) or self.ssl_dev
 
     @property
     def trusted(self) -> tuple[str, ...]:
@@ -511,6 +560,28 @@ class Config:
         for text in self.env:
             if text.find("=") < 1:
                 raise ConfigError(f"env: expected NAME=value, got {text!r}")
+
+    def _check_tls(self) -> None:
+        """That the options of TLS are there together."""
+        certificates, keys = len(self.ssl_certfile), len(self.ssl_keyfile)
+        if certificates and self.ssl_dev:
+            raise ConfigError(
+                "ssl_dev and ssl_certfile contradict each other: whose certificate is it?"
+            )
+        if keys and not certificates:
+            raise ConfigError("ssl_keyfile is a key without a certificate; give ssl_certfile too")
+        if keys not in (0, certificates):
+            raise ConfigError(
+                f"ssl_keyfile: expected one key for each of the {certificates} certificates, or none where "
+                f"the certificates' files have them, got {keys}"
+            )
+        given = [name for name in ("ssl_ciphers", "ssl_ca_certs", "ssl_crl") if getattr(self, name)]
+        if self.ssl_cert_reqs not in ("none", "0"):
+            given.append("ssl_cert_reqs")
+        if given and not self.is_tls:
+            raise ConfigError(
+                f"{given[0]} is about TLS, and without ssl_certfile or ssl_dev none is spoken"
+            )
 
     def _check_proxies(self) -> None:
         for text in self.trusted:
@@ -594,6 +665,8 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "h2_stall_bytes_min": (
         "bytes", "What a closed HTTP/2 window must let through per write stall; less: reset."
     ),
+    "tls_handshake_ms": ("milliseconds", "From accept to the end of a TLS handshake; longer: closed."),
+    "tls_handshake_bytes_max": ("bytes", "One TLS handshake message; more: an alert, closed."),
 }  # fmt: skip
 
 _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {

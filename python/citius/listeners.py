@@ -44,6 +44,7 @@ class Listener:
     """Nobody else accepts from it: it may be silenced and its path removed."""
     path: str | None = None
     """Of a Unix socket."""
+    scheme: str = "http"
 
     @property
     def is_by_port(self) -> bool:
@@ -60,7 +61,7 @@ class Listener:
         if self.sockets[0].family == socket.AF_UNIX:
             return f"unix:{os.fsdecode(name)}"
         host = f"[{name[0]}]" if ":" in name[0] else name[0]
-        return f"http://{host}:{name[1]}"
+        return f"{self.scheme}://{host}:{name[1]}"
 
     def one_more(self) -> socket.socket:
         """A socket for another slot."""
@@ -164,6 +165,8 @@ def bind(config: Config, slots: int, *, by_port: bool = False) -> Listeners:
             listeners.all.append(
                 _adopt(text, fds) if fds else _bind(text, slots if by_port else 0, config)
             )
+        for listener in listeners.all:
+            listener.scheme = "https" if config.is_tls else "http"
         # Whoever waits behind an address that is no longer served is refused, not left waiting.
         for fd in (fd for fds in inherited.values() for fd in fds):
             os.close(fd)

@@ -43,6 +43,11 @@ _TALLIES: Final = {
     "log_lines_dropped": (
         "citius_access_log_lines_dropped", "Access lines that a slow or broken log did not take.",
     ),
+    "tls_handshakes": ("citius_tls_handshakes", "TLS handshakes that were completed."),
+    "tls_handshakes_resumed": (
+        "citius_tls_handshakes_resumed", "TLS handshakes that took up an earlier session.",
+    ),
+    "tls_handshakes_failed": ("citius_tls_handshakes_failed", "TLS handshakes that were not completed."),
 }  # fmt: skip
 
 _LIMITS: Final = {
@@ -50,6 +55,7 @@ _LIMITS: Final = {
     "requests_open_max": ("tallies", "requests_shed"),
     "keep_alive_ms": ("tallies", "keep_alive_over"),
     "write_stall_ms": ("tallies", "write_stalled"),
+    "tls_handshake_ms": ("tallies", "tls_handshakes_too_slow"),
     "head_bytes_max": ("faults", "head_too_long"),
     "fields_max": ("faults", "too_many_fields"),
     "target_bytes_max": ("faults", "target_too_long"),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from citius._core import Tls, TlsTickets
     from citius.interfaces import Application
     from citius.management import Management
     from citius.metrics import Ledger
@@ -63,6 +64,10 @@ class Place:
     """Where the worker's counters are kept, if anybody reads them."""
     page: int | None = None
     """Which of its pages is the worker's."""
+    tickets: TlsTickets | None = None
+    """The secret of TLS session tickets that all workers share."""
+    tls: Tls | None = None
+    """What connections are secured with; loaded while the worker may read keys."""
 
 
 def serve(
@@ -117,6 +122,7 @@ def check(target: str, config: Config) -> int:
     try:
         if config.chdir is not None:
             enter(config.chdir)
+        check_tls(config)
         service = Service(_import(target, config), config, Place([], lambda: None))
     except ConfigError as error:
         return fail(str(error))
@@ -130,6 +136,10 @@ def check(target: str, config: Config) -> int:
 def work(target: App | str, config: Config, place: Place) -> int:
     """The life of one worker; returns its exit code."""
     try:
+        if config.is_tls:
+            from citius import tls
+
+            place.tls = tls.load(config, place.tickets)
         privileges.drop(config)
         if config.loop == "gevent":
             from citius.hosts import gevent
@@ -229,6 +239,7 @@ class Service:
             forwarded=config.believed,
             http=config.http_versions,
             h2c_upgrade=config.h2c_upgrade,
+            tls=self.place.tls,
         )
         for listener in self.place.listeners:
             listen(listener, config.backlog, str(listener.getsockname()))
@@ -343,10 +354,23 @@ def _prepare(config: Config) -> Listeners:
         from citius.logconfig import apply
 
         apply(config.log_config)
+    check_tls(config)
     listeners = bind(config, config.workers, by_port=is_supervised(config))
     if config.pidfile is not None and listeners.ready_fd < 0:
         write_pidfile(config.pidfile)
     return listeners
+
+
+def check_tls(config: Config) -> None:
+    """Load certificates and keys once, to know of mistakes.
+
+    Raises:
+        ConfigError: They cannot be used.
+    """
+    if config.is_tls:
+        from citius import tls
+
+        tls.check(config)
 
 
 def enter(directory: str) -> None:

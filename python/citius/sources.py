@@ -65,7 +65,8 @@ class Sources:
             if option.group != group:
                 group = option.group
                 lines += ["", f"# {group}"]
-            value = toml(setting.value)
+            secret = name.endswith("password") and setting.value is not None
+            value = toml("(not shown)" if secret else setting.value)
             line = f"{name} = {value}" if value is not None else f"# {name} is not set"
             lines.append(f"{line:<44} # {setting.source}" if value is not None else line)
         return "\n".join(lines) + "\n"

@@ -21,6 +21,7 @@ MAY_USE = {
     "citius-forwarded": {"citius-http"},
     "citius-route": set(),
     "citius-chan": set(),
+    "citius-tls": {"citius-http"},
     "citius-compress": {"citius-http"},
     "citius-observe": {"citius-http", "citius-route"},
     "citius-reactor": {
@@ -30,6 +31,7 @@ MAY_USE = {
         "citius-forwarded",
         "citius-compress",
         "citius-observe",
+        "citius-tls",
     },
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
     "citius-py": {
@@ -40,6 +42,7 @@ MAY_USE = {
         "citius-observe",
         "citius-compress",
         "citius-chan",
+        "citius-tls",
     },
     "citius-testkit": {"citius-http", "citius-h1"},
 }

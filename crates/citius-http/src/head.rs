@@ -4,9 +4,11 @@
 //! outlive its turn. Nothing else is copied or decoded until somebody asks.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::Origin;
+use crate::origin::Scheme;
+use crate::{Origin, Tls};
 
 /// A stretch of [`Head::bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,6 +135,8 @@ pub struct Head {
     pub expects_continue: bool,
     /// What a trusted proxy says of the request in place of the connection.
     pub origin: Option<Box<Origin>>,
+    /// The encryption of the connection; `None` in clear text.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Head {
@@ -142,6 +146,17 @@ impl Head {
         self.bytes
             .get(span.start as usize..span.end as usize)
             .unwrap_or_default()
+    }
+
+    /// How the client has reached us, or the first proxy if one is believed.
+    #[inline]
+    pub fn scheme(&self) -> Scheme {
+        let told = self.origin.as_ref().and_then(|origin| origin.scheme);
+        told.unwrap_or(if self.tls.is_some() {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        })
     }
 
     /// The path, still percent-encoded.
@@ -187,6 +202,7 @@ impl Head {
         self.asks_upgrade = other.asks_upgrade;
         self.expects_continue = other.expects_continue;
         self.origin.clone_from(&other.origin);
+        self.tls.clone_from(&other.tls);
     }
 
     /// Makes `value` the only value of the field `name`.
@@ -229,6 +245,7 @@ impl Head {
         self.asks_upgrade = false;
         self.expects_continue = false;
         self.origin = None;
+        self.tls = None;
     }
 }
 

@@ -26,6 +26,7 @@ pub mod limits;
 pub mod origin;
 pub mod output;
 pub mod status;
+pub mod tls;
 
 pub use event::{Action, Answer, Closing, Event, Payload};
 pub use fault::{Blame, Fault};
@@ -36,6 +37,7 @@ pub use limits::Limits;
 pub use origin::Origin;
 pub use output::Output;
 pub use status::Status;
+pub use tls::Tls;
 
 /// Milliseconds on the reactor's monotonic clock; only differences mean anything.
 pub type Millis = u64;

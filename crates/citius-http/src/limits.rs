@@ -142,6 +142,15 @@ pub const H2_CONTINUATIONS_MAX: u32 = 16;
 /// Origin: CVE-2019-9517; a window worth its frame. Fallen below: the stream is reset. Test: `crates/citius-h2/src/tests/budgets.rs`.
 pub const H2_STALL_BYTES_MIN: u32 = 1024;
 
+/// Milliseconds from accept to the end of a TLS handshake. Origin: well above a slow mobile network's three round trips;
+/// nginx waits 60 s. Exceeded: close. Test: `tests/tls/test_hostile.py`.
+pub const TLS_HANDSHAKE_MS: u64 = 10_000;
+
+/// Bytes of a TLS handshake message that wait for their rest, at least a record's. Origin: a ClientHello with
+/// post-quantum keys has 2 KiB, a client's chain of certificates 8 KiB.
+/// Exceeded: an alert, close. Test: `crates/citius-tls/src/tests.rs`.
+pub const TLS_HANDSHAKE_BYTES_MAX: u32 = 32 * 1024;
+
 const _: () = assert!(
     H2_WINDOW_BYTES >= BODY_WINDOW_BYTES,
     "one stream may fill its window"
@@ -244,4 +253,6 @@ limits! {
     h2_idle_frames_max: u32 = H2_IDLE_FRAMES_MAX,
     h2_continuations_max: u32 = H2_CONTINUATIONS_MAX,
     h2_stall_bytes_min: u32 = H2_STALL_BYTES_MIN,
+    tls_handshake_ms: u64 = TLS_HANDSHAKE_MS,
+    tls_handshake_bytes_max: u32 = TLS_HANDSHAKE_BYTES_MAX,
 }

@@ -59,6 +59,14 @@ cells! {
         HandlerExceptions = "handler_exceptions",
         /// Access lines that found no room.
         LogLinesDropped = "log_lines_dropped",
+        /// TLS handshakes that were completed.
+        TlsHandshakes = "tls_handshakes",
+        /// Those of them that took up an earlier session.
+        TlsResumed = "tls_handshakes_resumed",
+        /// TLS handshakes that were not.
+        TlsFailed = "tls_handshakes_failed",
+        /// Those of them that were not completed in `tls_handshake_ms`.
+        TlsTooSlow = "tls_handshakes_too_slow",
     }
 }
 

@@ -175,7 +175,7 @@ impl Reactor {
     #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
                         r#loop = None, observer = None, log = None, mounts = Vec::new(),
                         compress = Vec::new(), compress_types = Vec::new(), trusted = Vec::new(),
-                        forwarded = Vec::new(), http = "auto", h2c_upgrade = true))]
+                        forwarded = Vec::new(), http = "auto", h2c_upgrade = true, tls = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -196,6 +196,7 @@ impl Reactor {
         forwarded: Vec<String>,
         http: &str,
         h2c_upgrade: bool,
+        tls: Option<&Bound<'_, crate::tls::Tls>>,
     ) -> PyResult<Self> {
         if let Some(name) = &server_header
             && !name.bytes().all(citius_http::fields::is_value_byte)
@@ -222,8 +223,11 @@ impl Reactor {
             proxies: proxies_from(trusted, forwarded)?,
             protocols: protocols_from(http, h2c_upgrade)?,
         };
-        let reactor = citius_reactor::Reactor::new(options)
+        let mut reactor = citius_reactor::Reactor::new(options)
             .map_err(|error| os_error("epoll set", &error.into()))?;
+        if let Some(tls) = tls {
+            reactor.secure(tls.get().take()?);
+        }
         let callbacks = Callbacks { log, ..callbacks };
         let mailbox = reactor.mailbox();
         let link = Link::new(Arc::clone(&mailbox), reactor.files(), limits, callbacks);

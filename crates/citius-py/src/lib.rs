@@ -27,6 +27,7 @@ mod response;
 mod stream;
 mod support;
 mod task;
+mod tls;
 
 /// The module `citius._core`.
 #[pymodule(gil_used = true)]
@@ -46,6 +47,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<host::Reactor>()?;
     module.add_class::<observe::Board>()?;
     module.add_class::<observe::Observer>()?;
+    module.add_class::<tls::Tls>()?;
+    module.add_class::<tls::TlsInfo>()?;
+    module.add_class::<tls::TlsTickets>()?;
+    module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
     go::register(module)?;
     module.add_class::<task::Driver>()?;
     Ok(())

@@ -248,6 +248,7 @@ impl Link {
 /// Python's logging levels.
 pub(crate) const LEVEL_ERROR: u8 = 40;
 pub(crate) const LEVEL_WARNING: u8 = 30;
+pub(crate) const LEVEL_INFO: u8 = 20;
 pub(crate) const LEVEL_DEBUG: u8 = 10;
 
 /// Locks; what these locks guard is whole after every statement, so a poisoned one is used as it is.

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use citius_http::origin::Scheme;
 use citius_http::{Fields, Head};
 use citius_reactor::{Letter, Peer, StreamId};
 use citius_route::{Captures, decode};
@@ -16,6 +15,7 @@ use crate::answer::{self, Asked, Settled};
 use crate::gateway::native::Route;
 use crate::link::{Exchange, Late, Link, call_back, client_address, lock};
 use crate::support;
+use crate::tls::TlsInfo;
 
 /// One request; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -242,9 +242,12 @@ impl Request {
 
     #[getter]
     fn scheme(&self) -> &'static str {
-        let origin = self.head().origin.as_deref();
-        let scheme = origin.and_then(|origin| origin.scheme);
-        scheme.unwrap_or(Scheme::Http).name()
+        self.head().scheme().name()
+    }
+
+    #[getter]
+    fn tls(&self) -> Option<TlsInfo> {
+        self.head().tls.clone().map(TlsInfo)
     }
 
     #[getter]

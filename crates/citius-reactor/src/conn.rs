@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use citius_compress::Streams;
 use citius_http::{FileRange, Millis, Output};
 use citius_observe::Note;
+use citius_tls::{Bench, Session, Stop};
 use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
@@ -20,8 +21,19 @@ use crate::wire::Wire;
 pub(crate) enum Transport {
     /// A non-blocking socket.
     Socket(OwnedFd),
+    /// The same with TLS between it and the protocol.
+    Tls(Box<Secured>),
     /// Two buffers, for tests that need no socket.
     Memory(Memory),
+}
+
+/// A socket and what makes plaintext of its bytes.
+#[derive(Debug)]
+pub(crate) struct Secured {
+    pub(crate) socket: OwnedFd,
+    pub(crate) session: Session,
+    /// What the peer has done wrong, for whoever wants to know.
+    pub(crate) failure: Option<String>,
 }
 
 /// A connection without a kernel.
@@ -35,6 +47,8 @@ pub(crate) struct Memory {
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// TLS is agreed on, until this moment; no protocol runs yet.
+    Handshaking { until: Millis },
     /// Requests come and answers go.
     Open,
     /// The last answer is on its way; no more is read.
@@ -126,25 +140,48 @@ impl Conn {
     }
 
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.socket().map(AsFd::as_fd)
+    }
+
+    #[inline]
+    fn socket(&self) -> Option<&OwnedFd> {
         match &self.transport {
-            Transport::Socket(descriptor) => Some(descriptor.as_fd()),
+            Transport::Socket(socket) => Some(socket),
+            Transport::Tls(secured) => Some(&secured.socket),
             Transport::Memory(_) => None,
         }
+    }
+
+    /// Whether the socket has not taken all there is: answers, or messages of the handshake's.
+    #[inline]
+    pub(crate) fn wants_write(&self) -> bool {
+        !self.output.is_empty()
+            || matches!(&self.transport, Transport::Tls(secured) if secured.session.wants_write())
     }
 
     /// Whether it lives in memory and its peer has sent what has not been read.
     #[inline]
     pub(crate) fn has_unread_memory(&self) -> bool {
         match &self.transport {
-            Transport::Socket(_) => false,
+            Transport::Socket(_) | Transport::Tls(_) => false,
             Transport::Memory(memory) => self.phase == Phase::Open && !memory.incoming.is_empty(),
         }
     }
 
-    /// Reads once. `Ok(0)`: the peer has closed its side.
+    /// Whether what was read last has the peer's end in it, which no socket will tell again.
     #[inline]
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+    pub(crate) fn has_heard_the_end(&self) -> bool {
+        matches!(&self.transport, Transport::Tls(secured) if secured.session.peer_has_closed())
+    }
+
+    /// Reads once. `Ok(0)`: the peer has closed its side.
+    ///
+    /// # Errors
+    /// The socket's; `EPROTO` if TLS has failed, `EPROTONOSUPPORT` if the peer does not speak it.
+    #[inline]
+    pub(crate) fn read(&mut self, buffer: &mut [u8], bench: &mut Bench) -> Result<usize> {
         match &mut self.transport {
+            Transport::Tls(secured) => secured.read(buffer, bench),
             Transport::Socket(socket) => {
                 rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(_, n)| n)
             }
@@ -161,15 +198,23 @@ impl Conn {
         }
     }
 
+    /// Reads once and drops what comes, whatever it means. `Ok(0)`: the peer has closed its side.
+    pub(crate) fn discard(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        match self.socket() {
+            Some(socket) => rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(_, n)| n),
+            None => Ok(0),
+        }
+    }
+
     /// Writes what the socket takes. `Ok(true)`: everything is out.
     ///
     /// # Errors
     /// The socket's; the file's, `ENODATA` for one that ended too early, if a file comes next.
     #[inline]
-    pub(crate) fn flush(&mut self, now: Millis) -> Result<bool> {
+    pub(crate) fn flush(&mut self, now: Millis, bench: &mut Bench) -> Result<bool> {
         let mut file_bytes_max = FILE_BYTES_PER_FLUSH;
-        while !self.output.is_empty() {
-            match self.write_once(&mut file_bytes_max) {
+        while self.wants_write() {
+            match self.write_once(&mut file_bytes_max, bench) {
                 Ok(n) => {
                     self.output.advance(n);
                     self.written_bytes += n as u64;
@@ -189,8 +234,9 @@ impl Conn {
         Ok(true)
     }
 
-    fn write_once(&mut self, file_bytes_max: &mut u64) -> Result<usize> {
+    fn write_once(&mut self, file_bytes_max: &mut u64, bench: &mut Bench) -> Result<usize> {
         match (&mut self.transport, self.output.single()) {
+            (Transport::Tls(secured), _) => secured.write(&self.output, file_bytes_max, bench),
             (Transport::Socket(socket), Some(bytes)) => {
                 rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
             }
@@ -212,29 +258,108 @@ impl Conn {
     }
 
     /// Ends the connection in both directions, whoever else may hold its socket.
-    pub(crate) fn shut_down(&self) {
-        if let Transport::Socket(socket) = &self.transport {
+    pub(crate) fn shut_down(&mut self) {
+        self.say_goodbye();
+        if let Some(socket) = self.socket() {
             // A peer that is gone already needs no telling.
             let _ = rustix::net::shutdown(socket, Shutdown::Both);
         }
     }
 
     /// Tells the peer that nothing more will come.
-    pub(crate) fn shut_down_write(&self) {
-        if let Transport::Socket(socket) = &self.transport {
+    pub(crate) fn shut_down_write(&mut self) {
+        self.say_goodbye();
+        if let Some(socket) = self.socket() {
             // A peer that is gone already needs no telling.
             let _ = rustix::net::shutdown(socket, Shutdown::Write);
+        }
+    }
+
+    /// Tells a peer of TLS that it has got everything, if it has: what ends without this was cut.
+    fn say_goodbye(&mut self) {
+        if let Transport::Tls(secured) = &mut self.transport
+            && self.output.is_empty()
+            && self.wire.streams_open() == 0
+        {
+            let words = secured.session.close();
+            if !words.is_empty() {
+                // A socket that takes no more has a peer that has not read all.
+                let _ = rustix::net::send(&secured.socket, &words, SendFlags::NOSIGNAL);
+            }
         }
     }
 
     /// Makes closing a reset, so that a client sees the cut instead of an end.
     pub(crate) fn reset_on_close(&mut self) {
         self.resets = true;
-        if let Transport::Socket(socket) = &self.transport {
+        if let Some(socket) = self.socket() {
             let at_once = Some(std::time::Duration::ZERO);
             // If it fails the client sees an orderly close in the middle of a message, which is a cut too.
             let _ = rustix::net::sockopt::set_socket_linger(socket, at_once);
         }
+    }
+}
+
+impl Secured {
+    /// Reads once and deciphers. Nothing may come of it (`EAGAIN`): half a record, or a message of the handshake's.
+    fn read(&mut self, buffer: &mut [u8], bench: &mut Bench) -> Result<usize> {
+        let (socket, mut has_ended) = (&self.socket, false);
+        let read = self.session.receive(bench, buffer, |room| {
+            let n = rustix::net::recv(socket, room, RecvFlags::empty())?.1;
+            has_ended = n == 0;
+            Ok(n)
+        });
+        match read {
+            Ok(0) if has_ended || self.session.peer_has_closed() => Ok(0),
+            Ok(0) => Err(Errno::AGAIN),
+            Ok(n) => Ok(n),
+            Err(Stop::Io(error)) => Err(error),
+            Err(Stop::ClearText) => Err(Errno::PROTONOSUPPORT),
+            Err(Stop::Failed(failure)) => {
+                self.failure = Some(failure.to_string());
+                // The alert; whoever does not take it now will not miss it.
+                let _ = self.write_some(&[], bench);
+                Err(Errno::PROTO)
+            }
+        }
+    }
+
+    /// Seals what comes next of `output` and sends it; returns how much of it is sent in full.
+    fn write(
+        &mut self,
+        output: &Output,
+        file_bytes_max: &mut u64,
+        bench: &mut Bench,
+    ) -> Result<usize> {
+        if let Some(range) = output.file() {
+            if !self.session.is_sending() {
+                if *file_bytes_max == 0 {
+                    return Err(Errno::AGAIN);
+                }
+                let bytes = read_file(range)?;
+                *file_bytes_max = file_bytes_max.saturating_sub(bytes.len() as u64);
+                return self.write_some(&[&bytes], bench);
+            }
+            return self.write_some(&[], bench);
+        }
+        if let Some(bytes) = output.single() {
+            return self.write_some(&[bytes], bench);
+        }
+        let pieces: SmallVec<[&[u8]; 8]> = output.pieces().take(PIECES_MAX).collect();
+        self.write_some(&pieces, bench)
+    }
+
+    fn write_some(&mut self, pieces: &[&[u8]], bench: &mut Bench) -> Result<usize> {
+        let socket = &self.socket;
+        let sent = self
+            .session
+            .transmit(bench, pieces.iter().copied(), |sealed| {
+                rustix::net::send(socket, sealed, SendFlags::NOSIGNAL)
+            });
+        sent.map_err(|stop| match stop {
+            Stop::Io(error) => error,
+            Stop::Failed(_) | Stop::ClearText => Errno::PROTO,
+        })
     }
 }
 
@@ -243,11 +368,11 @@ impl Conn {
 const FILE_BYTES_PER_FLUSH: u64 = 256 * 1024;
 /// Bytes read at once of a file that cannot be sent by the kernel.
 const FILE_BYTES_PER_READ: u64 = 64 * 1024;
+/// Pieces given to the kernel at once; more wait for the next round.
+const PIECES_MAX: usize = 64;
 
 /// Sends bytes gathered from several places, up to the next that are of a file.
 fn send_pieces(socket: &OwnedFd, output: &Output) -> Result<usize> {
-    /// Pieces given to the kernel at once; more wait for the next round.
-    const PIECES_MAX: usize = 64;
     let pieces: SmallVec<[IoSlice<'_>; 8]> =
         output.pieces().take(PIECES_MAX).map(IoSlice::new).collect();
     let mut flags = SendFlags::NOSIGNAL;

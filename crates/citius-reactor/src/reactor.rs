@@ -1,5 +1,6 @@
 //! What a reactor consists of, and the table of its connections.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use citius_forwarded::Proxies;
 use citius_h1::{Context, Template};
 use citius_http::{HeadPool, Limits, Millis, Output};
 use citius_observe::Observer;
+use citius_tls::{Bench, Server};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Result;
 
@@ -74,6 +76,14 @@ pub struct Reactor {
     pub(crate) watch: Watch,
     pub(crate) proxies: Proxies,
     pub(crate) protocols: Protocols,
+    /// What new connections are secured with; `None` in clear text.
+    pub(crate) tls: Option<Box<Server>>,
+    /// When its files were looked at last.
+    pub(crate) tls_looked_at: Millis,
+    /// The memory that TLS works in, for all connections.
+    pub(crate) bench: Bench,
+    /// Connections whose handshakes can go on.
+    pub(crate) handshakes: VecDeque<ConnectionId>,
     /// When the turn began.
     pub(crate) started_at: Millis,
 }
@@ -201,6 +211,10 @@ impl Reactor {
             watch,
             proxies: options.proxies,
             protocols: options.protocols,
+            tls: None,
+            tls_looked_at: 0,
+            bench: Bench::new(READ_BYTES),
+            handshakes: VecDeque::new(),
             started_at: 0,
         })
     }
@@ -220,6 +234,11 @@ impl Reactor {
         )?;
         self.listeners.push(listener);
         Ok(())
+    }
+
+    /// Speaks TLS with every connection accepted from now on.
+    pub fn secure(&mut self, server: Server) {
+        self.tls = Some(Box::new(server));
     }
 
     /// The epoll descriptor: readable when a turn has something to do.

@@ -48,6 +48,19 @@ impl Peer {
     }
 }
 
+/// What [`Service::noted`] is told.
+#[derive(Clone, Copy, Debug)]
+pub enum TlsNotice<'a> {
+    /// The files of TLS have changed and are in force.
+    Renewed,
+    /// A certificate of theirs wants to be looked at.
+    Warning(&'a str),
+    /// They have changed and cannot be used; those from before stay in force.
+    NotRenewed(&'a str),
+    /// A peer's handshake has failed.
+    HandshakeFailed(Peer, &'a str),
+}
+
 /// What answers requests. All calls come from the reactor's thread, within a turn.
 pub trait Service {
     /// A request head is complete. Unless `ended`, the body follows once `reply.want` asks for it.
@@ -68,6 +81,10 @@ pub trait Service {
     fn file_failed(&mut self, connection: ConnectionId, message: &str);
     /// A handler panicked in Rust; its connection is cut.
     fn panicked(&mut self, connection: ConnectionId);
+    /// Something that only whoever looks after the server needs to know.
+    fn noted(&mut self, note: TlsNotice<'_>) {
+        let _ = note;
+    }
 }
 
 /// The way back to the client, for as long as a service call lasts.
@@ -129,13 +146,15 @@ impl Reply<'_> {
 
     /// The address the client has reached; asks the kernel.
     pub fn local(&self) -> Peer {
-        match self.transport {
-            Transport::Socket(socket) => rustix::net::getsockname(socket)
-                .ok()
-                .and_then(|address| SocketAddr::try_from(address).ok())
-                .map_or(Peer::Local, Peer::Internet),
-            Transport::Memory(_) => Peer::Local,
-        }
+        let socket = match self.transport {
+            Transport::Socket(socket) => socket,
+            Transport::Tls(secured) => &secured.socket,
+            Transport::Memory(_) => return Peer::Local,
+        };
+        rustix::net::getsockname(socket)
+            .ok()
+            .and_then(|address| SocketAddr::try_from(address).ok())
+            .map_or(Peer::Local, Peer::Internet)
     }
 
     /// The limits in force.

@@ -62,7 +62,7 @@ const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
 
 /// What becomes of a connection after it was in hand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Keep,
     Close,
 }
@@ -94,6 +94,7 @@ impl Reactor {
         self.deliver_letters(service);
         self.serve_ready(service);
         self.go_on(service);
+        self.shake_hands(service);
         self.expire(service);
         self.mailbox.set_expected(false);
         if !self.mailbox.is_empty() {
@@ -102,7 +103,11 @@ impl Reactor {
             self.mailbox.set_expected(false);
         }
         // Events that were left over are ready still, but their descriptors' first report may not be.
-        if !self.again.is_empty() || !self.events.is_empty() || !self.mailbox.is_empty() {
+        if !self.again.is_empty()
+            || !self.events.is_empty()
+            || !self.handshakes.is_empty()
+            || !self.mailbox.is_empty()
+        {
             self.mailbox.ring();
         }
         self.timers.arm(self.tools.clock.now);
@@ -201,6 +206,10 @@ impl Reactor {
                 if verdict == Verdict::Close {
                     return Verdict::Close;
                 }
+                if let Phase::Handshaking { .. } = conn.phase {
+                    conn.drain_at = reactor.tools.clock.now + DRAIN_GRACE_MS;
+                    return Verdict::Keep;
+                }
                 // Nothing is ever under way to a connection in memory.
                 let is_between = conn.phase == Phase::Open
                     && conn.wire.streams_open() == 0
@@ -287,7 +296,7 @@ impl Reactor {
 
     /// Does something with a connection and puts it back or buries it.
     #[inline]
-    fn in_hand<S: Service>(
+    pub(crate) fn in_hand<S: Service>(
         &mut self,
         id: ConnectionId,
         service: &mut S,
@@ -322,6 +331,7 @@ impl Reactor {
     ) -> Verdict {
         match conn.phase {
             Phase::Lingering { .. } => self.linger(conn),
+            Phase::Handshaking { .. } => self.await_handshake(conn),
             Phase::Flushing => self.settle(conn, service),
             // Nothing is read at present, and the peer has left: it will never be read.
             Phase::Open if flags.contains(EventFlags::RDHUP) => {
@@ -340,28 +350,37 @@ impl Reactor {
     }
 
     /// ② read, then all that follows.
-    fn receive<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
-        match conn.read(&mut self.inbox) {
+    pub(crate) fn receive<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+        match conn.read(&mut self.inbox, &mut self.bench) {
             Ok(0) => return self.peer_closed(conn, service),
             Ok(n) => {
-                self.watch.count(Tally::BytesReceived, n as u64);
-                self.lend_output(conn);
-                let inbox = std::mem::take(&mut self.inbox);
-                if conn.input.is_empty() {
-                    let mut input = &inbox[..n];
-                    self.parse(conn, &mut input, service);
-                    conn.input.extend_from_slice(input);
-                } else {
-                    conn.input.extend_from_slice(&inbox[..n]);
-                    self.parse_held(conn, service);
+                self.take_in(conn, n, service);
+                if conn.has_heard_the_end() {
+                    return self.peer_closed(conn, service);
                 }
-                self.inbox = inbox;
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             // The peer has reset the connection: nobody is there to be answered.
             Err(_) => return Verdict::Close,
         }
         self.settle(conn, service)
+    }
+
+    /// The first `n` bytes of the inbox are `conn`'s.
+    #[inline]
+    pub(crate) fn take_in<S: Service>(&mut self, conn: &mut Conn, n: usize, service: &mut S) {
+        self.watch.count(Tally::BytesReceived, n as u64);
+        self.lend_output(conn);
+        let inbox = std::mem::take(&mut self.inbox);
+        if conn.input.is_empty() {
+            let mut input = &inbox[..n];
+            self.parse(conn, &mut input, service);
+            conn.input.extend_from_slice(input);
+        } else {
+            conn.input.extend_from_slice(&inbox[..n]);
+            self.parse_held(conn, service);
+        }
+        self.inbox = inbox;
     }
 
     /// ③ parse and ④ dispatch, until the input is used up or held back.
@@ -411,7 +430,7 @@ impl Reactor {
             return false;
         }
         // An error shows again when the connection is settled.
-        let _ = conn.flush(self.tools.clock.now);
+        let _ = conn.flush(self.tools.clock.now, &mut self.bench);
         conn.output.len() >= most
     }
 
@@ -434,6 +453,9 @@ impl Reactor {
                 if self.draining {
                     // Before it is answered, so that the answer says `connection: close`.
                     self.drain_wire(conn);
+                }
+                if let Transport::Tls(secured) = &conn.transport {
+                    head.tls = secured.session.facts().cloned();
                 }
                 if conn.is_trusted {
                     self.proxies.believe(&mut head);
@@ -536,10 +558,10 @@ impl Reactor {
     }
 
     /// ⑥ write, and whatever that makes possible: closing, more of a stream, held requests.
-    fn settle<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+    pub(crate) fn settle<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         let mut rounds = 0;
         let verdict = loop {
-            match conn.flush(self.tools.clock.now) {
+            match conn.flush(self.tools.clock.now, &mut self.bench) {
                 Err(error) => break Self::write_failed(conn, error, service),
                 Ok(false) => {
                     // What runs is for nobody once the last request has been taken.
@@ -631,7 +653,7 @@ impl Reactor {
     }
 
     /// The protocol has ended and everything is written.
-    fn begin_close(&mut self, conn: &mut Conn, closing: Closing) -> Verdict {
+    pub(crate) fn begin_close(&mut self, conn: &mut Conn, closing: Closing) -> Verdict {
         self.watch.tell_fault(conn);
         match closing {
             Closing::Clean => Verdict::Close,
@@ -651,8 +673,8 @@ impl Reactor {
     }
 
     /// Drops what still comes.
-    fn linger(&mut self, conn: &mut Conn) -> Verdict {
-        match conn.read(&mut self.inbox) {
+    pub(crate) fn linger(&mut self, conn: &mut Conn) -> Verdict {
+        match conn.discard(&mut self.inbox) {
             Ok(0) => Verdict::Close,
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Verdict::Keep,
             Err(_) => Verdict::Close,
@@ -661,7 +683,7 @@ impl Reactor {
 
     /// The peer sends no more. What it has sent is still answered, as fast as it takes the answers;
     /// whoever still works when all of it is taken may stop.
-    fn peer_closed<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+    pub(crate) fn peer_closed<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         conn.peer_closed = true;
         self.lend_output(conn);
         let mut context = self.tools.context();
@@ -727,6 +749,10 @@ impl Reactor {
             let wire = Wire::new(now, self.protocols);
             let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
             conn.is_trusted = self.proxies.trusts(peer.address());
+            if self.tls.is_some() {
+                self.accept_secured(conn, refused, service);
+                continue;
+            }
             self.table.put(Box::new(conn));
             // Most clients have sent their first request by now; the others cost one vain read.
             self.in_hand(id, service, |reactor, conn, service| {
@@ -741,9 +767,9 @@ impl Reactor {
     }
 
     /// Turns a connection away and tells it why.
-    fn refuse(&mut self, conn: &mut Conn) -> Verdict {
+    pub(crate) fn refuse(&mut self, conn: &mut Conn) -> Verdict {
         conn.output.tail().extend_from_slice(REFUSAL);
-        if conn.flush(self.tools.clock.now) == Ok(true) {
+        if conn.flush(self.tools.clock.now, &mut self.bench) == Ok(true) {
             self.begin_close(conn, Closing::Linger)
         } else {
             Verdict::Close
@@ -808,7 +834,7 @@ impl Reactor {
                 conn.comes_again = false;
                 match conn.transport {
                     Transport::Memory(_) => reactor.receive(conn, service),
-                    Transport::Socket(_) => {
+                    Transport::Socket(_) | Transport::Tls(_) => {
                         if conn.is_held_back && conn.phase == Phase::Open {
                             reactor.parse_held(conn, service);
                         }
@@ -848,12 +874,14 @@ impl Reactor {
     /// The next moment at which something happens to `conn` if nothing else does.
     fn deadline(&self, conn: &Conn) -> Millis {
         let limits = &self.tools.limits;
-        if let Phase::Lingering { until } = conn.phase {
-            return until;
+        match conn.phase {
+            Phase::Lingering { until } => return until,
+            Phase::Handshaking { until } => return until.min(conn.drain_at),
+            Phase::Open | Phase::Flushing => {}
         }
         let stall = match limits.write_stall_ms {
             0 => NEVER,
-            _ if conn.output.is_empty() => NEVER,
+            _ if !conn.wants_write() => NEVER,
             ms => conn.stalled_since.saturating_add(ms),
         };
         stall
@@ -864,8 +892,12 @@ impl Reactor {
     /// A deadline has passed.
     fn overdue<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         let now = self.tools.clock.now;
-        if matches!(conn.phase, Phase::Lingering { .. }) {
-            return Verdict::Close;
+        match conn.phase {
+            Phase::Lingering { .. } => return Verdict::Close,
+            Phase::Handshaking { until } => {
+                return self.handshake_overdue(conn, until <= now, service);
+            }
+            Phase::Open | Phase::Flushing => {}
         }
         if conn.drain_at <= now {
             conn.drain_at = NEVER;
@@ -910,6 +942,8 @@ impl Reactor {
                     && conn.wire.wants_input(limits)
             }
             Phase::Lingering { .. } => true,
+            // Who waits for his turn need not be told again that he may.
+            Phase::Handshaking { .. } => !conn.comes_again,
             Phase::Flushing => false,
         };
         let mut interest = EventFlags::empty();
@@ -918,7 +952,7 @@ impl Reactor {
         // told. Not while it is the peer that is slow to take answers: it may have asked all it wants.
         let waits = !hears && conn.phase == Phase::Open && conn.output.is_empty();
         interest.set(EventFlags::RDHUP, waits && !conn.peer_closed);
-        interest.set(EventFlags::OUT, !conn.output.is_empty());
+        interest.set(EventFlags::OUT, conn.wants_write());
         if interest != conn.interest {
             let token = token(conn.id.index, conn.id.generation);
             // The descriptor is watched and valid; only lack of memory could refuse this, and then the

@@ -19,7 +19,7 @@ from citius._core import __version__
 from citius.errors import ConfigError
 from citius.listeners import addresses, silence
 from citius.logfiles import reopen
-from citius.server import EXIT_STARTUP, started_in, took_over
+from citius.server import EXIT_STARTUP, check_tls, started_in, took_over
 from citius.supervisor.health import Health
 from citius.supervisor.upgrade import Upgrade
 from citius.supervisor.worker import KILL_GRACE_S, SIGNALS, STACKS_SIGNAL, Slot, Worker, start
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from citius._core import TlsTickets
     from citius.app import App
     from citius.config import Config
     from citius.listeners import Listeners
@@ -99,6 +100,8 @@ class Supervisor:
             self._management = Management(
                 self._ledger, config, self._expected, takes_over=listeners.ready_fd >= 0
             )
+        self._tickets: TlsTickets | None = None
+        """What sessions of TLS go on with from one worker to another."""
         self._upgrade: Upgrade | None = None
         self._handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: self._terminate,
@@ -200,6 +203,8 @@ class Supervisor:
     def _check(self, now: float) -> None:
         """Look for workers that have to go."""
         self._check_at = now + self._health.period_s(self._config)
+        if self._tickets is not None:
+            self._tickets.advance()
         watched = [w for slot in self._slots for w in (slot.worker, slot.successor) if w]
         for worker, why in self._health.hung(watched):
             logging.error(f"worker {worker.pid} {why}; these are its stacks, then it is killed")
@@ -419,13 +424,14 @@ class Supervisor:
             return
         self._notifier.reloading()
         config = self._config
-        if self._reread is not None:
-            try:
+        try:
+            if self._reread is not None:
                 config = self._reread()
-            except (ConfigError, OSError) as error:
-                logging.error(f"the configuration is not taken over: {error}")
-                self._notifier.ready("a reload failed; the workers from before serve")
-                return
+            check_tls(config)
+        except (ConfigError, OSError) as error:
+            logging.error(f"the configuration is not taken over: {error}")
+            self._notifier.ready("a reload failed; the workers from before serve")
+            return
         if addresses(config) != addresses(self._config):
             logging.warning("other addresses need a restart of the whole server, or USR2")
         self._config_before = self._config
@@ -540,12 +546,17 @@ class Supervisor:
         """A new worker; nobody if the system is short of something, and then it is tried again."""
         try:
             self._renew_sockets(slot)
+            if self._config.is_tls and self._tickets is None:
+                from citius._core import TlsTickets
+
+                self._tickets = TlsTickets()
             return start(
                 self._target,
                 self._config,
                 slot,
                 lambda: self._close_what_is_not(slot),
                 self._ledger,
+                self._tickets,
             )
         except OSError as error:
             slot.start_at = time.monotonic() + STARVED_S

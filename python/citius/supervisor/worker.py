@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from citius._core import TlsTickets
     from citius.app import App
     from citius.config import Config
     from citius.metrics import Ledger
@@ -125,6 +126,7 @@ def start(
     slot: Slot,
     close_others: Callable[[], object],
     ledger: Ledger | None = None,
+    tickets: TlsTickets | None = None,
 ) -> Worker:
     """Fork a worker for ``slot``.
 
@@ -134,6 +136,7 @@ def start(
         slot: Whose sockets it accepts from.
         close_others: Closes, in the worker, what belongs to the supervisor and to other slots.
         ledger: Where it counts, if anybody reads that.
+        tickets: The secret of TLS session tickets, shared with the others.
     """
     # A pipe for each: who is told of its end is a property of the pipe, not of the process.
     worker_life_fd, life_fd = os.pipe()
@@ -164,7 +167,7 @@ def start(
     if pid == 0:
         for fd in (ready_fd, life_fd):
             os.close(fd)
-        place = Place(slot.listeners, _nothing, ledger=ledger, page=page)
+        place = Place(slot.listeners, _nothing, ledger=ledger, page=page, tickets=tickets)
         _become_worker(target, config, place, close_others, worker_ready_fd, worker_life_fd, pulse)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     for fd in (worker_ready_fd, worker_life_fd):

@@ -8,14 +8,14 @@
 use std::sync::Arc;
 
 use citius_http::{Fault, Fields, Head};
-use citius_reactor::{ConnectionId, Reply, Service, StreamId};
+use citius_reactor::{ConnectionId, Peer, Reply, Service, StreamId, TlsNotice};
 use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::answer::Asked;
-use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, Link};
+use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Link};
 use crate::task::Tasks;
 
 pub(crate) mod asgi;
@@ -171,6 +171,29 @@ impl Service for Turn<'_, '_> {
             connection.index
         );
         self.link.log(self.py, LEVEL_ERROR, &message);
+    }
+
+    fn noted(&mut self, note: TlsNotice<'_>) {
+        let (level, message) = match note {
+            TlsNotice::Renewed => (
+                LEVEL_INFO,
+                "TLS: the files have changed, and new connections use them".to_owned(),
+            ),
+            TlsNotice::Warning(text) => (LEVEL_WARNING, format!("TLS: {text}")),
+            TlsNotice::NotRenewed(why) => (
+                LEVEL_ERROR,
+                format!(
+                    "TLS: the files have changed and cannot be used, so those from before are: {why}"
+                ),
+            ),
+            TlsNotice::HandshakeFailed(Peer::Internet(peer), why) => {
+                (LEVEL_DEBUG, format!("TLS: no handshake with {peer}: {why}"))
+            }
+            TlsNotice::HandshakeFailed(Peer::Local, why) => {
+                (LEVEL_DEBUG, format!("TLS: no handshake: {why}"))
+            }
+        };
+        self.link.log(self.py, level, &message);
     }
 }
 

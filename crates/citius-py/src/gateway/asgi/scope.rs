@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Mutex;
 
 use citius_http::origin::Client;
-use citius_http::{Head, Method, Origin, Version};
+use citius_http::{Head, Method, Origin, Tls, Version};
 use citius_reactor::{ConnectionId, Peer, Reply};
 use citius_route::decode;
 use pyo3::intern;
@@ -33,6 +33,8 @@ struct Ends {
     generation: u32,
     client: Py<PyAny>,
     server: Py<PyAny>,
+    /// What an encrypted connection adds to the template's extensions, made when it is first asked for.
+    secured: Option<Py<PyDict>>,
 }
 
 #[derive(Default)]
@@ -105,6 +107,10 @@ impl Scopes {
         scope.set_item(intern!(py, "client"), client)?;
         scope.set_item(intern!(py, "server"), server)?;
         scope.set_item(intern!(py, "state"), self.state.bind(py).copy()?)?;
+        if let Some(facts) = &head.tls {
+            scope.set_item(intern!(py, "scheme"), intern!(py, "https"))?;
+            scope.set_item(intern!(py, "extensions"), self.secured(py, facts, reply)?)?;
+        }
         if let Some(origin) = head.origin.as_deref() {
             Self::correct(&scope, head, origin)?;
         }
@@ -224,6 +230,7 @@ impl Scopes {
             generation,
             client: client.clone().unbind(),
             server: server.clone().unbind(),
+            secured: None,
         };
         let mut ends = lock(&self.ends);
         if ends.len() <= index {
@@ -233,6 +240,36 @@ impl Scopes {
         drop(ends);
         drop(replaced);
         Ok((client, server))
+    }
+}
+
+impl Scopes {
+    /// The extensions of an encrypted connection; made once for each.
+    fn secured<'py>(
+        &self,
+        py: Python<'py>,
+        facts: &Tls,
+        reply: &Reply<'_>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        // `ends` has made the connection's entry.
+        let index = reply.id().connection.index as usize;
+        if let Some(Some(Ends {
+            secured: Some(made),
+            ..
+        })) = lock(&self.ends).get(index)
+        {
+            return Ok(made.bind(py).clone());
+        }
+        let template = self.template.bind(py).get_item(intern!(py, "extensions"))?;
+        let made = match template {
+            Some(template) => template.cast::<PyDict>()?.copy()?,
+            None => PyDict::new(py),
+        };
+        made.set_item(intern!(py, "tls"), crate::tls::extension(py, facts)?)?;
+        if let Some(Some(ends)) = lock(&self.ends).get_mut(index) {
+            ends.secured = Some(made.clone().unbind());
+        }
+        Ok(made)
     }
 }
 

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use citius_http::origin::Client;
-use citius_http::{Head, Method, Origin, Version};
+use citius_http::origin::{Client, Scheme};
+use citius_http::{Head, Method, Origin, Tls, Version};
 use citius_reactor::Peer;
 use citius_route::decode;
 use pyo3::prelude::*;
@@ -108,6 +108,9 @@ impl Environs {
             environ.set_item(intern!(py, "wsgi.input"), input)?;
         }
         self.set_fields(py, &environ, head)?;
+        if let Some(facts) = &head.tls {
+            Self::secure(&environ, facts)?;
+        }
         if let Some(origin) = head.origin.as_deref() {
             Self::correct(&environ, origin)?;
         }
@@ -171,6 +174,34 @@ impl Environs {
         environ.set_item(intern!(py, "REMOTE_PORT"), &*port)
     }
 
+    /// What an encrypted connection adds, under the names of Apache's `mod_ssl`.
+    fn secure(environ: &Bound<'_, PyDict>, facts: &Tls) -> PyResult<()> {
+        let py = environ.py();
+        environ.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "https"))?;
+        environ.set_item(intern!(py, "HTTPS"), intern!(py, "on"))?;
+        environ.set_item(intern!(py, "SSL_PROTOCOL"), facts.version_name())?;
+        environ.set_item(intern!(py, "SSL_CIPHER"), facts.cipher_name)?;
+        if let Some(name) = &facts.server_name {
+            environ.set_item(intern!(py, "SSL_TLS_SNI"), &**name)?;
+        }
+        let Some(own) = facts.client_chain.first() else {
+            return environ.set_item(intern!(py, "SSL_CLIENT_VERIFY"), intern!(py, "NONE"));
+        };
+        environ.set_item(intern!(py, "SSL_CLIENT_VERIFY"), intern!(py, "SUCCESS"))?;
+        environ.set_item(
+            intern!(py, "SSL_CLIENT_S_DN"),
+            facts.client_name.as_deref().unwrap_or_default(),
+        )?;
+        environ.set_item(intern!(py, "SSL_CLIENT_CERT"), citius_tls::pem(own))?;
+        for (place, der) in facts.client_chain.iter().skip(1).enumerate() {
+            environ.set_item(
+                format!("SSL_CLIENT_CERT_CHAIN_{place}"),
+                citius_tls::pem(der),
+            )?;
+        }
+        Ok(())
+    }
+
     /// Puts what a trusted proxy says in the place of what the connection and the options say.
     #[cold]
     fn correct(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
@@ -193,6 +224,9 @@ impl Environs {
         }
         if let Some(scheme) = origin.scheme {
             environ.set_item(intern!(py, "wsgi.url_scheme"), scheme.name())?;
+            if scheme == Scheme::Http && environ.contains(intern!(py, "HTTPS"))? {
+                environ.del_item(intern!(py, "HTTPS"))?;
+            }
         }
         let (host, port) = origin.server();
         if let Some(host) = host {

@@ -1,0 +1,249 @@
+//! Connections that begin with a TLS handshake.
+//!
+//! A handshake is tens of times the work of a request, and a burst of them must not make open connections wait. So what
+//! comes for one is not worked on when epoll tells of it: the connection waits in line, unwatched, and at its end each turn
+//! gives the line [`HANDSHAKES_US`]. Whoever is through takes up its protocol as if it had just been accepted.
+
+use citius_http::{Closing, Millis};
+use citius_observe::Tally;
+use rustix::io::Errno;
+
+use crate::clock::exact_us;
+use crate::conn::{Conn, Phase, Secured, Transport};
+use crate::reactor::Reactor;
+use crate::service::{Service, TlsNotice};
+use crate::turn::Verdict;
+use crate::wire::{Protocols, Wire};
+
+/// Microseconds of each turn that go to handshakes, and one step at least. Origin: some four steps with an elliptic
+/// curve's key, one or two with RSA's; what an open connection waits for a burst.
+const HANDSHAKES_US: u64 = 1000;
+
+/// Milliseconds after which the files of TLS are looked at again when somebody connects.
+const LOOK_MS: Millis = 1000;
+
+/// Said to whom we have no place for: a fatal alert, `internal_error` (RFC 8446 §6.2), in clear text.
+const OVERLOADED: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
+
+/// Said to whom speaks HTTP without TLS.
+const CLEAR_TEXT: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
+    content-length: 45\r\nconnection: close\r\n\r\nthis port speaks HTTPS: use https:// instead\n";
+
+impl Reactor {
+    /// A new connection's place in the table; its handshake begins when its first bytes come.
+    pub(crate) fn accept_secured<S: Service>(
+        &mut self,
+        mut conn: Conn,
+        refused: bool,
+        service: &mut S,
+    ) {
+        let (id, now) = (conn.id, self.tools.clock.now);
+        self.look_at_files(service);
+        if refused {
+            self.table.put(Box::new(conn));
+            return self.in_hand(id, service, |reactor, conn, _| {
+                conn.output.tail().extend_from_slice(OVERLOADED);
+                reactor.take_leave(conn)
+            });
+        }
+        let session = self.tls.as_ref().map(|server| server.session());
+        if let (Some(Ok(session)), Transport::Socket(_)) = (session, &conn.transport) {
+            conn.secure(session);
+            conn.phase = Phase::Handshaking {
+                until: match self.tools.limits.tls_handshake_ms {
+                    0 => Millis::MAX,
+                    ms => now.saturating_add(ms),
+                },
+            };
+            self.table.put(Box::new(conn));
+            self.in_hand(id, service, |_, _, _| Verdict::Keep);
+        } else {
+            self.table.put(Box::new(conn));
+            self.in_hand(id, service, |_, _, _| Verdict::Close);
+        }
+    }
+
+    /// Loads the files of TLS again if they have changed.
+    fn look_at_files<S: Service>(&mut self, service: &mut S) {
+        let now = self.tools.clock.now;
+        if now.saturating_sub(self.tls_looked_at) < LOOK_MS {
+            return;
+        }
+        self.tls_looked_at = now;
+        let Some(server) = &mut self.tls else {
+            return;
+        };
+        match server.renew() {
+            None => {}
+            Some(Ok(())) => {
+                service.noted(TlsNotice::Renewed);
+                for warning in server.warnings() {
+                    service.noted(TlsNotice::Warning(warning));
+                }
+            }
+            Some(Err(trouble)) => service.noted(TlsNotice::NotRenewed(&trouble)),
+        }
+    }
+
+    /// Something has come for a handshake, or can go: its turn will come.
+    pub(crate) fn await_handshake(&mut self, conn: &mut Conn) -> Verdict {
+        if !std::mem::replace(&mut conn.comes_again, true) {
+            self.handshakes.push_back(conn.id);
+        }
+        Verdict::Keep
+    }
+
+    /// Goes on with handshakes for as long as a turn has for them.
+    pub(crate) fn shake_hands<S: Service>(&mut self, service: &mut S) {
+        if self.handshakes.is_empty() {
+            return;
+        }
+        let begun_us = exact_us();
+        while let Some(id) = self.handshakes.pop_front() {
+            self.in_hand(id, service, |reactor, conn, service| {
+                conn.comes_again = false;
+                reactor.shake_hand(conn, service)
+            });
+            if exact_us() - begun_us > HANDSHAKES_US {
+                break;
+            }
+        }
+    }
+
+    /// One step of a handshake.
+    fn shake_hand<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+        let came = match conn.read(&mut self.inbox, &mut self.bench) {
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Ok(n) if n > 0 => n,
+            Ok(_) => return self.fail_hand(conn, "the peer has left", service),
+            Err(Errno::PROTONOSUPPORT) => {
+                self.fail_hand(conn, "the peer speaks HTTP without TLS", service);
+                return self.answer_clear_text(conn);
+            }
+            Err(Errno::PROTO) => {
+                let failure = conn.take_failure();
+                self.fail_hand(conn, &failure, service);
+                // Closing at once with something unread would be a reset, which may overtake the alert.
+                return self.begin_close(conn, Closing::Linger);
+            }
+            Err(error) => return self.fail_hand(conn, &error.to_string(), service),
+        };
+        let Some(is_resumed) = conn.secured().and_then(Secured::is_resumed) else {
+            return match conn.flush(self.tools.clock.now, &mut self.bench) {
+                Ok(_) => Verdict::Keep,
+                Err(error) => self.fail_hand(conn, &error.to_string(), service),
+            };
+        };
+        self.watch.count(Tally::TlsHandshakes, 1);
+        self.watch.count(Tally::TlsResumed, u64::from(is_resumed));
+        conn.begin_protocol(self.tools.clock.now, self.protocols);
+        if came > 0 {
+            self.take_in(conn, came, service);
+        }
+        if conn.has_heard_the_end() {
+            return self.peer_closed(conn, service);
+        }
+        self.settle(conn, service)
+    }
+
+    /// Takes note of a handshake that comes to nothing.
+    fn fail_hand<S: Service>(&mut self, conn: &Conn, why: &str, service: &mut S) -> Verdict {
+        self.watch.count(Tally::TlsFailed, 1);
+        service.noted(TlsNotice::HandshakeFailed(conn.peer, why));
+        Verdict::Close
+    }
+
+    /// The time for a handshake, or for the last ones of a server that stops, is over.
+    #[cold]
+    pub(crate) fn handshake_overdue<S: Service>(
+        &mut self,
+        conn: &mut Conn,
+        is_too_slow: bool,
+        service: &mut S,
+    ) -> Verdict {
+        if is_too_slow {
+            self.watch.count(Tally::TlsTooSlow, 1);
+            return self.fail_hand(conn, "it has taken too long", service);
+        }
+        Verdict::Close
+    }
+
+    /// Answers a request in clear text in kind.
+    #[cold]
+    fn answer_clear_text(&mut self, conn: &mut Conn) -> Verdict {
+        conn.give_up_tls();
+        conn.output.tail().extend_from_slice(CLEAR_TEXT);
+        self.take_leave(conn)
+    }
+
+    /// Sends what is there and goes, slowly enough for it to be read.
+    fn take_leave(&mut self, conn: &mut Conn) -> Verdict {
+        if conn.flush(self.tools.clock.now, &mut self.bench) == Ok(true) {
+            self.begin_close(conn, Closing::Linger)
+        } else {
+            Verdict::Close
+        }
+    }
+}
+
+impl Conn {
+    /// Puts TLS between the socket and the protocol.
+    fn secure(&mut self, session: citius_tls::Session) {
+        self.change_transport(|transport| match transport {
+            Transport::Socket(socket) => Transport::Tls(Box::new(Secured {
+                socket,
+                session,
+                failure: None,
+            })),
+            other => other,
+        });
+    }
+
+    /// Takes it away again, before anything was said.
+    fn give_up_tls(&mut self) {
+        self.change_transport(|transport| match transport {
+            Transport::Tls(secured) => Transport::Socket(secured.socket),
+            other => other,
+        });
+    }
+
+    fn change_transport(&mut self, change: impl FnOnce(Transport) -> Transport) {
+        let nothing = Transport::Memory(crate::conn::Memory::default());
+        self.transport = change(std::mem::replace(&mut self.transport, nothing));
+    }
+
+    fn secured(&self) -> Option<&Secured> {
+        match &self.transport {
+            Transport::Tls(secured) => Some(secured),
+            _ => None,
+        }
+    }
+
+    fn take_failure(&mut self) -> String {
+        match &mut self.transport {
+            Transport::Tls(secured) => secured.failure.take().unwrap_or_default(),
+            _ => String::new(),
+        }
+    }
+
+    /// The handshake is over: what it has agreed on begins.
+    fn begin_protocol(&mut self, now: Millis, protocols: Protocols) {
+        let agreed = self
+            .secured()
+            .and_then(|secured| secured.session.protocol());
+        self.wire = if agreed == Some(b"h2") {
+            Wire::h2(now)
+        } else {
+            Wire::new(now, protocols)
+        };
+        self.phase = Phase::Open;
+    }
+}
+
+impl Secured {
+    /// Whether the handshake, now that it is over, has taken up an earlier session; `None` before.
+    fn is_resumed(&self) -> Option<bool> {
+        self.session.facts().map(|facts| facts.is_resumed)
+    }
+}

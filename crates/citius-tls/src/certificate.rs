@@ -1,0 +1,53 @@
+//! What is read off a certificate beyond what rustls reads: names, subject, dates (RFC 5280).
+
+use x509_cert::Certificate;
+use x509_cert::der::{Decode, oid::AssociatedOid};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+use crate::Trouble;
+
+/// A certificate's readable parts.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// The subject (RFC 4514).
+    pub(crate) subject: String,
+    /// Names it is good for, in lower case; a wildcard begins with `*.`.
+    pub(crate) dns_names: Vec<String>,
+    /// Seconds since 1970 between which it is good.
+    pub(crate) valid_s: std::ops::RangeInclusive<u64>,
+}
+
+/// The parts of a DER certificate.
+pub(crate) fn read(der: &[u8]) -> Result<Facts, Trouble> {
+    let certificate = Certificate::from_der(der)
+        .map_err(|error| format!("it is no X.509 certificate ({error})"))?;
+    let certificate = certificate.tbs_certificate;
+    let validity = certificate.validity;
+    Ok(Facts {
+        subject: certificate.subject.to_string(),
+        dns_names: dns_names(certificate.extensions.as_deref().unwrap_or_default()),
+        valid_s: validity.not_before.to_unix_duration().as_secs()
+            ..=validity.not_after.to_unix_duration().as_secs(),
+    })
+}
+
+/// A DER certificate as PEM (RFC 7468).
+pub fn pem(der: &[u8]) -> String {
+    use pkcs8::der::pem::{LineEnding, encode_string};
+    encode_string("CERTIFICATE", LineEnding::LF, der).unwrap_or_default()
+}
+
+fn dns_names(extensions: &[x509_cert::ext::Extension]) -> Vec<String> {
+    let names = extensions
+        .iter()
+        .filter(|extension| extension.extn_id == SubjectAltName::OID)
+        .filter_map(|extension| SubjectAltName::from_der(extension.extn_value.as_bytes()).ok())
+        .flat_map(|names| names.0);
+    names
+        .filter_map(|name| match name {
+            GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,92 @@
+//! Whose certificates clients may show, and which of them are revoked (RFC 5280).
+
+use std::sync::Arc;
+
+use ring::digest::{Context, SHA256};
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateRevocationListDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+
+use crate::settings::{ClientAuth, Settings};
+use crate::{Trouble, files, identity};
+
+/// How clients are judged, and what identifies these rules.
+pub(crate) struct Rules {
+    pub(crate) verifier: Arc<dyn ClientCertVerifier>,
+    pub(crate) id: [u8; 32],
+}
+
+/// The rules of `settings`.
+///
+/// A revocation list is taken as OpenSSL takes it: each certificate of a chain needs one, and one that is past its
+/// next update says nothing any more, so nobody is let in by it.
+pub(crate) fn rules(settings: &Settings, provider: Arc<CryptoProvider>) -> Result<Rules, Trouble> {
+    let mut context = Context::new(&SHA256);
+    context.update(&[match settings.client_auth {
+        ClientAuth::Off => 0,
+        ClientAuth::Optional => 1,
+        ClientAuth::Required => 2,
+    }]);
+    if settings.client_auth == ClientAuth::Off {
+        return Ok(Rules {
+            verifier: WebPkiClientVerifier::no_client_auth(),
+            id: id(context),
+        });
+    }
+    let Some(path) = &settings.client_ca else {
+        return Err(
+            "client certificates are asked for, but not whose: give the certificates of those who issue them with \
+             --ssl-ca-certs"
+                .into(),
+        );
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in identity::certificates(&files::read(path, "CA bundle")?, path)? {
+        context.update(&certificate);
+        roots.add(certificate).map_err(|error| {
+            format!(
+                "{} has a certificate that cannot be a CA's: {error}",
+                path.display()
+            )
+        })?;
+    }
+    let mut lists = Vec::new();
+    for path in &settings.crls {
+        let pem = files::read(path, "revocation list")?;
+        let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&pem).collect();
+        let found =
+            found.map_err(|error| format!("{} is no valid PEM: {error}", path.display()))?;
+        if found.is_empty() {
+            return Err(format!(
+                "{} has no revocation list: expected PEM with -----BEGIN X509 CRL-----",
+                path.display()
+            ));
+        }
+        for list in &found {
+            context.update(list);
+        }
+        lists.extend(found);
+    }
+    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .with_crls(lists)
+        .enforce_revocation_expiration();
+    if settings.client_auth == ClientAuth::Optional {
+        builder = builder.allow_unauthenticated();
+    }
+    let verifier = builder
+        .build()
+        .map_err(|error| format!("the rules for client certificates cannot be used: {error}"))?;
+    Ok(Rules {
+        verifier,
+        id: id(context),
+    })
+}
+
+fn id(context: Context) -> [u8; 32] {
+    let mut id = [0; 32];
+    id.copy_from_slice(context.finish().as_ref());
+    id
+}

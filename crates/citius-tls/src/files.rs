@@ -1,0 +1,78 @@
+//! Files as they were when they were read, so that a change is noticed for the price of a `stat`.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::Trouble;
+
+/// The files of a server and how they looked.
+#[derive(Debug)]
+pub(crate) struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+
+/// What tells one state of a file from another; a link that is pointed elsewhere changes it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            bytes: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        })
+    }
+}
+
+impl Stamps {
+    /// Takes them; before the files are read, so that a change in between is noticed.
+    pub(crate) fn take(paths: Vec<PathBuf>) -> Self {
+        let stamp = |path: PathBuf| {
+            let stamp = Stamp::of(&path);
+            (path, stamp)
+        };
+        Self(paths.into_iter().map(stamp).collect())
+    }
+
+    /// Whether any of the files looks different now.
+    pub(crate) fn are_stale(&self) -> bool {
+        let differs = |(path, stamp): &(PathBuf, Option<Stamp>)| Stamp::of(path) != *stamp;
+        self.0.iter().any(differs)
+    }
+}
+
+/// Bytes of a file that is read for TLS; no honest one comes near.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// All of a file; `what` says what it should be.
+pub(crate) fn read(path: &Path, what: &str) -> Result<Vec<u8>, Trouble> {
+    let cannot = |why: &str| format!("cannot read the {what} {}: {why}", path.display());
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(cannot("it is a directory")),
+        Ok(found) if found.len() > FILE_BYTES_MAX => {
+            return Err(cannot("it is larger than 16 MiB"));
+        }
+        Ok(_) => {}
+        Err(error) => return Err(cannot(&reason(&error))),
+    }
+    fs::read(path).map_err(|error| cannot(&reason(&error)))
+}
+
+/// The system's word for an error, without its number.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}
+
+/// Whether a file is readable for everybody.
+pub(crate) fn is_world_readable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o004 != 0)
+}

@@ -1,0 +1,34 @@
+//! TLS as a stage between socket and protocol: ciphertext in, plaintext out, and back (RFC 8446, RFC 5246).
+//!
+//! A [`Session`] is one connection, sans-IO: it is handed functions that receive and send, and calls each at most once.
+//! It holds no buffers while it rests; all sessions of a thread work in one [`Bench`]. A [`Server`] is what sessions are
+//! made from: certificates, rules and ticket keys, loaded from the files that [`Settings`] name and loaded again when they
+//! change. Files that cannot be used never take the place of those that could.
+//!
+//! Cryptography is rustls' over ring; nothing here computes any but [`Tickets`], whose keys all workers of a machine derive
+//! alike. Time comes in as a value, but for the wall clock that certificates are judged by, which rustls reads.
+#![forbid(unsafe_code)]
+
+mod certificate;
+mod ciphers;
+mod clients;
+mod development;
+mod files;
+mod identity;
+mod resolver;
+mod server;
+mod session;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod tickets;
+
+pub use certificate::pem;
+pub use development::{Development, development};
+pub use server::Server;
+pub use session::{Bench, Failure, Session, Stop, looks_like_http};
+pub use settings::{ClientAuth, IdentityFiles, Settings, Version};
+pub use tickets::Tickets;
+
+/// Why settings cannot be used: what was expected, what was found, what to do.
+pub type Trouble = String;

@@ -1,0 +1,133 @@
+//! What sessions are made from, and how it is renewed when files change.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::version::{TLS12, TLS13};
+
+use crate::identity::Identity;
+use crate::resolver::Resolver;
+use crate::session::{Failure, Session};
+use crate::settings::{ClientAuth, Settings, Version};
+use crate::tickets::{self, Ticketer, Tickets};
+use crate::{Trouble, ciphers, clients, files};
+
+/// Certificates, rules and ticket keys of one worker.
+#[derive(Debug)]
+pub struct Server {
+    config: Arc<ServerConfig>,
+    settings: Settings,
+    tickets: Tickets,
+    stamps: files::Stamps,
+    warnings: Vec<String>,
+}
+
+/// Days before its end from which a certificate is warned about.
+const ENDS_SOON_S: u64 = 7 * 24 * 60 * 60;
+
+impl Server {
+    /// Loads everything that `settings` name.
+    ///
+    /// # Errors
+    /// Something is missing, unreadable, or does not fit.
+    pub fn load(settings: Settings, tickets: Tickets) -> Result<Self, Trouble> {
+        let stamps = files::Stamps::take(settings.paths());
+        let (config, warnings) = configure(&settings, &tickets)?;
+        Ok(Self {
+            config: Arc::new(config),
+            settings,
+            tickets,
+            stamps,
+            warnings,
+        })
+    }
+
+    /// What can be used but should be looked at: certificates that have expired or soon will, keys that others can read.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Loads the files again if one of them has changed since they were last looked at; `None` if none has.
+    ///
+    /// # Errors
+    /// They cannot be used as they are now. What was loaded before stays in force, and they are tried again when they
+    /// have changed again.
+    pub fn renew(&mut self) -> Option<Result<(), Trouble>> {
+        if !self.stamps.are_stale() {
+            return None;
+        }
+        self.stamps = files::Stamps::take(self.settings.paths());
+        let renewed = configure(&self.settings, &self.tickets);
+        Some(renewed.map(|(config, warnings)| {
+            self.config = Arc::new(config);
+            self.warnings = warnings;
+        }))
+    }
+
+    /// A session for a new connection.
+    ///
+    /// # Errors
+    /// rustls has no memory or random numbers for it.
+    pub fn session(&self) -> Result<Session, Failure> {
+        Session::new(Arc::clone(&self.config), self.settings.handshake_bytes_max)
+    }
+}
+
+fn configure(
+    settings: &Settings,
+    tickets: &Tickets,
+) -> Result<(ServerConfig, Vec<String>), Trouble> {
+    let now_s = tickets::wall_s();
+    let mut warnings = Vec::new();
+    let mut identities = Vec::new();
+    for from in &settings.identities {
+        let identity = Identity::load(from, settings.password.as_deref())?;
+        let name = from.certificate.display();
+        if now_s > *identity.valid_s.end() {
+            warnings.push(format!(
+                "the certificate {name} has expired: clients will refuse it"
+            ));
+        } else if now_s < *identity.valid_s.start() {
+            warnings.push(format!(
+                "the certificate {name} is not valid yet: clients will refuse it"
+            ));
+        } else if now_s + ENDS_SOON_S > *identity.valid_s.end() {
+            let hours = (*identity.valid_s.end() - now_s) / 3600;
+            warnings.push(format!("the certificate {name} expires in {hours} hours"));
+        }
+        if files::is_world_readable(&from.key) {
+            let key = from.key.display();
+            warnings.push(format!(
+                "everybody on this machine can read the key {key}; `chmod 600 {key}`"
+            ));
+        }
+        identities.push(Arc::new(identity));
+    }
+    if identities.is_empty() {
+        return Err("there is no certificate to show; give one with --ssl-certfile".into());
+    }
+    if settings.client_auth == ClientAuth::Off && settings.client_ca.is_some() {
+        warnings.push(
+            "--ssl-ca-certs has no effect without --ssl-cert-reqs: clients are asked for nothing"
+                .into(),
+        );
+    }
+    let provider = Arc::new(CryptoProvider {
+        cipher_suites: ciphers::chosen(settings.ciphers.as_deref())?,
+        ..ring::default_provider()
+    });
+    let rules = clients::rules(settings, Arc::clone(&provider))?;
+    let versions: &[_] = match settings.version_min {
+        Version::Tls12 => &[&TLS13, &TLS12],
+        Version::Tls13 => &[&TLS13],
+    };
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .map_err(|error| format!("no cipher suite is left for the versions to be spoken: {error}"))?
+        .with_client_cert_verifier(rules.verifier)
+        .with_cert_resolver(Arc::new(Resolver::new(identities)));
+    config.alpn_protocols.clone_from(&settings.protocols);
+    config.ticketer = Arc::new(Ticketer::new(tickets, rules.id, now_s));
+    Ok((config, warnings))
+}

@@ -1,0 +1,72 @@
+//! What the operator says about TLS.
+
+use std::path::PathBuf;
+
+/// Everything a [`crate::Server`] is made of. Paths are read when it is made, and again when the files change.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Certificates and keys; the first is shown to clients that name no server or an unknown one.
+    pub identities: Vec<IdentityFiles>,
+    /// The password of keys that have one.
+    pub password: Option<String>,
+    /// The oldest version spoken.
+    pub version_min: Version,
+    /// The cipher suites of TLS 1.2, and if it names any those of TLS 1.3, as OpenSSL writes them; `None`: all there are.
+    pub ciphers: Option<String>,
+    /// Whether clients show certificates.
+    pub client_auth: ClientAuth,
+    /// The certificates of those who issue them.
+    pub client_ca: Option<PathBuf>,
+    /// Lists of those that are revoked.
+    pub crls: Vec<PathBuf>,
+    /// The protocols spoken above TLS, the best first (RFC 7301).
+    pub protocols: Vec<Vec<u8>>,
+    /// Bytes of a handshake message that may wait for their rest.
+    pub handshake_bytes_max: usize,
+}
+
+/// Where a certificate chain and its key are; they may be in one file.
+#[derive(Clone, Debug)]
+pub struct IdentityFiles {
+    /// The chain, the server's own certificate first.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// A version of TLS that is still in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the versions")]
+pub enum Version {
+    #[default]
+    Tls12,
+    Tls13,
+}
+
+/// Whether clients are asked for certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// They are not asked.
+    #[default]
+    Off,
+    /// They may show one; what they show must be good.
+    Optional,
+    /// They must.
+    Required,
+}
+
+impl Settings {
+    /// Every file they name.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for files in &self.identities {
+            paths.push(files.certificate.clone());
+            if files.key != files.certificate {
+                paths.push(files.key.clone());
+            }
+        }
+        paths.extend(self.client_ca.clone());
+        paths.extend(self.crls.iter().cloned());
+        paths
+    }
+}

@@ -1,0 +1,88 @@
+"""TLS as the options ask for it: certificates are loaded, checked and complained of.
+
+They are loaded before there are sockets, so that a mistake is known at once, and again by each worker while
+it may still read keys that only root can (``--user``). From then on the reactor looks at the files by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from citius import logging
+from citius._core import LIMITS, Tls, development_certificate
+from citius.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from citius._core import TlsTickets
+    from citius.config import Config
+
+_PROTOCOLS = {"auto": ["h2", "http/1.1"], "1": ["http/1.1"], "2": ["h2"]}
+"""What is spoken above TLS, the best first (RFC 7301)."""
+
+_CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required"}
+
+
+def load(config: Config, tickets: TlsTickets | None = None) -> Tls | None:
+    """Certificates, keys and rules; ``None`` if HTTPS is not served.
+
+    Args:
+        config: Says where they are.
+        tickets: The secret that workers share, so that a session begun with one goes on with another.
+
+    Raises:
+        ConfigError: A file is missing, cannot be read or does not fit; the message says which and what to do.
+    """
+    if not config.is_tls:
+        return None
+    certificates, keys = config.ssl_certfile, config.ssl_keyfile or config.ssl_certfile
+    try:
+        if config.ssl_dev:
+            certificate, key, _, _ = _development()
+            certificates, keys = (os.fspath(certificate),), (os.fspath(key),)
+        return Tls(
+            list(zip(certificates, keys, strict=True)),
+            password=config.ssl_keyfile_password,
+            version_min=config.ssl_protocol_min,
+            ciphers=config.ssl_ciphers,
+            client_auth=_CLIENT_AUTH.get(config.ssl_cert_reqs, config.ssl_cert_reqs),
+            client_ca=config.ssl_ca_certs,
+            crls=list(config.ssl_crl),
+            protocols=_PROTOCOLS[config.http_versions],
+            handshake_bytes_max=config.limits.get(
+                "tls_handshake_bytes_max", LIMITS["tls_handshake_bytes_max"]
+            ),
+            tickets=tickets,
+        )
+    except ValueError as error:
+        raise ConfigError(f"TLS: {error}") from None
+
+
+def check(config: Config) -> None:
+    """Load everything once, say what should be looked at, and forget it again.
+
+    Raises:
+        ConfigError: As ``load``.
+    """
+    if config.ssl_dev:
+        certificate, _, fingerprint, is_new = _development()
+        made = "made" if is_new else "kept"
+        logging.info(f"TLS: development certificate {made} in {certificate}, SHA-256 {fingerprint}")
+    tls = load(config)
+    for warning in () if tls is None else tls.warnings:
+        logging.warning(f"TLS: {warning}")
+
+
+def _development() -> tuple[Path, Path, str, bool]:
+    try:
+        return development_certificate(cache_directory())
+    except ValueError as error:
+        raise ConfigError(f"ssl_dev: {error}") from None
+
+
+def cache_directory() -> str:
+    """Where the development certificate is kept, so that a browser's exception for it lasts."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(base, "citius")

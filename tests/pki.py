@@ -1,0 +1,129 @@
+"""TLS from the outside: an authority of our own, an application that tells what it sees, clients."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import ssl
+import subprocess
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trustme
+from rig import TIMEOUT_S, Peer, Server
+
+APP = """
+@app.get("/")
+def hello():
+    return "Hello"
+
+@app.get("/about")
+def about(request):
+    tls = request.tls
+    return {
+        "scheme": request.scheme, "version": tls and tls.version, "cipher": tls and tls.cipher,
+        "server_name": tls and tls.server_name, "client_name": tls and tls.client_name,
+        "chain": tls and len(tls.client_chain), "resumed": tls and tls.is_resumed, "pid": os.getpid(),
+    }
+
+@app.post("/echo")
+def echo(request):
+    return request.body()
+
+@app.post("/count", stream=True)
+async def count(request):
+    total = 0
+    async for chunk in request.stream():
+        total += len(chunk)
+    return str(total)
+
+@app.get("/slow/{ms:int}")
+async def slow(ms: int):
+    await asyncio.sleep(ms / 1000)
+    return "slow"
+
+@app.get("/large/{kib:int}")
+def large(kib: int):
+    return b"x" * (kib * 1024)
+
+@app.get("/stream/{pieces:int}")
+async def stream(pieces: int):
+    for _ in range(pieces):
+        await asyncio.sleep(0)
+        yield b"y" * 20000
+"""
+
+
+@dataclass
+class Pki:
+    """An authority and what it has signed, as files."""
+
+    ca: trustme.CA
+    directory: Path
+
+    @property
+    def bundle(self) -> str:
+        """The authority's own certificate."""
+        path = self.directory / "ca.pem"
+        if not path.exists():
+            self.ca.cert_pem.write_to_path(str(path))
+        return str(path)
+
+    def issue(self, *names: str, file: str | None = None) -> tuple[str, str]:
+        """A certificate and its key, for a server or a client."""
+        made = self.ca.issue_cert(*names, common_name=names[0])
+        stem = self.directory / (file or names[0].replace("*", "star"))
+        certificate, key = f"{stem}.pem", f"{stem}-key.pem"
+        Path(key).unlink(missing_ok=True)
+        Path(key).touch(0o600)
+        made.private_key_pem.write_to_path(key)
+        Path(certificate).write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
+        return certificate, key
+
+    def client(self, *shown: str, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+        """A client's rules: it trusts the authority, and shows a certificate if it has one."""
+        context = ssl.create_default_context(cafile=self.bundle)
+        if shown:
+            context.load_cert_chain(*shown)
+        if version is not None:
+            context.minimum_version = context.maximum_version = version
+        return context
+
+
+def connect(
+    server: Server,
+    context: ssl.SSLContext,
+    name: str = "localhost",
+    session: ssl.SSLSession | None = None,
+) -> Peer:
+    """A connection whose handshake is over."""
+    plain = server.connect()
+    plain.socket.settimeout(TIMEOUT_S)
+    return Peer(context.wrap_socket(plain.socket, server_hostname=name, session=session))
+
+
+def run(*command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """A tool of the system's; the test is skipped where it is not installed."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        input=stdin,
+        errors="replace",
+        check=False,
+    )
+
+
+def metric(server: Server, name: str) -> float:
+    """A counter of the management listener's."""
+    found = re.search(r"metrics and health are at (http://\S+)", server.err)
+    assert found, server.err
+    with urllib.request.urlopen(found[1].rstrip("/") + "/metrics", timeout=5) as answer:
+        text = answer.read().decode()
+    values = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.M)
+    return sum(map(float, values))
