@@ -53,6 +53,38 @@ def test_curl_in_both_versions(secured: Callable[..., Server], pki: Pki) -> None
     assert done.returncode == 60, "a stranger's authority is not believed"
 
 
+def test_protocols_are_agreed_on(secured: Callable[..., Server], pki: Pki) -> None:
+    offers = {"auto": ["h2", "http/1.1"], "1": ["http/1.1"], "2": ["h2"]}
+    for spoken, names in offers.items():
+        server = secured("--http", spoken)
+        for offered in (["h2", "http/1.1"], ["http/1.1"], ["h2"]):
+            context = pki.client()
+            context.set_alpn_protocols(offered)
+            common = [name for name in names if name in offered]
+            if not common:
+                with pytest.raises(ssl.SSLError, match="no application protocol"):
+                    connect(server, context)
+                continue
+            with connect(server, context) as peer:
+                assert peer.socket.selected_alpn_protocol() == common[0]  # pyright: ignore
+
+
+def test_http_2_over_it(secured: Callable[..., Server], pki: Pki) -> None:
+    server = secured()
+    url = f"https://localhost:{server.port}"
+    asked = ["curl", "-sS", "--http2", "--cacert", pki.bundle, "-w", " %{http_version}"]
+    asked += ["--resolve", f"localhost:{server.port}:127.0.0.1"]
+    for version in ("1.2", "1.3"):
+        done = run(*asked, "--tls-max", version, f"{url}/", f"{url}/about")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("Hello 2")
+        assert '"scheme":"https"' in done.stdout
+    upload = run(*asked, "-d", "x" * 100_000, f"{url}/count")
+    assert upload.stdout == "100000 2"
+    assert len(run(*asked, f"{url}/large/3000").stdout) == 3000 * 1024 + 2
+    assert run(*asked, "--http1.1", f"{url}/").stdout == "Hello 1.1"
+
+
 def test_bodies_both_ways(secured: Callable[..., Server], pki: Pki) -> None:
     server = secured()
     with connect(server, pki.client()) as peer:

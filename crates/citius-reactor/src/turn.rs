@@ -499,7 +499,9 @@ impl Reactor {
     #[cold]
     fn upgrade(&mut self, conn: &mut Conn, stream: u32, head: &mut Head, ended: bool) -> u32 {
         let Protocols { http2, upgrade, .. } = self.protocols;
-        if !(http2 && upgrade && ended) || conn.has_asked || conn.wire.is_h2() {
+        let is_late = conn.has_asked || conn.wire.is_h2();
+        // Over TLS it is ALPN that changes protocols (RFC 7540 §3.2).
+        if !(http2 && upgrade && ended) || is_late || matches!(conn.transport, Transport::Tls(_)) {
             return stream;
         }
         let mut context = self.tools.context();
