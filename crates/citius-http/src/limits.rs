@@ -146,7 +146,7 @@ pub const H2_STALL_BYTES_MIN: u32 = 1024;
 /// nginx waits 60 s. Exceeded: close. Test: `tests/tls/test_hostile.py`.
 pub const TLS_HANDSHAKE_MS: u64 = 10_000;
 
-/// Bytes of a TLS handshake message that wait for their rest, at least a record's. Origin: a ClientHello with
+/// Bytes of a TLS handshake message that wait for their rest, at least a record's. Origin: a `ClientHello` with
 /// post-quantum keys has 2 KiB, a client's chain of certificates 8 KiB.
 /// Exceeded: an alert, close. Test: `crates/citius-tls/src/tests.rs`.
 pub const TLS_HANDSHAKE_BYTES_MAX: u32 = 32 * 1024;
