@@ -420,7 +420,9 @@ def test_connections_are_counted(serve) -> None:
         url = f"http://127.0.0.1:{found[1]}/metrics"
         with urllib.request.urlopen(url, timeout=5) as answer:
             text = answer.read().decode()
-    assert "citius_http2_connections_total 1.0" in text or "citius_http2_connections_total 1\n" in text
+    assert (
+        "citius_http2_connections_total 1.0" in text or "citius_http2_connections_total 1\n" in text
+    )
 
 
 def test_access_lines_tell_the_version_and_the_fault(serve) -> None:
