@@ -33,10 +33,11 @@ PATIENCE_S = "2"
 BUT_PREFACES = ("generic", "hpack", "http2/4", "http2/5", "http2/6", "http2/7", "http2/8")
 
 WAYS = {
-    "h2c alone": (["--http", "2"], ()),
-    "h2c beside HTTP/1": ([], BUT_PREFACES),
+    "h2c alone": (["--http", "2"], []),
+    "h2c beside HTTP/1": ([], [*BUT_PREFACES]),
+    "TLS": (["--ssl-dev"], ["--tls", "--insecure"]),
 }
-"""Options of the server, and the sections that are asked; none for all."""
+"""Options of the server, and of h2spec: sections to ask, all without any."""
 
 
 def serve(directory: str, options: list[str]) -> tuple[subprocess.Popen[str], str]:
@@ -55,13 +56,13 @@ def serve(directory: str, options: list[str]) -> tuple[subprocess.Popen[str], st
 
 def judge(h2spec: str, way: str, asked: list[str]) -> int:
     """Runs the cases; exit code 0: all of them pass."""
-    options, sections = WAYS[way]
+    options, more = WAYS[way]
     with tempfile.TemporaryDirectory() as directory:
         process, port = serve(directory, options)
         try:
             done = subprocess.run(
                 [os.path.abspath(h2spec), "--strict", "-h", "127.0.0.1", "-p", port, "-o", PATIENCE_S,
-                 *(asked or sections)],
+                 *more, *asked],
                 stdout=subprocess.PIPE, text=True,
             )  # fmt: skip
         finally:
