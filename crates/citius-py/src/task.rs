@@ -279,7 +279,8 @@ impl Tasks {
         match errand.suspend(py, spare.task.clone_ref(py), reply) {
             Ok(pending) => {
                 let work = Work { coroutine, pending };
-                spare.driver.get().take_over(py, work, awaited);
+                let Spare { task, driver, .. } = spare;
+                driver.get().take_over(py, work, awaited, task);
             }
             Err(error) => errand.fail(py, &error, reply),
         }
@@ -601,6 +602,9 @@ struct DriverState {
     /// What the coroutine waits for and the task does not know of yet.
     awaited: Option<Py<PyAny>>,
     work: Option<Work>,
+    /// The task itself, while its coroutine goes on: asyncio knows its tasks by weak references alone,
+    /// and nobody else need know one whose request is answered. Hidden from the collector of garbage.
+    task: Option<Py<PyAny>>,
     is_retired: bool,
 }
 
@@ -612,11 +616,12 @@ impl Driver {
         }
     }
 
-    /// Drives `work` from here on, which waits for `awaited`.
-    fn take_over(&self, py: Python<'_>, work: Work, awaited: Py<PyAny>) {
+    /// Drives `work` as `task` from here on; it waits for `awaited`.
+    fn take_over(&self, py: Python<'_>, work: Work, awaited: Py<PyAny>, task: Py<PyAny>) {
         let wakeup = {
             let mut state = lock(&self.state);
             state.work = Some(work);
+            state.task = Some(task);
             state.awaited = Some(awaited);
             state.wakeup.take()
         };
@@ -672,14 +677,17 @@ impl Driver {
                 )
             }
         };
-        match progress {
+        let outcome = match progress {
             Progress::Suspended(awaited) => {
                 lock(&self.state).work = Some(work);
-                Ok(Some(awaited))
+                return Ok(Some(awaited));
             }
             Progress::Done(None) => Ok(None),
             Progress::Done(Some(error)) => Err(error),
-        }
+        };
+        let task = lock(&self.state).task.take();
+        drop(task);
+        outcome
     }
 
     fn advance_late<E: Errand>(
@@ -792,7 +800,11 @@ impl Driver {
     }
 
     fn close(&self, py: Python<'_>) {
-        let work = lock(&self.state).work.take();
+        let (work, task) = {
+            let mut state = lock(&self.state);
+            (state.work.take(), state.task.take())
+        };
+        drop(task);
         if let Some(work) = work {
             // What a coroutine raises while it is closed is nobody's to handle.
             let _ = work.coroutine.bind(py).call_method0(intern!(py, "close"));
