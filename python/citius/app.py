@@ -334,26 +334,22 @@ class App:
             raise
 
     async def stop(self) -> None:
-        """Undo ``start`` in reverse; every hook is called even if one before it raised."""
-        from citius.logging import log_exception
-
+        """Undo ``start`` in reverse; every hook is called even if one before it raised or was cancelled."""
         for app in reversed(self._apps()):
             for hook in reversed(app._shutdown):
                 try:
                     await finish(hook())
-                except Exception as error:
-                    log_exception(f"the shutdown hook {describe(hook)} failed", error)
+                except BaseException as error:
+                    _log_ended(f"the shutdown hook {describe(hook)}", error)
             await app._leave_lifespan()
 
     async def _leave_lifespan(self) -> None:
-        from citius.logging import log_exception
-
         manager, self._lifespan_open = self._lifespan_open, None
         if manager is not None:
             try:
                 await manager.__aexit__(None, None, None)
-            except Exception as error:
-                log_exception("the end of the lifespan failed", error)
+            except BaseException as error:
+                _log_ended("the end of the lifespan", error)
 
     @property
     def routes(self) -> list[Route]:
@@ -466,6 +462,20 @@ class App:
             return chain(request)
 
         native.set_unmatched(with_middleware, kind=kind)
+
+
+def _log_ended(what: str, error: BaseException) -> None:
+    """A hook has not ended well; whoever broke it off, because it hangs, does not mean those behind it."""
+    from asyncio import CancelledError
+
+    from citius.logging import log_exception, warning
+
+    if isinstance(error, CancelledError):
+        warning(f"{what} did not end and was broken off")
+    elif isinstance(error, Exception):
+        log_exception(f"{what} failed", error)
+    else:
+        raise error
 
 
 def _add(

@@ -214,7 +214,6 @@ def _wrapped(found: Any, kind: Kind, config: Config) -> Application:
         root_path=config.root_path,
         lifespan=config.lifespan,
         debug=config.log_level in ("debug", "trace"),
-        drain_s=config.drain_s,
     )
 
 

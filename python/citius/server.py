@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from citius import logging, observe, privileges, systemd
+from citius import logging, observe, pidfile, privileges, systemd
 from citius._core import Reactor, __version__
 from citius.app import App
 from citius.config import Config
 from citius.errors import CitiusError, ConfigError
 from citius.interfaces.wsgi import WsgiApp
-from citius.listeners import Listeners, bind, listen, unlink
+from citius.listeners import Listeners, bind, listen
 from citius.logfiles import open_files, reopen
 from citius.observe import Watch
 from citius.static import mounts_of
@@ -44,8 +44,8 @@ EXIT_STARTUP = 3
 # Hosts that run no coroutines.
 _WITHOUT_COROUTINES = ("none", "gevent")
 
-# How long after the last thread has finished the stop may go on; there is nothing to be woken by.
-_POOL_POLL_S = 0.01
+# How long after the last thread or task has finished the stop may go on; there is nothing to be woken by.
+_STOP_POLL_S = 0.01
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ def serve(
     finally:
         listeners.close()
         if config.pidfile is not None:
-            _remove_pidfile(config.pidfile)
+            pidfile.remove(config.pidfile)
 
 
 def is_supervised(config: Config) -> bool:
@@ -203,6 +203,8 @@ class Service:
             self._watch = Watch(config, ledger=place.ledger, page=place.page, checks=checks)
         # When whatever is still at work is left behind; `None` while nobody wants to stop.
         self._left_at: float | None = None
+        self.is_ending = False
+        """Nothing goes on any more but the application's shutdown hooks."""
         if config.loop in _WITHOUT_COROUTINES and (reason := app.needs_loop):
             raise ConfigError(
                 f"--loop {config.loop} has no event loop, and {reason}; use --loop auto"
@@ -288,26 +290,37 @@ class Service:
         then()
 
     async def stop(self) -> None:
-        """Call the shutdown hooks, after the threads have finished."""
-        if self._pool is not None and not await self._close_pool():
+        """Call the shutdown hooks, after threads and tasks have finished; all within the drain time."""
+        if self._left_at is None:
+            self._left_at = monotonic() + self.config.drain_s
+        if self._pool is not None and not await self._close_pool(self._left_at):
             logging.warning("a blocking handler did not end within the drain time; left behind")
+        if self._loop is not None and not await self._until(lambda: not _tasks_open()):
+            logging.warning(
+                f"{_tasks_open()} requests did not end within the drain time; left behind"
+            )
+        self.is_ending = True
         try:
             await self._app.stop()
         finally:
             if self._watch is not None:
                 self._watch.close()
 
-    async def _close_pool(self) -> bool:
-        if self._left_at is None:
-            self._left_at = monotonic() + self.config.drain_s
-        if self.config.loop in _WITHOUT_COROUTINES:
-            return self._pool.close(max(0.0, self._left_at - monotonic()))
+    async def _close_pool(self, left_at: float) -> bool:
+        if self._loop is None:
+            return self._pool.close(max(0.0, left_at - monotonic()))
+        return await self._until(lambda: self._pool.close(0.0))
+
+    async def _until(self, is_done: Callable[[], bool]) -> bool:
+        """Wait for something within the drain time; whether it has come."""
         from asyncio import sleep
 
-        # Not in one wait: the loop has to hear the signal that means "now".
-        while not (is_closed := self._pool.close(0.0)) and monotonic() < self._left_at:
-            await sleep(_POOL_POLL_S)
-        return is_closed
+        # Not in one wait: the loop has to hear the signal that means "now", which changes the time.
+        while not is_done():
+            if self._left_at is None or monotonic() >= self._left_at:
+                return False
+            await sleep(_STOP_POLL_S)
+        return True
 
     def _make_pool(self) -> Any:
         config = self.config
@@ -321,6 +334,15 @@ class Service:
             threads = config.threads or config.blocking_threads
             self._pool = BlockingPool(threads, config.blocking_queue_max)
         return self._pool
+
+
+def _tasks_open() -> int:
+    """Requests whose coroutines go on, most often behind their answers."""
+    from asyncio import all_tasks
+
+    from citius._task import RequestTask
+
+    return sum(1 for task in all_tasks() if isinstance(task, RequestTask))
 
 
 def fail(message: str) -> int:
@@ -357,7 +379,7 @@ def _prepare(config: Config) -> Listeners:
     check_tls(config)
     listeners = bind(config, config.workers, by_port=is_supervised(config))
     if config.pidfile is not None and listeners.ready_fd < 0:
-        write_pidfile(config.pidfile)
+        pidfile.write(config.pidfile)
     return listeners
 
 
@@ -408,7 +430,7 @@ def took_over(config: Config, listeners: Listeners) -> None:
         listeners.take_over()
         if config.pidfile is not None:
             try:
-                write_pidfile(config.pidfile)
+                pidfile.write(config.pidfile)
             except ConfigError as error:
                 logging.error(str(error))
 
@@ -461,39 +483,3 @@ def _manage_alone(config: Config, place: Place) -> Management | None:
 def _needs_supervisor(number: int, frame: object) -> None:
     name = signal.Signals(number).name
     logging.warning(f"{name} means nothing without a supervisor; see --supervisor")
-
-
-def write_pidfile(path: str) -> None:
-    """Write our process id, all or nothing.
-
-    Raises:
-        ConfigError: It cannot be written, or names a process that lives.
-    """
-    try:
-        with open(path) as file:
-            other = int(file.read().strip() or 0)
-        if other not in (0, os.getpid(), os.getppid()) and os.path.exists(f"/proc/{other}"):
-            raise ConfigError(
-                f"pidfile: {path} names process {other}, which runs; stop it, or remove the file"
-            )
-    except (OSError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise
-    try:
-        with open(f"{path}.new", "w") as file:
-            file.write(f"{os.getpid()}\n")
-        os.replace(f"{path}.new", path)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(f"pidfile: cannot write {path}: {reason}") from None
-
-
-def _remove_pidfile(path: str) -> None:
-    """Remove the file if it is still ours: a process we handed over to has put its own number there."""
-    try:
-        with open(path) as file:
-            is_ours = file.read().strip() == str(os.getpid())
-    except OSError:
-        return
-    if is_ours:
-        unlink(path)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
+from rig import wait_for
 
 LIFESPAN = """
     async def app(scope, receive, send):
@@ -69,3 +71,84 @@ def test_on_insists_on_it(serve_asgi) -> None:
     server = serve_asgi(NO_LIFESPAN, lifespan="on", ready=False)
     assert server.wait() == 3
     assert "use --lifespan off" in server.err
+
+
+HANGS = """
+    async def app(scope, receive, send):
+        await receive()
+        {before}
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        print("asked to stop", file=sys.stderr, flush=True)
+        while True:
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                {finally_}
+"""
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+def test_a_shutdown_that_hangs_can_be_broken_off(serve_asgi, loop: str, number) -> None:
+    source = HANGS.replace("{before}", "pass").replace("{finally_}", "pass")
+    server = serve_asgi(source, "--loop", loop, lifespan="on")
+    server.signal(signal.SIGINT)
+    server.wait_for_log("asked to stop")
+    server.signal(number)
+    assert server.wait() == 0
+    assert "was broken off" in server.err
+
+
+def test_a_shutdown_that_does_not_heed_its_cancellation_is_left_behind(serve_asgi) -> None:
+    server = serve_asgi(
+        HANGS.replace("{before}", "pass").replace("{finally_}", "continue"), lifespan="on"
+    )
+    server.signal(signal.SIGTERM)
+    server.wait_for_log("asked to stop")
+    server.signal(signal.SIGINT)
+    assert server.wait() == 0
+    assert "1 tasks did not end when they were cancelled" in server.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+def test_a_start_that_hangs_can_be_broken_off(serve_asgi, number) -> None:
+    before = "print('asked to start', file=sys.stderr, flush=True); await asyncio.sleep(1000)"
+    source = HANGS.replace("{before}", before).replace("{finally_}", "pass")
+    server = serve_asgi(source, lifespan="on", ready=False)
+    server.wait_for_log("asked to start")
+    server.signal(number)
+    assert server.wait() == 0
+    assert "stopped while starting" in server.err
+
+
+def test_under_a_supervisor_it_can_be_broken_off_as_well(serve_asgi) -> None:
+    source = HANGS.replace("{before}", "pass").replace("{finally_}", "pass")
+    server = serve_asgi(source, "--workers", "2", "--drain-s", "30", lifespan="on")
+    server.signal(signal.SIGINT)
+    wait_for(lambda: server.err.count("asked to stop") == 2, "both workers to be asked")
+    server.signal(signal.SIGINT)
+    assert server.wait() == 0
+    assert server.err.count("was broken off") == 2
+    assert "killed" not in server.err
+
+
+def test_whoever_asks_a_supervisor_again_does_not_wait_longer(serve_asgi) -> None:
+    source = """
+        async def app(scope, receive, send):
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            print("asked to stop", file=sys.stderr, flush=True)
+            time.sleep(1000)
+    """
+    server = serve_asgi(source, "--workers", "2", "--drain-s", "30", lifespan="on")
+    server.signal(signal.SIGINT)
+    wait_for(lambda: server.err.count("asked to stop") == 2, "both workers to be asked")
+    began_at = time.monotonic()
+    while server.process.poll() is None and time.monotonic() < began_at + 8:
+        server.signal(signal.SIGINT)
+        time.sleep(0.5)
+    assert server.wait() == 0
+    assert time.monotonic() - began_at < 6
+    assert server.err.count("did not stop in time and is killed") == 2

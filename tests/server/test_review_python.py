@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import threading
@@ -565,3 +566,24 @@ def test_idle_threads_are_not_left_behind(serve, loop: str) -> None:
     server.signal(signal.SIGQUIT)
     assert server.wait() == 0
     assert "left behind" not in server.err
+
+
+def test_hooks_behind_one_that_is_broken_off_are_called(serve) -> None:
+    server: Server = serve(
+        """
+        @app.on_shutdown
+        def last():
+            print("last", flush=True)
+
+        @app.on_shutdown
+        async def hangs():
+            print("hangs", flush=True)
+            await asyncio.sleep(1000)
+        """
+    )
+    server.signal(signal.SIGTERM)
+    wait_for(lambda: "hangs" in server.out, "the hook to hang")
+    server.signal(signal.SIGINT)
+    assert server.wait() == 0
+    assert server.out == "hangs\nlast\n"
+    assert re.search(r"hook hangs \(.*\) did not end and was broken off", server.err)

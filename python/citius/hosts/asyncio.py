@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from citius import logging
 from citius.errors import ConfigError
@@ -53,13 +53,13 @@ def run(service: Service, loop: asyncio.AbstractEventLoop) -> None:
 async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
     stopped = asyncio.Event()
     deadline: asyncio.TimerHandle | None = None
-    starting = asyncio.current_task()
-    assert starting is not None, "run makes a task of this coroutine"
+    main = asyncio.current_task()
+    assert main is not None, "run makes a task of this coroutine"
 
     def stop() -> None:
         nonlocal deadline
         if not service.is_open:
-            starting.cancel()
+            main.cancel()
         elif deadline is None:
             deadline = loop.call_later(service.config.drain_s, service.cut, stopped.set)
             service.drain(stopped.set)
@@ -68,11 +68,17 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         if deadline is None:
             stop()
         else:
+            cut()
+
+    def cut() -> None:
+        if service.is_open and not service.is_ending:
             service.cut(stopped.set)
+        else:
+            main.cancel()  # nothing is left to cut but what the application does at its start or end
 
     loop.add_signal_handler(signal.SIGTERM, stop)
     loop.add_signal_handler(signal.SIGINT, interrupt)
-    loop.add_signal_handler(signal.SIGQUIT, lambda: service.cut(stopped.set))
+    loop.add_signal_handler(signal.SIGQUIT, cut)
     try:
         await service.start()
     except asyncio.CancelledError:
@@ -81,20 +87,22 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
     reactor = service.open(loop)
     loop.add_reader(reactor.fileno(), reactor.turn)
 
-    beat_s = service.beat_s
-
-    def beat() -> None:
-        service.beat()
-        loop.call_later(beat_s or 0.0, beat)
-
-    if beat_s is not None:
-        loop.call_later(beat_s, beat)
+    if service.beat_s is not None:
+        loop.call_later(service.beat_s, _beat, service, service.beat_s, loop)
     await stopped.wait()
     if deadline is not None:
         deadline.cancel()
     loop.remove_reader(reactor.fileno())
     reactor.close()
-    await service.stop()
+    try:
+        await service.stop()
+    except asyncio.CancelledError:
+        logging.warning("the application's shutdown did not end and was broken off")
+
+
+def _beat(service: Service, beat_s: float, loop: asyncio.AbstractEventLoop) -> None:
+    service.beat()
+    loop.call_later(beat_s, _beat, service, beat_s, loop)
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
@@ -103,8 +111,15 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
-        left: Any = asyncio.gather(*tasks, return_exceptions=True)
-        loop.run_until_complete(left)
+        # Whoever does not heed it must not keep the process from ending.
+        _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=_CANCELLED_S))
+        if left:
+            logging.warning(f"{len(left)} tasks did not end when they were cancelled; left behind")
     loop.run_until_complete(loop.shutdown_asyncgens())
     asyncio.set_event_loop(None)
     loop.close()
+
+
+# How long a cancelled task may go on: as long as a supervisor waits between telling a worker to end at
+# once and ending it.
+_CANCELLED_S = 2.0

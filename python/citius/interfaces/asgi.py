@@ -32,7 +32,6 @@ class AsgiApp:
         root_path: str = "",
         lifespan: Lifespan = "auto",
         debug: bool = False,
-        drain_s: float = 10.0,
     ) -> None:
         """Take an application.
 
@@ -41,13 +40,11 @@ class AsgiApp:
             root_path: Where the application is mounted, for ``scope["root_path"]``.
             lifespan: ``auto`` asks the application and goes on if it does not know the protocol.
             debug: Offer ``http.response.debug``.
-            drain_s: How long work that goes on after its response may delay the stop.
         """
         self.app = app
         self.state: dict[str, Any] = {}
         self._root_path = root_path.rstrip("/")
         self._debug = debug
-        self._drain_s = drain_s
         self._lifespan = None if lifespan == "off" else _Lifespan(app, self.state, lifespan)
 
     @property
@@ -69,20 +66,9 @@ class AsgiApp:
             await self._lifespan.start()
 
     async def stop(self) -> None:
-        """Wait for work that goes on after its response, then tell the application."""
-        await self._finish_tasks()
+        """Tell the application that the server has stopped, and wait until it has as well."""
         if self._lifespan is not None:
             await self._lifespan.stop()
-
-    async def _finish_tasks(self) -> None:
-        from citius._task import RequestTask
-
-        tasks = {task for task in asyncio.all_tasks() if isinstance(task, RequestTask)}
-        if not tasks:
-            return
-        _, left = await asyncio.wait(tasks, timeout=self._drain_s)
-        if left:
-            logging.warning(f"{len(left)} requests did not end within the drain time; cancelled")
 
 
 class _Lifespan:
