@@ -33,9 +33,12 @@ def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIME
 class Server:
     """One ``citius serve`` process (and its workers)."""
 
-    def __init__(self, arguments: list[str], env: dict[str, str], cwd: Path) -> None:
+    def __init__(
+        self, arguments: list[str], env: dict[str, str], cwd: Path, launcher: str = ""
+    ) -> None:
+        program = [launcher] if launcher else ["-m", "citius"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "citius", "serve", *arguments],
+            [sys.executable, *program, "serve", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,

@@ -320,3 +320,35 @@ def test_a_supervisor_short_of_descriptors_tries_again(serve) -> None:
     wait_for(lambda: len(children(server)) == 2, "a new worker")
     assert server.process.poll() is None
     assert server.get("/").status == 200
+
+
+def test_descriptors_beyond_those_of_select(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        pytest.skip(f"at most {hard} descriptors here")
+    (tmp_path / "launch.py").write_text(
+        """
+import os, runpy, sys
+for number in range(3, 1100):
+    os.dup2(0, number, inheritable=False)
+sys.argv = ["citius", *sys.argv[1:]]
+runpy.run_module("citius", run_name="__main__")
+"""
+    )
+    (tmp_path / "main.py").write_text(
+        "import os, asyncio\nfrom citius import App\napp = App()\n" + APP
+    )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, hard))
+    try:
+        server = Server(["main.py", "--port", "0", "-w", "2"], {}, tmp_path, launcher="launch.py")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        server.wait_ready()
+        assert len(pids(server)) == 2
+        server.signal(signal.SIGHUP)
+        server.wait_for_log("all workers are new")
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+    finally:
+        server.kill()

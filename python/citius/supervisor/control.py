@@ -7,6 +7,7 @@ USR2 is upgrade.py.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -180,14 +181,16 @@ class Supervisor:
             due += [slot.start_at for slot, _ in self._replacements]
         pause = min(due) - time.monotonic()
         waiting = {w.ready_fd: w for _, w in self._workers() if w.ready_fd >= 0}
-        others = [self._alarms[0]]
+        poll = select.poll()  # select() itself has no place for descriptors from 1024 on
+        for fd in (self._alarms[0], *waiting):
+            poll.register(fd, select.POLLIN)
         if self._upgrade is not None and self._upgrade.ready_fd >= 0:
-            others.append(self._upgrade.ready_fd)
+            poll.register(self._upgrade.ready_fd, select.POLLIN)
         if self._management is not None:
-            others.append(self._management.fileno())
-        readable, _, _ = select.select(
-            [*others, *waiting], [], [], None if pause == FOREVER else max(0.0, pause)
-        )
+            poll.register(self._management.fileno(), select.POLLIN)
+        # Rounded up: to wake a moment too early would be to come again at once.
+        pause_ms = None if pause == FOREVER else math.ceil(max(0.0, pause) * 1000)
+        readable = {fd for fd, _ in poll.poll(pause_ms)}
         for fd in readable:
             if fd in waiting:
                 worker = waiting[fd]
@@ -416,7 +419,8 @@ class Supervisor:
         self._drain()
         for _, worker in self._workers():
             worker.kill(signal.SIGQUIT)
-            worker.kill_at = time.monotonic() + KILL_GRACE_S
+            # Whoever asks again and again does not want to wait longer.
+            worker.kill_at = min(worker.kill_at, time.monotonic() + KILL_GRACE_S)
 
     def _restart(self) -> None:
         """Read configuration and code anew; nothing of it counts before a worker has shown that it works."""

@@ -243,7 +243,9 @@ def _end_with(life_fd: int) -> None:
     fcntl.fcntl(life_fd, fcntl.F_SETSIG, signal.SIGTERM)
     flags = fcntl.fcntl(life_fd, fcntl.F_GETFL)
     fcntl.fcntl(life_fd, fcntl.F_SETFL, flags | os.O_ASYNC | os.O_NONBLOCK)
-    if select.select([life_fd], [], [], 0)[0]:
+    poll = select.poll()
+    poll.register(life_fd, select.POLLIN)
+    if poll.poll(0):
         os._exit(0)  # it died before the signal was armed
 
 
