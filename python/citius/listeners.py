@@ -268,14 +268,28 @@ def _handed_over() -> dict[str, Any]:
         return {}
     import json
 
-    return json.loads(text)
+    try:
+        handed = json.loads(text)
+        listeners = handed.get("listeners", {})
+        fds = [handed.get("ready", -1), *(fd for fds in listeners.values() for fd in fds)]
+        for fd in fds:
+            if fd != -1:
+                os.fstat(fd)
+    except (ValueError, TypeError, AttributeError, OSError) as error:
+        raise ConfigError(
+            f"{HANDOVER_ENV}: not what a Citius process hands to the next one ({error}); unset it"
+        ) from None
+    return handed
 
 
 def _adopt(text: str, fds: list[int]) -> Listener:
     sockets: list[socket.socket] = []
     for fd in fds:
-        os.set_inheritable(fd, False)
-        sockets.append(socket.socket(fileno=fd))
+        try:
+            os.set_inheritable(fd, False)
+            sockets.append(socket.socket(fileno=fd))
+        except OSError as error:
+            raise ConfigError(_cannot_listen(f"fd://{fd}", error)) from None
     # Until we are ready the process before is the owner (`take_over`).
     path = text.removeprefix("unix:") if text.startswith("unix:") else None
     return Listener(text, sockets, is_ours=False, path=path)

@@ -10,21 +10,38 @@ import os
 import socket
 import time
 
+from citius.errors import ConfigError
+
 LISTEN_FDS_START = 3
 """The first passed descriptor (sd_listen_fds(3))."""
 
 
 def named_sockets() -> list[tuple[int, str]]:
-    """Descriptors and names of the sockets systemd has passed to this very process."""
+    """Descriptors and names of the sockets systemd has passed to this very process.
+
+    Raises:
+        ConfigError: The variables speak of sockets that are not there.
+    """
     environ = os.environ
     if environ.get("LISTEN_PID") != str(os.getpid()):
         return []
     count = environ.get("LISTEN_FDS", "")
+    if not (count.isascii() and count.isdigit()):
+        raise ConfigError(
+            f"LISTEN_FDS: expected the number of sockets that systemd has passed, got {count!r}; "
+            "unset it, or start the server by a socket unit"
+        )
     names = environ.get("LISTEN_FDNAMES", "").split(":")
     found: list[tuple[int, str]] = []
-    for index in range(int(count) if count.isdigit() else 0):
+    for index in range(int(count)):
         fd = LISTEN_FDS_START + index
-        os.set_inheritable(fd, False)
+        try:
+            os.set_inheritable(fd, False)
+        except (OSError, OverflowError):
+            raise ConfigError(
+                f"LISTEN_FDS: {count} sockets are announced, but descriptor {fd} is not open; "
+                "unset it, or start the server by a socket unit"
+            ) from None
         found.append((fd, names[index] if index < len(names) else ""))
     return found
 

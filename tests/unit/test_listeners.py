@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from citius.config import Config
 from citius.errors import ConfigError
-from citius.listeners import addresses, bind, silence
+from citius.listeners import HANDOVER_ENV, addresses, bind, silence
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,52 @@ def test_what_is_no_address(text: str) -> None:
 def test_a_socket_of_systemds_that_is_not_there() -> None:
     with pytest.raises(ConfigError, match="passed no socket of that name .*; it has passed: none"):
         bind(Config(bind=("fd://web",)), 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        ("\u00b2", "expected the number of sockets"),
+        ("-1", "expected the number of sockets"),
+        ("", "expected the number of sockets"),
+        ("1000000000", r"1000000000 sockets are announced, but descriptor \d+ is not open"),
+    ],
+)
+def test_what_systemd_would_not_say(
+    monkeypatch: pytest.MonkeyPatch, count: str, message: str
+) -> None:
+    monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
+    monkeypatch.setenv("LISTEN_FDS", count)
+    # Those that are open are nobody's business here.
+    monkeypatch.setattr("citius.systemd.LISTEN_FDS_START", 1_000_000)
+    with pytest.raises(ConfigError, match=f"LISTEN_FDS: {message}.*; unset it"):
+        bind(Config(), 1)
+
+
+def test_systemds_words_for_another_process_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LISTEN_PID", "garbage")
+    monkeypatch.setenv("LISTEN_FDS", "garbage")
+    assert addresses(Config()) == ["127.0.0.1:8000"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "garbage",
+        "[]",
+        '{"listeners": {"a": 3}}',
+        '{"listeners": {"a": [1000000]}}',
+        '{"ready": "x"}',
+    ],
+)
+def test_what_no_process_before_us_would_hand_over(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv(HANDOVER_ENV, text)
+    with pytest.raises(
+        ConfigError, match="not what a Citius process hands to the next one .*; unset"
+    ):
+        bind(Config(port=0), 1)
 
 
 def test_slots_have_sockets_of_their_own_or_share_one(tmp_path: Path) -> None:
