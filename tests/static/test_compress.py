@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import os
 import subprocess
+import time
 import zlib
 
 import pytest
@@ -270,3 +273,53 @@ def test_a_coding_that_is_none(serve) -> None:
     server = serve("", "--compress", "deflate", ready=False)
     assert server.wait() != 0
     assert "expected br, zstd or gzip, got 'deflate'" in server.err
+
+
+LARGE = """
+async def app(scope, receive, send):
+    if scope["path"] == "/rss":
+        pages = int(open("/proc/self/statm").read().split()[1])
+        body = str(pages * os.sysconf("SC_PAGE_SIZE")).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        return await send({"type": "http.response.body", "body": body})
+    headers = [(b"content-type", b"text/plain")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if scope["path"] == "/bytes":
+        body = open("large", "rb").read()
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+    else:
+        file = open("large", "rb")
+        await send({"type": "http.response.zerocopysend", "file": file.fileno(), "more_body": True})
+    await send({"type": "http.response.body", "body": b"end"})
+"""
+
+
+@pytest.mark.parametrize("path", ["/file", "/bytes"])
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+def test_large_pieces_of_a_stream_take_turns(serve, tmp_path, coding: str, path: str) -> None:
+    """A client that takes nothing holds a step of its answer, and keeps nobody waiting."""
+    server = serve(LARGE, *CODINGS, "--lifespan", "off")
+    size = 24_000_000
+    # Hexadecimal digits of noise: what comes out is half of what goes in, and memory would show it.
+    (tmp_path / "large").write_bytes(os.urandom(size // 2).hex().encode())
+    before = int(server.get("/rss").body)
+    with server.connect(receive_buffer_bytes=4096) as slow:
+        request = f"GET {path} HTTP/1.1\r\nhost: a\r\naccept-encoding: {coding}\r\n\r\n"
+        slow.send(request.encode())
+        assert f"content-encoding: {coding}".encode() in slow.read_until(b"\r\n\r\n")
+        began_at = time.monotonic()
+        held = int(server.get("/rss").body) - before
+        assert time.monotonic() - began_at < 1
+        assert held < (size if path == "/bytes" else 0) + 6_000_000
+        if coding != "gzip":
+            return
+        decoder = zlib.decompressobj(31)
+        plain = hashlib.sha256()
+        length = 0
+        for chunk in slow.chunks():
+            piece = decoder.decompress(chunk)
+            plain.update(piece)
+            length += len(piece)
+    assert (length, decoder.eof) == (size + 3, True)
+    expected = hashlib.sha256((tmp_path / "large").read_bytes() + b"end")
+    assert plain.digest() == expected.digest()

@@ -57,23 +57,22 @@ impl Encoder {
         }
     }
 
-    /// What the client needs to have all that was written.
-    pub(crate) fn flush(&mut self) -> io::Result<Vec<u8>> {
-        let coded = match self {
-            Self::Gzip(encoder) => {
-                encoder.flush()?;
-                encoder.get_mut()
-            }
-            Self::Brotli(encoder) => {
-                encoder.flush()?;
-                encoder.get_mut()
-            }
-            Self::Zstd(encoder) => {
-                encoder.flush()?;
-                encoder.get_mut()
-            }
-        };
-        Ok(std::mem::take(coded))
+    /// Sees to it that what is [`take`](Self::take)n next lets the client have all that was written.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Gzip(encoder) => encoder.flush(),
+            Self::Brotli(encoder) => encoder.flush(),
+            Self::Zstd(encoder) => encoder.flush(),
+        }
+    }
+
+    /// What has come out so far.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(match self {
+            Self::Gzip(encoder) => encoder.get_mut(),
+            Self::Brotli(encoder) => encoder.get_mut(),
+            Self::Zstd(encoder) => encoder.get_mut(),
+        })
     }
 
     /// The rest.
@@ -135,7 +134,8 @@ mod tests {
             for piece in ["one ", "two ", &"x".repeat(100_000), "three"].map(str::as_bytes) {
                 encoder.write(piece).unwrap();
                 plain.extend_from_slice(piece);
-                coded.extend(encoder.flush().unwrap());
+                encoder.flush().unwrap();
+                coded.extend(encoder.take());
                 assert!(decode(coding, &coded) == plain, "{coding:?}");
             }
             coded.extend(encoder.finish().unwrap());

@@ -1,15 +1,23 @@
 //! What becomes of an application's actions: per connection, request by request.
+//!
+//! A streamed answer is compressed in steps of [`STEP_BYTES`]. What goes beyond one, most often a file,
+//! waits here with all that follows it; [`Compressor::go_on`] takes the next step, when the connection has
+//! room. So neither a turn nor the memory of a connection grows with what an application sends at once.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use citius_http::coding::{Accepted, Coding};
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Method, Payload};
+use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Method, Payload};
 
 use crate::encoder::Encoder;
 use crate::policy::{Policy, coded_fields};
+
+/// Bytes of one answer that are compressed in one go: about two milliseconds.
+const STEP_BYTES: usize = 128 * 1024;
 
 /// The compression of one reactor.
 #[derive(Clone, Debug)]
@@ -37,7 +45,16 @@ struct Running {
     encoder: Encoder,
     /// Bytes that the application has announced and not sent yet.
     due: Option<u64>,
+    /// What it has sent and the encoder has not been given yet.
+    rest: VecDeque<Rest>,
+    /// The trailers that follow that.
+    end: Option<Fields>,
     _place: Place,
+}
+
+enum Rest {
+    Bytes(Bytes),
+    File(FileRange),
 }
 
 impl fmt::Debug for Running {
@@ -54,15 +71,11 @@ pub trait Sink {
     /// A fault to blame the application for.
     fn send(&mut self, action: Action<'_>) -> Result<(), Fault>;
 
-    /// The bytes of a payload that is not in memory; a piece of them at a time goes to `take`.
+    /// The next bytes of a file: a bounded number, and at least one.
     ///
     /// # Errors
     /// They cannot be read: the answer is cut.
-    fn read(
-        &mut self,
-        payload: &Payload<'_>,
-        take: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
-    ) -> std::io::Result<()>;
+    fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>>;
 }
 
 impl Compressor {
@@ -130,10 +143,52 @@ impl Compressor {
                 }
                 outcome
             }
-            Action::End { trailers } => match streams.0.swap_remove(at).running {
-                Some(running) => running.end(trailers, sink),
-                None => sink.send(action),
+            Action::End { trailers } => {
+                if let Some(Running { rest, end, .. }) = &mut streams.0[at].running
+                    && !rest.is_empty()
+                {
+                    *end = Some(trailers.clone());
+                    return Ok(());
+                }
+                match streams.0.swap_remove(at).running {
+                    Some(running) => running.end(trailers, sink),
+                    None => sink.send(action),
+                }
+            }
+        }
+    }
+
+    /// Takes the next step of an answer that is [unfinished](Streams::is_unfinished).
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn go_on(
+        &self,
+        streams: &mut Streams,
+        stream: u32,
+        sink: &mut impl Sink,
+    ) -> Result<(), Fault> {
+        let Some(at) = streams.0.iter().position(|entry| entry.stream == stream) else {
+            return Ok(());
+        };
+        let Some(running) = &mut streams.0[at].running else {
+            return Ok(());
+        };
+        let outcome = running.step(sink);
+        let end = match (&outcome, running.rest.is_empty()) {
+            (Ok(()), true) => running.end.take(),
+            _ => None,
+        };
+        match (outcome, end) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(trailers)) => match streams.0.swap_remove(at).running {
+                Some(running) => running.end(&trailers, sink),
+                None => Ok(()),
             },
+            (Err(fault), _) => {
+                streams.0.swap_remove(at);
+                Err(fault)
+            }
         }
     }
 
@@ -196,6 +251,8 @@ impl Compressor {
             entry.running = Some(Running {
                 encoder,
                 due: announced,
+                rest: VecDeque::new(),
+                end: None,
                 _place: place,
             });
         }
@@ -215,6 +272,17 @@ impl Streams {
     /// Forgets what nobody will answer any more.
     pub fn retain(&mut self, is_open: impl Fn(u32) -> bool) {
         self.0.retain(|entry| is_open(entry.stream));
+    }
+
+    /// Whether something of the answer to `stream` waits here for its turn.
+    pub fn is_unfinished(&self, stream: u32) -> bool {
+        self.unfinished().any(|other| other == stream)
+    }
+
+    /// Those of which something does.
+    pub fn unfinished(&self) -> impl Iterator<Item = u32> {
+        let waits = |entry: &&Entry| entry.running.as_ref().is_some_and(|r| !r.rest.is_empty());
+        self.0.iter().filter(waits).map(|entry| entry.stream)
     }
 
     /// Number of requests.
@@ -241,16 +309,66 @@ impl Running {
             };
             *due = left;
         }
-        let encoder = &mut self.encoder;
-        let written = match payload {
-            Payload::Copied(bytes) => encoder.write(bytes),
-            Payload::Shared(bytes) => encoder.write(bytes),
-            Payload::File(_) => sink.read(payload, &mut |bytes| encoder.write(bytes)),
+        let bytes: &[u8] = match payload {
+            Payload::Copied(bytes) => bytes,
+            Payload::Shared(bytes) => bytes,
+            Payload::File(_) => &[],
         };
+        if !self.rest.is_empty() || bytes.is_empty() || bytes.len() > STEP_BYTES {
+            let is_first = self.rest.is_empty();
+            self.rest.push_back(match payload {
+                Payload::Copied(bytes) => Rest::Bytes(Bytes::copy_from_slice(bytes)),
+                Payload::Shared(bytes) => Rest::Bytes(bytes.clone()),
+                Payload::File(range) => Rest::File(range.clone()),
+            });
+            return if is_first { self.step(sink) } else { Ok(()) };
+        }
+        let written = self.encoder.write(bytes);
         match written.and_then(|()| self.encoder.flush()) {
-            Ok(coded) => sink.send(Action::Data(Payload::Shared(Bytes::from(coded)))),
+            Ok(()) => self.send(sink),
             Err(_) => cut(sink, Fault::HandlerFailed),
         }
+    }
+
+    /// Compresses as much of what waits as is done in one go.
+    fn step(&mut self, sink: &mut impl Sink) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < STEP_BYTES
+            && let Some(rest) = self.rest.front_mut()
+        {
+            let (piece, is_over) = match rest {
+                Rest::Bytes(bytes) => {
+                    let piece = bytes.split_to(bytes.len().min(STEP_BYTES - done));
+                    (Ok(piece), bytes.is_empty())
+                }
+                Rest::File(range) => {
+                    let piece = sink.read(range);
+                    range.advance(piece.as_ref().map_or(0, Vec::len) as u64);
+                    (piece.map(Bytes::from), range.is_empty())
+                }
+            };
+            let written = piece.and_then(|piece| {
+                done += piece.len();
+                self.encoder.write(&piece)?;
+                if is_over {
+                    self.encoder.flush()
+                } else {
+                    Ok(())
+                }
+            });
+            if written.is_err() {
+                return cut(sink, Fault::HandlerFailed);
+            }
+            if is_over {
+                self.rest.pop_front();
+            }
+        }
+        self.send(sink)
+    }
+
+    fn send(&mut self, sink: &mut impl Sink) -> Result<(), Fault> {
+        let coded = Bytes::from(self.encoder.take());
+        sink.send(Action::Data(Payload::Shared(coded)))
     }
 
     fn end(self, trailers: &Fields, sink: &mut impl Sink) -> Result<(), Fault> {
@@ -288,5 +406,142 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use citius_http::Status;
+    use citius_http::coding::Coding;
+
+    use super::*;
+
+    /// A connection, and a file whose bytes are their places.
+    #[derive(Default)]
+    struct Wire {
+        body: Vec<u8>,
+        is_over: bool,
+        /// Bytes read since somebody looked.
+        read_bytes: usize,
+        fails_at: Option<u64>,
+    }
+
+    fn content(offset: u64, count: usize) -> Vec<u8> {
+        (offset..).take(count).map(|n| (n / 3) as u8).collect()
+    }
+
+    impl Sink for Wire {
+        fn send(&mut self, action: Action<'_>) -> Result<(), Fault> {
+            match action {
+                Action::Data(Payload::Shared(bytes)) => self.body.extend_from_slice(&bytes),
+                Action::Start(_) => {}
+                Action::End { .. } | Action::Abort => self.is_over = true,
+                action => panic!("unexpected: {action:?}"),
+            }
+            Ok(())
+        }
+
+        fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>> {
+            if self.fails_at.is_some_and(|at| range.offset() >= at) {
+                return Err(std::io::Error::other("the file has become shorter"));
+            }
+            let count = range.len().min(50_000) as usize;
+            self.read_bytes += count;
+            Ok(content(range.offset(), count))
+        }
+    }
+
+    fn begun(wire: &mut Wire) -> (Compressor, Streams) {
+        let compressor = Compressor::new(Policy {
+            codings: vec![Coding::Gzip],
+            types: Vec::new(),
+        });
+        let mut streams = Streams(vec![Entry {
+            stream: 7,
+            coding: Some(Coding::Gzip),
+            head_only: false,
+            running: None,
+        }]);
+        let start = Action::Start(Answer {
+            status: Status::OK,
+            content_type: Some(b"text/plain"),
+            fields: &Fields::EMPTY,
+        });
+        compressor
+            .send(&mut streams, 7, start, &Limits::default(), wire)
+            .unwrap();
+        (compressor, streams)
+    }
+
+    fn file(length: u64) -> Payload<'static> {
+        Payload::File(FileRange::new(Arc::new(()), 0, length))
+    }
+
+    #[test]
+    fn much_at_once_goes_step_by_step_and_what_follows_waits() {
+        let mut wire = Wire::default();
+        let (compressor, mut streams) = begun(&mut wire);
+        let limits = Limits::default();
+        let large = content(1_000_000, 500_000);
+        let trailers = Fields::EMPTY;
+        for action in [
+            Action::Data(Payload::Copied(b"first ")),
+            Action::Data(file(1_000_000)),
+            Action::Data(Payload::Copied(&large)),
+            Action::Data(Payload::Copied(b"last")),
+            Action::End {
+                trailers: &trailers,
+            },
+        ] {
+            compressor
+                .send(&mut streams, 7, action, &limits, &mut wire)
+                .unwrap();
+        }
+        assert_eq!(streams.unfinished().collect::<Vec<_>>(), [7]);
+        let mut steps = 0;
+        while streams.is_unfinished(7) {
+            assert!(!wire.is_over);
+            assert!(std::mem::take(&mut wire.read_bytes) < STEP_BYTES + 50_000);
+            compressor.go_on(&mut streams, 7, &mut wire).unwrap();
+            steps += 1;
+        }
+        assert!(wire.is_over && streams.is_empty());
+        assert!(steps >= 1_500_000 / (STEP_BYTES + 50_000), "{steps}");
+        let mut plain = Vec::new();
+        let mut decoder = flate2::read::GzDecoder::new(&wire.body[..]);
+        decoder.read_to_end(&mut plain).unwrap();
+        let expected = [b"first ", &content(0, 1_500_000)[..], b"last"].concat();
+        assert!(plain == expected);
+    }
+
+    #[test]
+    fn a_file_that_ends_too_early_cuts_the_answer() {
+        let mut wire = Wire {
+            fails_at: Some(300_000),
+            ..Wire::default()
+        };
+        let (compressor, mut streams) = begun(&mut wire);
+        let action = Action::Data(file(1_000_000));
+        let mut outcome = compressor.send(&mut streams, 7, action, &Limits::default(), &mut wire);
+        while outcome.is_ok() && streams.is_unfinished(7) {
+            outcome = compressor.go_on(&mut streams, 7, &mut wire);
+        }
+        assert_eq!(outcome, Err(Fault::HandlerFailed));
+        assert!(wire.is_over && streams.is_empty());
+    }
+
+    #[test]
+    fn an_aborted_answer_leaves_nothing_waiting() {
+        let mut wire = Wire::default();
+        let (compressor, mut streams) = begun(&mut wire);
+        for action in [Action::Data(file(1_000_000)), Action::Abort] {
+            compressor
+                .send(&mut streams, 7, action, &Limits::default(), &mut wire)
+                .unwrap();
+        }
+        assert!(wire.is_over && streams.is_empty());
+        assert_eq!(compressor.n_streams.load(Ordering::Relaxed), 0);
     }
 }

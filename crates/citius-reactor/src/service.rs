@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use citius_compress::{Compressor, Sink, Streams};
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Millis, Output, Payload};
+use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Millis, Output};
 use citius_observe::{Ending, Note};
 
 use crate::conn::{Transport, read_file};
@@ -110,21 +110,8 @@ impl Sink for Onward<'_, '_> {
         self.0.send_on(action)
     }
 
-    fn read(
-        &mut self,
-        payload: &Payload<'_>,
-        take: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
-        let Payload::File(range) = payload else {
-            return Ok(());
-        };
-        let mut rest = range.clone();
-        while !rest.is_empty() {
-            let bytes = read_file(&rest)?;
-            take(&bytes)?;
-            rest.advance(bytes.len() as u64);
-        }
-        Ok(())
+    fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>> {
+        Ok(read_file(range)?)
     }
 }
 
@@ -247,6 +234,17 @@ impl Reply<'_> {
         sent
     }
 
+    /// Takes the next step of an answer that the compressor has not sent all of.
+    pub(crate) fn go_on(&mut self) -> Result<(), Fault> {
+        let Some(compressor) = self.compressor else {
+            return Ok(());
+        };
+        let mut codings = std::mem::take(self.codings);
+        let sent = compressor.go_on(&mut codings, self.id.stream, &mut Onward(self));
+        *self.codings = codings;
+        sent
+    }
+
     /// The answer goes out as it is: whoever gives it has chosen its coding.
     pub fn keep_as_is(&mut self) {
         self.codings.forget(self.id.stream);
@@ -262,6 +260,9 @@ impl Reply<'_> {
     ///
     /// Zero in HTTP/1 while an earlier request of the connection is unanswered: what is sent then is parked.
     pub fn room(&self) -> usize {
+        if self.codings.is_unfinished(self.id.stream) {
+            return 0;
+        }
         let (limits, queued) = (self.context.limits, self.output.len());
         self.wire.room(self.id.stream, limits, queued)
     }
