@@ -32,7 +32,8 @@ impl Files {
         }
     }
 
-    /// Takes an open file over; `label` is what the log calls it.
+    /// Takes an open file over; `label` is what the log calls it, escaped: a name may hold line ends,
+    /// and whoever gave it would write lines of his own.
     ///
     /// # Errors
     /// `EINVAL` if it is no regular file, `ENFILE` if as many are open as may be.
@@ -45,7 +46,7 @@ impl Files {
         Ok(Arc::new(File {
             descriptor,
             status,
-            label: label.into(),
+            label: label.escape_debug().to_string().into(),
             must_be_read: AtomicBool::new(false),
             _place: place,
         }))

@@ -37,6 +37,10 @@ const TURN_MS: Millis = 4;
 const POLLS_PER_TURN: usize = 16;
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 64;
+/// Connections accepted from one listener at the start of a drain, at the least: what is queued is served, and
+/// queues are this long by Linux's own bound (`somaxconn`). Whoever comes to a listener that others
+/// have too, and that therefore cannot be silenced, must not be accepted for ever.
+const ACCEPTS_PER_DRAIN: usize = 4096;
 /// Requests of one connection after which a turn looks at the time.
 const EVENTS_PER_LOOK: u32 = 8;
 /// How often one connection may fill and empty its write queue in one turn.
@@ -191,8 +195,13 @@ impl Reactor {
     /// more, one that has not asked anything yet gets [`DRAIN_GRACE_MS`] to do so, and one between two
     /// requests [`DRAIN_IDLE_GRACE_MS`].
     pub fn drain<S: Service>(&mut self, service: &mut S) {
+        let accepts = ACCEPTS_PER_DRAIN.max(self.tools.limits.connections_max as usize);
         for listener in 0..self.listeners.len() {
-            while self.accept(listener, service) {}
+            for _ in 0..accepts.div_ceil(ACCEPTS_PER_TURN) {
+                if !self.accept(listener, service) {
+                    break;
+                }
+            }
         }
         self.stop_listening();
         for id in self.table.ids() {
@@ -567,7 +576,7 @@ impl Reactor {
                 Err(error) => break Self::write_failed(conn, error, service),
                 Ok(false) => {
                     // What runs is for nobody once the last request has been taken.
-                    Self::is_done_with(conn, service);
+                    self.is_done_with(conn, service);
                     break Verdict::Keep;
                 }
                 Ok(true) => {}
@@ -579,7 +588,7 @@ impl Reactor {
                 break self.begin_close(conn, closing);
             }
             if !self.has_more(conn) {
-                if Self::is_done_with(conn, service) {
+                if self.is_done_with(conn, service) {
                     break Verdict::Close;
                 }
                 break Verdict::Keep;
@@ -638,15 +647,31 @@ impl Reactor {
         conn.rooms
             .iter()
             .any(|&stream| conn.wire.may_write(stream, limits))
+            || self.unfinished(conn).is_some()
             || (conn.is_held_back && !conn.input.is_empty() && conn.wire.wants_input(limits))
             || conn.wire.has_events()
             || conn.wire.wants_output()
     }
 
+    /// The answer that the compressor could go on with.
+    #[inline]
+    fn unfinished(&self, conn: &Conn) -> Option<u32> {
+        let mut streams = conn.codings.unfinished();
+        streams.find(|&stream| conn.wire.may_write(stream, &self.tools.limits))
+    }
+
     /// Tells those who wait for room, as far as it is their turn to write.
     fn offer_room<S: Service>(&mut self, conn: &mut Conn, service: &mut S) {
+        if let Some(stream) = self.unfinished(conn) {
+            let mut reply = self.reply(conn, stream);
+            let id = reply.id();
+            if let Err(fault) = reply.go_on() {
+                service.refused(id, fault);
+            }
+        }
         for stream in std::mem::take(&mut conn.rooms) {
-            if conn.wire.may_write(stream, &self.tools.limits) {
+            let may_write = conn.wire.may_write(stream, &self.tools.limits);
+            if may_write && !conn.codings.is_unfinished(stream) {
                 service.room(&mut self.reply(conn, stream));
             } else if conn.wire.is_open(stream) {
                 conn.rooms.push(stream);
@@ -696,11 +721,11 @@ impl Reactor {
     }
 
     /// Whether a peer that has closed its side has got all it will get, apart from what is in the queue.
-    fn is_done_with<S: Service>(conn: &mut Conn, service: &mut S) -> bool {
+    fn is_done_with<S: Service>(&self, conn: &mut Conn, service: &mut S) -> bool {
         if !conn.peer_closed || conn.phase != Phase::Open || conn.is_held_back {
             return false;
         }
-        if conn.wire.wants_output() {
+        if conn.wire.wants_output() || self.unfinished(conn).is_some() {
             return false;
         }
         service.gone(conn.id);

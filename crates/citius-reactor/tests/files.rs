@@ -327,3 +327,18 @@ fn only_so_many_files_are_open_and_only_regular_ones() {
         "shorter than asked for"
     );
 }
+
+#[test]
+fn a_name_cannot_begin_a_line_of_the_log() {
+    let mut rig = Rig::new("label", b"content");
+    let path = rig.directory.join("file");
+    let forged = rig.directory.join("a\nERROR \u{202e}forged");
+    fs::rename(path, &forged).expect("the same directory");
+    let file = rig.reactor.files().open(&forged).expect("it is there");
+    assert!(
+        file.label().ends_with("/a\\nERROR \\u{202e}forged"),
+        "{}",
+        file.label()
+    );
+    rig.service.file = file;
+}

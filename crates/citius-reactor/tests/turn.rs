@@ -1,6 +1,10 @@
 //! Turns over connections in memory: what the reactor promises whatever stands behind `Service`.
 
 use std::collections::VecDeque;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
@@ -54,8 +58,12 @@ impl Service for Paths {
 }
 
 fn reactor() -> Reactor {
+    reactor_with(Limits::default())
+}
+
+fn reactor_with(limits: Limits) -> Reactor {
     let options = Options {
-        limits: Limits::default(),
+        limits,
         server: None,
         date: false,
         observer: None,
@@ -172,4 +180,77 @@ fn a_drain_answers_what_is_open_and_closes_what_is_idle() {
     assert!(!reactor.is_drained());
     reactor.feed_memory(busy, b"", &mut service);
     assert!(reactor.is_drained());
+}
+
+/// Whenever it is asked, somebody else comes, up to `left` times.
+struct Herd {
+    address: PathBuf,
+    left: usize,
+    asked: usize,
+    last: Option<UnixStream>,
+}
+
+impl Herd {
+    fn come(&mut self) {
+        let mut peer = UnixStream::connect(&self.address).expect("somebody listens");
+        peer.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .expect("room for a request");
+        self.last = Some(peer);
+    }
+}
+
+impl Service for Herd {
+    fn request(&mut self, _head: Box<Head>, _ended: bool, reply: &mut Reply<'_>) {
+        self.asked += 1;
+        if self.left > 0 {
+            self.left -= 1;
+            self.come();
+        }
+        let answer = Answer {
+            status: Status::OK,
+            content_type: None,
+            fields: &Fields::EMPTY,
+        };
+        let sent = reply.send(Action::Respond(answer, Payload::Copied(b"")));
+        sent.expect("a valid answer");
+    }
+    fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
+    fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
+    fn broken(&mut self, _id: StreamId, _fault: Fault) {}
+    fn room(&mut self, _reply: &mut Reply<'_>) {}
+    fn gone(&mut self, _connection: ConnectionId) {}
+    fn refused(&mut self, _id: StreamId, fault: Fault) {
+        panic!("{}", fault.text());
+    }
+    fn file_failed(&mut self, _connection: ConnectionId, message: &str) {
+        panic!("{message}");
+    }
+    fn panicked(&mut self, _connection: ConnectionId) {
+        panic!("a handler panicked");
+    }
+}
+
+#[test]
+fn a_drain_takes_a_whole_queue_and_no_endless_one() {
+    let address = std::env::temp_dir().join(format!("citius-turn-{}.socket", std::process::id()));
+    for (left, expected) in [(3000, 3001..=3001), (100_000, 4096..=10_000)] {
+        let limits = Limits {
+            connections_max: 8,
+            ..Limits::default()
+        };
+        let mut reactor = reactor_with(limits);
+        let listener = UnixListener::bind(&address).expect("a fresh name");
+        listener.set_nonblocking(true).expect("a socket");
+        reactor.listen(OwnedFd::from(listener)).expect("it listens");
+        let mut herd = Herd {
+            address: address.clone(),
+            left,
+            asked: 0,
+            last: None,
+        };
+        herd.come();
+        reactor.drain(&mut herd);
+        std::fs::remove_file(&address).expect("it was made above");
+        assert!(expected.contains(&herd.asked), "{} of {left}", herd.asked);
+    }
 }
