@@ -656,6 +656,9 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "compress_bytes_min": ("bytes", "Answers that are shorter are not compressed."),
     "compress_bytes_max": ("bytes", "Whole answers that are longer are not compressed."),
     "compress_streams_max": ("streams", "Streamed answers compressed at once; more go as they are."),
+    "wsgi_write_bytes_max": (
+        "bytes", "What `write()` may collect with --threads 0, where it cannot wait; beyond, it raises."
+    ),
     "h2_streams_max": ("streams", "Open streams of one HTTP/2 connection; more are refused."),
     "h2_window_bytes": ("bytes", "Bodies under way on one HTTP/2 connection; then it waits."),
     "h2_budget_ms": ("milliseconds", "Span over which HTTP/2 resets and idle frames are counted."),

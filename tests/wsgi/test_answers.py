@@ -420,3 +420,30 @@ def application(environ, start_response):
 """)
     with server.connect() as peer:
         assert [peer.request("GET", f"/{n}").body for n in range(4)] == [b"none"] * 4
+
+
+WRITES = """
+    def application(environ, start_response):
+        write = start_response("200 OK", [("content-type", "text/plain")])
+        count = int(environ["PATH_INFO"][1:])
+        for _ in range(count // 1000):
+            write(b"x" * 1000)
+        return []
+"""
+
+
+def test_write_collects_so_much_where_it_cannot_wait(serve_wsgi) -> None:
+    server = serve_wsgi(WRITES, "--threads", "0", "--wsgi-write-bytes-max", "50000")
+    assert server.get("/50000").body == b"x" * 50_000
+    with server.connect() as peer:
+        peer.send(b"GET /51000 HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert not peer.read_to_end().endswith(
+            b"0\r\n\r\n"
+        )  # cut, as after any error behind a write
+    server.wait_for_log("write\\(\\) has collected 50000 bytes and may hold 50000")
+    assert server.get("/50000").body == b"x" * 50_000
+
+
+def test_write_waits_in_a_thread(serve_wsgi) -> None:
+    server = serve_wsgi(WRITES, "--threads", "1", "--wsgi-write-bytes-max", "50000")
+    assert server.get("/500000").body == b"x" * 500_000

@@ -111,6 +111,11 @@ pub const COMPRESS_BYTES_MAX: u32 = 1024 * 1024;
 /// Reached: further ones are sent as they are. Test: `tests/static/test_compress.py`.
 pub const COMPRESS_STREAMS_MAX: u32 = 64;
 
+/// Bytes of one answer that a WSGI application may `write()` on the reactor's own thread, where nobody can wait until they
+/// have left; threads and greenlets wait. Origin: as much as a request's body.
+/// Exceeded: `write()` raises, and the answer is cut. Test: `tests/wsgi/test_answers.py`.
+pub const WSGI_WRITE_BYTES_MAX: u32 = 16 * 1024 * 1024;
+
 /// Streams of one HTTP/2 connection that are open at once. Origin: RFC 9113 §6.5.2 asks for 100 at least, h2o 100, nghttpd 100.
 /// Reached: the stream is refused, to be tried again (`REFUSED_STREAM`). Test: `crates/citius-h2/src/tests/budgets.rs`.
 pub const H2_STREAMS_MAX: u32 = 128;
@@ -246,6 +251,7 @@ limits! {
     compress_bytes_min: u32 = COMPRESS_BYTES_MIN,
     compress_bytes_max: u32 = COMPRESS_BYTES_MAX,
     compress_streams_max: u32 = COMPRESS_STREAMS_MAX,
+    wsgi_write_bytes_max: u32 = WSGI_WRITE_BYTES_MAX,
     h2_streams_max: u32 = H2_STREAMS_MAX,
     h2_window_bytes: u32 = H2_WINDOW_BYTES,
     h2_budget_ms: u64 = H2_BUDGET_MS,

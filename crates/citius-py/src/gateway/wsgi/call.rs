@@ -291,9 +291,10 @@ impl Call {
         let mut asked = Asked::new(self.id, self.peer, &self.link, head);
         let mut late = self.late();
         let prepared = input.and_then(|input| {
-            let mut desk = gateway.take_desk(py)?;
+            let limits = &self.link.limits;
+            let mut desk = gateway.take_desk(py, limits)?;
             let head = asked.head.as_deref().expect("put there just now");
-            let prepared = desk.prepare(py, head, self.peer, input, body_ended);
+            let prepared = desk.prepare(py, limits, head, self.peer, input, body_ended);
             gateway.give_desk(desk);
             prepared
         });

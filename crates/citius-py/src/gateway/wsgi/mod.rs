@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use citius_http::{Fault, Head};
+use citius_http::{Fault, Head, Limits};
 use citius_reactor::{Peer, Reply};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -195,13 +195,13 @@ impl Wsgi {
         true
     }
 
-    fn take_desk(&self, py: Python<'_>) -> PyResult<Box<Desk>> {
+    fn take_desk(&self, py: Python<'_>, limits: &Limits) -> PyResult<Box<Desk>> {
         if let Some(desk) = lock(&self.desks).pop() {
             return Ok(desk);
         }
         Ok(Box::new(Desk {
             environs: Environs::new(self.template.clone_ref(py), &self.root),
-            callables: Some(Callables::new(py)?),
+            callables: Some(Callables::new(py, limits)?),
         }))
     }
 
@@ -231,6 +231,7 @@ impl Desk {
     fn prepare<'py>(
         &mut self,
         py: Python<'py>,
+        limits: &Limits,
         head: &Head,
         peer: Peer,
         input: Option<Bound<'py, PyAny>>,
@@ -249,7 +250,7 @@ impl Desk {
         let environ = self.environs.make(py, head, peer, extra)?;
         let callables = match self.callables.take() {
             Some(callables) => callables,
-            None => Callables::new(py)?,
+            None => Callables::new(py, limits)?,
         };
         Ok((environ, callables))
     }
@@ -373,9 +374,10 @@ fn call_inline(
     let py = turn.py;
     turn.tasks.stand(py);
     let prepared = complete_input(py, body).and_then(|input| {
-        let mut desk = gateway.take_desk(py)?;
+        let limits = &asked.link.limits;
+        let mut desk = gateway.take_desk(py, limits)?;
         let head = asked.head.as_deref().expect("put there by the caller");
-        let prepared = desk.prepare(py, head, asked.peer, input, true);
+        let prepared = desk.prepare(py, limits, head, asked.peer, input, true);
         gateway.give_desk(desk);
         prepared
     });

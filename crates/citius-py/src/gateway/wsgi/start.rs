@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Answer, Fault, Fields, Status};
+use citius_http::{Answer, Fault, Fields, Limits, Status};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
@@ -207,8 +207,9 @@ fn with_latin<R>(text: &str, act: impl FnOnce(&[u8]) -> PyResult<R>) -> PyResult
 }
 
 /// What the two callables of a request share.
-#[derive(Default)]
 pub(super) struct Shared {
+    /// Bytes that `write` may collect.
+    collected_bytes_max: usize,
     /// Absent while somebody has it in hand.
     said: Mutex<Option<Box<Said>>>,
     /// Where `write` sends at once; without one it collects.
@@ -312,9 +313,18 @@ impl Write {
         if let Some(call) = late {
             return call.write(py, &self.shared, bytes);
         }
-        let mut said = self.shared.in_hand();
-        said.is_committed |= !bytes.as_bytes().is_empty();
-        said.written.extend_from_slice(bytes.as_bytes());
+        let (mut said, bytes) = (self.shared.in_hand(), bytes.as_bytes());
+        let most = self.shared.collected_bytes_max;
+        if bytes.len() > most.saturating_sub(said.written.len()) {
+            return Err(PyRuntimeError::new_err(format!(
+                "write() has collected {} bytes and may hold {most} (--wsgi-write-bytes-max): on the \
+                 server's own thread it cannot wait for them to leave; return an iterable, or serve \
+                 with --threads",
+                said.written.len()
+            )));
+        }
+        said.is_committed |= !bytes.is_empty();
+        said.written.extend_from_slice(bytes);
         Ok(())
     }
 }
@@ -349,8 +359,12 @@ pub(super) struct Callables {
 }
 
 impl Callables {
-    pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
-        let shared = Arc::<Shared>::default();
+    pub(super) fn new(py: Python<'_>, limits: &Limits) -> PyResult<Self> {
+        let shared = Arc::new(Shared {
+            collected_bytes_max: limits.wsgi_write_bytes_max as usize,
+            said: Mutex::default(),
+            late: Mutex::default(),
+        });
         let write = Write {
             shared: Arc::clone(&shared),
         };
