@@ -97,7 +97,7 @@ class Served:
     multiple=True,
     metavar="NAME,…",
     help="Other servers of the same APP (uvicorn, granian, gunicorn, gunicorn-sync, hypercorn, "
-    "waitress, citius), or git:REF: the same at another commit; repeatable.",
+    "waitress, uwsgi, citius), or git:REF: the same at another commit; repeatable.",
 )
 @click.option(
     "--python",

@@ -37,14 +37,19 @@ class Lab:
 
 
 class LabGroup(click.Group):
-    """Turns the lab's own errors into one message and exit code 1."""
+    """Turns the lab's own errors into one message and exit code 1, and interrupts into 130."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with launch.signals_as_interrupts():
+                return super().invoke(ctx)
         except LabError as error:
             raise click.ClickException(str(error)) from error
+        except KeyboardInterrupt:
+            # Whoever had started something has ended it on the way here.
+            click.echo("interrupted; nothing of it is left running", err=True)
+            raise click.exceptions.Exit(130) from None
 
 
 @click.group(cls=LabGroup)

@@ -29,7 +29,7 @@ from citius_lab.errors import BuildError, ContestantError
 from citius_lab.workloads import WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,8 +400,35 @@ def run_logged(command: list[str], *, cwd: Path, log: Any) -> int:
     except OSError as error:
         log.write(f"{command[0]}: {error}\n".encode())
         return 127
-    try:
+    with _ended_with_its_group(process):
         return process.wait()
+
+
+def run_read(command: list[str], *, cwd: Path) -> tuple[int, str, str]:
+    """Do the same and return what it said, on standard output and on standard error.
+
+    Raises:
+        OSError: It does not start.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with _ended_with_its_group(process):
+        said, complained = process.communicate()
+    return process.returncode, said, complained
+
+
+@contextlib.contextmanager
+def _ended_with_its_group(process: subprocess.Popen[Any]) -> Generator[None]:
+    """End a process and all it has started if it cannot be waited for to its own end."""
+    try:
+        yield
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, 9)

@@ -14,6 +14,7 @@ import atexit
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from typing import IO, TYPE_CHECKING
 from citius_lab.errors import LaunchError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
     from citius_lab.contestants import Contestant
 
@@ -196,6 +197,22 @@ class Server:
     def _log_tail(self) -> str:
         lines = self.log_path.read_text(errors="replace").splitlines()[-8:]
         return "\n".join(f"    {line}" for line in lines)
+
+
+@contextlib.contextmanager
+def signals_as_interrupts() -> Generator[None]:
+    """Turn SIGTERM and SIGHUP into KeyboardInterrupt, so that all cleaning up is one path."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    previous = [signal.signal(number, interrupt) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)
 
 
 def scratch() -> str:

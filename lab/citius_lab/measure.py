@@ -178,13 +178,17 @@ def finish(
             finished = Run(session.plan, contestants, recorder, display, session.before).carry_out()
     finally:
         os.sched_setaffinity(0, everything)
-    draw_it(lab, session.folder, baseline)
+    said = f"interrupted; the records are kept: citius lab resume {session.folder} goes on"
+    try:
+        draw_it(lab, session.folder, baseline)
+    except KeyboardInterrupt:
+        if finished:
+            said = (
+                f"interrupted; the records are kept: citius lab report {session.folder} draws them"
+            )
+        finished = False
     if not finished:
-        lab.console.print(
-            f"interrupted; the records are kept: citius lab resume {session.folder} goes on",
-            soft_wrap=True,
-            markup=False,
-        )
+        lab.console.print(said, soft_wrap=True, markup=False)
         raise click.exceptions.Exit(130)
 
 

@@ -7,9 +7,7 @@ after them.
 
 from __future__ import annotations
 
-import contextlib
 import random
-import signal
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +20,7 @@ from citius_lab.plan import ROUNDS_MIN, Block, Cell, Part, Plan
 from citius_lab.workloads import WrongAnswer, cases_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from citius_lab.contestants import Contestant
     from citius_lab.launch import Server
@@ -77,13 +75,12 @@ class Run:
             RecordError: The result folder cannot be written.
         """
         interrupted = False
-        with _signals_as_interrupts():
-            try:
-                for part in self._plan.parts:
-                    self._part(part)
-            except KeyboardInterrupt:
-                interrupted = True
-            self._recorder.write("end", interrupted=interrupted)
+        try:
+            for part in self._plan.parts:
+                self._part(part)
+        except KeyboardInterrupt:
+            interrupted = True
+        self._recorder.write("end", interrupted=interrupted)
         return not interrupted
 
     def _part(self, part: Part) -> None:
@@ -283,22 +280,6 @@ def _of(part: Part, block: Block) -> dict[str, Any]:
 def _without(block: Block, cell: Cell) -> Block:
     cells = tuple(other for other in block.cells if other != cell)
     return Block(block.round, block.contestant, block.workers, cells, block.again)
-
-
-@contextlib.contextmanager
-def _signals_as_interrupts() -> Generator[None]:
-    """Turn SIGTERM and SIGHUP into KeyboardInterrupt, so that all cleaning up is one path."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    previous = [signal.signal(number, interrupt) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, previous, strict=True):
-            signal.signal(number, handler)
 
 
 # The generator's series has this resolution in runs of less than five seconds.

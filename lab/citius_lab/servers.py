@@ -25,11 +25,25 @@ class Way:
 
     Attributes:
         package: What is installed and started with ``python -m``; its folder in ``lab/servers``.
-        words: By interface, what follows; ``{app}`` is the application.
+        words: By interface, what follows; ``{app}`` is the application, ``{venv}`` where it is installed.
+        program: What is started instead of a module: its name beside the interpreter.
     """
 
     package: str
     words: dict[str, tuple[str, ...]]
+    program: str = ""
+
+    def command(self, python: str, app: str, interface: str) -> tuple[str, ...]:
+        """Return what is started, by the interpreter whose packages it is among."""
+        place = Path(python)
+        first = (
+            (str(place.with_name(self.program)),) if self.program else (python, "-m", self.package)
+        )
+        values = {"{app}": app, "{venv}": str(place.parents[1])}
+        words = list(self.words[interface])
+        for name, value in values.items():
+            words = [word.replace(name, value) for word in words]
+        return (*first, *words)
 
 
 _UVICORN = (
@@ -70,6 +84,28 @@ WAYS = {
         },
     ),
     "waitress": Way("waitress", {"wsgi": ("--listen=127.0.0.1:{port}", "{app}")}),
+    "uwsgi": Way(
+        "uwsgi",
+        {
+            "wsgi": (
+                "--http",
+                "127.0.0.1:{port}",
+                "--http-keepalive",
+                "--master",
+                "--processes",
+                "{workers}",
+                "--listen",
+                "1024",
+                "--die-on-term",
+                "--disable-logging",
+                "--virtualenv",
+                "{venv}",
+                "--module",
+                "{app}",
+            )
+        },
+        program="uwsgi",
+    ),
 }
 
 
@@ -139,8 +175,8 @@ def serve(
         command, more, origin = installation.command, installation.environment(), ""
         version = installation.version()
         _look(app, folder, command, more, f"{app} cannot be imported under {name} {version}")
-    words = (command, "-m", way.package, *(_fill(word, app) for word in way.words[interface]))
     label = f"{way.package} {version}{origin}"
+    words = way.command(command, app, interface)
     return own(name, words, folder, version=label, environment=more)
 
 
@@ -221,10 +257,6 @@ def app_python(named: Path | None) -> AppPython:
 
 def _python_path(folder: Path) -> list[str]:
     return [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-
-
-def _fill(word: str, app: str) -> str:
-    return word.replace("{app}", app)
 
 
 def _upper(interfaces: dict[str, tuple[str, ...]]) -> str:

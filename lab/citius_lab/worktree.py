@@ -7,13 +7,12 @@ not again); in any other repository the application's code is that commit's.
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from citius_lab.contestants import lab_root
+from citius_lab.contestants import lab_root, run_read
 from citius_lab.errors import BuildError
 
 if TYPE_CHECKING:
@@ -80,10 +79,10 @@ def _git(folder: Path, *words: str) -> str:
 
 def _run(command: list[str], folder: Path) -> str:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        code, said, complained = run_read(command, cwd=folder)
     except OSError as error:
         raise BuildError(f"{command[0]} does not start: {error.strerror}") from error
-    if done.returncode != 0:
-        tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
-        raise BuildError(f"{' '.join(command[:6])} … ended with code {done.returncode}:\n{tail}")
-    return done.stdout.strip()
+    if code != 0:
+        tail = "\n".join((complained or said).strip().splitlines()[-8:])
+        raise BuildError(f"{' '.join(command[:6])} … ended with code {code}:\n{tail}")
+    return said.strip()

@@ -162,9 +162,16 @@ fn connections(record: &Record) -> String {
         lost => format!(", {} lost", grouped(lost)),
     };
     let connections = &record.connections;
+    // Answers are counted by place: a connection is not what had them if others followed it there.
+    let whose = match connections.asked {
+        asked if record.connections_opened > asked => {
+            format!("in each of {} places", grouped(asked))
+        }
+        _ => "each".to_owned(),
+    };
     let even = if connections.answers_max > 0 {
         format!(
-            ", {} to {} answers each",
+            ", {} to {} answers {whose}",
             grouped(connections.answers_min),
             grouped(connections.answers_max)
         )
