@@ -1,7 +1,7 @@
 //! What becomes of an application's actions: per connection, request by request.
 //!
 //! A streamed answer is compressed in steps of [`STEP_BYTES`]. What goes beyond one, most often a file,
-//! waits here with all that follows it; [`Compressor::go_on`] takes the next step, when the connection has
+//! waits here with all that follows it; [`Streams::go_on`] takes the next step, when the connection has
 //! room. So neither a turn nor the memory of a connection grows with what an application sends at once.
 
 use std::collections::VecDeque;
@@ -158,40 +158,6 @@ impl Compressor {
         }
     }
 
-    /// Takes the next step of an answer that is [unfinished](Streams::is_unfinished).
-    ///
-    /// # Errors
-    /// As for [`send`](Self::send).
-    pub fn go_on(
-        &self,
-        streams: &mut Streams,
-        stream: u32,
-        sink: &mut impl Sink,
-    ) -> Result<(), Fault> {
-        let Some(at) = streams.0.iter().position(|entry| entry.stream == stream) else {
-            return Ok(());
-        };
-        let Some(running) = &mut streams.0[at].running else {
-            return Ok(());
-        };
-        let outcome = running.step(sink);
-        let end = match (&outcome, running.rest.is_empty()) {
-            (Ok(()), true) => running.end.take(),
-            _ => None,
-        };
-        match (outcome, end) {
-            (Ok(()), None) => Ok(()),
-            (Ok(()), Some(trailers)) => match streams.0.swap_remove(at).running {
-                Some(running) => running.end(&trailers, sink),
-                None => Ok(()),
-            },
-            (Err(fault), _) => {
-                streams.0.swap_remove(at);
-                Err(fault)
-            }
-        }
-    }
-
     fn respond(
         &self,
         entry: &Entry,
@@ -272,6 +238,35 @@ impl Streams {
     /// Forgets what nobody will answer any more.
     pub fn retain(&mut self, is_open: impl Fn(u32) -> bool) {
         self.0.retain(|entry| is_open(entry.stream));
+    }
+
+    /// Takes the next step of an answer that is [unfinished](Self::is_unfinished).
+    ///
+    /// # Errors
+    /// As for [`Compressor::send`].
+    pub fn go_on(&mut self, stream: u32, sink: &mut impl Sink) -> Result<(), Fault> {
+        let Some(at) = self.0.iter().position(|entry| entry.stream == stream) else {
+            return Ok(());
+        };
+        let Some(running) = &mut self.0[at].running else {
+            return Ok(());
+        };
+        let outcome = running.step(sink);
+        let end = match (&outcome, running.rest.is_empty()) {
+            (Ok(()), true) => running.end.take(),
+            _ => None,
+        };
+        match (outcome, end) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(trailers)) => match self.0.swap_remove(at).running {
+                Some(running) => running.end(&trailers, sink),
+                None => Ok(()),
+            },
+            (Err(fault), _) => {
+                self.0.swap_remove(at);
+                Err(fault)
+            }
+        }
     }
 
     /// Whether something of the answer to `stream` waits here for its turn.
@@ -429,7 +424,10 @@ mod tests {
     }
 
     fn content(offset: u64, count: usize) -> Vec<u8> {
-        (offset..).take(count).map(|n| (n / 3) as u8).collect()
+        (offset..)
+            .take(count)
+            .map(|n| (n / 3).to_le_bytes()[0])
+            .collect()
     }
 
     impl Sink for Wire {
@@ -504,7 +502,7 @@ mod tests {
         while streams.is_unfinished(7) {
             assert!(!wire.is_over);
             assert!(std::mem::take(&mut wire.read_bytes) < STEP_BYTES + 50_000);
-            compressor.go_on(&mut streams, 7, &mut wire).unwrap();
+            streams.go_on(7, &mut wire).unwrap();
             steps += 1;
         }
         assert!(wire.is_over && streams.is_empty());
@@ -526,7 +524,7 @@ mod tests {
         let action = Action::Data(file(1_000_000));
         let mut outcome = compressor.send(&mut streams, 7, action, &Limits::default(), &mut wire);
         while outcome.is_ok() && streams.is_unfinished(7) {
-            outcome = compressor.go_on(&mut streams, 7, &mut wire);
+            outcome = streams.go_on(7, &mut wire);
         }
         assert_eq!(outcome, Err(Fault::HandlerFailed));
         assert!(wire.is_over && streams.is_empty());

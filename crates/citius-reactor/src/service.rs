@@ -236,11 +236,8 @@ impl Reply<'_> {
 
     /// Takes the next step of an answer that the compressor has not sent all of.
     pub(crate) fn go_on(&mut self) -> Result<(), Fault> {
-        let Some(compressor) = self.compressor else {
-            return Ok(());
-        };
         let mut codings = std::mem::take(self.codings);
-        let sent = compressor.go_on(&mut codings, self.id.stream, &mut Onward(self));
+        let sent = codings.go_on(self.id.stream, &mut Onward(self));
         *self.codings = codings;
         sent
     }
