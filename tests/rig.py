@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
@@ -255,5 +255,5 @@ def citius(
     """Run a command to its end."""
     return subprocess.run(
         [sys.executable, "-m", "citius", *arguments],
-        capture_output=True, text=True, timeout=20, cwd=cwd, env=env,
+        capture_output=True, text=True, timeout=60, cwd=cwd, env=env,
     )  # fmt: skip

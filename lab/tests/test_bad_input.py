@@ -112,7 +112,7 @@ def interrupted_run(out: Path, after_s: float) -> tuple[int, str]:
     )
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=60)
     return process.returncode, output
 
 
@@ -125,7 +125,7 @@ def test_an_interrupt_at_any_moment_leaves_nobody_and_whole_lines(
     code, output = interrupted_run(out, after_s)
     assert code in (1, 130, -2), output
     # Before the interpreter has come to the lab's own code, Python itself says how it ended.
-    assert "Traceback" not in output or after_s < 0.6, output
+    assert "Traceback" not in output or "citius_lab" not in output.partition("Traceback")[2], output
     assert wait_for(lambda: members(str(tmp_path)) == [])
     if (out / "records.jsonl").exists():
         for line in (out / "records.jsonl").read_text().splitlines():

@@ -129,9 +129,9 @@ def interrupted(
 ) -> str:
     """Wait for a moment, interrupt the lab alone, and return what it said."""
     try:
-        assert wait_for(is_there, 30)
+        assert wait_for(is_there, 60)
         process.send_signal(number)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130, output

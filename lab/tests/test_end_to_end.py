@@ -140,10 +140,10 @@ def test_an_interrupt_keeps_the_records_and_leaves_nobody(
     out = tmp_path / "out"
     process = run_in_a_process(out)
     lines = out / "records.jsonl"
-    assert wait_for(lambda: lines.exists() and lines.read_text().count("\n") >= records_before, 20)
+    assert wait_for(lambda: lines.exists() and lines.read_text().count("\n") >= records_before, 60)
     time.sleep(0.3)
     process.send_signal(number)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "Traceback" not in output
     assert wait_for(lambda: members(str(tmp_path)) == [])
@@ -283,7 +283,7 @@ def test_start_becomes_the_server() -> None:
                 return False
             return True
 
-        assert wait_for(answers, 10)
+        assert wait_for(answers, 60)
         words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
         assert any(word.endswith("python-fake/server.py") for word in words)
     finally:

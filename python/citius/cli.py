@@ -299,6 +299,8 @@ def load_command(arguments: tuple[str, ...]) -> None:
 def _lab() -> click.Command:
     try:
         from citius_lab.cli import lab  # pyright: ignore
+    except KeyboardInterrupt:  # importing takes a moment
+        sys.exit(130)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "citius_lab":
             raise

@@ -51,7 +51,7 @@ def test_it_is_waited_for(serve_asgi) -> None:
 
 
 def test_the_drain_time_is_for_all_of_it(serve_asgi) -> None:
-    server = serve_asgi(BACKGROUND, "--workers", "2", "--drain-s", "2.5")
+    server = serve_asgi(BACKGROUND, "--workers", "2", "--drain-s", "4")
     assert server.get("/1000").body == b"begun"
     server.wait_for_log("at work")
     with server.connect() as peer:  # which the drain waits for; at another worker, or the same
@@ -61,7 +61,7 @@ def test_the_drain_time_is_for_all_of_it(serve_asgi) -> None:
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
     # The supervisor would kill whoever takes two seconds more.
-    assert 2 < time.monotonic() - began_at < 4.3
+    assert 3.5 < time.monotonic() - began_at < 7
     assert "1 requests did not end within the drain time" in server.err
     assert "killed" not in server.err
 

@@ -282,12 +282,12 @@ def test_work_after_the_response_goes_on_and_delays_the_stop(serve_asgi) -> None
     server = serve_asgi("""
         async def app(scope, receive, send):
             await answer(send, b"x")
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(2)
             print("worked", file=sys.stderr, flush=True)
     """)
     started = time.monotonic()
     assert server.get("/").body == b"x"
-    assert time.monotonic() - started < 0.25
+    assert time.monotonic() - started < 1.9
     import signal
 
     server.signal(signal.SIGTERM)

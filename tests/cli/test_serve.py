@@ -287,7 +287,7 @@ def test_lab_says_how_to_get_it() -> None:
         "from citius.cli import main; main(['lab', '--help'])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
     assert "pip install -e lab" in done.stderr

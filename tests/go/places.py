@@ -27,7 +27,7 @@ def run_alone(program: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", *options, "-c",
          textwrap.dedent(program)],
-        capture_output=True, text=True, timeout=20,
+        capture_output=True, text=True, timeout=60,
     )  # fmt: skip
 
 

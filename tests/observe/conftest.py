@@ -25,7 +25,7 @@ class Managed:
         self.port = int(found[1])
 
     def ask(self, path: str, **headers: str) -> tuple[int, str]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request("GET", path, headers=headers)
             answer = connection.getresponse()

@@ -20,7 +20,7 @@ def project(tmp_path: Path) -> Path:
     """A fresh project called shop."""
     pytest.importorskip("django", reason="Django is not installed")
     make = [sys.executable, "-m", "django", "startproject", "shop"]
-    subprocess.run(make, cwd=tmp_path, check=True, timeout=20)
+    subprocess.run(make, cwd=tmp_path, check=True, timeout=60)
     return tmp_path / "shop"
 
 

@@ -66,7 +66,7 @@ def test_a_plain_answer(server: Server) -> None:
 def test_curl_agrees(server: Server) -> None:
     done = subprocess.run(
         ["curl", "-sS", "-i", "-d", "body", f"http://127.0.0.1:{server.port}/echo"],
-        capture_output=True, check=True, timeout=10,
+        capture_output=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.startswith(b"HTTP/1.1 200 OK\r\n")
     assert done.stdout.endswith(b"\r\n\r\nbody")

@@ -464,7 +464,7 @@ def test_a_pool_without_a_thread_refuses_and_recovers(monkeypatch: pytest.Monkey
         patch.setattr(threading.Thread, "start", no_thread)
         assert not any(pool.submit(request, int, ()) for _ in range(3))
     assert pool.submit(request, int, ())
-    assert request.outcomes.get(timeout=5) == 0
+    assert request.outcomes.get(timeout=30) == 0
     assert pool.close(5)
 
 
@@ -480,7 +480,7 @@ def test_a_pool_goes_on_with_the_threads_it_has(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     assert pool.submit(request, int, ())
     gate.set()
-    assert [request.outcomes.get(timeout=5) for _ in range(2)] == [True, 0]
+    assert [request.outcomes.get(timeout=30) for _ in range(2)] == [True, 0]
     assert pool.close(5)
 
 
@@ -489,9 +489,9 @@ def test_a_thread_survives_what_answering_raises() -> None:
     request: Any = Noted()
     for _ in range(3):
         assert pool.submit(request, lambda: 1 // 0, ())
-        assert isinstance(request.outcomes.get(timeout=5), ZeroDivisionError)
+        assert isinstance(request.outcomes.get(timeout=30), ZeroDivisionError)
     assert pool.submit(request, int, ())
-    assert request.outcomes.get(timeout=5) == 0
+    assert request.outcomes.get(timeout=30) == 0
     assert pool.close(5)
 
 
@@ -549,13 +549,13 @@ def test_now_is_heard_while_only_threads_are_waited_for(serve, loop: str) -> Non
 
 @pytest.mark.parametrize("loop", ["asyncio", "none"])
 def test_the_drain_time_is_waited_for_once(serve, loop: str) -> None:
-    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "1")
+    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "3")
     ask(server, "/stuck")
     wait_for(lambda: "stuck" in server.out, "the handler to be stuck")
     began_at = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert 0.9 < time.monotonic() - began_at < 1.8
+    assert 2.9 < time.monotonic() - began_at < 5.5
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop", "none"])

@@ -309,7 +309,7 @@ def test_large_pieces_of_a_stream_take_turns(serve, tmp_path, coding: str, path:
         assert f"content-encoding: {coding}".encode() in slow.read_until(b"\r\n\r\n")
         began_at = time.monotonic()
         held = int(server.get("/rss").body) - before
-        assert time.monotonic() - began_at < 1
+        assert time.monotonic() - began_at < 3
         assert held < (size if path == "/bytes" else 0) + 6_000_000
         if coding != "gzip":
             return

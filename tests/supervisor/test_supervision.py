@@ -239,7 +239,7 @@ def test_workers_are_somebody_else(serve, tmp_path: Path, workers: str) -> None:
 def can_make_pid_namespaces() -> bool:
     try:
         done = subprocess.run(
-            ["unshare", "--pid", "--fork", "--kill-child", "true"], capture_output=True, timeout=5
+            ["unshare", "--pid", "--fork", "--kill-child", "true"], capture_output=True, timeout=30
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

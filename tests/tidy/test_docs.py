@@ -100,7 +100,7 @@ def run_python(text: str, directory: Path) -> None:
         "[test() for name, test in names.items() if name.startswith('test_')]\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=directory, capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", program], cwd=directory, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, f"{text}\n{done.stderr}"
 
@@ -118,7 +118,7 @@ def run_console(text: str, source: str, directory: Path) -> None:
                 continue
             here = command.replace("localhost:8000", f"127.0.0.1:{server.port}")
             done = subprocess.run(
-                shlex.split(here), capture_output=True, text=True, timeout=10, cwd=directory
+                shlex.split(here), capture_output=True, text=True, timeout=60, cwd=directory
             )
             assert done.stdout.strip().replace("\r", "") == expected.strip(), command
     finally:

@@ -27,7 +27,7 @@ class Noted:
         return True
 
     def outcome(self) -> Any:
-        return self.outcomes.get(timeout=5)
+        return self.outcomes.get(timeout=30)
 
 
 @pytest.fixture
