@@ -79,7 +79,11 @@ pub(crate) fn search(
     }
     let end = find_end(input, searched)?;
     if end.is_none() && input.len() >= limits.head_bytes_max as usize {
-        return Err(Fault::HeadTooLong);
+        // What has no second word by now is no request with much to say; it is none.
+        return Err(match memchr::memchr(b' ', input) {
+            Some(_) => Fault::HeadTooLong,
+            None => Fault::RequestLineSyntax,
+        });
     }
     Ok(end)
 }

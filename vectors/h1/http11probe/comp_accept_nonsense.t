@@ -1,0 +1,10 @@
+# COMP-ACCEPT-NONSENSE: 406 or 2xx
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> Accept: application/x-nonsense\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\n
+< content-type: text/plain\r\n
+< content-length: 8\r\n
+< \r\n
+< GET / 0\n

@@ -1,0 +1,12 @@
+# COMP-POST-CL-BODY: 2xx + echo
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Content-Length: 5\r\n
+> \r\n
+> hello
+< HTTP/1.1 200 OK\r\n
+< content-type: text/plain\r\n
+< content-length: 14\r\n
+< \r\n
+< POST / 5\n
+< hello

@@ -1,0 +1,10 @@
+# COMP-RANGE-INVALID: 200 or 416
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> Range: bytes=abc-xyz\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\n
+< content-type: text/plain\r\n
+< content-length: 8\r\n
+< \r\n
+< GET / 0\n

@@ -1,0 +1,13 @@
+# COMP-RANGE-POST: 2xx (Range ignored)
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Content-Length: 5\r\n
+> Range: bytes=0-10\r\n
+> \r\n
+> hello
+< HTTP/1.1 200 OK\r\n
+< content-type: text/plain\r\n
+< content-length: 14\r\n
+< \r\n
+< POST / 5\n
+< hello

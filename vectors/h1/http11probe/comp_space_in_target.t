@@ -1,0 +1,7 @@
+# COMP-SPACE-IN-TARGET: 400 or close
+> GET /pa th HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault RequestLineSyntax blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,0 +1,12 @@
+# COMP-UPGRADE-MISSING-CONN: !101
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> Upgrade: websocket\r\n
+> Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n
+> Sec-WebSocket-Version: 13\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\n
+< content-type: text/plain\r\n
+< content-length: 8\r\n
+< \r\n
+< GET / 0\n

@@ -1,0 +1,13 @@
+# COMP-UPGRADE-POST: !101
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Connection: Upgrade\r\n
+> Upgrade: websocket\r\n
+> Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n
+> Sec-WebSocket-Version: 13\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\n
+< content-type: text/plain\r\n
+< content-length: 9\r\n
+< \r\n
+< POST / 0\n

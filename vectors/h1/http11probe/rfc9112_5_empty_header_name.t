@@ -1,0 +1,8 @@
+# RFC9112-5-EMPTY-HEADER-NAME: 400 or close
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> : empty-name\r\n
+> \r\n
+= fault FieldNameSyntax blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,0 +1,12 @@
+# SMUG-CHUNK-LF-TERM: 400 or 2xx
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> 5\r\n
+> hello\n
+> 0\r\n
+> \r\n
+= fault ChunkEnd blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

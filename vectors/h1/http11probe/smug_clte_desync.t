@@ -1,0 +1,14 @@
+# SMUG-CLTE-DESYNC: 400, or close
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Content-Length: 6\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> 0\r\n
+> \r\n
+> XGET / HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault AmbiguousLength blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,0 +1,17 @@
+# SMUG-PIPELINE-SAFE: 2xx + 2xx
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+< HTTP/1.1 200 OK\r\n
+< content-type: text/plain\r\n
+< content-length: 8\r\n
+< \r\n
+< GET / 0\n
+< HTTP/1.1 200 OK\r\n
+< content-type: text/plain\r\n
+< content-length: 8\r\n
+< \r\n
+< GET / 0\n

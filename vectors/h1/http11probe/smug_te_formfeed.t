@@ -1,0 +1,10 @@
+# SMUG-TE-FORMFEED: 400 or close
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: \x0Cchunked\r\n
+> Content-Length: 5\r\n
+> \r\n
+> hello
+= fault FieldValueSyntax blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

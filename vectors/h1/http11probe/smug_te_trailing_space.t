@@ -1,0 +1,10 @@
+# SMUG-TE-TRAILING-SPACE: 400/501 or 2xx+close
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked \r\n
+> Content-Length: 5\r\n
+> \r\n
+> hello
+= fault AmbiguousLength blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

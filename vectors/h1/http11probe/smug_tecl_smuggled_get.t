@@ -1,0 +1,16 @@
+# SMUG-TECL-SMUGGLED-GET: 400, or close (no extra response)
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked\r\n
+> Content-Length: 4\r\n
+> \r\n
+> 1b\r\n
+> GET / HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+> \r\n
+> 0\r\n
+> \r\n
+= fault AmbiguousLength blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger
