@@ -267,6 +267,11 @@ class Service:
         if self.place.beat is not None and self._reactor is not None:
             self.place.beat(self._reactor.requests_total)
 
+    def beat_on(self, loop: Any, beat_s: float) -> None:
+        """The same, and again every ``beat_s``."""
+        self.beat()
+        loop.call_later(beat_s, self.beat_on, loop, beat_s)
+
     def drain(self, on_drained: Callable[[], object]) -> None:
         """Let open requests end; call ``on_drained`` when the last connection is gone."""
         self._left_at = monotonic() + self.config.drain_s

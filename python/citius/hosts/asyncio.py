@@ -88,7 +88,7 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
     loop.add_reader(reactor.fileno(), reactor.turn)
 
     if service.beat_s is not None:
-        loop.call_later(service.beat_s, _beat, service, service.beat_s, loop)
+        loop.call_later(service.beat_s, service.beat_on, loop, service.beat_s)
     await stopped.wait()
     if deadline is not None:
         deadline.cancel()
@@ -98,11 +98,6 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         await service.stop()
     except asyncio.CancelledError:
         logging.warning("the application's shutdown did not end and was broken off")
-
-
-def _beat(service: Service, beat_s: float, loop: asyncio.AbstractEventLoop) -> None:
-    service.beat()
-    loop.call_later(beat_s, _beat, service, beat_s, loop)
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
@@ -120,6 +115,5 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-# How long a cancelled task may go on: as long as a supervisor waits between telling a worker to end at
-# once and ending it.
+# How long a cancelled task may go on: as long as a supervisor's worker that is to end at once.
 _CANCELLED_S = 2.0
