@@ -271,7 +271,7 @@ def _noise(again: dict[Key, list[dict[str, Any]]], figures: dict[Key, Figure]) -
 def _medians(records: list[dict[str, Any]], name: str) -> dict[str, Any]:
     values: dict[str, list[float]] = {}
     for record in records:
-        if record["workers"] == 1:
+        if record["workers"] == 1 and record.get("manner", "plain") == "plain":
             values.setdefault(record["contestant"], []).append(record[name])
     return {contestant: median(found) for contestant, found in values.items()}
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from citius_lab import contestants, inspection, launch
+from citius_lab import contestants, inspection, launch, wires
 from citius_lab.errors import BuildError, LabError
 from citius_lab.workloads import WORKLOADS, cases_of
 
@@ -106,7 +106,10 @@ def _memory(contestant: Contestant, finding: inspection.Finding | None) -> str:
 def _without(contestant: Contestant) -> str:
     left_out = [name for name in WORKLOADS if name not in contestant.workloads]
     left_out += contestant.lacks
-    return f"\n[dim]without {', '.join(left_out)}[/]" if left_out else ""
+    more = [wire for wire in contestant.wires if wire != wires.HTTP1]
+    lines = [f"without {', '.join(left_out)}"] if left_out else []
+    lines += [f"also {', '.join(more)}"] if more else []
+    return "".join(f"\n[dim]{line}[/]" for line in lines)
 
 
 def _state(contestant: Contestant, finding: inspection.Finding | None) -> str:
@@ -157,15 +160,26 @@ def build_all(lab: Lab, chosen: Sequence[Contestant], *, again: bool = False) ->
 @click.argument("name", metavar="CONTESTANT")
 @click.option("--port", type=click.IntRange(1, 65535), required=True)
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--wire",
+    type=click.Choice(contestants.WIRES),
+    default=wires.HTTP1,
+    show_default=True,
+    help="What it has to speak, where that takes another start.",
+)
 @click.pass_obj
-def start(lab: Lab, name: str, port: int, workers: int) -> None:
+def start(lab: Lab, name: str, port: int, workers: int, wire: str) -> None:
     """Become the server CONTESTANT on 127.0.0.1, in the foreground, for checks from outside."""
     (contestant,) = contestants.choose(lab.found(), [name])
     if launch.port_in_use(port):
         raise LabError(f"port {port} of 127.0.0.1 is in use; name another with --port")
     if (failed := build_all(lab, [contestant])) != {}:
         raise LabError(f"{name} does not start: {failed[name]}")
-    command = contestant.command(port=port, workers=workers)
+    if wire not in contestant.wires:
+        raise LabError(f"{name} does not speak {wire}, only {', '.join(contestant.wires)}")
+    if wires.is_tls(wire):
+        wires.make_certificate()
+    command = contestant.command(port=port, workers=workers, manner=contestant.manner_of(wire))
     os.chdir(contestant.source)
     try:
         os.execvpe(command[0], command, contestant.environment())

@@ -2,8 +2,8 @@
 
 A definition names commands as lists of words with placeholders: ``{source}`` (the folder),
 ``{shared}`` (what contestants of one language share), ``{build}`` (its own, git-ignored),
-``{venv}`` (its Python environment), ``{citius}`` (the ``citius`` of this environment), ``{port}``
-and ``{workers}``. No shell is involved.
+``{venv}`` (its Python environment), ``{citius}`` (the ``citius`` of this environment), ``{cert}`` and
+``{key}`` (for TLS), ``{port}`` and ``{workers}``. No shell is involved.
 
 A definition with ``of = "other"`` is a variant: it takes over every key that it does not give
 itself, and shares the other's build, so that one server in two manners is built once.
@@ -46,6 +46,9 @@ class Contestant:
         workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
         lacks: Manners of ``verify.Conduct`` that its documentation says it does not have; they are
             no faults of it, and what needs them is not measured on it.
+        wires: What it speaks on its port, as ``wires`` names it.
+        start_h2c: The words that start it where clear-text HTTP/2 takes others than HTTP/1.1.
+        start_tls: The words that start it with TLS, for both versions.
         of: The folder beside its own whose build it uses; empty if it is no variant.
         python: Version of the Python it runs on: ``running``, such as ``3.6``, or ``pypy3``;
             ``None`` if it needs no Python environment of its own.
@@ -65,6 +68,9 @@ class Contestant:
     maintainer: str = "lab"
     workers: str = "processes"
     lacks: tuple[str, ...] = ()
+    wires: tuple[str, ...] = ("http/1.1",)
+    start_h2c: tuple[str, ...] = ()
+    start_tls: tuple[str, ...] = ()
     of: str = ""
     needs: tuple[str, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
@@ -178,9 +184,16 @@ class Contestant:
         base = replace(self, name=self.build_dir.name, source=self.build_source, of="")
         return (base._fill(words) for words in self.build)
 
-    def command(self, *, port: int, workers: int) -> list[str]:
+    def manner_of(self, wire: str) -> str:
+        """Return which of its starts speaks ``wire``: ``plain``, ``h2c`` or ``tls``."""
+        if wire in ("https", "h2"):
+            return "tls"
+        return "h2c" if wire == "h2c" and self.start_h2c else "plain"
+
+    def command(self, *, port: int, workers: int, manner: str = "plain") -> list[str]:
         """Return the words that start it."""
-        return self._fill(self.start, port=port, workers=workers)
+        start = {"plain": self.start, "h2c": self.start_h2c, "tls": self.start_tls}[manner]
+        return self._fill(start, port=port, workers=workers)
 
     def environment(self) -> dict[str, str]:
         """Return its whole environment: the person's own settings do not reach a contestant."""
@@ -225,6 +238,7 @@ class Contestant:
             "maintainer": self.maintainer,
             "workers": self.workers,
             "lacks": list(self.lacks),
+            "wires": list(self.wires),
             "workloads": list(self.workloads),
             "version": self.version_text() if asked else "",
             "fingerprint": "" if self.is_foreign else self.fingerprint(),
@@ -238,6 +252,8 @@ class Contestant:
             "venv": str(self.venv),
             "citius": citius_command() or "citius",
             "python": sys.executable,
+            "cert": str(self.build_root / "tls" / "cert.pem"),
+            "key": str(self.build_root / "tls" / "key.pem"),
             "port": str(port),
             "workers": str(workers),
         }
@@ -289,6 +305,9 @@ def read(path: Path, build_root: Path) -> Contestant:
             maintainer=table.pop("maintainer", "lab"),
             workers=table.pop("workers", "processes"),
             lacks=tuple(table.pop("lacks", ())),
+            wires=tuple(table.pop("wires", ("http/1.1",))),
+            start_h2c=tuple(table.pop("start_h2c", ())),
+            start_tls=tuple(table.pop("start_tls", ())),
             of=table.pop("of", ""),
             needs=tuple(table.pop("needs", ())),
             build=tuple(tuple(words) for words in table.pop("build", ())),
@@ -312,6 +331,10 @@ def read(path: Path, build_root: Path) -> Contestant:
         )
     if (strange := sorted(set(contestant.lacks) - set(LACKS))) != []:
         raise ContestantError(f"{path}: it lacks {strange[0]!r}, expected {_list(LACKS)}")
+    if (strange := sorted(set(contestant.wires) - set(WIRES))) != []:
+        raise ContestantError(f"{path}: it speaks {strange[0]!r}, expected {_list(WIRES)}")
+    if bool(contestant.start_tls) != bool({"https", "h2"} & set(contestant.wires)):
+        raise ContestantError(f"{path}: wires over TLS and start_tls go together")
     return contestant
 
 
@@ -449,5 +472,7 @@ RULES = ("production", "tuned", "floor")
 WORKERS = ("processes", "threads")
 # All that HTTP/1.1 lets a server do without: it may close a connection after any answer.
 LACKS = ("pipelined",)
+# Spelled out in ``wires``; a connection can carry nothing else.
+WIRES = ("http/1.1", "h2c", "https", "h2")
 # What a server may know of the person who runs the lab.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

@@ -80,7 +80,9 @@ class Shot:
             words += ["--users", str(load.users), "--ramp", f"{load.ramp_s or 0:g}s"]
         else:
             words += ["--connections", str(self.connections)]
-            if load.keep_alive:
+            if load.http == "2":
+                words += ["--http2", "--streams", str(load.streams)]
+            elif load.keep_alive:
                 words += ["--pipeline", str(load.pipeline)]
             else:
                 words += ["--no-keepalive"]
@@ -125,9 +127,10 @@ class Driver:
             LaunchError: The server died.
         """
         fields: dict[str, Any] = {"connections": shot.connections, "fault": None}
-        fields["pipeline"] = shot.load.pipeline
+        fields["pipeline"] = shot.load.depth
         try:
-            answer = verify.verify_case(server.port, shot.case, self._random)
+            wire = shot.load.wire
+            answer = verify.verify_case(server.port, shot.case, self._random, wire=wire)
             fields["checked"] = ["before"]
             fields["body_bytes"] = len(answer.body)
             if shot.load.is_timed:
@@ -135,7 +138,9 @@ class Driver:
             fields |= self.drive(server, shot, answer.body)
             # Answers of requests that were cut off at the end may still be in the server's work.
             patience_s = VERIFY_S + shot.connections * answer.elapsed_s
-            verify.verify_case(server.port, shot.case, self._random, timeout_s=patience_s)
+            verify.verify_case(
+                server.port, shot.case, self._random, timeout_s=patience_s, wire=wire
+            )
             fields["checked"] = ["before", "during", "after"]
         except WrongAnswer as error:
             fields["fault"] = f"wrong answer: {error}"
@@ -154,7 +159,8 @@ class Driver:
             LoadError: It failed.
         """
         words = [*self._command, *shot.words(self._placement.load_cpus), *shot.request_words()]
-        target = f"http://127.0.0.1:{server.port}{shot.case.target}"
+        scheme = "https" if shot.load.tls else "http"
+        target = f"{scheme}://127.0.0.1:{server.port}{shot.case.target}"
         with tempfile.TemporaryDirectory(prefix="citius-lab-") as folder:
             files = _files(Path(folder), shot.case, body)
             output = Path(folder, "load.json")

@@ -26,6 +26,8 @@ class Experiment:
         budget_s: Seconds it may take by default, builds excluded.
         window_s: Seconds a window should have: there are as many rounds as that leaves time for.
         cases_of: Contestants that show only some cases.
+        compares_wires: Whether its series differ in what is spoken, so that one contestant's figures in
+            all of them are worth a table.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Experiment:
     window_s: float = 1.5
     article_id: str | None = None
     cases_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    compares_wires: bool = False
 
     @property
     def article(self) -> Article | None:
@@ -51,6 +54,7 @@ class Experiment:
             "title": self.title,
             "question": self.question,
             "baseline": self.baseline,
+            "compares_wires": self.compares_wires,
             "series": [series.as_record() for series in self.series],
             "article": None if self.article is None else self.article.as_record(),
         }
@@ -322,6 +326,139 @@ OPEN = Experiment(
     "uvicorn",
 )
 
+PEERS = Experiment(
+    "peers",
+    "The same greeting by every server",
+    "What does each way into a Python server cost, native, ASGI and WSGI, when the handler does nothing?",
+    (
+        "citius",
+        "citius-async",
+        "citius-asgi",
+        "citius-wsgi",
+        "uvicorn",
+        "hypercorn",
+        "granian-asgi",
+        "granian-rsgi",
+        "granian-wsgi",
+        "socketify",
+        "robyn",
+        "fastpysgi",
+        "uwsgi",
+        "japronto",
+        "mrhttp",
+        "rust-floor",
+    ),
+    (
+        Series(
+            "closed",
+            "closed",
+            "closed loop, 64 connections",
+            Load(connections=64),
+            ("hello",),
+            is_article=False,
+        ),
+    ),
+    180.0,
+    window_s=1.0,
+)
+
+H2 = Experiment(
+    "h2",
+    "One server, six ways to ask it",
+    "What do keep-alive, pipelining, TLS and multiplexing each change?",
+    (
+        "citius",
+        "citius-asgi",
+        "granian-rsgi",
+        "granian-asgi",
+        "hypercorn",
+        "go-net-http",
+        "rust-axum",
+        "nghttpd",
+        "h2o",
+    ),
+    (
+        Series(
+            "connections",
+            "closed",
+            "HTTP/1.1, a connection per request",
+            Load(connections=32, keep_alive=False),
+            ("hello",),
+            is_article=False,
+        ),
+        Series(
+            "keep-alive",
+            "closed",
+            "HTTP/1.1, keep-alive",
+            Load(connections=32),
+            ("hello",),
+            is_article=False,
+        ),
+        Series(
+            "pipelined",
+            "pipelined",
+            "HTTP/1.1, pipelined",
+            Load(connections=32, pipeline=50),
+            ("hello",),
+            beside="keep-alive",
+            is_article=False,
+        ),
+        Series(
+            "h2c",
+            "h2",
+            "HTTP/2, multiplexed",
+            Load(connections=32, http="2", streams=50),
+            ("hello",),
+        ),
+        Series(
+            "https",
+            "closed",
+            "HTTP/1.1 over TLS, keep-alive",
+            Load(connections=32, tls=True),
+            ("hello",),
+            is_article=False,
+        ),
+        Series(
+            "h2",
+            "h2",
+            "HTTP/2 over TLS, multiplexed",
+            Load(connections=32, http="2", tls=True, streams=50),
+            ("hello",),
+        ),
+    ),
+    300.0,
+    "granian-asgi",
+    window_s=1.0,
+    compares_wires=True,
+)
+
+REST_TLS = Experiment(
+    "rest-tls",
+    "The REST service, encrypted",
+    "What is left of the differences once every byte is encrypted?",
+    ("citius", "uvicorn", "granian-rsgi", "hypercorn", "go-net-http", "rust-axum"),
+    (
+        Series(
+            "https",
+            "closed",
+            "HTTP/1.1 over TLS",
+            Load(connections=64, tls=True),
+            ("hello", "parse-msgpack", "encode-json", "transfer-data"),
+            is_article=False,
+        ),
+        Series(
+            "h2",
+            "h2",
+            "HTTP/2 over TLS",
+            Load(connections=8, http="2", tls=True, streams=8),
+            ("hello", "parse-msgpack", "encode-json", "transfer-data"),
+            is_article=False,
+        ),
+    ),
+    300.0,
+    window_s=1.0,
+)
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
@@ -333,6 +470,9 @@ EXPERIMENTS = {
         WORK_IN_HANDLER,
         MULTICORE,
         OPEN,
+        PEERS,
+        H2,
+        REST_TLS,
     )
 }
 ALL = "all"

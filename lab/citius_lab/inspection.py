@@ -13,8 +13,8 @@ import random
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from citius_lab import launch, verify
-from citius_lab.errors import LaunchError
+from citius_lab import launch, verify, wires
+from citius_lab.errors import LabError, LaunchError
 from citius_lab.workloads import WrongAnswer, cases_of
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def inspect(contestant: Contestant) -> Finding:
     for index, workers in enumerate((1, 2)):
         try:
             with launch.Server(contestant, workers=workers, cpus=(), log_path=log_path) as server:
-                if workers == 1:
+                if workers == 1 and wires.HTTP1 in contestant.wires:
                     faults += _faults(server.port, cases, contestant.lacks)
-                else:
+                elif wires.HTTP1 in contestant.wires:
                     faults += [
                         f"with {workers} workers: {fault}" for fault in _spread(server.port, cases)
                     ]
@@ -60,6 +60,7 @@ def inspect(contestant: Contestant) -> Finding:
         except LaunchError as error:
             faults.append(str(error) if workers == 1 else f"with {workers} workers: {error}")
             break
+    faults += _wire_faults(contestant, cases, log_path)
     finding = Finding(tuple(faults), *weights)
     _path(contestant).write_text(
         json.dumps({"fingerprint": _fingerprint(contestant), **asdict(finding)})
@@ -77,17 +78,41 @@ def last(contestant: Contestant) -> Finding | None:
 
 
 def _faults(port: int, cases: list[Case], lacks: tuple[str, ...]) -> list[str]:
-    faults: list[str] = []
-    for case in cases:
-        try:
-            verify.verify_case(port, case, random.Random())
-        except (OSError, WrongAnswer) as error:
-            faults.append(f"{case.id}: {error}")
+    faults = _case_faults(port, cases, wires.HTTP1)
     conduct = verify.verify_conduct(port, cases).faults()
     for item in lacks:
         if conduct.pop(item, None) is None:
             faults.append(f"{item}: the definition says it lacks this, and it does not")
     return faults + [f"{item.replace('_', ' ')}: {fault}" for item, fault in conduct.items()]
+
+
+def _wire_faults(contestant: Contestant, cases: list[Case], log_path: Path) -> list[str]:
+    """Ask every case over everything that it speaks besides plain HTTP/1.1."""
+    spoken = [wire for wire in contestant.wires if wire != wires.HTTP1]
+    faults: list[str] = []
+    for manner in dict.fromkeys(map(contestant.manner_of, spoken)):
+        try:
+            if manner == "tls":
+                wires.make_certificate()
+            with launch.Server(
+                contestant, workers=1, cpus=(), log_path=log_path, manner=manner
+            ) as server:
+                for wire in spoken:
+                    if contestant.manner_of(wire) == manner:
+                        faults += _case_faults(server.port, cases, wire)
+        except LabError as error:
+            faults.append(f"{manner}: {error}")
+    return faults
+
+
+def _case_faults(port: int, cases: list[Case], wire: str) -> list[str]:
+    faults: list[str] = []
+    for case in cases:
+        try:
+            verify.verify_case(port, case, random.Random(), wire=wire)
+        except (OSError, WrongAnswer) as error:
+            faults.append(f"{case.id}{'' if wire == wires.HTTP1 else f', {wire}'}: {error}")
+    return faults
 
 
 def _spread(port: int, cases: list[Case]) -> list[str]:

@@ -128,7 +128,11 @@ class Guarded:
 
 
 class Server:
-    """A contestant that listens on a port of 127.0.0.1; a context manager."""
+    """A contestant that listens on a port of 127.0.0.1; a context manager.
+
+    Args:
+        manner: Which of its starts, as ``Contestant.manner_of`` names it.
+    """
 
     def __init__(
         self,
@@ -138,11 +142,12 @@ class Server:
         cpus: Iterable[int],
         log_path: Path,
         ready_s: float = 30.0,
+        manner: str = "plain",
     ) -> None:
         self.contestant = contestant
         self.port = free_port()
         self.log_path = log_path
-        self.command = contestant.command(port=self.port, workers=workers)
+        self.command = contestant.command(port=self.port, workers=workers, manner=manner)
         started_at = time.monotonic()
         with log_path.open("ab") as log:
             log.write(f"$ {' '.join(self.command)}\n".encode())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citius_lab import contestants, drive, environment, experiments, plan, record, results
+from citius_lab import contestants, drive, environment, experiments, plan, record, results, wires
 from citius_lab.commands import Lab, build_all, lab
 from citius_lab.display import Display, budget_table
 from citius_lab.errors import LabError
@@ -68,9 +68,10 @@ def run_(
     seed: int | None,
     dry_run: bool,
 ) -> None:
-    """Measure EXPERIMENT: quick, rest, async, japronto, falcon-go, work-in-handler, multicore, open, all.
+    """Measure EXPERIMENT, such as quick, rest, japronto, h2, or all.
 
-    `citius lab experiments` says what each of them asks. `all` runs every one but quick.
+    `citius lab experiments` names them all and says what each of them asks. `all` runs every one but
+    quick.
     """
     chosen_experiments = experiments.named(name)
     found = lab.found()
@@ -168,6 +169,8 @@ def finish(
 ) -> None:
     """Carry the plan out and draw its report; leave with 130 if it was interrupted."""
     lab, places = session.lab, session.plan.placements.values()
+    if any(block.manner == "tls" for part in session.plan.parts for block in part.blocks):
+        wires.make_certificate()
     _warn_of_foreign_load(lab)
     everything = os.sched_getaffinity(0)
     # The lab itself stays off the CPUs of servers, where that is possible.

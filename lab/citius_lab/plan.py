@@ -39,12 +39,17 @@ class Cell:
         return CASE_BY_ID[self.case_id]
 
 
+# Contestant, workers, which of its starts, and what is measured on one such process.
+Start = tuple[str, int, str, list[Cell]]
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """One start of one contestant, and what is measured on that process, in order.
 
     Attributes:
         again: Whether this is the baseline's second start, for the noise floor alone.
+        manner: Which of the contestant's starts it is: ``plain``, ``h2c`` or ``tls``.
     """
 
     round: int
@@ -52,6 +57,7 @@ class Block:
     workers: int
     cells: tuple[Cell, ...]
     again: bool = False
+    manner: str = "plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +173,7 @@ def _part_record(part: Part) -> dict[str, Any]:
                 "contestant": block.contestant,
                 "workers": block.workers,
                 "again": block.again,
+                "manner": block.manner,
                 "cells": [[cell.series, cell.case_id] for cell in block.cells],
             }
             for block in part.blocks
@@ -182,6 +189,7 @@ def _part(record: Mapping[str, Any]) -> Part:
             block["workers"],
             tuple(Cell(series, case) for series, case in block["cells"]),
             block["again"],
+            block.get("manner", "plain"),
         )
         for block in record["blocks"]
     )
@@ -245,50 +253,50 @@ def _plan_part(
     series_of = {series.id: series for series in experiment.series}
     round_s = sum(
         START_S + sum(cost_s(series_of[cell.series], experiment.window_s) for cell in cells)
-        for _, _, cells in [*starts, *again]
+        for *_, cells in [*starts, *again]
     )
-    usable_s = budget_s - sum(WARM_GUESS_S * len(cells) for _, _, cells in starts)
+    usable_s = budget_s - sum(WARM_GUESS_S * len(cells) for *_, cells in starts)
     rounds = max(ROUNDS_MIN, min(ROUNDS_MAX, int(usable_s / max(round_s, 1e-9))))
     blocks: list[Block] = []
     for number in range(rounds):
         shuffled = [(*start, False) for start in starts] + [(*start, True) for start in again]
         random.shuffle(shuffled)
-        for name, workers, cells, is_again in shuffled:
-            blocks.append(
-                Block(number, name, workers, _in_order(cells, series_of, random), is_again)
-            )
+        for name, workers, manner, cells, is_again in shuffled:
+            order = _in_order(cells, series_of, random)
+            blocks.append(Block(number, name, workers, order, is_again, manner))
     return Part(experiment.name, experiment.series, baseline, rounds, budget_s, tuple(blocks))
 
 
 def _starts(
     experiment: Experiment, contestants: Sequence[Contestant], places: dict[int, Placement]
-) -> list[tuple[str, int, list[Cell]]]:
-    """Return what each start measures: contestant, workers, cells."""
+) -> list[Start]:
+    """Return what each start measures: contestant, workers, manner, cells."""
     only = dict(experiment.cases_of)
-    starts: list[tuple[str, int, list[Cell]]] = []
+    starts: list[Start] = []
     for contestant in contestants:
-        by_workers: dict[int, list[Cell]] = {}
+        by_manner: dict[tuple[int, str], list[Cell]] = {}
         for series in experiment.series:
+            if series.load.wire not in contestant.wires:
+                continue
             placement, workers = place(series.workers)
             for case_id in series.cases:
                 case = CASE_BY_ID[case_id]
                 wanted = case_id in only.get(contestant.name, series.cases)
                 if wanted and case.workload in contestant.workloads:
                     places[workers] = placement
-                    by_workers.setdefault(workers, []).append(Cell(series.id, case_id))
-        starts += [(contestant.name, workers, cells) for workers, cells in by_workers.items()]
+                    manner = (workers, contestant.manner_of(series.load.wire))
+                    by_manner.setdefault(manner, []).append(Cell(series.id, case_id))
+        starts += [(contestant.name, *manner, cells) for manner, cells in by_manner.items()]
     return starts
 
 
-def _again(
-    experiment: Experiment, starts: list[tuple[str, int, list[Cell]]], baseline: str
-) -> list[tuple[str, int, list[Cell]]]:
+def _again(experiment: Experiment, starts: list[Start], baseline: str) -> list[Start]:
     """Return the baseline's second start: the first closed-loop cell it has."""
     closed = [series.id for series in experiment.series if series.load == _as_closed(series)]
-    for name, workers, cells in starts:
+    for name, workers, manner, cells in starts:
         repeated = [cell for cell in cells if cell.series in closed][:1]
         if name == baseline and repeated:
-            return [(name, workers, repeated)]
+            return [(name, workers, manner, repeated)]
     return []
 
 

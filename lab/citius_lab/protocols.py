@@ -3,14 +3,14 @@
 A ``Load`` is one way of asking, a ``Series`` one column group of an experiment: a load, the cases
 it asks for, and how many workers answer. Nothing here knows a contestant or measures anything; the
 words for the load generator are in ``drive``.
-
-HTTP/2 joins as a transport (``Load.http``), once the generator and a server speak it.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from citius_lab import wires
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,9 @@ class Load:
         connections: 0 means the case's own number.
         pipeline: Requests under way at once on each connection.
         keep_alive: False opens a connection for every request.
-        http: Version spoken, as the generator's option names it.
+        http: Version spoken, ``1.1`` or ``2``.
+        tls: Whether it is spoken over TLS.
+        streams: Requests under way at once on each connection of HTTP/2.
         rate: Requests per second of an open pace.
         fraction: The rate as a share of what the same process did in the series ``of``.
         requests: Stops after so many.
@@ -40,6 +42,8 @@ class Load:
     pipeline: int = 1
     keep_alive: bool = True
     http: str = "1.1"
+    tls: bool = False
+    streams: int = 1
     rate: float | None = None
     fraction: float | None = None
     of: str | None = None
@@ -57,6 +61,18 @@ class Load:
     def is_timed(self) -> bool:
         """Whether a span of time ends it, which may then follow from the time there is."""
         return self.requests is None and self.users is None
+
+    @property
+    def wire(self) -> str:
+        """What is spoken, as ``wires`` names it."""
+        if self.http == "2":
+            return wires.H2 if self.tls else wires.H2C
+        return wires.HTTPS if self.tls else wires.HTTP1
+
+    @property
+    def depth(self) -> int:
+        """Requests under way at once on each connection, whatever makes that possible."""
+        return self.streams if self.http == "2" else self.pipeline
 
     def fixed_s(self) -> float:
         """Return how long one run takes whatever time there is; 0 if that decides."""
@@ -77,6 +93,10 @@ class Load:
             words.append(f"{self.connections} connections")
         if self.threads > 1:
             words.append(f"{self.threads} threads")
+        if self.http != "1.1" or self.tls:
+            words.append(WIRE_WORDS[self.wire])
+        if self.streams > 1:
+            words.append(f"{self.streams} streams on each")
         if self.pipeline > 1:
             words.append(f"{self.pipeline} requests in flight on each")
         if not self.keep_alive:
@@ -137,6 +157,11 @@ class Series:
         return cls(**known)
 
 
+WIRE_WORDS = {
+    wires.H2C: "HTTP/2 in clear text",
+    wires.HTTPS: "HTTP/1.1 over TLS",
+    wires.H2: "HTTP/2 over TLS",
+}
 # The wait for the last answers of users that came in time.
 USERS_END_S = 0.5
 # What 10 000 requests take on a server of the middle; the clock learns the real cost.

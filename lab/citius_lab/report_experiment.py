@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from citius_lab import report_article, report_case, report_open
+from citius_lab import report_article, report_case, report_open, report_wires
 from citius_lab import report_words as words
 from citius_lab.markup import Markup, el
 from citius_lab.plot import row_plot
@@ -21,7 +21,7 @@ def html(view: View, experiment: dict[str, Any]) -> Markup | None:
     sections = view.sections(experiment["name"])
     if not sections:
         return None
-    parts: list[Markup | None] = []
+    parts: list[Markup | None] = [report_wires.html(view, experiment)]
     closed = [one for one in sections if not one.is_pipelined and not report_open.is_open(one)]
     for section in closed:
         parts.append(_series(view, section))

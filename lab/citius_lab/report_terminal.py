@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from citius_lab import report_about
+from citius_lab import report_about, report_wires
 from citius_lab import report_words as words
 from citius_lab.figures import FAILED, SUSPECT
 from citius_lab.report_article import lines as published
@@ -41,6 +41,11 @@ def terminal(results: Results, analysis: Analysis) -> Group:
         if section.is_pipelined:
             parts.append(Text(_pipelined_note(analysis, section)))
     parts += [table for one in results.run["experiments"] if (table := _article(view, one))]
+    parts += [
+        _plain_table(*found)
+        for one in results.run["experiments"]
+        for found in report_wires.tables(view, one)
+    ]
     parts.append(_memory_table(view))
     lines = [LEGEND, *_verdict_lines(view)]
     lines += [words.noise(one) for one in analysis.noise]
@@ -132,6 +137,15 @@ def _article(view: View, experiment: dict[str, Any]) -> Group | None:
     return Group(
         Text(title, style="italic"), Text(f"then: {article['machine']}", style="dim"), table
     )
+
+
+def _plain_table(title: str, head: list[str], rows: list[list[str]]) -> Group:
+    table = Table(padding=(0, 1, 0, 0), box=None)
+    for number, heading in enumerate(head):
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return Group(Text(title, style="italic"), table)
 
 
 def _memory_table(view: View) -> Group:

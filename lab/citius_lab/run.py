@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from citius_lab import launch, steady, usage, verify
+from citius_lab import launch, steady, usage, verify, wires
 from citius_lab.budget import Clock
 from citius_lab.drive import WARMUP_S, Driver, Shot, load_command
 from citius_lab.errors import LaunchError, LoadError
@@ -109,7 +110,7 @@ class Run:
         for block in blocks:
             cells = tuple(cell for cell in block.cells if self._history.wants(part, block, cell))
             self._watcher.done(len(block.cells) - len(cells))
-            yield Block(block.round, block.contestant, block.workers, cells, block.again)
+            yield replace(block, cells=cells)
 
     def _block(self, part: Part, block: Block) -> None:
         contestant = self._contestants[block.contestant]
@@ -123,6 +124,7 @@ class Run:
                 workers=block.workers,
                 cpus=placement.server_cpus,
                 log_path=self._recorder.log_path(contestant.name, block.round),
+                manner=block.manner,
             ) as server:
                 conduct = self._start_record(server, part, block)
                 self._clock.started(time.monotonic() - started_at)
@@ -153,12 +155,16 @@ class Run:
         """Try the manners of a fresh server, record its start, and return what was wrong."""
         contestant = self._contestants[block.contestant]
         cases = cases_of(contestant.workloads)
-        faults = verify.verify_conduct(server.port, cases).faults() if cases else {}
+        wire = wires.probe_wire(contestant.wires, is_encrypted=block.manner == "tls")
+        # HTTP/2 has framing of its own; there is nothing to cut or to pipeline.
+        asked = cases and wire is not None and not wires.is_http2(wire)
+        faults = verify.verify_conduct(server.port, cases, wire=wire).faults() if asked else {}
         memory = usage.memory(server.pid)
         self._write(
             "start",
             **_of(part, block),
             command=server.command,
+            manner=block.manner,
             ready_after_s=server.ready_after_s,
             conduct_faults={
                 name: fault for name, fault in faults.items() if name not in contestant.lacks
@@ -180,7 +186,7 @@ class Run:
         series = part.series_of(cell)
         names = {**_of(part, block), "series": cell.series, "case": cell.case_id}
         names["protocol"] = series.protocol
-        empty = {"connections": series.load.connections, "pipeline": series.load.pipeline}
+        empty = {"connections": series.load.connections, "pipeline": series.load.depth}
         if series.is_pipelined and "pipelined" in conduct:
             fault = f"does not answer pipelined requests: {conduct['pipelined']}"
             self._write("measurement", **names, run=0, discarded=False, fault=fault, **empty)
@@ -235,7 +241,8 @@ class Run:
         found = steady.find(counts, STEP_S)
         while found.steady_after_s is None and len(counts) * STEP_S < patience_s:
             try:
-                answer = verify.verify_case(server.port, cell.case, self._random)
+                wire = series.load.wire
+                answer = verify.verify_case(server.port, cell.case, self._random, wire=wire)
                 request_s = answer.elapsed_s
                 shot = Shot.closed(series, cell.case, window_s=WATCH_RUN_S, request_s=request_s)
                 load = driver.drive(server, shot, answer.body)["load"]
@@ -279,7 +286,7 @@ def _of(part: Part, block: Block) -> dict[str, Any]:
 
 def _without(block: Block, cell: Cell) -> Block:
     cells = tuple(other for other in block.cells if other != cell)
-    return Block(block.round, block.contestant, block.workers, cells, block.again)
+    return replace(block, cells=cells)
 
 
 # The generator's series has this resolution in runs of less than five seconds.

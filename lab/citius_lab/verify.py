@@ -10,14 +10,19 @@ from __future__ import annotations
 import socket
 import time
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPException, parse_headers
 from typing import TYPE_CHECKING
 
+from citius_lab import verify_http2, wires
 from citius_lab.workloads import Answer, Case, WrongAnswer
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
     from types import TracebackType
+
+    Connect = Callable[[], "Connection"]
 
 
 class Connection:
@@ -28,9 +33,13 @@ class Connection:
         WrongAnswer: What comes back is not an HTTP/1.1 response.
     """
 
-    def __init__(self, port: int, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, port: int, *, timeout_s: float = 10.0, wire: str = wires.HTTP1) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if wires.is_tls(wire):
+            self._socket = wires.client_context(wire).wrap_socket(
+                self._socket, server_hostname="localhost"
+            )
         self._reader = self._socket.makefile("rb")
         self._port = port
 
@@ -127,45 +136,67 @@ class Conduct:
         return {name: fault for name, fault in items if fault is not None}
 
 
-def verify_case(port: int, case: Case, random: random.Random, *, timeout_s: float = 10.0) -> Answer:
+def connection(
+    port: int, *, timeout_s: float = 10.0, wire: str = wires.HTTP1
+) -> Connection | verify_http2.Connection:
+    """Connect to a server that speaks ``wire``.
+
+    Raises:
+        OSError: It does not accept.
+        WrongAnswer: It does not speak that.
+    """
+    if wires.is_http2(wire):
+        return verify_http2.Connection(port, timeout_s=timeout_s, wire=wire)
+    return Connection(port, timeout_s=timeout_s, wire=wire)
+
+
+def verify_case(
+    port: int,
+    case: Case,
+    random: random.Random,
+    *,
+    timeout_s: float = 10.0,
+    wire: str = wires.HTTP1,
+) -> Answer:
     """Ask the measured target and one with random input; return the answer to the former.
 
     Raises:
         OSError: The connection failed.
         WrongAnswer: An answer is wrong.
     """
-    with Connection(port, timeout_s=timeout_s) as connection:
-        answer = connection.ask(case.target, case)
+    with connection(port, timeout_s=timeout_s, wire=wire) as peer:
+        answer = peer.ask(case.target, case)
         case.check(answer)
         target = case.probe(random)
         if target != case.target:
-            case.check(connection.ask(target), target)
+            case.check(peer.ask(target), target)
         return answer
 
 
-def verify_conduct(port: int, cases: list[Case]) -> Conduct:
+def verify_conduct(port: int, cases: list[Case], *, wire: str | None = None) -> Conduct:
     """Try what HTTP/1.1 promises of a connection on the first two cases that take no time."""
+    connect = partial(Connection, port, wire=wires.HTTP1 if wire is None else wire)
     quick = [case for case in cases if case.workload not in ("million-loop", "async")]
     first, last = quick[0], quick[min(1, len(quick) - 1)]
     return Conduct(
-        fragmented=_fault(_fragmented, port, first),
-        reused=_fault(_reused, port, first),
-        pipelined=_fault(_pipelined, port, first, last),
-        unknown_path=_fault(_unknown_path, port),
+        fragmented=_fault(_fragmented, connect, first),
+        reused=_fault(_reused, connect, first),
+        pipelined=_fault(_pipelined, connect, first, last),
+        unknown_path=_fault(_unknown_path, connect),
     )
 
 
-def _fault(probe: object, port: int, *cases: Case) -> str | None:
+def _fault(probe: object, connect: Connect, *cases: Case) -> str | None:
     assert callable(probe)
     try:
-        probe(port, *cases)
+        probe(connect, *cases)
     except (OSError, WrongAnswer) as error:
         return str(error) or type(error).__name__
     return None
 
 
-def _fragmented(port: int, case: Case) -> None:
-    with Connection(port) as connection:
+def _fragmented(connect: Connect, case: Case) -> None:
+    with connect() as connection:
         head = connection.head(case.target)
         for cut in (slice(0, 3), slice(3, 17), slice(17, len(head) - 2)):
             connection.send(head[cut])
@@ -174,23 +205,23 @@ def _fragmented(port: int, case: Case) -> None:
         case.check(connection.receive())
 
 
-def _reused(port: int, case: Case) -> None:
-    with Connection(port) as connection:
+def _reused(connect: Connect, case: Case) -> None:
+    with connect() as connection:
         for _ in range(3):
             case.check(connection.ask(case.target))
 
 
-def _pipelined(port: int, first: Case, last: Case) -> None:
+def _pipelined(connect: Connect, first: Case, last: Case) -> None:
     """Send 24 requests in one piece, all alike but the last: answers must keep the order."""
-    with Connection(port) as connection:
+    with connect() as connection:
         connection.send(connection.head(first.target) * 23 + connection.head(last.target))
         for _ in range(23):
             first.check(connection.receive())
         last.check(connection.receive())
 
 
-def _unknown_path(port: int) -> None:
-    with Connection(port) as connection:
+def _unknown_path(connect: Connect) -> None:
+    with connect() as connection:
         answer = connection.ask("/no-such-page")
         if answer.status != 404:
             raise WrongAnswer(f"unknown path: expected status 404, got {answer.status}")

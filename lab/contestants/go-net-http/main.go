@@ -17,6 +17,8 @@ import (
 func main() {
 	port := flag.Int("port", 8000, "port on 127.0.0.1")
 	workers := flag.Int("workers", 1, "threads that may run Go code at the same time")
+	cert := flag.String("cert", "", "certificate; with it and a key TLS is spoken")
+	key := flag.String("key", "", "the certificate's key")
 	flag.Parse()
 	runtime.GOMAXPROCS(*workers)
 
@@ -25,7 +27,14 @@ func main() {
 		log.Fatal(err)
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(*port))
-	log.Fatal(http.ListenAndServe(address, routes(data)))
+	server := &http.Server{Addr: address, Handler: routes(data), Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	if *cert != "" {
+		log.Fatal(server.ListenAndServeTLS(*cert, *key))
+	}
+	log.Fatal(server.ListenAndServe())
 }
 
 func routes(data *work.Data) http.Handler {

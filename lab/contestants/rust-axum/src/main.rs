@@ -1,6 +1,7 @@
 //! The contract on axum: a multi-thread tokio runtime with as many worker threads as asked for.
 #![forbid(unsafe_code)]
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{env, io};
@@ -12,6 +13,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
+use axum_server::accept::NoDelayAcceptor;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use bytes::Bytes;
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -19,8 +22,7 @@ use work::Data;
 
 fn main() -> io::Result<()> {
     let option = |name: &str, default: u16| -> u16 {
-        let mut words = env::args().skip_while(|word| word != name).skip(1);
-        words.next().map_or(default, |value| {
+        word(name).map_or(default, |value| {
             value
                 .parse()
                 .unwrap_or_else(|_| panic!("{name} expects a number, got {value:?}"))
@@ -36,13 +38,33 @@ fn main() -> io::Result<()> {
         .block_on(serve(port))
 }
 
+/// What follows `name` on the command line.
+fn word(name: &str) -> Option<String> {
+    env::args().skip_while(|word| word != name).nth(1)
+}
+
 async fn serve(port: u16) -> io::Result<()> {
+    if let (Some(cert), Some(key)) = (word("--cert"), word("--key")) {
+        return serve_tls(port, &cert, &key).await;
+    }
     let listener = TcpListener::bind(("127.0.0.1", port))
         .await?
         .tap_io(|stream| {
             let _ = stream.set_nodelay(true);
         });
     axum::serve(listener, routes()).await
+}
+
+/// The same over TLS, HTTP/2 where the client offers it.
+async fn serve_tls(port: u16, cert: &str, key: &str) -> io::Result<()> {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .expect("nobody has installed one");
+    let tls = RustlsConfig::from_pem_file(cert, key).await?;
+    axum_server::bind(SocketAddr::from(([127, 0, 0, 1], port)))
+        .acceptor(RustlsAcceptor::new(tls).acceptor(NoDelayAcceptor::new()))
+        .serve(routes().into_make_service())
+        .await
 }
 
 /// The records, and the array as shared bytes so that sending it copies nothing in user space.

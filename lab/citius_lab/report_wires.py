@@ -1,0 +1,79 @@
+"""One server, several ways to ask it: what each way changes, a row per contestant, a column per way.
+
+Made of the same figures as the tables of the series; where one is not valid the cell says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from citius_lab import report_words as words
+from citius_lab.figures import FAILED
+from citius_lab.markup import Markup, el
+from citius_lab.report_view import wide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius_lab.figures import Figure
+    from citius_lab.report_view import View
+
+    Word = Callable[[Figure], str]
+
+
+def html(view: View, experiment: dict[str, Any]) -> Markup | None:
+    """Return the tables, ``None`` where an experiment does not compare wires."""
+    found = tables(view, experiment)
+    if not found:
+        return None
+    intro = (
+        "Every row is one server and one application; only what is spoken on the connection "
+        "differs. Pipelining is shown because it is what multiplexing is compared with: no browser "
+        "does it. An empty cell: the server does not speak that. ?: suspect, for the reasons below."
+    )
+    drawn = [
+        el("article", el("header", el("h4", title)), wide(_table(head, rows)))
+        for title, head, rows in found
+    ]
+    return el("section", el("h3", "Side by side"), el("p", intro), drawn, class_="series")
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Markup:
+    first = el("tr", [el("th", word) for word in head])
+    body = [
+        el("tr", el("th", row[0], scope="row"), [el("td", word) for word in row[1:]])
+        for row in rows
+    ]
+    return el("table", el("thead", first), el("tbody", body), class_="matrix")
+
+
+def tables(view: View, experiment: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Return title, headings and rows of each table; none where wires are not compared."""
+    sections = view.sections(experiment["name"])
+    if not experiment.get("compares_wires") or len(sections) < 2:
+        return []
+    cases = view.analysis.cases(sections[0].id)
+    found: list[tuple[str, list[str], list[list[str]]]] = []
+    for case in cases:
+        for title, word in (("requests/s", _rate), ("CPU µs per request, server", _cpu)):
+            rows = [
+                [name, *(_cell(view.figure(one.id, case, name), word) for one in sections)]
+                for name in view.analysis.contestants
+                if any(view.figure(one.id, case, name) for one in sections)
+            ]
+            found.append((f"{case}: {title}", ["", *(one.title for one in sections)], rows))
+    return found
+
+
+def _cell(figure: Figure | None, word: Word) -> str:
+    if figure is None:
+        return ""
+    return "failed" if figure.verdict.word == FAILED else word(figure) + words.mark(figure)
+
+
+def _rate(figure: Figure) -> str:
+    return "" if figure.rate is None else words.brief(figure.rate.value)
+
+
+def _cpu(figure: Figure) -> str:
+    return "" if figure.cpu_us is None else words.micros(figure.cpu_us.value)

@@ -1,0 +1,169 @@
+"""HTTP/2 and TLS: who is asked by them, with which words, and whether answers are still checked."""
+
+from __future__ import annotations
+
+import random
+import socket
+import ssl
+import threading
+from typing import TYPE_CHECKING
+
+import h2.config
+import h2.connection
+import h2.events
+import pytest
+
+from citius_lab import contestants, experiments, plan, verify, wires
+from citius_lab.contestants import ContestantError
+from citius_lab.drive import Shot
+from citius_lab.protocols import Load, Series
+from citius_lab.workloads import CASE_BY_ID, WrongAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HELLO = CASE_BY_ID["hello"]
+
+
+class Http2Server:
+    """Answers every request on one port with ``body``, over HTTP/2, by an independent library."""
+
+    def __init__(self, body: bytes, context: ssl.SSLContext | None) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._body, self._context = body, context
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(5)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                peer, _ = self._listener.accept()
+            except OSError:
+                return
+            if self._context is not None:
+                peer = self._context.wrap_socket(peer, server_side=True)
+            with peer:
+                self._talk(peer)
+
+    def _talk(self, peer: socket.socket) -> None:
+        config = h2.config.H2Configuration(client_side=False)
+        state = h2.connection.H2Connection(config)
+        state.initiate_connection()
+        peer.sendall(state.data_to_send())
+        while data := peer.recv(65_536):
+            for event in state.receive_data(data):
+                if isinstance(event, h2.events.RequestReceived):
+                    fields = [(":status", "200"), ("content-type", "text/plain")]
+                    state.send_headers(event.stream_id, fields)
+                    state.send_data(event.stream_id, self._body, end_stream=True)
+            peer.sendall(state.data_to_send())
+
+
+@pytest.fixture(params=[wires.H2C, wires.H2])
+def wire(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def serving(
+    wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[bytes, int]]:
+    context = None
+    if wires.is_tls(wire):
+        monkeypatch.setattr(wires, "default_build_root", lambda: tmp_path)
+        wires.make_certificate()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "tls" / "cert.pem", tmp_path / "tls" / "key.pem")
+        context.set_alpn_protocols(["h2"])
+    servers = {body: Http2Server(body, context) for body in (b"Welcome!\n", b"Something else")}
+    yield {body: server.port for body, server in servers.items()}
+    for server in servers.values():
+        server.close()
+
+
+def test_answers_over_http2_are_checked(wire: str, serving: dict[bytes, int]) -> None:
+    chance = random.Random(1)
+    answer = verify.verify_case(serving[b"Welcome!\n"], HELLO, chance, wire=wire)
+    assert (answer.status, answer.content_type, answer.body) == (200, "text/plain", b"Welcome!\n")
+    with pytest.raises(WrongAnswer, match="Something else"):
+        verify.verify_case(serving[b"Something else"], HELLO, chance, wire=wire)
+
+
+def test_a_server_without_http2_is_told_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(65_536)
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(WrongAnswer, match="not HTTP/2"):
+            verify.verify_case(
+                listener.getsockname()[1], HELLO, random.Random(1), wire=wires.H2C, timeout_s=5
+            )
+        thread.join(5)
+
+
+def test_each_contestant_is_asked_by_what_it_speaks() -> None:
+    found = contestants.load([contestants.lab_root() / "contestants"])
+    (part,) = plan.make(
+        "h2", experiments.named("h2"), list(found.values()),
+        budget_s=None, random=random.Random(1), seed=1,
+    ).parts  # fmt: skip
+    asked: dict[str, set[str]] = {}
+    for block in part.blocks:
+        for cell in block.cells:
+            wire = part.series_of(cell).load.wire
+            asked.setdefault(block.contestant, set()).add(wire)
+            assert found[block.contestant].manner_of(wire) == block.manner
+    assert asked["nghttpd"] == {wires.H2C, wires.H2}
+    assert asked["citius"] == set(contestants.WIRES)
+
+
+def test_the_generator_is_told_what_to_speak() -> None:
+    load = Load(connections=32, http="2", tls=True, streams=50)
+    series = Series("h2", "h2", "a title", load, ("hello",))
+    shot = Shot.of(series, HELLO, window_s=1.0, warmup_s=0.0, rate=None)
+    words = " ".join(shot.words(()))
+    assert "--http2 --streams 50" in words
+    assert "--pipeline" not in words
+    assert load.text() == "closed loop, 32 connections, HTTP/2 over TLS, 50 streams on each"
+    assert Series.from_record(series.as_record()) == series
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('wires = ["http/3"]', "it speaks 'http/3'"),
+        ('wires = ["http/1.1", "https"]', "wires over TLS and start_tls go together"),
+        ('start_tls = ["server"]', "wires over TLS and start_tls go together"),
+    ],
+)
+def test_a_definition_that_contradicts_itself_is_refused(
+    tmp_path: Path, more: str, message: str
+) -> None:
+    folder = tmp_path / "probe"
+    folder.mkdir()
+    (folder / "contestant.toml").write_text(f"""
+name = "probe"
+language = "Python"
+label = "a probe"
+note = "for tests"
+json = "none"
+records = "none"
+start = ["server"]
+workloads = ["hello"]
+{more}
+""")
+    with pytest.raises(ContestantError, match=message):
+        contestants.load([tmp_path])
