@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from citius_lab import analyse, contestants, drive, experiments, launch, usage
+from citius_lab import analyse, contestants, drive, experiments, launch, usage, wires
 from citius_lab.errors import LoadError
 from citius_lab.plan import Placement
 from citius_lab.workloads import CASE_BY_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from citius_lab.protocols import Series
 
@@ -58,9 +59,39 @@ def small(series: Series) -> Series:
     return replace(series, load=few, connections={})
 
 
+@pytest.fixture(scope="module")
+def citius(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], launch.Server]]:
+    """Start Citius, in the manner that a wire takes: the fake speaks HTTP/1.1 alone."""
+    contestant = contestants.load([contestants.lab_root() / "contestants"])["citius"]
+    if (reason := contestant.missing()) is not None:
+        pytest.skip(reason)
+    wires.make_certificate()
+    log_path = tmp_path_factory.mktemp("citius") / "log"
+    with contextlib.ExitStack() as stack:
+        started: dict[str, launch.Server] = {}
+
+        def start(wire: str) -> launch.Server:
+            manner = contestant.manner_of(wire)
+            if manner not in started:
+                server = launch.Server(
+                    contestant, workers=1, cpus=(), log_path=log_path, manner=manner
+                )
+                started[manner] = stack.enter_context(server)
+            return started[manner]
+
+        yield start
+
+
 @pytest.mark.parametrize("name", SERIES)
-def test_every_series_is_understood(name: str, server: launch.Server, driver: drive.Driver) -> None:
+def test_every_series_is_understood(
+    name: str,
+    server: launch.Server,
+    citius: Callable[[str], launch.Server],
+    driver: drive.Driver,
+) -> None:
     series = small(SERIES[name])
+    if series.load.wire != wires.HTTP1:
+        server = citius(series.load.wire)
     case = replace(CASE_BY_ID["hello"], connections=8)
     rate = 500.0 if series.load.fraction is not None else None
     shot = drive.Shot.of(series, case, window_s=0.2, warmup_s=0.05, rate=rate)
