@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 MADE   := $(VENV)/made
+FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
 SHELL  := /bin/sh
@@ -15,10 +16,10 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check fmt test test-all test-matrix check-wheel h2spec bench lab fuzz docs clean
+.PHONY: help setup build run check fmt test test-all test-frameworks test-matrix check-wheel h2spec bench lab fuzz docs clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # --- making -------------------------------------------------------------------------------------
 
@@ -89,8 +90,18 @@ test: $(MADE)/extension $(MADE)/lab ## everything that is tested in a few minute
 	$(BIN)/pytest -m "not slow"
 	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
 
-test-all: test check-wheel test-matrix ## test, the slow ones, the wheel, and every Python at hand
+test-all: test check-wheel test-frameworks test-matrix ## test, the slow ones, the wheel, and every Python at hand
 	$(BIN)/pytest -m slow
+
+# Frameworks and the servers they are compared with, in an environment that borrows the extension of $(VENV).
+$(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
+	@echo "making $(FRAMEWORKS)"
+	@PYTHON=$(BIN)/python scripts/setup $(FRAMEWORKS) requirements-frameworks.lock
+	@echo $(abspath python) > $$($(FRAMEWORKS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/citius.pth
+	@touch $@
+
+test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI and others, on Citius and on their usual servers
+	$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks
 
 test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
 	scripts/matrix
@@ -118,5 +129,5 @@ docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) .venv-3.* .tools dist target lab/load/target lab/.build python/citius/bin
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-3.* .tools dist target lab/load/target lab/.build python/citius/bin
 	find python -name '_core*.so' -delete

@@ -13,6 +13,7 @@ and abort the answer when the iterator raises: half an answer must not look whol
 from __future__ import annotations
 
 from _thread import allocate_lock
+from contextvars import copy_context
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -402,15 +403,22 @@ def pump_blocking(stream: Stream, iterator: Iterator[bytes | str]) -> None:
 
 
 class _Pump:
-    """A synchronous iterator between two turns: it goes on when there is room again."""
+    """A synchronous iterator between two turns: it goes on when there is room again.
 
-    __slots__ = ("_iterator", "_stream")
+    In one context from its first step to its last: what a generator sets in between it finds again.
+    """
+
+    __slots__ = ("_context", "_iterator", "_stream")
 
     def __init__(self, stream: Stream, iterator: Iterator[bytes | str]) -> None:
         self._stream = stream
         self._iterator = iterator
+        self._context = copy_context()
 
     def send(self) -> None:
+        self._context.run(self._send)
+
+    def _send(self) -> None:
         try:
             for chunk in self._iterator:
                 if not self._stream.send(chunk):

@@ -261,3 +261,23 @@ def test_a_slow_handler_holds_its_client_back(server: Server) -> None:
         assert 0 <= int(server.get("/taken").body) <= 256 * 1024
         peer.reset()  # a mere close would wait behind the bytes that nobody takes
     wait_for(lambda: {"gone", "cancelled"} & set(events(server)), "the handler to hear of it")
+
+
+def test_a_generator_stays_in_its_context(serve) -> None:
+    server = serve("""
+mark = contextvars.ContextVar("mark", default="none")
+
+@app.get("/{name}")
+def blocks(name: str):
+    token = mark.set(name)
+    try:
+        for _ in range(40):
+            yield mark.get().encode() * 65536
+    finally:
+        mark.reset(token)
+""")
+    with server.connect(4096) as one, server.connect(4096) as other:
+        one.send(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+        other.send(b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert one.reply().body == b"a" * 65536 * 40
+        assert other.reply().body == b"b" * 65536 * 40

@@ -28,6 +28,34 @@ def leaky():
     return "leaked"
 """
 
+ASGI = """
+import asyncio, os
+leak = []
+
+async def app(scope, receive, send):
+    if scope["path"] == "/leak":
+        leak.append(bytearray(os.urandom(1)) * 50_000)
+    await asyncio.sleep(0)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(os.getpid()).encode()})
+"""
+WSGI = """
+import os, time
+leak = []
+
+def app(environ, start_response):
+    if environ["PATH_INFO"] == "/leak":
+        leak.append(bytearray(os.urandom(1)) * 50_000)
+    time.sleep(0.0005)
+    start_response("200 OK", [])
+    return [str(os.getpid()).encode()]
+"""
+OTHERS = {
+    "asgi": (ASGI, ("--interface", "asgi", "--lifespan", "off")),
+    "wsgi": (WSGI, ("--interface", "wsgi")),
+    "threads": (WSGI, ("--interface", "wsgi", "--threads", "4")),
+}
+
 pytestmark = pytest.mark.skipif(
     not os.access(LOAD, os.X_OK), reason="the load generator is not built; `make build` does it"
 )
@@ -151,3 +179,40 @@ def test_usr2_loses_none(serve, seconds: int, tmp_path: Path) -> None:
         os.kill(int(pidfile.read_text()), signal.SIGTERM)
     assert server.wait() == 0
     wait_for(lambda: not pidfile.exists(), "the new server to end")
+
+
+@pytest.fixture(params=OTHERS)
+def serve_other(serve, request) -> Callable[..., Server]:
+    """Serve the same for the other interfaces, with two workers."""
+    source, given = OTHERS[request.param]
+    return lambda *options: serve(source, *given, "--workers", "2", "--no-access-log", *options)
+
+
+def test_other_interfaces_lose_none_either(serve_other) -> None:
+    server: Server = serve_other()
+
+    def disturb() -> None:
+        server.signal(signal.SIGHUP)
+        server.wait_for_log("all workers are new")
+        server.signal(signal.SIGTERM)
+
+    record = under_load(server, 4, disturb)
+    assert failed(record, "connect") == {}
+    assert record["completed"] > 100
+    assert server.wait() == 0
+
+
+def test_other_interfaces_lose_what_is_in_a_killed_worker(serve_other) -> None:
+    server: Server = serve_other()
+    victim = children(server)[0]
+    record = under_load(server, 2, lambda: os.kill(victim, signal.SIGKILL))
+    assert set(failed(record)) <= {"reset", "short"}
+    assert sum(failed(record).values()) <= 16
+    wait_for(lambda: len(children(server)) == 2, "a new worker")
+
+
+def test_leaking_workers_of_other_interfaces_are_replaced(serve_other) -> None:
+    server: Server = serve_other("--worker-rss-max", "120M")
+    record = under_load(server, 4, lambda: None, "-r", "1000", path="/leak")
+    assert failed(record) == {}
+    assert "MiB, limit 120 MiB; replacing it" in server.err

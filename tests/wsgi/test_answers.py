@@ -447,3 +447,36 @@ def test_write_collects_so_much_where_it_cannot_wait(serve_wsgi) -> None:
 def test_write_waits_in_a_thread(serve_wsgi) -> None:
     server = serve_wsgi(WRITES, "--threads", "1", "--wsgi-write-bytes-max", "50000")
     assert server.get("/500000").body == b"x" * 500_000
+
+
+def test_a_streamed_answer_stays_in_its_context(serve_way) -> None:
+    """Flask's `stream_with_context` sets variables in a generator and resets them at its end."""
+    server = serve_way("""
+import contextvars
+mark = contextvars.ContextVar("mark", default="none")
+closed = []
+def blocks(name):
+    token = mark.set(name)
+    try:
+        for _ in range(20):
+            yield mark.get().encode() + b" "
+            time.sleep(0.002)
+        yield b"end"
+    finally:
+        mark.reset(token)
+        closed.append(name)
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/closed":
+        return answer(start_response, json.dumps(sorted(closed)).encode())
+    before = mark.get()
+    mark.set("called")
+    start_response("200 OK", [])
+    return itertools.chain([before.encode() + b" "], blocks(environ["PATH_INFO"][1:]))
+import itertools
+""")
+    with server.connect() as one, server.connect() as other:
+        one.send(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+        other.send(b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert one.reply().body == b"none " + b"a " * 20 + b"end"
+        assert other.reply().body == b"none " + b"b " * 20 + b"end"
+    assert server.get("/closed").body == b'["a", "b"]'

@@ -223,6 +223,25 @@ impl Tasks {
         }
     }
 
+    /// Hands out the ground as the request that has just run there has left it, for the rest of its answer:
+    /// a generator resets the variables that it has set, in the context where it has set them.
+    pub(crate) fn take_ground(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let fresh = self.pristine.copy(py)?;
+        self.leave(py);
+        Ok(std::mem::replace(&mut self.ground, fresh))
+    }
+
+    /// Makes room for the rest of an answer, in the context that [`take_ground`](Self::take_ground) has
+    /// handed out.
+    pub(crate) fn stand_in(&mut self, py: Python<'_>, context: Py<PyAny>) {
+        self.leave(py);
+        self.ground = context;
+        match enter_context(py, &self.ground) {
+            Ok(()) => self.place = Place::Ground,
+            Err(error) => error.write_unraisable(py, None),
+        }
+    }
+
     /// Gives the thread back to its host's context. Undoes [`enter`](Self::enter) and
     /// [`stand`](Self::stand).
     #[inline]
@@ -355,6 +374,17 @@ fn enter_context(py: Python<'_>, context: &Py<PyAny>) -> PyResult<()> {
         Err(PyErr::fetch(py))
     } else {
         Ok(())
+    }
+}
+
+/// Calls `call` in `context`, wherever the thread is.
+pub(crate) fn in_context(py: Python<'_>, context: &Py<PyAny>, call: impl FnOnce()) {
+    match enter_context(py, context) {
+        Ok(()) => {
+            call();
+            exit_context(py, context);
+        }
+        Err(error) => error.write_unraisable(py, None),
     }
 }
 

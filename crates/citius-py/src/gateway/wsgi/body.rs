@@ -21,6 +21,7 @@ use crate::answer::{self, Asked};
 use crate::file;
 use crate::link::{LEVEL_ERROR, LEVEL_WARNING, Link, Sink, payload};
 use crate::support;
+use crate::task::{Tasks, in_context};
 
 type Blocks<'py> = SmallVec<[Bound<'py, PyBytes>; 1]>;
 
@@ -30,6 +31,8 @@ pub(super) struct Pump {
     /// What the application returned, whose `close` is called at the end.
     iterable: Option<Py<PyAny>>,
     shared: Arc<Shared>,
+    /// What the application was called in, while the reactor's thread does something else in between.
+    context: Option<Py<PyAny>>,
 }
 
 /// What came of one step.
@@ -193,6 +196,7 @@ fn begin<S: Sink>(
         iterator: iterator.unbind(),
         iterable: Some(iterable.clone().unbind()),
         shared: Arc::clone(shared),
+        context: None,
     };
     let is_complete = {
         let said = &mut *shared.in_hand();
@@ -531,8 +535,27 @@ impl Pump {
 
     /// Nothing more is asked of the application, or sent. More than once is as good as once.
     pub(super) fn close(&mut self, py: Python<'_>) {
-        if let Some(iterable) = self.iterable.take() {
-            close(py, iterable.bind(py));
+        let Some(iterable) = self.iterable.take() else {
+            return;
+        };
+        match self.context.take() {
+            Some(context) => in_context(py, &context, || close(py, iterable.bind(py))),
+            None => close(py, iterable.bind(py)),
+        }
+    }
+
+    /// Goes on in the context where it has stopped.
+    pub(super) fn resume(&mut self, py: Python<'_>, tasks: &mut Tasks) {
+        if let Some(context) = self.context.take() {
+            tasks.stand_in(py, context);
+        }
+    }
+
+    /// Stops, and keeps its context from whoever comes next.
+    pub(super) fn pause(&mut self, py: Python<'_>, tasks: &mut Tasks) {
+        match tasks.take_ground(py) {
+            Ok(context) => self.context = Some(context),
+            Err(error) => error.write_unraisable(py, None),
         }
     }
 }

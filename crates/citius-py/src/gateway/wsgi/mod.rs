@@ -394,7 +394,8 @@ fn call_inline(
         .call1((environ, &callables.start_response));
     let pump = body::conclude(py, result, &callables.shared, asked, reply);
     gateway.give_callables(py, callables);
-    if let Some(pump) = pump {
+    if let Some(mut pump) = pump {
+        pump.pause(py, turn.tasks);
         let head = asked.head.take();
         let call = Call::new(asked, true, None);
         call.set_taken();
@@ -415,8 +416,10 @@ fn step(
     asked: &mut Asked<'_>,
     reply: &mut Reply<'_>,
 ) {
+    pump.resume(turn.py, turn.tasks);
     match pump.step(turn.py, asked, reply) {
         Stepped::More(_) => {
+            pump.pause(turn.py, turn.tasks);
             call.keep_rest(pump, asked.head.take());
             reply.await_room();
         }
