@@ -1,0 +1,215 @@
+"""Limits whose consequence an application could change are the same for ASGI and WSGI applications.
+
+A refused request reaches no application; one that is cut off in the middle of its body leaves it unharmed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from rig import Server
+
+ASGI = """
+seen = []
+async def app(scope, receive, send):
+    if scope["path"] != "/seen":
+        seen.append(scope["path"])
+    body = b""
+    if scope["path"] == "/endless":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        try:
+            while True:
+                await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+        finally:
+            seen.append("end")
+    while scope["path"] != "/unread":
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            seen.append("gone")
+            return
+        body += message["body"]
+        if not message["more_body"]:
+            break
+    if scope["path"] == "/seen":
+        body = json.dumps(seen).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+"""
+WSGI = """
+seen = []
+def endless():
+    try:
+        while True:
+            yield b"x" * 65536
+    finally:
+        seen.append("end")
+def app(environ, start_response):
+    path = environ["PATH_INFO"]
+    if path != "/seen":
+        seen.append(path)
+    start_response("200 OK", [])
+    if path == "/endless":
+        return endless()
+    if path == "/unread":
+        return [b""]
+    try:
+        body = environ["wsgi.input"].read()
+    except OSError:
+        seen.append("gone")
+        return [b""]
+    return [json.dumps(seen).encode() if path == "/seen" else body]
+"""
+INTERFACES = {
+    "asgi": (ASGI, ("--interface", "asgi", "--lifespan", "off")),
+    "wsgi": (WSGI, ("--interface", "wsgi")),
+    "threads": (WSGI, ("--interface", "wsgi", "--threads", "2")),
+    "gevent": (WSGI, ("--interface", "wsgi", "--loop", "gevent")),
+}
+Limited = Callable[..., Server]
+
+
+@pytest.fixture(params=INTERFACES)
+def limited(serve, request: pytest.FixtureRequest) -> Limited:
+    """``limited(head_bytes_max=100)``."""
+    source, options = INTERFACES[request.param]
+    env = {}
+    if request.param == "gevent":
+        pytest.importorskip("gevent")
+        env = {"PYTHONWARNINGS": "default"}
+
+    def start(**limits: int) -> Server:
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in limits.items()]
+        return serve(source, *options, *flags, "--no-access-log", env=env)
+
+    return start
+
+
+def seen(server: Server) -> bytes:
+    return server.get("/seen").body
+
+
+def test_heads_that_are_refused_reach_no_application(limited: Limited) -> None:
+    server = limited(head_bytes_max=300, fields_max=5, target_bytes_max=100)
+    for head, status in (
+        (b"GET /" + b"x" * 200 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nA: " + b"x" * 400 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"A: b\r\n" * 9 + b"\r\n", 431),
+    ):
+        with server.connect() as peer:
+            peer.send(head)
+            assert peer.reply().status == status
+            assert peer.is_closed()
+    assert seen(server) == b"[]"
+
+
+def test_a_body_that_is_announced_too_long_reaches_no_application(limited: Limited) -> None:
+    server = limited(body_bytes_max=1000)
+    with server.connect() as peer:
+        peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n")
+        assert peer.reply().status == 413
+    assert seen(server) == b"[]"
+    with server.connect() as peer:
+        assert peer.request("POST", "/", b"x" * 1000).body == b"x" * 1000
+
+
+def test_chunks_that_become_too_long(limited: Limited) -> None:
+    server = limited(body_bytes_max=1000)
+    with server.connect() as peer:
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        peer.send(head + b"200\r\n" + b"x" * 512 + b"\r\n200\r\n" + b"x" * 512 + b"\r\n")
+        assert peer.reply().status == 413
+    assert server.get("/seen").status == 200
+
+
+def test_a_body_that_stops_is_answered_with_408(limited: Limited) -> None:
+    server = limited(body_read_ms=200)
+    with server.connect() as peer:
+        peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nsome")
+        begun = time.monotonic()
+        assert peer.reply().status == 408
+        assert 0.1 < time.monotonic() - begun < 5
+        assert peer.is_closed()
+    assert server.get("/seen").status == 200
+
+
+def test_idle_connections_and_slow_heads(limited: Limited) -> None:
+    server = limited(keep_alive_ms=200, head_read_ms=200)
+    with server.connect() as peer:
+        assert peer.request("GET", "/").status == 200
+        assert peer.is_closed()
+    with server.connect() as peer:
+        peer.send(b"GET / HTTP/1.1\r\nHo")
+        assert peer.reply().status == 408
+
+
+def test_a_reader_that_takes_nothing_ends_the_answer(limited: Limited) -> None:
+    server = limited(write_stall_ms=300)
+    with server.connect(4096) as peer:
+        peer.send(b"GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+        peer.read(1000)
+        deadline = time.monotonic() + 8
+        while b"end" not in (told := seen(server)):
+            assert time.monotonic() < deadline, told
+            time.sleep(0.02)
+
+
+def test_an_unread_body_does_not_harm_the_next_request(limited: Limited) -> None:
+    server = limited()
+    with server.connect() as peer:
+        for _ in range(3):
+            assert peer.request("POST", "/unread", b"x" * 100_000).status == 200
+            assert peer.request("POST", "/", b"y" * 10).body == b"y" * 10
+
+
+def test_connections_beyond_the_limit(limited: Limited) -> None:
+    server = limited(connections_max=2)
+    with server.connect() as one, server.connect() as other:
+        assert one.request("GET", "/").status == 200
+        assert other.request("GET", "/").status == 200
+        with server.connect() as third:
+            assert third.reply().status == 503
+        assert one.request("GET", "/").status == 200
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_static_files_stand_in_front(serve, tmp_path, interface: str) -> None:
+    source, options = INTERFACES[interface]
+    env = {}
+    if interface == "gevent":
+        pytest.importorskip("gevent")
+        env = {"PYTHONWARNINGS": "default"}
+    files = tmp_path / "public"
+    files.mkdir()
+    (files / "style.css").write_text("p {}" * 100)
+    server = serve(source, *options, "--static", f"/assets={files}", env=env)
+    with server.connect() as peer:
+        reply = peer.request("GET", "/assets/style.css")
+        assert (reply.status, reply.body) == (200, b"p {}" * 100)
+        etag = reply.headers["etag"]
+        assert peer.request("GET", "/assets/style.css", if_none_match=etag).status == 304
+        assert peer.request("GET", "/assets/style.css", range="bytes=0-3").body == b"p {}"
+        assert peer.request("GET", "/assets/missing.css").status == 404
+        assert peer.request("GET", "/assets/../main.py").status in (400, 404)
+        assert peer.request("POST", "/other", b"body").body == b"body"
+        assert peer.request("GET", "/seen").body == b'["/other"]'
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_routes_in_metrics_and_log_are_the_patterns_given(serve, interface: str) -> None:
+    source, options = INTERFACES[interface]
+    env = {}
+    if interface == "gevent":
+        pytest.importorskip("gevent")
+        env = {"PYTHONWARNINGS": "default"}
+    server = serve(
+        source, *options, "--path-pattern", "/users/{id}", "--management", "127.0.0.1:0",
+        "--access-log-format", "json", env=env,
+    )  # fmt: skip
+    for path in ("/users/1", "/users/2", "/other"):
+        assert server.get(path).status == 200
+    deadline = time.monotonic() + 5
+    while server.out.count('"route":"/users/{id}"') < 2:
+        assert time.monotonic() < deadline, server.out
+        time.sleep(0.01)
