@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from citius._core import Request, Response, __version__
     from citius.app import App
     from citius.binding import Body
+    from citius.compiled import get_include, load_handlers
     from citius.config import Config
     from citius.errors import (
         AppImportError,
@@ -78,8 +79,10 @@ __all__ = [
     "UnsupportedMediaType",
     "Upload",
     "__version__",
+    "get_include",
     "html_response",
     "json_response",
+    "load_handlers",
     "msgpack_response",
     "redirect",
     "serve",
@@ -89,6 +92,7 @@ _HOMES = {
     "_core": ("Request", "Response", "__version__"),
     "app": ("App",),
     "binding": ("Body",),
+    "compiled": ("get_include", "load_handlers"),
     "config": ("Config",),
     "forms": ("Form", "Upload"),
     "headers": ("Headers", "MutableHeaders", "Query"),

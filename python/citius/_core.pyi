@@ -180,12 +180,16 @@ class Native:
         app: object,
         on_error: Callable[[Request, BaseException], Any],
         submit: Callable[..., bool] | None = None,
+        compiled_threads: int = 1,
+        compiled_queue_max: int = 0,
     ) -> Self:
         """
         Args:
             on_error: Makes an answer of an exception (returns what a handler may return).
             submit: ``submit(request, handler, args) -> bool`` hands a blocking handler to the thread
                 pool, which calls ``request._answer`` or ``request._fail``; ``False``: queue full, 503.
+            compiled_threads: Threads for handlers of the kind ``pooled``, at most.
+            compiled_queue_max: Requests that wait for one of them, at most; 503 beyond.
         """
     def add(
         self,
@@ -193,7 +197,7 @@ class Native:
         pattern: str,
         handler: Callable[..., Any],
         *,
-        kind: Literal["def", "async", "blocking"],
+        kind: Literal["def", "async", "blocking", "compiled", "pooled"],
         args: tuple[str | None, ...] = ...,
         stream: bool = False,
     ) -> None:
@@ -205,14 +209,53 @@ class Native:
             args: Positional arguments of ``handler``: ``None`` is the request, a string the path
                 parameter of that name.
             stream: Call the handler when the head is complete, not when the body is.
+            kind: How ``handler`` is called; ``compiled`` and ``pooled`` take a ``CompiledHandler``.
 
         Raises:
             ValueError: The pattern is malformed or contradicts an earlier one.
         """
     def set_unmatched(
-        self, handler: Callable[..., Any], *, kind: Literal["def", "async", "blocking"]
+        self,
+        handler: Callable[..., Any],
+        *,
+        kind: Literal["def", "async", "blocking", "compiled", "pooled"],
     ) -> None:
         """Call ``handler(request, status, allow)`` for 404 and 405 in place of the plain answers."""
+
+@final
+class CompiledHandler:
+    """Native code that answers requests (``citius.h``). Called from Python it runs without the GIL."""
+
+    def __new__(
+        cls,
+        address: int,
+        *,
+        name: str,
+        arguments: Sequence[tuple[str, str, str, Any]] = ...,
+        content_type: str | None = None,
+        keep: object = None,
+    ) -> Self:
+        """
+        Args:
+            address: Of a function with the signature that the header says. It is believed.
+            name: What the log calls it.
+            arguments: Name, source, type and default of a typed function's parameters
+                (``citius.compiled.Argument``).
+            content_type: The media type of answers that do not say theirs.
+            keep: What the code belongs to; kept for good.
+
+        Raises:
+            ValueError: A content type, an address or an argument that is none.
+        """
+    def __call__(self, request: Request) -> Response: ...
+
+_C_API: object
+"""The table of ``citius.h``, as a capsule."""
+
+C_ABI_VERSION: int
+
+C_SYMBOLS: dict[str, int]
+"""Names and addresses of what functions compiled by numba call."""
 
 @final
 class Asgi:

@@ -14,7 +14,7 @@ import inspect
 import os
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar
 
 from citius._core import Native
 from citius.binding import Kind, bind, describe, kind_of
@@ -34,8 +34,10 @@ from citius.static import Mount
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
     from contextlib import AbstractAsyncContextManager
+    from typing import Unpack
 
     from citius._core import Request
+    from citius.compiled import Compiled
     from citius.compose import Middleware
     from citius.config import Config
     from citius.pool import BlockingPool
@@ -58,6 +60,18 @@ class Route:
     handler: Callable[..., Any]
     kind: Kind
     stream: bool
+    compiled: Compiled | None = None
+    """The native code that is called in place of ``handler``, or is made of it."""
+
+
+class RouteOptions(TypedDict, total=False):
+    """How a route's handler is called; ``App.route`` says what each means."""
+
+    blocking: bool
+    stream: bool
+    compiled: object
+    pool: bool
+    content_type: str | None
 
 
 class App:
@@ -94,6 +108,9 @@ class App:
         methods: Iterable[str] = ("GET",),
         blocking: bool = False,
         stream: bool = False,
+        compiled: object = None,
+        pool: bool = False,
+        content_type: str | None = None,
     ) -> Callable[[_HandlerT], _HandlerT]:
         """Answer requests for ``pattern`` with the decorated function.
 
@@ -104,12 +121,26 @@ class App:
             blocking: Call the handler (a ``def``) in a thread, because it waits for something.
             stream: Call the handler when the head of the request is there; it reads the body itself,
                 with ``request.stream()`` or ``await request.read()``.
+            compiled: ``True`` compiles the decorated function with numba. Native code (a capsule, a ctypes
+                function, one of ``load_handlers()``, an address) answers in its place; then there need
+                be no function. See docs/guides/compiled-handlers.md.
+            pool: Call compiled code in a thread without the GIL, because it takes long.
+            content_type: The media type of what compiled code writes.
         """
         if not pattern.startswith("/"):
             raise ConfigError(f"a path begins with a slash, got {pattern!r}")
         names = [method.upper() for method in methods]
         if not names:
             raise ConfigError(f"the route {pattern} has no method")
+        if compiled is not None and compiled is not False:
+            if blocking or stream:
+                raise ConfigError(
+                    f"the route {pattern} is compiled: its handler gets the whole body and waits for "
+                    "nothing; drop blocking and stream, and use pool=True if it takes long"
+                )
+            return self._add_compiled(pattern, names, compiled, content_type, pool)
+        if pool or content_type is not None:
+            raise ConfigError(f"the route {pattern} has pool or content_type, but is not compiled")
 
         def add(handler: _HandlerT) -> _HandlerT:
             self._check_open()
@@ -119,47 +150,78 @@ class App:
 
         return add
 
+    def _add_compiled(
+        self,
+        pattern: str,
+        methods: list[str],
+        native: object,
+        content_type: str | None,
+        pool: bool,
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        from citius.compiled import Compiled, no_function
+
+        self._check_open()
+        compiled = Compiled(native, content_type=content_type, pool=pool)
+        kind: Kind = "pooled" if pool else "compiled"
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            self._routes += [
+                Route(method, pattern, handler, kind, False, compiled) for method in methods
+            ]
+            return handler
+
+        def leave(handler: _HandlerT) -> _HandlerT:
+            return handler
+
+        if native is True:
+            return add
+        self._routes += [
+            Route(method, pattern, no_function, kind, False, compiled) for method in methods
+        ]
+        return leave
+
     def get(
-        self, pattern: str, *, blocking: bool = False, stream: bool = False
+        self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for GET (and HEAD)."""
-        return self.route(pattern, methods=("GET",), blocking=blocking, stream=stream)
+        return self.route(pattern, methods=("GET",), **options)
 
     def post(
-        self, pattern: str, *, blocking: bool = False, stream: bool = False
+        self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for POST."""
-        return self.route(pattern, methods=("POST",), blocking=blocking, stream=stream)
+        return self.route(pattern, methods=("POST",), **options)
 
     def put(
-        self, pattern: str, *, blocking: bool = False, stream: bool = False
+        self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for PUT."""
-        return self.route(pattern, methods=("PUT",), blocking=blocking, stream=stream)
+        return self.route(pattern, methods=("PUT",), **options)
 
     def delete(
-        self, pattern: str, *, blocking: bool = False, stream: bool = False
+        self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for DELETE."""
-        return self.route(pattern, methods=("DELETE",), blocking=blocking, stream=stream)
+        return self.route(pattern, methods=("DELETE",), **options)
 
     def patch(
-        self, pattern: str, *, blocking: bool = False, stream: bool = False
+        self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for PATCH."""
-        return self.route(pattern, methods=("PATCH",), blocking=blocking, stream=stream)
+        return self.route(pattern, methods=("PATCH",), **options)
 
     def options(
-        self, pattern: str, *, blocking: bool = False, stream: bool = False
+        self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for OPTIONS."""
-        return self.route(pattern, methods=("OPTIONS",), blocking=blocking, stream=stream)
+        return self.route(pattern, methods=("OPTIONS",), **options)
 
     def head(
-        self, pattern: str, *, blocking: bool = False, stream: bool = False
+        self, pattern: str, **options: Unpack[RouteOptions]
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for HEAD, where GET's handler would do too much."""
-        return self.route(pattern, methods=("HEAD",), blocking=blocking, stream=stream)
+        return self.route(pattern, methods=("HEAD",), **options)
 
     def mount(self, prefix: str, app: App) -> None:
         """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
@@ -284,6 +346,9 @@ class App:
         report: Callable[[Request, BaseException], object] | None = None,
         *,
         all_in_pool: bool = False,
+        compiled_threads: int = 0,
+        compiled_queue_max: int = 1024,
+        interpret_compiled: bool = False,
     ) -> Native:
         """Make the gateway; nothing can be added afterwards.
 
@@ -292,6 +357,9 @@ class App:
             report: Called with exceptions that no handler expects; the log is where they go
                 otherwise.
             all_in_pool: Call every ``def`` handler in the pool, because its host lets them wait there.
+            compiled_threads: Threads for compiled handlers with ``pool=True``; 0: one per processor.
+            compiled_queue_max: Requests that may wait for one of them.
+            interpret_compiled: Call functions with ``compiled=True`` as plain Python.
 
         Raises:
             ConfigError: A route or a signature that cannot work.
@@ -299,18 +367,25 @@ class App:
         walked = list(self._walk("", (), ()))
         pool: BlockingPool | None = None
         if all_in_pool or any(
-            route.kind == "blocking" for _, app, _, _ in walked for route in app._routes
+            route.kind == "blocking"
+            or (route.kind == "pooled" and (middleware or interpret_compiled))
+            for _, app, middleware, _ in walked
+            for route in app._routes
         ):
             pool = make_pool()
         native = Native(
             app=self,
             on_error=on_error_of(self._errors, report or log_unexpected),
             submit=None if pool is None else pool.submit,
+            compiled_threads=compiled_threads or len(os.sched_getaffinity(0)),
+            compiled_queue_max=compiled_queue_max,
         )
         for prefix, app, middleware, errors in walked:
             app._frozen = True
             for route in app._routes_with_head():
                 pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
+                if route.compiled is not None:
+                    route = _native(route, pattern, bool(middleware), interpret_compiled)
                 _add(native, route, pattern, middleware, errors, pool, all_in_pool)
         self._set_unmatched(native)
         return native
@@ -358,7 +433,7 @@ class App:
         for prefix, app, _, _ in self._walk("", (), ()):
             for route in app._routes:
                 pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
-                found.append(Route(route.method, pattern, route.handler, route.kind, route.stream))
+                found.append(replace(route, pattern=pattern))
         return found
 
     @property
@@ -374,7 +449,7 @@ class App:
     def needs_loop(self) -> str:
         """Why this application cannot be served without an event loop; empty if it can."""
         for _, app, middleware, errors in self._walk("", (), ()):
-            functions = [route.handler for route in app._routes]
+            functions = [route.handler for route in app._routes if route.compiled is None]
             if app._lifespan is not None:
                 return "the application has a lifespan"
             functions += [*middleware, *(f for e in errors for f in e.all())]
@@ -413,7 +488,7 @@ class App:
     def _routes_with_head(self) -> list[Route]:
         heads = {route.pattern for route in self._routes if route.method == "HEAD"}
         return self._routes + [
-            Route("HEAD", route.pattern, route.handler, route.kind, route.stream)
+            replace(route, method="HEAD")
             for route in self._routes
             if route.method == "GET" and route.pattern not in heads
         ]
@@ -478,6 +553,23 @@ def _log_ended(what: str, error: BaseException) -> None:
         raise error
 
 
+def _native(route: Route, pattern: str, has_middleware: bool, interpret: bool) -> Route:
+    """The route with native code for a handler; with a Python function around it where one is needed."""
+    from citius.compiled import no_function
+
+    assert route.compiled is not None, "asked before"
+    function = None if route.handler is no_function else route.handler
+    if function is not None and interpret:
+        call: Any = route.compiled.interpreted(function, pattern)
+    else:
+        made = route.compiled.make(function, pattern)
+        if not has_middleware:
+            return replace(route, handler=made)
+        call = route.compiled.from_python(made)
+    kind: Kind = "blocking" if route.kind == "pooled" else "def"
+    return replace(route, handler=call, kind=kind, compiled=None)
+
+
 def _add(
     native: Native,
     route: Route,
@@ -488,6 +580,8 @@ def _add(
     all_in_pool: bool,
 ) -> None:
     """Hand one route to the extension, wrapped in what there is to wrap it in."""
+    if route.compiled is not None:
+        return _try_add(native, route, pattern, route.handler, route.kind, ())
     bound = bind(route.handler, pattern, stream=route.stream)
     call, args, kind = bound.call, bound.args, route.kind
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
@@ -498,6 +592,17 @@ def _add(
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"
+    _try_add(native, route, pattern, call, kind, args)
+
+
+def _try_add(
+    native: Native,
+    route: Route,
+    pattern: str,
+    call: Callable[..., Any],
+    kind: Kind,
+    args: tuple[str | None, ...],
+) -> None:
     try:
         native.add(route.method, pattern, call, kind=kind, args=args, stream=route.stream)
     except ValueError as error:

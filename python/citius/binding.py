@@ -29,7 +29,7 @@ from citius.errors import ConfigError, UnprocessableContent, UnsupportedMediaTyp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Kind = Literal["def", "async", "blocking"]
+Kind = Literal["def", "async", "blocking", "compiled", "pooled"]
 
 
 class _BodyMarker:

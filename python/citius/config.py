@@ -261,6 +261,18 @@ class Config:
         1024, "Requests that may wait for one of these threads; more are answered with 503.",
         kind="int", minimum=0, unit="requests", group=WORKERS,
     )  # fmt: skip
+    compiled_threads: int = _option(
+        0, "Threads for compiled handlers with pool=True; they never have the GIL. 0: one per processor.",
+        kind="int", minimum=0, maximum=4096, unit="threads", group=WORKERS,
+    )  # fmt: skip
+    compiled_queue_max: int = _option(
+        1024, "Requests that may wait for one of these threads; more are answered with 503.",
+        kind="int", minimum=0, unit="requests", group=WORKERS,
+    )  # fmt: skip
+    interpret_compiled: bool = _option(
+        False, "Call functions with compiled=True as plain Python: to debug them, or without numba.",
+        kind="bool", group=DEVELOPMENT,
+    )  # fmt: skip
     supervisor: bool | None = _option(
         None, "A process that watches the workers, replaces them and hands over to a new version. "
         "Without this option: with several workers, as PID 1, and where an option below needs one.",

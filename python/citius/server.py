@@ -190,8 +190,14 @@ class Service:
         self._pool: Any = None
         if isinstance(app, WsgiApp) and place.listeners:
             app.address = place.listeners[0].getsockname()
-        if config.loop == "gevent" and isinstance(app, App):
-            self._gateway = app.freeze(self._make_pool, all_in_pool=True)
+        if isinstance(app, App):
+            self._gateway = app.freeze(
+                self._make_pool,
+                all_in_pool=config.loop == "gevent",
+                compiled_threads=config.compiled_threads,
+                compiled_queue_max=config.compiled_queue_max,
+                interpret_compiled=config.interpret_compiled,
+            )
         else:
             self._gateway = app.freeze(self._make_pool)
         self._mounts = mounts_of(config, app)

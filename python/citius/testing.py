@@ -103,6 +103,7 @@ class Client:
         limits: Overrides of the server's limits.
         headers: Fields of every request.
         timeout_s: Seconds until a request without an answer raises ``TimeoutError``.
+        interpret_compiled: Call functions with ``compiled=True`` as plain Python, without numba.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Client:
         limits: Mapping[str, int] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 10.0,
+        interpret_compiled: bool = False,
     ) -> None:
         self.cookies: dict[str, str] = {}
         """Cookies that answers have set; sent with every request."""
@@ -123,7 +125,11 @@ class Client:
         self._error: BaseException | None = None
         self._pool: BlockingPool | None = None
         self._connections: dict[int, _Connection] = {}
-        native = app.freeze(self._make_pool, self._report if raise_errors else None)
+        native = app.freeze(
+            self._make_pool,
+            self._report if raise_errors else None,
+            interpret_compiled=interpret_compiled,
+        )
         self._loop = asyncio.new_event_loop()
         self._reactor = Reactor(native, limits=limits, loop=self._loop, mounts=app.static_mounts)
         self._loop.add_reader(self._reactor.fileno(), self._reactor.turn)

@@ -22,6 +22,7 @@ MAY_USE = {
     "citius-route": set(),
     "citius-chan": set(),
     "citius-tls": {"citius-http"},
+    "citius-handler": set(),
     "citius-compress": {"citius-http"},
     "citius-observe": {"citius-http", "citius-route"},
     "citius-reactor": {
@@ -48,7 +49,7 @@ MAY_USE = {
 }
 MAY_TEST_WITH = {"citius-testkit"}
 PROTOCOL_CRATES = ["citius-http", "citius-h1", "citius-h2", "citius-forwarded"]
-WITH_UNSAFE = {"citius-py"}
+WITH_UNSAFE = {"citius-py", "citius-handler"}
 
 
 @functools.cache
@@ -105,7 +106,7 @@ def test_unsafe_is_quarantined(crate: str) -> None:
 
 
 def test_unsafe_says_why() -> None:
-    for path in sources("citius-py"):
+    for path in [path for crate in WITH_UNSAFE for path in sources(crate)]:
         lines = path.read_text().splitlines()
         for number, line in enumerate(lines):
             if re.search(r"\bunsafe\s*\{", line.partition("//")[0]):

@@ -86,7 +86,7 @@ def test_blocks_run(page: Path, tmp_path: Path) -> None:
             for line in re.sub(r"\\\n", " ", text).splitlines():
                 check_command(line)
         else:
-            assert info in ("toml", "text", "ini", "rust", "json", ""), (
+            assert info in ("toml", "text", "ini", "rust", "json", "c", ""), (
                 f"a block of {info or 'nothing'}"
             )
 

@@ -116,6 +116,15 @@ pub const COMPRESS_STREAMS_MAX: u32 = 64;
 /// Exceeded: `write()` raises, and the answer is cut. Test: `tests/wsgi/test_answers.py`.
 pub const WSGI_WRITE_BYTES_MAX: u32 = 16 * 1024 * 1024;
 
+/// Bytes of an answer's body that a compiled handler may write. Origin: four times [`BODY_BYTES_MAX`]; more is better streamed.
+/// Exceeded: 500, and a line in the log. Test: `tests/compiled/test_misuse.py`.
+pub const COMPILED_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Milliseconds that a compiled handler may keep the reactor's thread. Origin: what people notice of a delay
+/// is ten times as long. Exceeded: a line in the log names it, at most one in ten seconds; 0: never.
+/// Test: `tests/compiled/test_misuse.py`.
+pub const COMPILED_RUN_MS_MAX: u64 = 10;
+
 /// Streams of one HTTP/2 connection that are open at once. Origin: RFC 9113 §6.5.2 asks for 100 at least, h2o 100, nghttpd 100.
 /// Reached: the stream is refused, to be tried again (`REFUSED_STREAM`). Test: `crates/citius-h2/src/tests/budgets.rs`.
 pub const H2_STREAMS_MAX: u32 = 128;
@@ -252,6 +261,8 @@ limits! {
     compress_bytes_max: u32 = COMPRESS_BYTES_MAX,
     compress_streams_max: u32 = COMPRESS_STREAMS_MAX,
     wsgi_write_bytes_max: u32 = WSGI_WRITE_BYTES_MAX,
+    compiled_body_bytes_max: u64 = COMPILED_BODY_BYTES_MAX,
+    compiled_run_ms_max: u64 = COMPILED_RUN_MS_MAX,
     h2_streams_max: u32 = H2_STREAMS_MAX,
     h2_window_bytes: u32 = H2_WINDOW_BYTES,
     h2_budget_ms: u64 = H2_BUDGET_MS,

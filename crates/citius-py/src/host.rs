@@ -406,6 +406,7 @@ impl Reactor {
                 mounts,
             };
             reactor.turn(&mut service);
+            self.link.tell_notes(py);
             // Taken first: a guard would live as long as the loop, in which Python code runs.
             let commands = std::mem::take(&mut *lock(&self.commands));
             for command in commands {

@@ -9,7 +9,8 @@
 //! ever waits for one while it holds the GIL; the one exception, the reactor itself, is only ever tried.
 #![allow(
     unsafe_code,
-    reason = "reference counts, PyIter_Send and contexts have no safe binding; all of it is in task.rs"
+    reason = "reference counts, PyIter_Send and contexts have no safe binding (task.rs); native handlers \
+              are called by address (gateway/compiled/)"
 )]
 
 use pyo3::prelude::*;
@@ -44,6 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gateway::wsgi::WsgiInput>()?;
     module.add_class::<gateway::wsgi::FileWrapper>()?;
     module.add_class::<gateway::wsgi::WsgiJob>()?;
+    gateway::compiled::object::register(module)?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<observe::Board>()?;
     module.add_class::<observe::Observer>()?;

@@ -27,6 +27,9 @@ pub(crate) struct Link {
     /// There are heads to give back: most turns are spared the lock.
     has_heads: AtomicBool,
     pub(crate) callbacks: Callbacks,
+    /// What threads without the GIL want the log to be told.
+    notes: Mutex<Vec<(u8, String)>>,
+    has_notes: AtomicBool,
     /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
     home: Mutex<Option<Home>>,
 }
@@ -92,6 +95,9 @@ impl Exchange {
 /// Heads kept for the reactor's pool at most.
 const HEADS_KEPT_MAX: usize = 64;
 
+/// Lines for the log that wait for one turn at most.
+const NOTES_MAX: usize = 64;
+
 impl Link {
     pub(crate) fn new(
         mailbox: Arc<Mailbox>,
@@ -107,6 +113,8 @@ impl Link {
             heads: Mutex::default(),
             has_heads: AtomicBool::new(false),
             callbacks,
+            notes: Mutex::default(),
+            has_notes: AtomicBool::new(false),
             home: Mutex::default(),
         }
     }
@@ -230,6 +238,27 @@ impl Link {
             self.has_heads.store(false, Ordering::Relaxed);
             for head in lock(&self.heads).drain(..) {
                 reply.recycle(head);
+            }
+        }
+    }
+
+    /// Has the next turn tell Python's logging something; for threads without the GIL. Beyond
+    /// [`NOTES_MAX`] in one turn the rest is lost.
+    pub(crate) fn note(&self, level: u8, message: String) {
+        let mut notes = lock(&self.notes);
+        if notes.len() < NOTES_MAX {
+            notes.push((level, message));
+            self.has_notes.store(true, Ordering::Release);
+        }
+    }
+
+    /// Tells what has been noted.
+    #[inline]
+    pub(crate) fn tell_notes(&self, py: Python<'_>) {
+        if self.has_notes.load(Ordering::Relaxed) && self.has_notes.swap(false, Ordering::Acquire) {
+            let notes = std::mem::take(&mut *lock(&self.notes));
+            for (level, message) in notes {
+                self.log(py, level, &message);
             }
         }
     }

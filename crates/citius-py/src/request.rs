@@ -86,6 +86,10 @@ impl Request {
             .expect("the head is there until the request is dropped")
     }
 
+    pub(crate) fn captures(&self) -> &Captures {
+        &self.captures
+    }
+
     pub(crate) fn peer(&self) -> Peer {
         self.peer
     }
@@ -365,7 +369,7 @@ impl Request {
         PyList::new(py, items.collect::<Vec<_>>())
     }
 
-    fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    pub(crate) fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut body = lock(&self.body);
         if let Some(whole) = &body.whole {
             return Ok(whole.bind(py).clone());

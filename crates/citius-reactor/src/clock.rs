@@ -48,8 +48,8 @@ impl Clock {
     }
 }
 
-/// Milliseconds on the coarse monotonic clock.
-pub(crate) fn coarse_ms() -> Millis {
+/// Milliseconds on the coarse monotonic clock, four milliseconds fine: for whoever looks for long ones.
+pub fn coarse_ms() -> Millis {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
     tv_sec.unsigned_abs() * 1000 + tv_nsec.unsigned_abs() / 1_000_000
 }

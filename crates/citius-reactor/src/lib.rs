@@ -25,7 +25,7 @@ mod wire;
 pub use citius_compress::Policy as CompressionPolicy;
 pub use citius_forwarded::{Names as ForwardedNames, Network, Proxies};
 pub use citius_observe::{Client, Observer};
-pub use clock::{exact_us, wall_us};
+pub use clock::{coarse_ms, exact_us, wall_us};
 pub use file::{File, Files, open_flags};
 pub use mailbox::{Letter, Mailbox, Post};
 pub use reactor::{Options, Reactor};

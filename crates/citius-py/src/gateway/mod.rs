@@ -19,6 +19,7 @@ use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEV
 use crate::task::Tasks;
 
 pub(crate) mod asgi;
+pub(crate) mod compiled;
 pub(crate) mod native;
 pub(crate) mod wsgi;
 

@@ -1,6 +1,7 @@
 //! The native gateway: routes, and handlers called with as little as they ask for.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, conclude_in_turn, convert};
 use crate::gateway::Turn;
+use crate::gateway::compiled::{self, CompiledHandler, Handler, pool::Pool};
 use crate::link::{Exchange, lock};
 use crate::request::Request;
 use crate::stream::Stream;
@@ -26,6 +28,10 @@ enum Kind {
     Async,
     /// On a thread of the pool.
     Blocking,
+    /// Native code on the reactor's thread.
+    Compiled,
+    /// Native code on a thread without the GIL.
+    Pooled,
 }
 
 impl Kind {
@@ -34,8 +40,10 @@ impl Kind {
             "def" => Ok(Self::Def),
             "async" => Ok(Self::Async),
             "blocking" => Ok(Self::Blocking),
+            "compiled" => Ok(Self::Compiled),
+            "pooled" => Ok(Self::Pooled),
             _ => Err(PyValueError::new_err(format!(
-                "kind is \"def\", \"async\" or \"blocking\", not {name:?}"
+                "kind is def, async, blocking, compiled or pooled, not {name:?}"
             ))),
         }
     }
@@ -56,6 +64,10 @@ pub(crate) struct Route {
     arguments: SmallVec<[Argument; 4]>,
     pub(crate) params: Vec<Param>,
     streams_body: bool,
+    /// The native code, which is called in place of `handler`.
+    pub(super) compiled: Option<Arc<Handler>>,
+    /// Where it is called, if not on the reactor's thread.
+    pub(super) pool: Option<Arc<Pool>>,
     /// What its requests are counted and logged under: its pattern's place among the labels.
     class: u16,
 }
@@ -69,6 +81,10 @@ pub(crate) struct Held {
     pub(crate) route: Option<Arc<Route>>,
     /// The streamed answer that waits for room to write.
     pub(crate) out: Option<Py<Stream>>,
+    /// A compiled handler's request, until its body is complete.
+    pub(crate) pending: Option<Box<compiled::Pending>>,
+    /// Tells the thread that is to answer that nobody waits any more.
+    pub(crate) is_gone: Option<Arc<AtomicBool>>,
 }
 
 /// Everything a reactor needs to know of an application; fixed when the reactor is made.
@@ -86,24 +102,38 @@ pub(crate) struct Native {
     pub(crate) app: Py<PyAny>,
     pub(crate) on_error: Py<PyAny>,
     pub(crate) submit: Option<Py<PyAny>>,
+    /// For compiled handlers that take long.
+    pool: Arc<Pool>,
 }
 
 #[pymethods]
 impl Native {
     #[new]
-    #[pyo3(signature = (*, app, on_error, submit = None))]
-    fn new(app: Py<PyAny>, on_error: Py<PyAny>, submit: Option<Py<PyAny>>) -> Self {
+    #[pyo3(signature = (*, app, on_error, submit = None, compiled_threads = 1, compiled_queue_max = 0))]
+    fn new(
+        app: Py<PyAny>,
+        on_error: Py<PyAny>,
+        submit: Option<Py<PyAny>>,
+        compiled_threads: usize,
+        compiled_queue_max: usize,
+    ) -> Self {
         Self {
             routes: Mutex::default(),
             app,
             on_error,
             submit,
+            pool: Arc::new(Pool::new(compiled_threads, compiled_queue_max)),
         }
     }
 
     #[pyo3(signature = (method, pattern, handler, *, kind, args = SmallNames::default(), stream = false))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of a Python method"
+    )]
     fn add(
         &self,
+        py: Python<'_>,
         method: &str,
         pattern: &str,
         handler: Py<PyAny>,
@@ -127,14 +157,24 @@ impl Native {
                     })
             }
         };
+        let kind = Kind::from_name(kind)?;
+        let compiled = match kind {
+            Kind::Compiled | Kind::Pooled => {
+                let handler = handler.bind(py).cast::<CompiledHandler>()?;
+                Some(Arc::clone(&handler.get().handler))
+            }
+            _ => None,
+        };
         let mut routes = lock(&self.routes);
         let class = routes.class_of(pattern);
         let route = Route {
             handler,
-            kind: Kind::from_name(kind)?,
+            kind,
             arguments: args.0.into_iter().map(argument).collect::<PyResult<_>>()?,
             params: parsed.params.clone(),
             streams_body: stream,
+            compiled,
+            pool: (kind == Kind::Pooled).then(|| Arc::clone(&self.pool)),
             class,
         };
         routes
@@ -151,6 +191,8 @@ impl Native {
             arguments: SmallVec::new(),
             params: Vec::new(),
             streams_body: false,
+            compiled: None,
+            pool: None,
             class: 0,
         };
         lock(&self.routes).unmatched = Some(Arc::new(route));
@@ -221,6 +263,9 @@ pub(super) fn request(
     };
     asked.route = Some(route);
     reply.classify(route.class);
+    if route.compiled.is_some() {
+        return compiled::request(turn, route, asked, ended, reply);
+    }
     if ended {
         call(turn, route, None, &mut asked, true, reply);
     } else {
@@ -231,8 +276,17 @@ pub(super) fn request(
 /// A piece of the body.
 pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
     turn.tasks.stand(turn.py);
-    if let Some(request) = request_of(turn, reply.id()) {
-        request.get().push_body(turn.py, bytes);
+    let py = turn.py;
+    let take = |exchange: &mut Exchange| {
+        let held = exchange.native();
+        if let Some(pending) = &mut held.pending {
+            pending.push(bytes);
+            return None;
+        }
+        held.request.as_ref().map(|request| request.clone_ref(py))
+    };
+    if let Some(request) = turn.link.with(reply.id(), take).flatten() {
+        request.get().push_body(py, bytes);
     }
 }
 
@@ -240,6 +294,10 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
 pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'_>) {
     turn.tasks.stand(turn.py);
     let Some(request) = request_of(turn, reply.id()) else {
+        let pending = |exchange: &mut Exchange| exchange.native().pending.take();
+        if let Some(pending) = turn.link.with(reply.id(), pending).flatten() {
+            compiled::end(turn, *pending, reply);
+        }
         return;
     };
     request.get().end_body(turn.py, trailers);
@@ -266,6 +324,9 @@ pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
 
 /// Nobody waits for this any more.
 pub(super) fn abandon(py: Python<'_>, held: Held) {
+    if let Some(is_gone) = held.is_gone {
+        is_gone.store(true, Ordering::Relaxed);
+    }
     if let Some(request) = held.request {
         request.get().break_body(py);
     }

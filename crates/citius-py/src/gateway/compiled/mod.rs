@@ -1,0 +1,457 @@
+//! Compiled handlers: native code called without a Python object.
+//!
+//! [`abi`] is the C header from this side, [`arguments`] what typed functions are called with, [`pool`]
+//! the threads for long work, [`object`] what Python holds. A handler that is not `pooled` is called on
+//! the reactor's thread; its answer leaves within the turn like every other. There it keeps the GIL
+//! while it is quick, because giving it away costs more than the work does, and whoever takes it keeps
+//! it for as long as five milliseconds; once a call was seen to take longer than [`RELEASE_US`] it runs
+//! without.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use bytes::Bytes;
+use citius_http::{Action, Answer, Fields, Head, Limits, Output, Payload, Status};
+use citius_reactor::{Letter, Post, Reply, StreamId, coarse_ms, exact_us};
+use citius_route::Captures;
+use pyo3::prelude::*;
+
+use self::abi::{Answering, Asking, Entry, Left};
+use self::arguments::{Argument, Decoded, Given};
+use crate::answer::Asked;
+use crate::gateway::Turn;
+use crate::link::{Exchange, LEVEL_ERROR, LEVEL_WARNING, Link, Sink};
+
+pub(crate) mod abi;
+mod arguments;
+pub(crate) mod object;
+pub(crate) mod pool;
+mod query;
+
+pub(crate) use object::CompiledHandler;
+
+/// One handler.
+pub(crate) struct Handler {
+    entry: Entry,
+    /// What the log calls it.
+    name: String,
+    arguments: Vec<Argument>,
+    /// The media type of what it writes, unless it says.
+    content_type: Vec<u8>,
+    /// Calls on the reactor's thread, to measure some of them.
+    calls: AtomicU32,
+    is_long: AtomicBool,
+    /// When the log was last told that it takes too long, in milliseconds.
+    told_ms: AtomicU32,
+}
+
+/// Microseconds of work from which the GIL is given away for it. Giving it away and taking it again was
+/// measured at a tenth of a microsecond where nobody wants it, and at up to the switch interval (5 ms)
+/// where somebody does.
+const RELEASE_US: u64 = 100;
+/// One call in so many is measured.
+const MEASURED_EVERY: u32 = 64;
+/// The log is told at most this often about one handler.
+const TELL_EVERY_MS: u32 = 10_000;
+
+/// A request whose body is on its way.
+pub(crate) struct Pending {
+    head: Box<Head>,
+    captures: Captures,
+    route: Arc<super::native::Route>,
+    body: Vec<u8>,
+}
+
+impl Pending {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.body.extend_from_slice(bytes);
+    }
+}
+
+/// What came of a call, to be sent.
+enum Made {
+    /// What the handler has written, in the buffer it was given.
+    Whole { status: Status, size: usize },
+    /// A text of ours.
+    Text {
+        status: Status,
+        media: &'static [u8],
+        body: String,
+    },
+}
+
+const TEXT: &[u8] = b"text/plain; charset=utf-8";
+const OCTETS: &[u8] = b"application/octet-stream";
+const PROBLEM: &[u8] = b"application/problem+json";
+
+impl Handler {
+    /// Takes the arguments from the request and calls the native code.
+    ///
+    /// `run` decides under what circumstances. What the log has to be told comes back as `Err` beside
+    /// the answer.
+    fn make(
+        &self,
+        given: Given<'_>,
+        limits: &Limits,
+        answering: &mut Answering,
+        run: impl FnOnce(&mut Asking<'_>, &mut Answering) -> c_int,
+    ) -> (Made, Option<String>) {
+        let mut decoded = Decoded::default();
+        let values = match arguments::values(&self.arguments, given, &mut decoded) {
+            Ok(values) => values,
+            Err(body) => {
+                let status = Status::from_const(422);
+                let made = Made::Text {
+                    status,
+                    media: PROBLEM,
+                    body,
+                };
+                return (made, None);
+            }
+        };
+        answering.clear(usize::try_from(limits.compiled_body_bytes_max).unwrap_or(usize::MAX));
+        let mut asking = Asking::new(given.head, given.captures, given.body, &values);
+        let code = run(&mut asking, answering);
+        let text = |status: Status| Made::Text {
+            status,
+            media: TEXT,
+            body: status.reason().to_owned(),
+        };
+        let status_of = |code: u16| Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR);
+        match answering.left(code) {
+            Left::Code { status, size: 0 } => (text(status_of(status)), None),
+            Left::Answer { status, size } | Left::Code { status, size } => {
+                let status = status_of(status);
+                (Made::Whole { status, size }, None)
+            }
+            Left::Mistake(what) => (text(Status::INTERNAL_SERVER_ERROR), Some(what)),
+        }
+    }
+
+    /// Calls it here and now, on a thread that has no GIL or keeps it.
+    fn enter(&self, asking: &mut Asking<'_>, answering: &mut Answering) -> c_int {
+        // SAFETY: whoever registered the handler vouches for its address; Python's `compiled=` is the
+        // only way here.
+        unsafe { asking.call(self.entry, answering) }
+    }
+
+    /// Calls it on the reactor's thread.
+    fn enter_in_turn(
+        &self,
+        py: Python<'_>,
+        asking: &mut Asking<'_>,
+        answering: &mut Answering,
+    ) -> c_int {
+        let call = self.calls.load(Ordering::Relaxed);
+        self.calls.store(call.wrapping_add(1), Ordering::Relaxed);
+        let began_us = call.is_multiple_of(MEASURED_EVERY).then(exact_us);
+        let code = if self.is_long.load(Ordering::Relaxed) {
+            self.enter_detached(py, asking, answering)
+        } else {
+            self.enter(asking, answering)
+        };
+        if let Some(began_us) = began_us {
+            let is_long = exact_us().saturating_sub(began_us) > RELEASE_US;
+            self.is_long.store(is_long, Ordering::Relaxed);
+        }
+        code
+    }
+
+    fn enter_detached(
+        &self,
+        py: Python<'_>,
+        asking: &mut Asking<'_>,
+        answering: &mut Answering,
+    ) -> c_int {
+        struct Lent<'a, 'b>(&'a mut Asking<'b>, &'a mut Answering);
+        // SAFETY: `detach` asks for `Send` to keep Python objects out, and there are none in it; what
+        // is lent stays on this very thread.
+        unsafe impl Send for Lent<'_, '_> {}
+        let lent = Lent(asking, answering);
+        py.detach(move || {
+            let Lent(asking, answering) = { lent };
+            self.enter(asking, answering)
+        })
+    }
+
+    fn media<'a>(&'a self, answering: &'a Answering, size: usize) -> Option<&'a [u8]> {
+        if !answering.content_type.is_empty() {
+            Some(&answering.content_type)
+        } else if !self.content_type.is_empty() {
+            Some(&self.content_type)
+        } else {
+            (size > 0 && !answering.fields.has_content_type).then_some(OCTETS)
+        }
+    }
+}
+
+/// `GET /x: the compiled handler NAME: WHAT`.
+fn complaint(handler: &Handler, head: &Head, what: &str) -> String {
+    let text = |span| String::from_utf8_lossy(head.slice(span)).into_owned();
+    format!(
+        "{} {}: the compiled handler {}: {what}",
+        text(head.method_span),
+        text(head.target),
+        handler.name
+    )
+}
+
+/// A request for a compiled handler: calls it now, or when the body is there.
+#[inline]
+pub(super) fn request(
+    turn: &mut Turn<'_, '_>,
+    route: &Arc<super::native::Route>,
+    mut asked: Asked<'_>,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let Some(head) = asked.head.take() else {
+        return;
+    };
+    let captures = std::mem::take(&mut asked.captures);
+    if ended {
+        return call(turn, route, head, captures, Vec::new(), reply);
+    }
+    let pending = Box::new(Pending {
+        head,
+        captures,
+        route: Arc::clone(route),
+        body: Vec::new(),
+    });
+    turn.link.with_open(reply.id(), |exchange| {
+        exchange.native().pending = Some(pending);
+    });
+    reply.want(u64::MAX);
+}
+
+/// The body of a request is complete.
+pub(super) fn end(turn: &mut Turn<'_, '_>, pending: Pending, reply: &mut Reply<'_>) {
+    drop(turn.link.take(reply.id()));
+    let Pending {
+        head,
+        captures,
+        route,
+        body,
+    } = pending;
+    call(turn, &route, head, captures, body, reply);
+}
+
+fn call(
+    turn: &mut Turn<'_, '_>,
+    route: &super::native::Route,
+    head: Box<Head>,
+    captures: Captures,
+    body: Vec<u8>,
+    reply: &mut Reply<'_>,
+) {
+    let Some(handler) = &route.compiled else {
+        return;
+    };
+    if let Some(pool) = &route.pool {
+        let job = pool::Job {
+            handler: Arc::clone(handler),
+            link: Arc::clone(turn.link),
+            id: reply.id(),
+            head,
+            captures,
+            body,
+            is_gone: Arc::default(),
+        };
+        return submit(turn, pool, job, reply);
+    }
+    turn.tasks.stand(turn.py);
+    let began_ms = coarse_ms();
+    with_answering(|answering| {
+        let given = Given {
+            head: &head,
+            captures: &captures,
+            body: &body,
+        };
+        let py = turn.py;
+        let (made, mistake) =
+            handler.make(given, reply.limits(), answering, |asking, answering| {
+                handler.enter_in_turn(py, asking, answering)
+            });
+        let tell = |level, what: &str| {
+            turn.link.log(py, level, &complaint(handler, &head, what));
+        };
+        if let Some(mistake) = mistake {
+            tell(LEVEL_ERROR, &mistake);
+        }
+        if let Err(fault) = send(py, handler, made, answering, reply) {
+            tell(LEVEL_ERROR, &format!("{} ({})", fault.text(), fault.spec()));
+        }
+        let took_ms = coarse_ms().saturating_sub(began_ms);
+        let limit_ms = reply.limits().compiled_run_ms_max;
+        if limit_ms > 0 && took_ms > limit_ms && handler.is_worth_telling(began_ms) {
+            tell(
+                LEVEL_WARNING,
+                &format!(
+                    "it kept the reactor's thread for {took_ms} ms, and everybody else waiting; give \
+                     its route pool=True"
+                ),
+            );
+        }
+    });
+    reply.recycle(head);
+}
+
+impl Handler {
+    /// Whether the log has not been told of it lately.
+    #[cold]
+    fn is_worth_telling(&self, now_ms: u64) -> bool {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "differences are what counts"
+        )]
+        let now_ms = (now_ms as u32).max(1);
+        let told_ms = self.told_ms.load(Ordering::Relaxed);
+        let is_due = told_ms == 0 || now_ms.wrapping_sub(told_ms) >= TELL_EVERY_MS;
+        if is_due {
+            self.told_ms.store(now_ms, Ordering::Relaxed);
+        }
+        is_due
+    }
+}
+
+/// Sends what was made, from within the turn.
+fn send<S: Sink>(
+    py: Python<'_>,
+    handler: &Handler,
+    made: Made,
+    answering: &mut Answering,
+    sink: &mut S,
+) -> Result<(), citius_http::Fault> {
+    match made {
+        Made::Text {
+            status,
+            media,
+            body,
+        } => {
+            let answer = Answer {
+                status,
+                content_type: Some(media),
+                fields: &Fields::EMPTY,
+            };
+            sink.send(
+                py,
+                Action::Respond(answer, Payload::Copied(body.as_bytes())),
+            )
+        }
+        Made::Whole { status, size } => {
+            // Long ones are kept alive until they are written, short ones are copied.
+            let kept =
+                (size >= Output::SHARED_BYTES_MIN).then(|| Bytes::from(answering.take_body(size)));
+            let answer = Answer {
+                status,
+                content_type: handler.media(answering, size),
+                fields: &answering.fields,
+            };
+            let body = match kept {
+                Some(bytes) => Payload::Shared(bytes),
+                None => Payload::Copied(answering.body(size)),
+            };
+            sink.send(py, Action::Respond(answer, body))
+        }
+    }
+}
+
+/// The same as a letter, from another thread.
+fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> Letter {
+    Letter::Act(match made {
+        Made::Text {
+            status,
+            media,
+            body,
+        } => Post::Respond {
+            status,
+            content_type: Some(Bytes::from_static(media)),
+            fields: Fields::EMPTY,
+            body: Payload::Shared(Bytes::from(body)),
+        },
+        Made::Whole { status, size } => {
+            let content_type = handler.media(answering, size).map(Bytes::copy_from_slice);
+            let body = if size >= Output::SHARED_BYTES_MIN {
+                Bytes::from(answering.take_body(size))
+            } else {
+                Bytes::copy_from_slice(answering.body(size))
+            };
+            Post::Respond {
+                status,
+                content_type,
+                fields: std::mem::take(&mut answering.fields),
+                body: Payload::Shared(body),
+            }
+        }
+    })
+}
+
+/// Hands a request to the threads.
+fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mut Reply<'_>) {
+    let is_gone = Arc::clone(&job.is_gone);
+    // Before the job is there for the taking: a thread may answer it before this returns.
+    turn.link.with_open(reply.id(), |exchange: &mut Exchange| {
+        exchange.native().is_gone = Some(is_gone);
+    });
+    if let Err(job) = pool.submit(Box::new(job)) {
+        drop(turn.link.take(reply.id()));
+        crate::answer::send_plain(turn.py, citius_http::Fault::Overloaded, reply);
+        reply.recycle(job.head);
+    }
+}
+
+/// What a thread of the pool does; `give_place_back` before the client can know of it, so that who has an
+/// answer finds room.
+fn run_in_pool(job: pool::Job, give_place_back: impl FnOnce()) {
+    let pool::Job {
+        handler,
+        link,
+        id,
+        head,
+        captures,
+        body,
+        is_gone,
+    } = job;
+    if is_gone.load(Ordering::Relaxed) {
+        // The client has left while the request was queued.
+        give_place_back();
+        return link.keep_head(head);
+    }
+    let (letter, mistake) = with_answering(|answering| {
+        let given = Given {
+            head: &head,
+            captures: &captures,
+            body: &body,
+        };
+        let (made, mistake) = handler.make(given, &link.limits, answering, |asking, answering| {
+            handler.enter(asking, answering)
+        });
+        (letter(&handler, made, answering), mistake)
+    });
+    if let Some(mistake) = mistake {
+        link.note(LEVEL_ERROR, complaint(&handler, &head, &mistake));
+    }
+    give_place_back();
+    post(&link, id, letter);
+    link.keep_head(head);
+}
+
+fn post(link: &Link, id: StreamId, letter: Letter) {
+    drop(link.take(id));
+    if link.mailbox.post(id, letter) {
+        link.mailbox.ring();
+    }
+}
+
+/// Lends the thread's spare answer: its memory serves again.
+fn with_answering<R>(act: impl FnOnce(&mut Answering) -> R) -> R {
+    thread_local! {
+        static SPARE: std::cell::Cell<Option<Box<Answering>>> = const { std::cell::Cell::new(None) };
+    }
+    // Taken, not borrowed: a handler called from Python code may be called within another.
+    let mut answering = SPARE.take().unwrap_or_else(|| Box::new(Answering::new()));
+    let result = act(&mut answering);
+    SPARE.set(Some(answering));
+    result
+}

@@ -1,0 +1,36 @@
+"""What a contestant on Citius does the same whether it compiles its other handlers or not."""
+
+import asyncio
+
+import records_msgspec as records
+import work
+from citius import Response
+
+
+def add(app):
+    """Give ``app`` the routes whose work is not worth compiling."""
+
+    @app.get("/")
+    def hello():
+        return "Welcome!\n"
+
+    @app.get("/parse-msgpack")
+    def parse_msgpack():
+        return records.parse_msgpack()
+
+    @app.get("/encode-json")
+    def encode_json():
+        return records.encode_json()
+
+    @app.get("/transfer-data")
+    def transfer_data():
+        return Response(records.JSON_ARRAY, content_type="application/json")
+
+    @app.get("/async")
+    async def sleep():
+        await asyncio.sleep(0.002)
+        return "OK"
+
+    @app.get("/fibonacci")
+    def fibonacci():
+        return work.fibonacci_answer()

@@ -1,0 +1,106 @@
+"""The examples in native code are built as their READMEs say, and answer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rig import Server
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Callable[[str], Path]:
+    """The example in a place of its own, where it may be built."""
+
+    def make(name: str) -> Path:
+        return Path(shutil.copytree(ROOT / "examples" / name, tmp_path / name))
+
+    return make
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Path], Server]]:
+    servers: list[Server] = []
+
+    def start(directory: Path) -> Server:
+        made = Server(["app.py", "--port", "0"], {}, directory).wait_ready()
+        servers.append(made)
+        return made
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
+def run(command: list[str], directory: Path, **env: str) -> None:
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, env={**os.environ, **env}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_c(copy: Callable[[str], Path], serve: Callable[[Path], Server]) -> None:
+    if shutil.which("make") is None or shutil.which("cc") is None:
+        pytest.skip("no make or no C compiler here")
+    directory = copy("compiled-c")
+    run(["make", f"PYTHON={sys.executable}"], directory)
+    server = serve(directory)
+    assert server.get("/hello/w%C3%B6rld").body == "Hello, wörld!\n".encode()
+    assert server.get("/primes?below=1000").body == b"168"
+    assert server.get("/primes?below=none").status == 422
+    answer = server.get("/primes?below=10000000")
+    assert (answer.status, answer.body) == (400, b"at most 1000000\n")
+    with server.connect() as peer:
+        answer = peer.request("POST", "/reverse", b"drawer" * 10_000)
+    assert (answer.status, answer.body) == (201, b"reward" * 10_000)
+    assert answer.headers["x-reversed"] == "yes"
+
+
+def test_cython(copy: Callable[[str], Path], serve: Callable[[Path], Server]) -> None:
+    pytest.importorskip("Cython", reason="Cython is not installed")
+    pytest.importorskip("setuptools", reason="setuptools is not installed")
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler here")
+    directory = copy("compiled-cython")
+    run([sys.executable, "setup.py", "build_ext", "--inplace"], directory)
+    server = serve(directory)
+    with server.connect() as peer:
+        answer = peer.request("POST", "/count", b"abc 123!")
+    assert (answer.status, answer.body) == (200, b'{"digits":3,"letters":3,"others":2}')
+    assert server.get("/square/-12").body == b"144"
+    assert server.get("/square/99999999999").status == 422
+
+
+def test_rust(copy: Callable[[str], Path], serve: Callable[[Path], Server]) -> None:
+    if shutil.which("cargo") is None:
+        pytest.skip("no cargo here")
+    directory = copy("compiled-rust")
+    manifest = directory / "Cargo.toml"
+    crate = (ROOT / "crates/citius-handler").as_posix()
+    manifest.write_text(manifest.read_text().replace("../../crates/citius-handler", crate))
+    run(
+        ["cargo", "build", "--release", "--offline", "--quiet"],
+        directory,
+        CARGO_TARGET_DIR="target",
+    )
+    server = serve(directory)
+    with server.connect() as peer:
+        assert peer.request("POST", "/add/40").body == b"40"
+        assert peer.request("POST", "/add/2").body == b"42"
+        assert peer.request("POST", "/add/two").status == 422
+    answer = server.get("/agent", user_agent="works")
+    assert (answer.body, answer.headers["vary"]) == (b"5 characters\n", "user-agent")
+    assert server.get("/agent").status == 404
+    assert server.get("/panic").status == 500
+    server.wait_for_log("GET /panic: the compiled handler mishap: it returned -2")
+    with server.connect() as peer:
+        assert peer.request("POST", "/add/0").body == b"42"
