@@ -110,6 +110,7 @@ REST = Experiment(
     "What does a small REST service cost in each language?",
     (
         "citius",
+        "citius-numba",
         "uwsgi-werkzeug",
         "pypy-uwsgi-werkzeug",
         "uvicorn",
@@ -245,7 +246,17 @@ WORK_IN_HANDLER = Experiment(
     "work-in-handler",
     "A little work in the handler",
     "What is left of a fast server once the handler does something?",
-    ("uvloop-httptools", "go-net-http", "go-fasthttp", "citius", "uvicorn", "rust-axum"),
+    (
+        "uvloop-httptools",
+        "go-net-http",
+        "go-fasthttp",
+        "citius",
+        "citius-numba",
+        "citius-cython",
+        "uvicorn",
+        "rust-axum",
+        "rust-actix",
+    ),
     (
         Series(
             "path-length",
@@ -254,8 +265,16 @@ WORK_IN_HANDLER = Experiment(
             Load(connections=40, duration_s=10.0),
             ("classify-0", "classify-10", "classify-100"),
         ),
+        Series(
+            "loop",
+            "closed",
+            "a loop of a million steps, which the article does not have",
+            Load(connections=8),
+            ("million-loop",),
+            is_article=False,
+        ),
     ),
-    210.0,
+    330.0,
     "uvloop-httptools",
     article_id="004",
 )

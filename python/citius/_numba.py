@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 
     from citius.compiled import Argument
 
-for _name, _address in C_SYMBOLS.items():
-    llvm.add_symbol(_name, _address)
-
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -73,6 +70,8 @@ def compile_function(function: Callable[..., Any], arguments: list[Argument]) ->
     else:
         # Bounds are checked: a handler's index comes from a client.
         dispatcher = numba.njit(nogil=True, boundscheck=True)(function)
+    for name, address in C_SYMBOLS.items():
+        llvm.add_symbol(name, address)
     argument_types = tuple(_TYPES[argument.type] for argument in arguments)
     path = _cache_path(dispatcher, arguments)
     try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar
 
-from citius._core import Native
+from citius._core import CompiledHandler, Native
 from citius.binding import Kind, bind, describe, kind_of
 from citius.compose import (
     ErrorHandlers,
@@ -554,20 +554,13 @@ def _log_ended(what: str, error: BaseException) -> None:
 
 
 def _native(route: Route, pattern: str, has_middleware: bool, interpret: bool) -> Route:
-    """The route with native code for a handler; with a Python function around it where one is needed."""
-    from citius.compiled import no_function
-
+    """The route with native code for a handler, or with a Python function around it."""
     assert route.compiled is not None, "asked before"
-    function = None if route.handler is no_function else route.handler
-    if function is not None and interpret:
-        call: Any = route.compiled.interpreted(function, pattern)
-    else:
-        made = route.compiled.make(function, pattern)
-        if not has_middleware:
-            return replace(route, handler=made)
-        call = route.compiled.from_python(made)
+    made = route.compiled.handler_of(route.handler, pattern, has_middleware, interpret)
+    if isinstance(made, CompiledHandler):
+        return replace(route, handler=made)
     kind: Kind = "blocking" if route.kind == "pooled" else "def"
-    return replace(route, handler=call, kind=kind, compiled=None)
+    return replace(route, handler=made, kind=kind, compiled=None)
 
 
 def _add(

@@ -68,6 +68,23 @@ class Compiled:
         if native is not True:
             address_of(native)
 
+    def handler_of(
+        self, handler: Callable[..., Any], pattern: str, has_middleware: bool, interpret: bool
+    ) -> CompiledHandler | Callable[[Request], Response]:
+        """What answers the route: native code, or a Python function that calls it for middleware.
+
+        Args:
+            handler: The decorated function, or ``no_function``.
+            pattern: The route's, with the prefixes of its mounts.
+            has_middleware: Something in Python is around it.
+            interpret: Call a function as plain Python.
+        """
+        function = None if handler is no_function else handler
+        if function is not None and interpret:
+            return self.interpreted(function, pattern)
+        made = self.make(function, pattern)
+        return self.from_python(made) if has_middleware else made
+
     def make(self, function: Callable[..., Any] | None, pattern: str) -> CompiledHandler:
         """What the extension calls for the route ``pattern``.
 

@@ -14,9 +14,11 @@ ERP5 = b"erp5.com"
 
 
 @app.get("/million-loop", compiled=True, content_type="text/plain")
-def million_loop(seed: int = 1):
+def million_loop(seed: int = 1, steps: int = 1000000):
+    # A number of steps that the compiler does not know keeps it from unrolling the loop into ten branches,
+    # which predict worse than one.
     total = seed
-    for i in range(1000000):
+    for i in range(min(steps, 1000000)):
         total += i * 3
         if total % 7 == 0:
             total -= i
