@@ -75,13 +75,16 @@ def compile_function(function: Callable[..., Any], arguments: list[Argument]) ->
     argument_types = tuple(_TYPES[argument.type] for argument in arguments)
     path = _cache_path(dispatcher, arguments)
     try:
-        source = path.read_text() if path is not None and path.exists() else None
-        if source is None:
-            dispatcher.compile(argument_types)
-            returned = dispatcher.overloads[argument_types].signature.return_type
-            source = _entry_source(dispatcher.py_func, arguments, returned)
-            path = _keep(path, source)
-        return _load(source, path, dispatcher)
+        if path is not None and path.exists():
+            try:
+                return _load(path.read_text(), path, dispatcher)
+            except Exception as error:  # a file that somebody has cut or changed, say
+                logging.warning(f"{path} is of no use ({error!r}); {path.stem} is compiled anew")
+                path = None
+        dispatcher.compile(argument_types)
+        returned = dispatcher.overloads[argument_types].signature.return_type
+        source = _entry_source(dispatcher.py_func, arguments, returned)
+        return _load(source, _keep(path, source), dispatcher)
     except NumbaError as error:
         raise ConfigError(_explained(dispatcher.py_func, error)) from None
 
@@ -355,8 +358,8 @@ def _explained(function: Callable[..., Any], error: Exception) -> str:
 def _cache_path(dispatcher: Any, arguments: list[Argument]) -> Path | None:
     """Where the entry of this very function is kept; ``None`` if nothing can be kept."""
     directory = _cache_directory()
-    if directory is None:
-        return None
+    if directory is None or dispatcher.py_func.__module__ not in sys.modules:
+        return None  # what is loaded again needs the module by its name
     digest = hashlib.sha256()
     versions = (sys.version, numba.__version__, __version__, os.environ.get("NUMBA_BOUNDSCHECK"))
     digest.update(repr((versions, [a.type for a in arguments])).encode())

@@ -310,6 +310,9 @@ def test_native_code_is_kept_on_disk_and_made_anew_after_a_change(tmp_path: Path
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == kept
     assert run(6)[0] == "18"
     assert len([*tmp_path.rglob("*.nbi")]) == 2
+    for path in tmp_path.rglob("*.nbc"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert run(6)[0] == "18"
 
 
 def test_without_numba_the_start_says_what_to_install(tmp_path: Path) -> None:
