@@ -258,6 +258,29 @@ C_SYMBOLS: dict[str, int]
 """Names and addresses of what functions compiled by numba call."""
 
 @final
+class RecordDecoder(Generic[_T]):
+    """Makes the instances of a msgspec Struct; see ``citius.msgpack``."""
+
+    def __new__(
+        cls,
+        kind: type[_T],
+        fields: Sequence[tuple[str, str, Sequence[str]]],
+        decode: Callable[[bytes], _T],
+    ) -> Self:
+        """
+        Args:
+            kind: A Struct whose instances take nothing but the filling of their slots.
+            fields: Name, key in messages and types (``int``, ``float``, ``str``, ``bytes``, ``bool``,
+                ``None``) of each, in their order.
+            decode: Decodes one message; asked about all that is not plain.
+
+        Raises:
+            ValueError: A field is no slot.
+        """
+    def decode_many(self, messages: list[bytes]) -> list[_T]:
+        """One instance per message; what ``decode`` raises about one of them."""
+
+@final
 class Asgi:
     """The ASGI gateway to one application."""
 

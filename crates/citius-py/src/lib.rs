@@ -23,6 +23,7 @@ mod host;
 mod link;
 mod negotiate;
 mod observe;
+mod records;
 mod request;
 mod response;
 mod stream;
@@ -46,6 +47,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gateway::wsgi::FileWrapper>()?;
     module.add_class::<gateway::wsgi::WsgiJob>()?;
     gateway::compiled::object::register(module)?;
+    module.add_class::<records::RecordDecoder>()?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<observe::Board>()?;
     module.add_class::<observe::Observer>()?;
