@@ -91,6 +91,13 @@ def test_bodies_and_long_answers(serve: Any) -> None:
             assert peer.request("POST", "/echo", body).body == b"POST /echo |" + body
 
 
+def test_the_body_of_a_request_is_bounded(serve: Any) -> None:
+    server = serve("--body-bytes-max", "10")
+    with server.connect() as peer:
+        assert peer.request("POST", "/echo", b"x" * 10).status == 200
+        assert peer.request("POST", "/echo", b"x" * 11).status == 413
+
+
 def test_a_stop_waits_for_what_is_at_work(serve: Any) -> None:
     import signal
 
