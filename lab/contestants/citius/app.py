@@ -2,6 +2,7 @@
 
 import asyncio
 
+import records_citius
 import records_msgspec as records
 import work
 from citius import App, Response
@@ -16,7 +17,7 @@ def hello():
 
 @app.get("/parse-msgpack")
 def parse_msgpack():
-    return records.parse_msgpack()
+    return records_citius.parse_msgpack()
 
 
 @app.get("/encode-json")
