@@ -171,6 +171,25 @@ class Stream:
     def abort(self) -> None: ...
 
 @final
+class RpcMessages:
+    """Messages of one connection of MessagePack-RPC, as a client hears them."""
+
+    def __new__(cls, bytes_max: int) -> Self:
+        """
+        Args:
+            bytes_max: Bytes of the longest message that is taken.
+        """
+    def feed(self, data: bytes) -> list[tuple[int | None, bytes | None, bytes]]:
+        """The messages that ``data`` completes.
+
+        Answers are ``(msgid, error, result)``, both encoded, ``error`` ``None`` where there is none;
+        notifications ``(None, method, params)``.
+
+        Raises:
+            ValueError: What comes is not MessagePack-RPC, or too long; nothing more can be understood.
+        """
+
+@final
 class Native:
     """The native gateway: routes and how their handlers are called."""
 
@@ -213,6 +232,28 @@ class Native:
 
         Raises:
             ValueError: The pattern is malformed or contradicts an earlier one.
+        """
+    def add_procedure(
+        self,
+        name: str,
+        handler: Callable[..., object],
+        *,
+        kind: Literal["def", "async", "blocking"],
+        takes_nothing: bool,
+        decoders: object,
+        call_ms: int | None = None,
+    ) -> None:
+        """Let ``handler`` be called as ``name``.
+
+        Args:
+            name: What callers call it.
+            handler: Called itself where no parameters are given and it ``takes_nothing``.
+            kind: As for ``add``.
+            takes_nothing: It has no parameter without a default.
+            decoders: Has ``msgpack_array``, ``msgpack_map``, ``json_array`` and ``json_object``:
+                functions that take encoded parameters of that form, call ``handler`` and return what
+                it returns.
+            call_ms: Milliseconds that a call may take; the limit ``rpc_call_ms`` without it.
         """
     def set_unmatched(
         self,
@@ -561,8 +602,13 @@ class Reactor:
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
         """
-    def listen(self, fd: int) -> None:
-        """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his)."""
+    def listen(self, fd: int, *, rpc: bool = False) -> None:
+        """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his).
+
+        Args:
+            fd: The socket.
+            rpc: Procedures are called there; HTTP otherwise.
+        """
     def fileno(self) -> int:
         """The epoll descriptor: readable when ``turn`` has something to do."""
     def turn(self) -> None:

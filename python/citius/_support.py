@@ -402,6 +402,13 @@ def pump_blocking(stream: Stream, iterator: Iterator[bytes | str]) -> None:
         _Pump(stream, iterator).send()
 
 
+def rpc_error(error: BaseException, is_json: bool) -> tuple[int, bytes]:
+    """What the caller of a procedure sees of an exception; see ``procedures.error_of``."""
+    from citius.procedures import error_of
+
+    return error_of(error, is_json)
+
+
 class _Pump:
     """A synchronous iterator between two turns: it goes on when there is room again.
 

@@ -14,7 +14,7 @@ import inspect
 import os
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar, overload
 
 from citius._core import CompiledHandler, Native
 from citius.binding import Kind, bind, describe, kind_of
@@ -29,6 +29,7 @@ from citius.compose import (
     unmatched_error,
 )
 from citius.errors import ConfigError
+from citius.procedures import Procedure, add, procedure
 from citius.static import Mount
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class App:
         self._routes: list[Route] = []
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
+        self._procedures: list[Procedure] = []
         self._middleware: list[Middleware] = []
         self._errors = ErrorHandlers()
         self._startup: list[Hook] = []
@@ -276,6 +278,42 @@ class App:
             )
         )
 
+    @overload
+    def rpc(self, name: _HandlerT, /) -> _HandlerT: ...
+    @overload
+    def rpc(
+        self, name: str | None = None, /, *, blocking: bool = False, deadline_s: float | None = None
+    ) -> Callable[[_HandlerT], _HandlerT]: ...
+    def rpc(
+        self,
+        name: Any = None,
+        /,
+        *,
+        blocking: bool = False,
+        deadline_s: float | None = None,
+    ) -> Any:
+        """Let other services call the decorated function, at the address of ``--rpc``.
+
+        ``@app.rpc``, ``@app.rpc("other.name")``, alone or on top of a route's decorator. Parameters are
+        checked against their annotations, the result is encoded as MessagePack or JSON, and ``RpcError``
+        is how to say no. Calls pass no middleware.
+
+        Args:
+            name: What it is called by; its own name without one.
+            blocking: Call the function (a ``def``) in a thread, because it waits for something.
+            deadline_s: How long a call may take; ``--rpc-call-ms`` without it.
+        """
+        self._check_open()
+
+        def declare(handler: _HandlerT) -> _HandlerT:
+            given = name if isinstance(name, str) else None
+            self._procedures.append(
+                procedure(handler, given, blocking=blocking, deadline_s=deadline_s)
+            )
+            return handler
+
+        return declare(name) if callable(name) else declare
+
     def middleware(self, function: _MiddlewareT) -> _MiddlewareT:
         """Wrap every request: ``def (request, next)`` or ``async def (request, next)``.
 
@@ -366,11 +404,16 @@ class App:
         """
         walked = list(self._walk("", (), ()))
         pool: BlockingPool | None = None
-        if all_in_pool or any(
-            route.kind == "blocking"
-            or (route.kind == "pooled" and (middleware or interpret_compiled))
-            for _, app, middleware, _ in walked
-            for route in app._routes
+        procedures = self.procedures
+        if (
+            all_in_pool
+            or any(
+                route.kind == "blocking"
+                or (route.kind == "pooled" and (middleware or interpret_compiled))
+                for _, app, middleware, _ in walked
+                for route in app._routes
+            )
+            or any(one.kind == "blocking" for one in procedures)
         ):
             pool = make_pool()
         native = Native(
@@ -387,6 +430,8 @@ class App:
                 if route.compiled is not None:
                     route = _native(route, pattern, bool(middleware), interpret_compiled)
                 _add(native, route, pattern, middleware, errors, pool, all_in_pool)
+        for one in procedures:
+            add(native, one, in_pool=all_in_pool)
         self._set_unmatched(native)
         return native
 
@@ -437,6 +482,24 @@ class App:
         return found
 
     @property
+    def procedures(self) -> list[Procedure]:
+        """All procedures, those of mounted applications included.
+
+        Raises:
+            ConfigError: Two have the same name.
+        """
+        found: dict[str, Procedure] = {}
+        for app in self._apps():
+            for one in app._procedures:
+                if one.name in found:
+                    raise ConfigError(
+                        f"two procedures are called {one.name!r}: {describe(found[one.name].handler)} "
+                        f"and {describe(one.handler)}"
+                    )
+                found[one.name] = one
+        return list(found.values())
+
+    @property
     def static_mounts(self) -> list[Mount]:
         """All static mounts with their full prefixes, those of mounted applications included."""
         return [
@@ -453,6 +516,7 @@ class App:
             if app._lifespan is not None:
                 return "the application has a lifespan"
             functions += [*middleware, *(f for e in errors for f in e.all())]
+            functions += [one.handler for one in app._procedures]
             for function in functions:
                 if (
                     inspect.isasyncgenfunction(function)

@@ -201,6 +201,11 @@ class Config:
         minimum=0,
         group=LISTENING,
     )
+    rpc: tuple[str, ...] = _option(
+        (), "Address besides those above where other services call procedures (`App.rpc`) by MessagePack-RPC "
+        "and JSON-RPC (repeatable): HOST:PORT, unix:PATH or fd://NUMBER.",
+        kind="list", group=LISTENING, separator=",",
+    )  # fmt: skip
     backlog: int = _option(
         2048, "Connections the kernel may queue before they are accepted; Linux caps it at somaxconn.",
         kind="int", minimum=1, unit="connections", group=LISTENING,

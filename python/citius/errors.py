@@ -8,6 +8,9 @@
     ├── ChannelClosed                a send on a closed channel, or a second close (a ValueError)
     ├── ChannelMisuse                an operation that would stop a loop or a hub
     ├── Deadlock                     everybody waits for a channel
+    ├── RpcError                     a call that failed: raise it in a procedure; what a client's call raises
+    ├── RpcTimeout                   a call was not answered in time (a TimeoutError)
+    ├── ConnectionLost               a call whose connection broke (a ConnectionError)
     └── HTTPError                    an answer: raise it in a handler
         ├── BadRequest               400
         ├── Unauthorized             401
@@ -29,7 +32,7 @@ The extension module imports this one, so it imports nothing of the package.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -68,6 +71,44 @@ class ChannelMisuse(CitiusError, RuntimeError):
 
 class Deadlock(CitiusError, RuntimeError):
     """Everybody waits for a channel, and nobody is left who could send, receive or close."""
+
+
+class RpcError(CitiusError):
+    """A call that failed; a value that goes from a procedure to its caller, or from the server itself.
+
+    Args:
+        message: What went wrong, for the caller's eyes.
+        type: A name for programs; that of the class without it.
+        data: Anything that MessagePack and JSON can say.
+        code: The number that JSON-RPC wants; -32000 for errors of an application's own.
+    """
+
+    def __init__(
+        self, message: str, *, type: str | None = None, data: object = None, code: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.type: str = type if type is not None else self.__class__.__name__
+        self.data: Any = data
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}"
+
+
+class RpcTimeout(CitiusError, TimeoutError):
+    """A call was not answered in time; the server has been told that nobody waits for it any more."""
+
+
+class ConnectionLost(CitiusError, ConnectionError):
+    """The connection broke before the answer came, or none could be made in time.
+
+    ``was_sent`` says whether the procedure may have been called.
+    """
+
+    def __init__(self, message: str, *, was_sent: bool) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
 
 
 class HTTPError(CitiusError):

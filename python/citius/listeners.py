@@ -33,6 +33,16 @@ HANDOVER_ENV = "CITIUS_HANDOVER"
 USR2, ``ready`` (a descriptor to write a byte to)."""
 
 
+RPC = "rpc+"
+"""What the text of an address of ``--rpc`` begins with."""
+
+
+class RpcSocket(socket.socket):
+    """One where procedures are called; its copies are such, too."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class Listener:
     """One address and its sockets."""
@@ -59,9 +69,9 @@ class Listener:
         """The address for people."""
         name = self.sockets[0].getsockname()
         if self.sockets[0].family == socket.AF_UNIX:
-            return f"unix:{os.fsdecode(name)}"
+            return f"{RPC if is_rpc(self.sockets[0]) else ''}unix:{os.fsdecode(name)}"
         host = f"[{name[0]}]" if ":" in name[0] else name[0]
-        return f"{self.scheme}://{host}:{name[1]}"
+        return f"{'rpc' if is_rpc(self.sockets[0]) else self.scheme}://{host}:{name[1]}"
 
     def one_more(self) -> socket.socket:
         """A socket for another slot."""
@@ -69,6 +79,7 @@ class Listener:
         if not self.is_by_port:
             return first.dup()
         made = _tcp_socket(first.family, first.getsockname(), reuse_port=True)
+        made = _marked(made) if is_rpc(first) else made
         self.sockets.append(made)
         return made
 
@@ -135,7 +146,7 @@ class Listeners:
             os.close(self.ready_fd)
             self.ready_fd = -1
             for listener in self.all:
-                listener.is_ours = not listener.text.startswith("fd://")
+                listener.is_ours = not listener.text.removeprefix(RPC).startswith("fd://")
 
     def disown(self) -> None:
         """Somebody else serves here from now on."""
@@ -180,18 +191,27 @@ def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
     """What to listen on, in the form of ``--bind``; sockets passed to us go before the default."""
     from citius.systemd import named_sockets
 
+    beside = [RPC + text for text in config.rpc]
     if config.fd is not None:
-        return [f"fd://{config.fd}"]
+        return [f"fd://{config.fd}", *beside]
     if config.uds is not None:
-        return [f"unix:{config.uds}"]
+        return [f"unix:{config.uds}", *beside]
     if config.bind:
-        return list(config.bind)
+        return [*config.bind, *beside]
     passed = [f"fd://{fd}" for fd, _ in named_sockets()]
     if passed := passed or [text for text in inherited if text.startswith("fd://")]:
-        return passed
-    return [
-        f"[{config.host}]:{config.port}" if ":" in config.host else f"{config.host}:{config.port}"
-    ]
+        return [*passed, *beside]
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return [f"{host}:{config.port}", *beside]
+
+
+def is_rpc(made: socket.socket) -> bool:
+    """Whether procedures are called here."""
+    return isinstance(made, RpcSocket)
+
+
+def _marked(made: socket.socket) -> RpcSocket:
+    return RpcSocket(fileno=made.detach())
 
 
 def handover(listeners: Listeners, ready_fd: int | None = None) -> tuple[str, list[int]]:
@@ -283,19 +303,25 @@ def _handed_over() -> dict[str, Any]:
 
 
 def _adopt(text: str, fds: list[int]) -> Listener:
+    kind = RpcSocket if text.startswith(RPC) else socket.socket
     sockets: list[socket.socket] = []
     for fd in fds:
         try:
             os.set_inheritable(fd, False)
-            sockets.append(socket.socket(fileno=fd))
+            sockets.append(kind(fileno=fd))
         except OSError as error:
             raise ConfigError(_cannot_listen(f"fd://{fd}", error)) from None
     # Until we are ready the process before is the owner (`take_over`).
-    path = text.removeprefix("unix:") if text.startswith("unix:") else None
+    address = text.removeprefix(RPC)
+    path = address.removeprefix("unix:") if address.startswith("unix:") else None
     return Listener(text, sockets, is_ours=False, path=path)
 
 
 def _bind(text: str, slots: int, config: Config) -> Listener:
+    if text.startswith(RPC):
+        made = _bind(text.removeprefix(RPC), slots, config)
+        made.text, made.sockets = text, [_marked(one) for one in made.sockets]
+        return made
     try:
         if text.startswith("fd://"):
             return Listener(text, [_inherited(text.removeprefix("fd://"))], is_ours=False)

@@ -24,7 +24,7 @@ from citius.app import App
 from citius.config import Config
 from citius.errors import CitiusError, ConfigError
 from citius.interfaces.wsgi import WsgiApp
-from citius.listeners import Listeners, bind, listen
+from citius.listeners import Listeners, bind, is_rpc, listen
 from citius.logfiles import open_files, reopen
 from citius.observe import Watch
 from citius.static import mounts_of
@@ -188,6 +188,11 @@ class Service:
         self.place = place
         self._app = app
         self._pool: Any = None
+        if config.rpc and not (isinstance(app, App) and app.procedures):
+            raise ConfigError(
+                "--rpc serves procedures of a native application, and this one has none; declare them "
+                "with @app.rpc"
+            )
         if isinstance(app, WsgiApp) and place.listeners:
             app.address = place.listeners[0].getsockname()
         if isinstance(app, App):
@@ -251,7 +256,7 @@ class Service:
         )
         for listener in self.place.listeners:
             listen(listener, config.backlog, str(listener.getsockname()))
-            reactor.listen(listener.fileno())
+            reactor.listen(listener.fileno(), rpc=is_rpc(listener))
         self._reactor, self._loop = reactor, loop
         self.beat()
         if self._watch is not None:

@@ -19,6 +19,7 @@ MAY_USE = {
     "citius-h1": {"citius-http"},
     "citius-h2": {"citius-http"},
     "citius-forwarded": {"citius-http"},
+    "citius-rpc": {"citius-http"},
     "citius-route": set(),
     "citius-chan": set(),
     "citius-tls": {"citius-http"},
@@ -29,6 +30,7 @@ MAY_USE = {
         "citius-http",
         "citius-h1",
         "citius-h2",
+        "citius-rpc",
         "citius-forwarded",
         "citius-compress",
         "citius-observe",
@@ -42,13 +44,14 @@ MAY_USE = {
         "citius-static",
         "citius-observe",
         "citius-compress",
+        "citius-rpc",
         "citius-chan",
         "citius-tls",
     },
     "citius-testkit": {"citius-http", "citius-h1"},
 }
 MAY_TEST_WITH = {"citius-testkit"}
-PROTOCOL_CRATES = ["citius-http", "citius-h1", "citius-h2", "citius-forwarded"]
+PROTOCOL_CRATES = ["citius-http", "citius-h1", "citius-h2", "citius-rpc", "citius-forwarded"]
 WITH_UNSAFE = {"citius-py", "citius-handler"}
 
 

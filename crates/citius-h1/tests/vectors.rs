@@ -49,13 +49,13 @@ fn every_vector_expects_something() {
 fn every_fault_has_a_vector() {
     let vectors = vectors();
     let blocks = || vectors.iter().flat_map(|(_, vector)| &vector.blocks);
-    // Those of HTTP/2 have their tests in citius-h2.
-    let of_http_2 = |fault: &&Fault| {
-        ["RFC 9113", "RFC 754"]
+    // Those of HTTP/2 and of calls have their tests in citius-h2 and citius-rpc.
+    let of_others = |fault: &&Fault| {
+        ["RFC 9113", "RFC 754", "MessagePack-RPC"]
             .iter()
-            .any(|rfc| fault.spec().starts_with(rfc))
+            .any(|spec| fault.spec().starts_with(spec))
     };
-    for &fault in Fault::ALL.iter().filter(|fault| !of_http_2(fault)) {
+    for &fault in Fault::ALL.iter().filter(|fault| !of_others(fault)) {
         let found = match fault.blame() {
             Blame::Peer => blocks().any(|block| block.fault == Some(fault)),
             Blame::App => blocks()

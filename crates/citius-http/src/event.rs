@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use bytes::Bytes;
 
-use crate::{Fault, Fields, FileRange, Head, Status};
+use crate::{Call, Fault, Fields, FileRange, Head, Status};
 
 /// What a connection has understood. `stream` numbers the requests of one connection, upwards: HTTP/1
 /// counts from 0, HTTP/2 has numbers of its own.
@@ -22,6 +22,14 @@ pub enum Event<'a> {
         head: Box<Head>,
         /// There is no body: neither `Data` nor `End` follows.
         ended: bool,
+    },
+    /// A procedure is called; neither `Data` nor `End` follows. Instead of a `Request`, where procedures are
+    /// called and nothing else.
+    Call {
+        /// The call's number on this connection.
+        stream: u32,
+        /// What is called, and with what.
+        call: Call<'a>,
     },
     /// A piece of the request body, without transfer coding.
     Data {

@@ -148,6 +148,18 @@ faults! {
     StreamStalled = Peer, 408, "RFC 9113 §10.5", "flow control window stays closed";
     /// One of the budgets against abuse is used up.
     ExcessiveLoad = Peer, 400, "RFC 9113 §10.5", "frames that only cost";
+    /// A message that is no call of a procedure, or whose bytes are none of its format.
+    CallSyntax = Peer, 400, "MessagePack-RPC; JSON-RPC 2.0 §4", "message is no call";
+    /// Longer than `rpc_message_bytes_max`.
+    CallTooLong = Peer, 413, "MessagePack-RPC; JSON-RPC 2.0", "message is too long";
+    /// Arrays and maps within each other, more than `rpc_depth_max`.
+    CallTooDeep = Peer, 400, "MessagePack-RPC; JSON-RPC 2.0", "message is nested too deeply";
+    /// A message that was not complete within `rpc_message_ms`.
+    CallTooSlow = Peer, 408, "MessagePack-RPC; JSON-RPC 2.0", "message took too long to arrive";
+    /// A call that was not answered within `rpc_call_ms`, or its procedure's own time.
+    CallOverdue = Peer, 504, "MessagePack-RPC; JSON-RPC 2.0", "call took longer than it may";
+    /// The caller took its call back.
+    CallCancelled = Peer, 499, "MessagePack-RPC; JSON-RPC 2.0", "caller has cancelled the call";
     /// More connections than `connections_max`, or a full queue.
     Overloaded = Peer, 503, "RFC 9110 §15.6.4", "server is overloaded";
     /// A status outside 200…599 (100…199 for informational answers).

@@ -71,6 +71,8 @@ pub enum Version {
     #[default]
     Http11,
     Http2,
+    /// None of HTTP's: a call of a procedure.
+    Rpc,
 }
 
 impl Version {
@@ -80,6 +82,7 @@ impl Version {
             Self::Http10 => "1.0",
             Self::Http11 => "1.1",
             Self::Http2 => "2",
+            Self::Rpc => "",
         }
     }
 
@@ -89,6 +92,7 @@ impl Version {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
+            Self::Rpc => "RPC",
         }
     }
 }
@@ -203,6 +207,36 @@ impl Head {
         self.expects_continue = other.expects_continue;
         self.origin.clone_from(&other.origin);
         self.tls.clone_from(&other.tls);
+    }
+
+    /// Becomes what the log says of a call of the procedure `name`. What a request line could not have is
+    /// percent-encoded, and a long name loses its end: callers choose it.
+    pub fn be_call(&mut self, name: &[u8]) {
+        const METHOD: &[u8; 4] = b"CALL";
+        const NAME_BYTES_MAX: usize = 128;
+        self.clear();
+        self.method = Method::Other;
+        self.version = Version::Rpc;
+        self.bytes.extend_from_slice(METHOD);
+        let start = 4;
+        self.method_span = Span {
+            start: 0,
+            end: start,
+        };
+        for &byte in name.iter().take(NAME_BYTES_MAX) {
+            match byte {
+                b'!' | b'#'..=b'[' | b']'..=b'~' => self.bytes.push(byte),
+                _ => {
+                    let digit = |n: u8| b"0123456789ABCDEF".get(usize::from(n)).copied();
+                    self.bytes.push(b'%');
+                    self.bytes.extend(digit(byte >> 4));
+                    self.bytes.extend(digit(byte & 0x0f));
+                }
+            }
+        }
+        let end = u32::try_from(self.bytes.len()).unwrap_or(start);
+        self.target = Span { start, end };
+        self.path = self.target;
     }
 
     /// Makes `value` the only value of the field `name`.

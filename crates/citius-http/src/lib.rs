@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+pub mod call;
 pub mod coding;
 pub mod date;
 pub mod event;
@@ -28,6 +29,7 @@ pub mod output;
 pub mod status;
 pub mod tls;
 
+pub use call::{Call, Form};
 pub use event::{Action, Answer, Closing, Event, Payload};
 pub use fault::{Blame, Fault};
 pub use fields::Fields;

@@ -165,6 +165,31 @@ pub const TLS_HANDSHAKE_MS: u64 = 10_000;
 /// Exceeded: an alert, close. Test: `crates/citius-tls/src/tests.rs`.
 pub const TLS_HANDSHAKE_BYTES_MAX: u32 = 32 * 1024;
 
+/// Bytes of one message of a remote procedure call, or of one batch. Origin: [`BODY_BYTES_MAX`].
+/// Exceeded: an error, close. Test: `crates/citius-rpc/src/tests.rs`.
+pub const RPC_MESSAGE_BYTES_MAX: u32 = 16 * 1024 * 1024;
+
+/// Arrays and maps of such a message that are within each other. Origin: half of `serde_json`'s 128.
+/// Exceeded: an error, close. Test: `crates/citius-rpc/src/tests.rs`.
+pub const RPC_DEPTH_MAX: u32 = 64;
+
+/// Calls of one connection that are taken but not answered, and calls of one batch. Origin: gRPC servers have 100
+/// streams, for browsers; between services a thousand threads may share a connection.
+/// Reached: reading stops until one is answered; the batch is refused. Test: `crates/citius-rpc/src/tests.rs`.
+pub const RPC_CALLS_OPEN_MAX: u32 = 1024;
+
+/// Milliseconds from the first byte of a message to its last. Origin: [`HEAD_READ_MS`].
+/// Exceeded: an error, close. Test: `crates/citius-rpc/src/tests.rs`.
+pub const RPC_MESSAGE_MS: u64 = 30_000;
+
+/// Milliseconds a connection may stay without a call. Origin: services keep their connections; ten minutes is
+/// below what firewalls forget. Exceeded: goodbye, close. Test: `crates/citius-rpc/src/tests.rs`.
+pub const RPC_IDLE_MS: u64 = 600_000;
+
+/// Milliseconds a call may take, unless its procedure says otherwise. Origin: none; callers have deadlines of their own
+/// and cancel. Exceeded: an error, and the procedure is cancelled. Test: `crates/citius-rpc/src/tests.rs`.
+pub const RPC_CALL_MS: u64 = 0;
+
 const _: () = assert!(
     H2_WINDOW_BYTES >= BODY_WINDOW_BYTES,
     "one stream may fill its window"
@@ -272,4 +297,10 @@ limits! {
     h2_stall_bytes_min: u32 = H2_STALL_BYTES_MIN,
     tls_handshake_ms: u64 = TLS_HANDSHAKE_MS,
     tls_handshake_bytes_max: u32 = TLS_HANDSHAKE_BYTES_MAX,
+    rpc_message_bytes_max: u32 = RPC_MESSAGE_BYTES_MAX,
+    rpc_depth_max: u32 = RPC_DEPTH_MAX,
+    rpc_calls_open_max: u32 = RPC_CALLS_OPEN_MAX,
+    rpc_message_ms: u64 = RPC_MESSAGE_MS,
+    rpc_idle_ms: u64 = RPC_IDLE_MS,
+    rpc_call_ms: u64 = RPC_CALL_MS,
 }

@@ -257,12 +257,16 @@ impl Reactor {
         })
     }
 
-    fn listen(&self, fd: RawFd) -> PyResult<()> {
+    #[pyo3(signature = (fd, *, rpc = false))]
+    fn listen(&self, fd: RawFd, rpc: bool) -> PyResult<()> {
         let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
-        core.reactor
-            .listen(socket)
-            .map_err(|error| os_error("listening socket", &error.into()))
+        let listens = if rpc {
+            core.reactor.listen_rpc(socket)
+        } else {
+            core.reactor.listen(socket)
+        };
+        listens.map_err(|error| os_error("listening socket", &error.into()))
     }
 
     fn fileno(&self) -> RawFd {

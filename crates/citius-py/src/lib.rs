@@ -26,6 +26,7 @@ mod observe;
 mod records;
 mod request;
 mod response;
+mod rpc;
 mod stream;
 mod support;
 mod task;
@@ -49,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     gateway::compiled::object::register(module)?;
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<host::Reactor>()?;
+    module.add_class::<rpc::RpcMessages>()?;
     module.add_class::<observe::Board>()?;
     module.add_class::<observe::Observer>()?;
     module.add_class::<tls::Tls>()?;

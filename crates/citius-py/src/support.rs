@@ -51,6 +51,7 @@ pub(crate) static STATE: Function = Function::new("state");
 pub(crate) static BODY_STREAM: Function = Function::new("body_stream");
 pub(crate) static READ: Function = Function::new("read");
 pub(crate) static PUMP_ASYNC: Function = Function::new("pump_async");
+pub(crate) static RPC_ERROR: Function = Function::new("rpc_error");
 pub(crate) static LOG_EXCEPTION: Function = Function::new("log_exception");
 pub(crate) static PUMP_BLOCKING: Function = Function::new("pump_blocking");
 

@@ -16,9 +16,9 @@
 //! through asyncio's documented protocol between tasks and futures; no private state is touched.
 
 use std::ptr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use citius_http::Fault;
+use citius_http::{Fault, Form};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -29,7 +29,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
 use crate::answer::{self, Asked, Settled, Stage};
-use crate::gateway::asgi;
+use crate::gateway::{asgi, rpc};
 use crate::link::{Late, Link, Sink, lock};
 use crate::request::Request;
 
@@ -71,6 +71,7 @@ pub(crate) enum Next {
 pub(crate) enum Pending {
     Native(Py<Request>, Stage),
     Asgi(Py<asgi::Conversation>),
+    Rpc(Arc<Link>, StreamId, Form),
 }
 
 /// What steps the coroutines of one reactor.
@@ -706,6 +707,16 @@ impl Driver {
                     this.id,
                 )
             }
+            Pending::Rpc(link, id, form) => {
+                let (link, id) = (&*link, *id);
+                let mut calling = rpc::Calling {
+                    link,
+                    id,
+                    form: *form,
+                    is_entered: true,
+                };
+                Self::advance_late(py, &mut work.coroutine, push, &mut calling, link, id)
+            }
         };
         let outcome = match progress {
             Progress::Suspended(awaited) => {
@@ -758,6 +769,7 @@ impl Driver {
                 match &work.pending {
                     Pending::Native(request, _) => visit.call(request),
                     Pending::Asgi(conversation) => visit.call(conversation),
+                    Pending::Rpc(..) => Ok(()),
                 }
             }
             None => Ok(()),

@@ -11,6 +11,8 @@ use crate::service::Peer;
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: OwnedFd,
+    /// Procedures are called here.
+    pub(crate) is_rpc: bool,
 }
 
 /// What one attempt to accept brought.
@@ -27,12 +29,12 @@ impl Listener {
     /// Takes over a socket that listens already.
     ///
     /// `TCP_NODELAY` is set here once: Linux hands it on to accepted sockets.
-    pub(crate) fn new(socket: OwnedFd) -> Result<Self> {
+    pub(crate) fn new(socket: OwnedFd, is_rpc: bool) -> Result<Self> {
         ioctl_fionbio(&socket, true)?;
         if rustix::net::sockopt::socket_domain(&socket)? != AddressFamily::UNIX {
             rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
         }
-        Ok(Self { socket })
+        Ok(Self { socket, is_rpc })
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {

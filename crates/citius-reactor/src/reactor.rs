@@ -224,7 +224,19 @@ impl Reactor {
     /// # Errors
     /// `socket` is not a listening socket, or the kernel refuses to watch it.
     pub fn listen(&mut self, socket: OwnedFd) -> Result<()> {
-        let listener = Listener::new(socket)?;
+        self.listen_for(socket, false)
+    }
+
+    /// The same, for calls of procedures.
+    ///
+    /// # Errors
+    /// Those of [`listen`](Self::listen).
+    pub fn listen_rpc(&mut self, socket: OwnedFd) -> Result<()> {
+        self.listen_for(socket, true)
+    }
+
+    fn listen_for(&mut self, socket: OwnedFd, is_rpc: bool) -> Result<()> {
+        let listener = Listener::new(socket, is_rpc)?;
         let generation = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
         epoll::add(
             &self.epoll,

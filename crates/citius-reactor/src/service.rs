@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use citius_compress::{Compressor, Sink, Streams};
-use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Millis, Output};
+use citius_http::{
+    Action, Answer, Call, Fault, Fields, FileRange, Head, Limits, Millis, Output, Payload,
+};
 use citius_observe::{Ending, Note};
 
 use crate::conn::{Transport, read_file};
@@ -65,6 +67,12 @@ pub enum TlsNotice<'a> {
 pub trait Service {
     /// A request head is complete. Unless `ended`, the body follows once `reply.want` asks for it.
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>);
+    /// A procedure is called; only where [`Reactor::listen_rpc`](crate::Reactor::listen_rpc) is. Answered as
+    /// [`Call`] says; without procedures there is nothing to call.
+    fn call(&mut self, call: Call<'_>, reply: &mut Reply<'_>) {
+        let _ = call;
+        reply.fail(Fault::HandlerFailed);
+    }
     /// A piece of the body of `reply.id()`.
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>);
     /// The body of `reply.id()` is complete.
@@ -245,6 +253,26 @@ impl Reply<'_> {
     /// The answer goes out as it is: whoever gives it has chosen its coding.
     pub fn keep_as_is(&mut self) {
         self.codings.forget(self.id.stream);
+    }
+
+    /// Answers a call of a procedure by an error that says no more than the fault.
+    pub(crate) fn fail(&mut self, fault: Fault) {
+        let answer = Answer {
+            status: fault.status(),
+            content_type: Some(b"text/plain"),
+            fields: &Fields::EMPTY,
+        };
+        // Refused only when the connection is being cut already.
+        let _ = self.send(Action::Respond(
+            answer,
+            Payload::Copied(fault.text().as_bytes()),
+        ));
+    }
+
+    /// Has a call given up when it has taken so long from now.
+    pub fn give_up_after(&mut self, ms: u64) {
+        let due_at = self.context.now.saturating_add(ms);
+        self.wire.set_due(self.id.stream, due_at);
     }
 
     /// Asks for `bytes` more of the body.

@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use citius_h1::Closing;
-use citius_http::{Action, Answer, Event, Fault, Fields, Head, Millis, Payload, Status};
+use citius_http::{Action, Answer, Call, Event, Fault, Fields, Head, Millis, Payload, Status};
 use citius_observe::Tally;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
@@ -484,6 +484,14 @@ impl Reactor {
                 }
                 service.request(head, ended, &mut self.reply(conn, stream));
             }
+            Event::Call { stream, call } => {
+                self.requests_total += 1;
+                conn.has_asked = true;
+                if self.watch.is_on && self.begin_call(conn, stream, &call) != Course::Serve {
+                    return self.reply(conn, stream).fail(Fault::Overloaded);
+                }
+                service.call(call, &mut self.reply(conn, stream));
+            }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
             Event::Held { stream, bytes } => service.data(&bytes, &mut self.reply(conn, stream)),
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
@@ -500,6 +508,15 @@ impl Reactor {
                 );
             }
         }
+    }
+
+    /// Takes note of a call, by a head that says as much of it as a line of the log can.
+    fn begin_call(&mut self, conn: &mut Conn, stream: u32, call: &Call<'_>) -> Course {
+        let mut head = self.tools.heads.take();
+        head.be_call(&call.method);
+        let course = self.watch.begin(conn, stream, &mut head);
+        self.tools.heads.give(head);
+        course
     }
 
     /// A request asks for another protocol; returns the stream on which it is to be answered.
@@ -773,17 +790,23 @@ impl Reactor {
                 Tally::ConnectionsAccepted
             };
             self.watch.count(tally, 1);
-            let wire = Wire::new(now, self.protocols);
+            let wire = if self.listeners[listener].is_rpc {
+                Wire::rpc(now)
+            } else {
+                Wire::new(now, self.protocols)
+            };
             let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
             conn.is_trusted = self.proxies.trusts(peer.address());
-            if self.tls.is_some() {
+            if self.tls.is_some() && !conn.wire.is_rpc() {
                 self.accept_secured(conn, refused, service);
                 continue;
             }
             self.table.put(Box::new(conn));
             // Most clients have sent their first request by now; the others cost one vain read.
             self.in_hand(id, service, |reactor, conn, service| {
-                if refused {
+                if refused && conn.wire.is_rpc() {
+                    Verdict::Close
+                } else if refused {
                     reactor.refuse(conn)
                 } else {
                     reactor.receive(conn, service)

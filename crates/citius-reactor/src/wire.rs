@@ -37,9 +37,11 @@ pub(crate) enum Wire {
     H1(citius_h1::Connection),
     /// HTTP/2; boxed, because it is larger than everything else that most connections are made of.
     H2(Box<citius_h2::Connection>),
+    /// Calls of procedures; boxed for the same reason.
+    Rpc(Box<citius_rpc::Connection>),
 }
 
-use Wire::{H1, H2};
+use Wire::{H1, H2, Rpc};
 
 impl Wire {
     /// What a connection that was accepted at `now` speaks until it shows otherwise.
@@ -57,10 +59,15 @@ impl Wire {
         H2(Box::new(citius_h2::Connection::new(now, H2_OPTIONS)))
     }
 
+    /// Calls of procedures, from the first byte to the last.
+    pub(crate) fn rpc(now: Millis) -> Self {
+        Rpc(Box::new(citius_rpc::Connection::new(now)))
+    }
+
     /// HTTP/2 from here on if the first bytes of a connection, `input`, say so; whether they do.
     #[inline(never)]
     pub(crate) fn recognise(&mut self, now: Millis, input: &[u8]) -> bool {
-        let begins = citius_h2::Connection::begins_with(input);
+        let begins = !self.is_rpc() && citius_h2::Connection::begins_with(input);
         if begins && !self.is_h2() {
             *self = Self::h2(now);
         }
@@ -98,6 +105,19 @@ impl Wire {
         matches!(self, H2(_))
     }
 
+    /// Whether procedures are called, and no requests come.
+    #[inline]
+    pub(crate) fn is_rpc(&self) -> bool {
+        matches!(self, Rpc(_))
+    }
+
+    /// Has the call `stream` given up at `due_at`.
+    pub(crate) fn set_due(&mut self, stream: u32, due_at: Millis) {
+        if let Rpc(wire) = self {
+            wire.set_due(stream, due_at);
+        }
+    }
+
     // --- bytes and time coming in -------------------------------------------------------------
 
     /// Takes as much of `input` as it can and returns the next event; to be called until `None`.
@@ -111,6 +131,7 @@ impl Wire {
         match self {
             H1(wire) => wire.receive(cx, input, out),
             H2(wire) => wire.receive(&mut h2(cx), input, out),
+            Rpc(wire) => wire.receive(rpc(cx), input, out),
         }
     }
 
@@ -123,6 +144,10 @@ impl Wire {
         match self {
             H1(wire) => wire.finish(cx, out),
             H2(wire) => wire.finish(&mut h2(cx), out),
+            Rpc(wire) => {
+                wire.finish();
+                None
+            }
         }
     }
 
@@ -135,6 +160,7 @@ impl Wire {
         match self {
             H1(wire) => wire.expire(cx, out),
             H2(wire) => wire.expire(&mut h2(cx), out),
+            Rpc(wire) => wire.expire(rpc(cx), out),
         }
     }
 
@@ -144,6 +170,7 @@ impl Wire {
         match self {
             H1(wire) => wire.deadline(limits),
             H2(wire) => wire.deadline(limits),
+            Rpc(wire) => wire.deadline(limits),
         }
     }
 
@@ -153,6 +180,7 @@ impl Wire {
         match self {
             H1(wire) => wire.wants_input(limits),
             H2(wire) => wire.wants_input(limits),
+            Rpc(wire) => wire.wants_input(limits),
         }
     }
 
@@ -160,7 +188,7 @@ impl Wire {
     #[inline]
     pub(crate) fn has_events(&self) -> bool {
         match self {
-            H1(_) => false,
+            H1(_) | Rpc(_) => false,
             H2(wire) => wire.has_events(),
         }
     }
@@ -179,6 +207,7 @@ impl Wire {
         match self {
             H1(wire) => wire.send(cx, stream, action, out),
             H2(wire) => wire.send(&mut h2(cx), stream, action, out),
+            Rpc(wire) => wire.send(rpc(cx), stream, action, out),
         }
     }
 
@@ -188,6 +217,8 @@ impl Wire {
         match self {
             H1(wire) => wire.want(cx, stream, bytes, out),
             H2(wire) => wire.want(&mut h2(cx), stream, bytes, out),
+            // Calls come whole.
+            Rpc(_) => {}
         }
     }
 
@@ -196,6 +227,7 @@ impl Wire {
         match self {
             H1(wire) => wire.drain(),
             H2(wire) => wire.drain(&mut h2(cx), out),
+            Rpc(wire) => wire.drain(out),
         }
     }
 
@@ -208,7 +240,8 @@ impl Wire {
             H1(wire) if wire.is_at_front(stream) => {
                 (limits.write_queue_bytes_max as usize).saturating_sub(queued)
             }
-            H1(_) => 0,
+            // Results leave whole.
+            H1(_) | Rpc(_) => 0,
             H2(wire) => wire.room(stream, limits),
         }
     }
@@ -219,6 +252,7 @@ impl Wire {
         match self {
             H1(wire) => wire.is_at_front(stream),
             H2(wire) => wire.is_open(stream) && wire.room(stream, limits) > 0,
+            Rpc(_) => false,
         }
     }
 
@@ -226,7 +260,7 @@ impl Wire {
     #[inline]
     pub(crate) fn wants_output(&self) -> bool {
         match self {
-            H1(_) => false,
+            H1(_) | Rpc(_) => false,
             H2(wire) => wire.wants_output(),
         }
     }
@@ -235,7 +269,7 @@ impl Wire {
     #[inline]
     pub(crate) fn pump(&mut self, cx: &mut Context<'_>, out: &mut Output) {
         match self {
-            H1(_) => {}
+            H1(_) | Rpc(_) => {}
             H2(wire) => wire.pump(&mut h2(cx), out),
         }
     }
@@ -248,6 +282,7 @@ impl Wire {
         match self {
             H1(wire) => wire.closing(),
             H2(wire) => wire.closing(),
+            Rpc(wire) => wire.closing(),
         }
     }
 
@@ -256,6 +291,7 @@ impl Wire {
         match self {
             H1(wire) => wire.fault(),
             H2(wire) => wire.fault(),
+            Rpc(wire) => wire.fault(),
         }
     }
 
@@ -265,6 +301,7 @@ impl Wire {
         match self {
             H1(wire) => wire.streams_open(),
             H2(wire) => wire.streams_open(),
+            Rpc(wire) => wire.streams_open(),
         }
     }
 
@@ -274,6 +311,7 @@ impl Wire {
         match self {
             H1(wire) => wire.is_open(stream),
             H2(wire) => wire.is_open(stream),
+            Rpc(wire) => wire.is_open(stream),
         }
     }
 }
@@ -303,6 +341,15 @@ fn h2<'a>(cx: &'a mut Context<'_>) -> citius_h2::Context<'a> {
         heads: cx.heads,
         server: cx.server,
         date: cx.date,
+    }
+}
+
+/// What calls of procedures need of it.
+#[inline]
+fn rpc<'a>(cx: &Context<'a>) -> citius_rpc::Context<'a> {
+    citius_rpc::Context {
+        now: cx.now,
+        limits: cx.limits,
     }
 }
 

@@ -326,6 +326,7 @@ impl<'a> Driver<'a> {
                 let bytes = bytes.to_vec();
                 Seen::Data { stream, bytes }
             }
+            Event::Call { .. } => unreachable!("HTTP has requests"),
             Event::Held { .. } => unreachable!("HTTP/1 leaves what is not wanted in the input"),
             Event::End { stream, trailers } => Seen::End {
                 stream,

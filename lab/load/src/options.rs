@@ -31,7 +31,8 @@ use crate::wire::websocket::STAMP_BYTES;
 )]
 #[expect(clippy::doc_markdown, reason = "these comments are the text of --help")]
 pub(crate) struct Options {
-    /// What to ask: http[s]://host[:port]/path, or ws[s]://… for WebSocket messages that come back
+    /// What to ask: http[s]://host[:port]/path, ws[s]://… for WebSocket messages that come back, or rpc://…/procedure
+    /// for MessagePack-RPC
     pub(crate) url: String,
 
     /// Connections kept busy, over all threads
@@ -220,13 +221,16 @@ impl Options {
             };
         }
         let name = match protocol {
-            Protocol::Http1 | Protocol::WebSocket => "http/1.1",
+            Protocol::Http1 | Protocol::WebSocket | Protocol::Rpc => "http/1.1",
             Protocol::Http2 => "h2",
         };
         Security::new(&url.host, name, self.ca.as_deref(), !self.no_resumption).map(Some)
     }
 
     fn protocol(&self, url: &Url) -> Result<Protocol, String> {
+        if url.is_rpc {
+            return self.check_rpc(url);
+        }
         match (url.is_websocket, self.http2) {
             (true, true) => Err("WebSocket over HTTP/2 is not spoken; leave --http2 out".into()),
             (true, false) if self.mix.is_some() => {
@@ -241,6 +245,19 @@ impl Options {
             (false, true) => Ok(Protocol::Http2),
             (false, false) => Ok(Protocol::Http1),
         }
+    }
+
+    fn check_rpc(&self, url: &Url) -> Result<Protocol, String> {
+        let name = url.target.trim_start_matches('/');
+        if name.is_empty() || name.len() > 255 {
+            return Err(
+                "an rpc URL ends in the name of a procedure, such as rpc://host:port/hello".into(),
+            );
+        }
+        if self.http2 || self.broadcast || self.mix.is_some() {
+            return Err("--http2, --broadcast and --mix mean nothing to an rpc URL".into());
+        }
+        Ok(Protocol::Rpc)
     }
 
     fn check_numbers(&self) -> Result<(), String> {

@@ -37,6 +37,7 @@ pub(crate) enum Protocol {
     Http1,
     Http2,
     WebSocket,
+    Rpc,
 }
 
 /// How requests travel.

@@ -397,6 +397,7 @@ fn effective(options: &Options, plan: &Plan) -> Value {
             Protocol::Http1 => "http/1.1",
             Protocol::Http2 => "h2",
             Protocol::WebSocket => "websocket",
+            Protocol::Rpc => "msgpack-rpc",
         },
         "senders": plan.senders,
         "tls": plan.security.is_some(),

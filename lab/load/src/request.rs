@@ -11,6 +11,7 @@ use crate::pace::Random;
 pub(crate) struct Url {
     pub(crate) is_secure: bool,
     pub(crate) is_websocket: bool,
+    pub(crate) is_rpc: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Host and port as the Host field says them.
@@ -23,14 +24,15 @@ impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let fault =
             |what: &str| format!("{what}, expected http[s]://host[:port]/path, got {text:?}");
-        let (is_secure, is_websocket, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (false, false, rest),
-            Some(("https", rest)) => (true, false, rest),
-            Some(("ws", rest)) => (false, true, rest),
-            Some(("wss", rest)) => (true, true, rest),
-            Some((scheme, _)) => return Err(fault(&format!("cannot speak {scheme}"))),
-            None => return Err(fault("a URL needs its scheme")),
-        };
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or_else(|| fault("a URL needs its scheme"))?;
+        if !["http", "https", "ws", "wss", "rpc"].contains(&scheme) {
+            return Err(fault(&format!("cannot speak {scheme}")));
+        }
+        let is_secure = matches!(scheme, "https" | "wss");
+        let is_websocket = matches!(scheme, "ws" | "wss");
+        let is_rpc = scheme == "rpc";
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, target) = match rest.find(['/', '?']) {
             Some(at) => rest.split_at(at),
@@ -65,6 +67,7 @@ impl Url {
         Ok(Self {
             is_secure,
             is_websocket,
+            is_rpc,
             host: host.to_owned(),
             port,
             authority: authority.to_owned(),

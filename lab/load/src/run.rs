@@ -22,6 +22,7 @@ use crate::tally::Tally;
 use crate::wire::Wire;
 use crate::wire::h1::H1;
 use crate::wire::h2::H2;
+use crate::wire::rpc::Rpc;
 use crate::wire::websocket::WebSocket;
 
 /// How a run is watched.
@@ -72,6 +73,7 @@ pub(crate) fn run(
                 Protocol::Http1 => drive::<H1>(&plan, seat),
                 Protocol::Http2 => drive::<H2>(&plan, seat),
                 Protocol::WebSocket => drive::<WebSocket>(&plan, seat),
+                Protocol::Rpc => drive::<Rpc>(&plan, seat),
             }
         }));
     }

@@ -10,6 +10,7 @@
 
 pub(crate) mod h1;
 pub(crate) mod h2;
+pub(crate) mod rpc;
 pub(crate) mod websocket;
 
 use crate::request::Request;
@@ -144,4 +145,6 @@ pub(crate) enum Fault {
     FlowControl,
     /// A field block that RFC 7541 cannot decode.
     Hpack,
+    /// Bytes that are no message of MessagePack-RPC.
+    Call,
 }

@@ -293,6 +293,7 @@ pub(super) fn spell(event: Event<'_>) -> String {
             let end = if ended { " end" } else { "" };
             format!("{method} {stream} {}{end}", text(head.slice(head.target)))
         }
+        Event::Call { .. } => unreachable!("HTTP/2 has requests"),
         Event::Data { stream, bytes } => format!("data {stream} {}", text(bytes)),
         Event::Held { stream, bytes } => format!("held {stream} {}", text(&bytes)),
         Event::End { stream, trailers } => {

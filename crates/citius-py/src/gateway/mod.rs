@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use citius_http::{Fault, Fields, Head};
+use citius_http::{Call, Fault, Fields, Head};
 use citius_reactor::{ConnectionId, Peer, Reply, Service, StreamId, TlsNotice};
 use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
@@ -21,6 +21,7 @@ use crate::task::Tasks;
 pub(crate) mod asgi;
 pub(crate) mod compiled;
 pub(crate) mod native;
+pub(crate) mod rpc;
 pub(crate) mod wsgi;
 
 /// Everything a reactor needs to know of its application.
@@ -111,6 +112,15 @@ impl Service for Turn<'_, '_> {
             Gateway::Native(routes) => native::request(self, routes, head, ended, reply),
             Gateway::Asgi(plan) => asgi::request(self, plan, head, ended, reply),
             Gateway::Wsgi(gateway) => wsgi::request(self, gateway, head, ended, reply),
+        }
+    }
+
+    #[inline]
+    fn call(&mut self, call: Call<'_>, reply: &mut Reply<'_>) {
+        match self.gateway {
+            Gateway::Native(routes) => rpc::call(self, routes, &call, reply),
+            // They have no procedures, and nobody listens for calls of them.
+            Gateway::Asgi(_) | Gateway::Wsgi(_) => rpc::answer_unknown(&call, reply),
         }
     }
 

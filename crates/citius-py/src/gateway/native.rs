@@ -15,13 +15,14 @@ use smallvec::SmallVec;
 use crate::answer::{self, Asked, conclude_in_turn, convert};
 use crate::gateway::Turn;
 use crate::gateway::compiled::{self, CompiledHandler, Handler, pool::Pool};
+use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::link::{Exchange, lock};
 use crate::request::Request;
 use crate::stream::Stream;
 
 /// How a handler wants to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     /// On the reactor's thread; what it returns is the answer.
     Def,
     /// On the reactor's thread; what it returns is a coroutine.
@@ -92,6 +93,8 @@ pub(crate) struct Held {
 pub(crate) struct Routes {
     router: Router<Arc<Route>>,
     unmatched: Option<Arc<Route>>,
+    /// What may be called by name, where procedures are.
+    pub(super) procedures: Arc<Procedures>,
     labels: Vec<String>,
 }
 
@@ -181,6 +184,31 @@ impl Native {
             .router
             .insert(method, &parsed, Arc::new(route))
             .map_err(value_error)
+    }
+
+    #[pyo3(signature = (name, handler, *, kind, takes_nothing, decoders, call_ms = None))]
+    fn add_procedure(
+        &self,
+        name: &str,
+        handler: Py<PyAny>,
+        kind: &str,
+        takes_nothing: bool,
+        decoders: Decoders,
+        call_ms: Option<u64>,
+    ) -> PyResult<()> {
+        let mut routes = lock(&self.routes);
+        let procedure = Procedure {
+            handler,
+            kind: Kind::from_name(kind)?,
+            takes_nothing,
+            decoders,
+            class: routes.class_of(name),
+            call_ms,
+        };
+        let procedures = Arc::get_mut(&mut routes.procedures)
+            .ok_or_else(|| PyRuntimeError::new_err("the application is being served"))?;
+        procedures.insert(name.as_bytes().to_vec(), Arc::new(procedure));
+        Ok(())
     }
 
     #[pyo3(signature = (handler, *, kind))]

@@ -161,7 +161,7 @@ impl Scopes {
         let py = scope.py();
         match head.version {
             // As in the template.
-            Version::Http11 => {}
+            Version::Http11 | Version::Rpc => {}
             Version::Http2 => scope.set_item(intern!(py, "http_version"), intern!(py, "2"))?,
             Version::Http10 => scope.set_item(intern!(py, "http_version"), intern!(py, "1.0"))?,
         }

@@ -92,7 +92,7 @@ impl Environs {
         }
         let protocol = match head.version {
             // As in the template.
-            Version::Http11 => None,
+            Version::Http11 | Version::Rpc => None,
             Version::Http2 => Some(intern!(py, "HTTP/2")),
             Version::Http10 => Some(intern!(py, "HTTP/1.0")),
         };

@@ -1,0 +1,335 @@
+//! Procedures of a native application: called by name, their parameters decoded straight into their signature.
+//!
+//! A call has no request object, passes no middleware and knows no status: what a procedure returns is
+//! encoded as the result, what it raises as an error, both in the form of the call. Which functions decode
+//! parameters and make errors, `python/citius/procedures.py` decides once per procedure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use citius_http::{Action, Answer, Call, Fault, Fields, Form, Payload, Status};
+use citius_reactor::{Reply, StreamId};
+use citius_rpc::{encode_bytes, encode_text};
+use pyo3::exceptions::{PyBaseException, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyString};
+
+use crate::answer::send_plain;
+use crate::gateway::Turn;
+use crate::gateway::native::{Kind, Routes};
+use crate::link::{Late, Link, Sink, payload};
+use crate::support;
+use crate::task::{Errand, Next, Pending, is_cancellation};
+
+/// What is exposed, by name.
+pub(crate) type Procedures = HashMap<Vec<u8>, Arc<Procedure>>;
+
+/// A procedure, ready to be called.
+pub(crate) struct Procedure {
+    pub(super) handler: Py<PyAny>,
+    pub(super) kind: Kind,
+    /// It can be called with no parameters at all.
+    pub(super) takes_nothing: bool,
+    pub(super) decoders: Decoders,
+    /// What its calls are counted and logged under.
+    pub(super) class: u16,
+    /// Milliseconds it may take, if not those of all.
+    pub(super) call_ms: Option<u64>,
+}
+
+/// Functions that take encoded parameters and call the handler with what they say.
+#[derive(FromPyObject)]
+pub(crate) struct Decoders {
+    msgpack_array: Py<PyAny>,
+    msgpack_map: Py<PyAny>,
+    json_array: Py<PyAny>,
+    json_object: Py<PyAny>,
+}
+
+impl Decoders {
+    fn of(&self, call: &Call<'_>) -> &Py<PyAny> {
+        match (call.form, call.params.first()) {
+            (Form::MessagePack, Some(0x90..=0x9f | 0xdc | 0xdd)) => &self.msgpack_array,
+            (Form::MessagePack, _) => &self.msgpack_map,
+            (Form::Json, Some(b'[')) => &self.json_array,
+            (Form::Json, _) => &self.json_object,
+        }
+    }
+}
+
+/// A call is there: finds its procedure and calls it.
+#[inline]
+pub(super) fn call(
+    turn: &mut Turn<'_, '_>,
+    routes: &Routes,
+    call: &Call<'_>,
+    reply: &mut Reply<'_>,
+) {
+    let Some(procedure) = routes.procedures.get(&*call.method) else {
+        return answer_unknown(call, reply);
+    };
+    reply.classify(procedure.class);
+    if let Some(ms) = procedure.call_ms {
+        reply.give_up_after(ms);
+    }
+    let py = turn.py;
+    if procedure.kind != Kind::Async {
+        turn.tasks.stand(py);
+    }
+    let mut calling = Calling {
+        link: turn.link,
+        id: reply.id(),
+        form: call.form,
+        is_entered: false,
+    };
+    let is_bare = procedure.takes_nothing && matches!(call.params, [0x90 | 0x80] | b"[]" | b"{}");
+    if procedure.kind == Kind::Blocking {
+        let submitted = calling.submit(py, procedure, call, is_bare);
+        return calling.see_submitted(py, submitted, reply);
+    }
+    let result = if is_bare {
+        procedure.handler.bind(py).call0()
+    } else {
+        let decoder = procedure.decoders.of(call).bind(py);
+        decoder.call1((PyBytes::new(py, call.params),))
+    };
+    match result {
+        Ok(coroutine) if procedure.kind == Kind::Async => {
+            turn.tasks.step(py, coroutine.unbind(), &mut calling, reply);
+        }
+        result => {
+            calling.conclude(py, result, reply);
+        }
+    }
+}
+
+/// Answers a call of what is not exposed.
+#[cold]
+pub(super) fn answer_unknown(call: &Call<'_>, reply: &mut Reply<'_>) {
+    let name = String::from_utf8_lossy(&call.method);
+    let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
+    let text = format!("nothing is exposed as {name:?}");
+    let answer = Answer {
+        status: Status::from_const(404),
+        content_type: Some(b"text/plain; charset=utf-8"),
+        fields: &Fields::EMPTY,
+    };
+    // A call that is just being made is open.
+    let _ = reply.send(Action::Respond(answer, Payload::Copied(text.as_bytes())));
+}
+
+/// Characters of an unknown name that are told back.
+const NAME_CHARACTERS_MAX: usize = 100;
+
+/// A call on its way to its answer.
+pub(crate) struct Calling<'a> {
+    pub(crate) link: &'a Arc<Link>,
+    pub(crate) id: StreamId,
+    pub(crate) form: Form,
+    /// It is in the table of open exchanges.
+    pub(crate) is_entered: bool,
+}
+
+impl Calling<'_> {
+    /// Hands a call to the thread pool; `false` if that is full.
+    fn submit(
+        &mut self,
+        py: Python<'_>,
+        procedure: &Procedure,
+        call: &Call<'_>,
+        is_bare: bool,
+    ) -> PyResult<bool> {
+        let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
+            PyRuntimeError::new_err("there is no thread pool for blocking procedures")
+        })?;
+        let asked = RpcCall {
+            link: Arc::clone(self.link),
+            id: self.id,
+            form: self.form,
+        };
+        // Before `submit`, for the pool's thread may answer before that returns.
+        self.is_entered = true;
+        self.link.with_open(self.id, |_| ());
+        let submitted = if is_bare {
+            submit.bind(py).call1((asked, &procedure.handler, ()))?
+        } else {
+            let params = PyBytes::new(py, call.params);
+            let decoder = procedure.decoders.of(call);
+            submit.bind(py).call1((asked, decoder, (params,)))?
+        };
+        submitted.is_truthy()
+    }
+
+    fn see_submitted(&mut self, py: Python<'_>, submitted: PyResult<bool>, reply: &mut Reply<'_>) {
+        match submitted {
+            Ok(true) => {}
+            Ok(false) => {
+                drop(self.link.take(self.id));
+                send_plain(py, Fault::Overloaded, reply);
+            }
+            Err(error) => {
+                self.conclude(py, Err(error), reply);
+            }
+        }
+    }
+
+    /// Sends what the procedure returned.
+    #[inline]
+    fn send_result<S: Sink>(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        sink: &mut S,
+    ) -> PyResult<()> {
+        if self.form == Form::MessagePack
+            && let Some(encoded) = encode_plain(value)?
+        {
+            Self::send(py, Status::OK, Payload::Copied(&encoded), sink);
+            return Ok(());
+        }
+        let encode = match self.form {
+            Form::MessagePack => &support::ENCODE_MSGPACK,
+            Form::Json => &support::ENCODE_JSON,
+        };
+        let encoded = encode.call1(py, value)?;
+        let bytes = encoded.cast::<PyBytes>()?;
+        Self::send(py, Status::OK, payload(bytes), sink);
+        Ok(())
+    }
+
+    /// Sends what the procedure raised; logs it unless it is meant for the caller.
+    #[cold]
+    fn send_error<S: Sink>(&self, py: Python<'_>, error: &PyErr, sink: &mut S) {
+        // By way of `into_value`, which puts the traceback where Python looks for it.
+        let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
+        let made = support::RPC_ERROR
+            .get(py)
+            .and_then(|make| make.call1((exception, self.form == Form::Json)))
+            .and_then(|made| made.extract::<(u16, Py<PyBytes>)>());
+        match made {
+            Ok((code, encoded)) => {
+                let status = Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR);
+                Self::send(py, status, payload(encoded.bind(py)), sink);
+            }
+            Err(error) => {
+                error.write_unraisable(py, None);
+                send_plain(py, Fault::HandlerFailed, sink);
+            }
+        }
+    }
+
+    #[inline]
+    fn send<S: Sink>(py: Python<'_>, status: Status, payload: Payload<'_>, sink: &mut S) {
+        let answer = Answer {
+            status,
+            content_type: None,
+            fields: &Fields::EMPTY,
+        };
+        // Refused only when the connection is being cut already.
+        let _ = sink.send(py, Action::Respond(answer, payload));
+    }
+}
+
+/// Values whose encoding needs no encoder.
+#[inline]
+fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+    let mut encoded = Vec::new();
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        let text = text.to_str()?;
+        encoded.reserve_exact(text.len() + 5);
+        encode_text(text, &mut encoded);
+    } else if let Ok(bytes) = value.cast_exact::<PyBytes>() {
+        let bytes = bytes.as_bytes();
+        encoded.reserve_exact(bytes.len() + 5);
+        encode_bytes(bytes, &mut encoded);
+    } else if value.is_none() {
+        encoded.push(0xc0);
+    } else if let Ok(flag) = value.cast_exact::<PyBool>() {
+        encoded.push(if flag.is_true() { 0xc3 } else { 0xc2 });
+    } else {
+        return Ok(None);
+    }
+    Ok(Some(encoded))
+}
+
+impl Errand for Calling<'_> {
+    #[inline]
+    fn conclude<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        result: PyResult<Bound<'_, PyAny>>,
+        sink: &mut S,
+    ) -> Next {
+        let sent = result.and_then(|value| self.send_result(py, &value, sink));
+        let mut ending = None;
+        if let Err(error) = sent {
+            // Whoever has broken the call off has answered it, and then this goes nowhere.
+            self.send_error(py, &error, sink);
+            ending = is_cancellation(py, &error).then_some(error);
+        }
+        if self.is_entered {
+            drop(self.link.take(self.id));
+        }
+        Next::Done(ending)
+    }
+
+    fn suspend(
+        &mut self,
+        _py: Python<'_>,
+        task: Py<PyAny>,
+        _reply: &mut Reply<'_>,
+    ) -> PyResult<Pending> {
+        let enter = |exchange: &mut crate::link::Exchange| exchange.task.replace(task);
+        drop(self.link.with_open(self.id, enter));
+        Ok(Pending::Rpc(Arc::clone(self.link), self.id, self.form))
+    }
+
+    #[inline]
+    fn finish(&mut self, _reply: &mut Reply<'_>) {}
+
+    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
+        self.send_error(py, error, reply);
+    }
+}
+
+/// A call that a pool works on, with the methods of a request that a pool uses.
+#[pyclass(frozen, module = "citius._core", name = "_RpcCall")]
+pub(crate) struct RpcCall {
+    link: Arc<Link>,
+    id: StreamId,
+    form: Form,
+}
+
+#[pymethods]
+impl RpcCall {
+    fn _set_task(&self, task: Py<PyAny>) {
+        let set = |exchange: &mut crate::link::Exchange| exchange.task.replace(task);
+        let replaced = self.link.with(self.id, set);
+        drop(replaced);
+    }
+
+    fn _is_open(&self) -> bool {
+        self.link.with(self.id, |_| ()).is_some()
+    }
+
+    fn _answer(&self, value: &Bound<'_, PyAny>) {
+        self.settle(value.py(), Ok(value.clone()));
+    }
+
+    fn _fail(&self, error: &Bound<'_, PyAny>) {
+        self.settle(error.py(), Err(PyErr::from_value(error.clone())));
+    }
+}
+
+impl RpcCall {
+    fn settle(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
+        let (link, id) = (&self.link, self.id);
+        let mut calling = Calling {
+            link,
+            id,
+            form: self.form,
+            is_entered: true,
+        };
+        calling.conclude(py, result, &mut Late { link, id });
+    }
+}

@@ -1,0 +1,45 @@
+//! Remote procedure calls, server side: bytes in, calls out; answers in, bytes out.
+//!
+//! Two protocols, told apart by the first byte of a connection: [MessagePack-RPC] and [JSON-RPC 2.0]. A
+//! [`Connection`] is a value with the verbs of HTTP/1's: it opens no socket, reads no clock and starts
+//! nothing. A call comes out as a [`Call`](citius_http::Call) whose parameters are still bytes; what it comes
+//! to goes in as an [`Action::Respond`](citius_http::Action), and leaves when it is ready, whatever was asked before.
+//!
+//! [`Responses`] is the other side of MessagePack-RPC, for clients: bytes in, answers out.
+//!
+//! Invariants:
+//! - parse(whole) == parse(any cut): how the bytes were split up never shows.
+//! - No byte is searched for the end of its message twice, however slowly it comes.
+//! - A length that a peer announces allocates nothing.
+//! - Nothing is recursive, and nothing grows without a limit of [`Limits`](citius_http::Limits).
+//! - Whoever is told `$/goodbye` knows that what was not answered before has not been done.
+//!
+//! [MessagePack-RPC]: https://github.com/msgpack-rpc/msgpack-rpc/blob/master/spec.md
+//! [JSON-RPC 2.0]: https://www.jsonrpc.org/specification
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+extern crate alloc;
+
+mod calls;
+mod connection;
+mod failure;
+mod json;
+mod msgpack;
+mod responses;
+
+#[cfg(test)]
+mod tests;
+
+pub use connection::{Connection, Context};
+pub use failure::Failure;
+pub use msgpack::{encode_bytes, encode_text};
+pub use responses::{Incoming, Responses};

@@ -1,0 +1,364 @@
+"""The client for coroutines: one connection on the running event loop.
+
+Calls of one turn of the loop leave in one write; while the server takes nothing, whoever calls waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from citius._core import RpcMessages
+from citius.errors import ConnectionLost, RpcTimeout
+from citius.rpc.calls import (
+    GOODBYE,
+    MESSAGE_BYTES_MAX,
+    Address,
+    Backoff,
+    Request,
+    cancellation,
+    notification,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+_T = TypeVar("_T")
+
+_BATCH_BYTES_MAX = 64 * 1024
+"""Bytes of calls that are written before the turn of the loop is over."""
+
+
+class AsyncClient:
+    """A server's procedures, for the coroutines of one event loop.
+
+    Args:
+        address: ``HOST:PORT`` or ``unix:PATH``.
+        timeout_s: How long a call may take, connecting included, unless it says otherwise; ``None``:
+            for ever.
+        on_notification: Called with the name and the parameters of what the server says without having
+            been asked.
+        message_bytes_max: Bytes of the longest answer that is taken; a longer one breaks the connection.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout_s: float | None = 30.0,
+        on_notification: Callable[[str, Any], object] | None = None,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
+    ) -> None:
+        self._address = Address.parse(address)
+        self._timeout_s = timeout_s
+        self._on_notification = on_notification
+        self._message_bytes_max = message_bytes_max
+        self._link: _Link | None = None
+        self._connecting: asyncio.Task[_Link] | None = None
+        self._is_closed = False
+
+    @overload
+    async def call(
+        self,
+        method: str,
+        /,
+        *params: Any,
+        type: type[_T],
+        named: Mapping[str, Any] | None = None,
+        timeout_s: float | None = ...,
+        idempotent: bool = False,
+    ) -> _T: ...
+    @overload
+    async def call(
+        self,
+        method: str,
+        /,
+        *params: Any,
+        type: Any = None,
+        named: Mapping[str, Any] | None = None,
+        timeout_s: float | None = ...,
+        idempotent: bool = False,
+    ) -> Any: ...
+    async def call(
+        self,
+        method: str,
+        /,
+        *params: Any,
+        type: Any = None,
+        named: Mapping[str, Any] | None = None,
+        timeout_s: float | None = -1.0,
+        idempotent: bool = False,
+    ) -> Any:
+        """Call a procedure and wait for its result.
+
+        A caller that is cancelled takes the call back: the server hears of it.
+
+        Args:
+            method: Its name.
+            params: Positional parameters.
+            type: What the result has to be, as msgspec understands types; anything without it.
+            named: Named parameters instead.
+            timeout_s: How long it may take; the client's own time without it, ``None``: for ever.
+            idempotent: To call it twice is no harm: it is sent again if its connection breaks.
+
+        Raises:
+            RpcError: The procedure, or the server, answers with an error.
+            RpcTimeout: No answer came in time.
+            ConnectionLost: The connection broke, or there was none to be had in time.
+            msgspec.ValidationError: The result is of another type.
+        """
+        if timeout_s is not None and timeout_s < 0:
+            timeout_s = self._timeout_s
+        request = Request(method, params if named is None else named, type, idempotent)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._answered(request)
+        except TimeoutError as error:
+            if isinstance(error, RpcTimeout):
+                raise
+            if request.error is not None:  # why there is no connection
+                raise request.error from None
+            raise RpcTimeout(f"no answer to {method} in time") from None
+        return request.outcome()
+
+    async def notify(
+        self, method: str, /, *params: Any, named: Mapping[str, Any] | None = None
+    ) -> None:
+        """Call a procedure without an answer. Nobody tells whether it came through."""
+        async with asyncio.timeout(self._timeout_s):
+            link = await self._connected()
+            await link.has_room()
+        link.write(notification(method, params if named is None else named))
+
+    async def close(self) -> None:
+        """Close the connection; calls that wait fail."""
+        self._is_closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._link is not None:
+            await self._link.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _answered(self, request: Request) -> None:
+        """Put a call on one connection after the other until one answers."""
+        backoff: Backoff | None = None
+        while True:
+            try:
+                link = await self._connected()
+            except OSError as error:
+                # What the caller is told if there is no time left.
+                request.error = ConnectionLost(
+                    f"cannot connect to {self._address}: {_words(error)}", was_sent=False
+                )
+                if self._is_closed:
+                    raise request.error from None
+                backoff = backoff or Backoff()
+                await asyncio.sleep(backoff.next())
+                continue
+            request.error = None
+            await link.has_room()
+            if await link.call(request):
+                return
+            if self._is_closed or not request.may_be_sent_again(after_goodbye=link.said_goodbye):
+                raise ConnectionLost(
+                    f"no answer to {request.method}: {link.reason}", was_sent=request.is_sent
+                )
+            if backoff is not None:  # a server that takes connections and ends them
+                await asyncio.sleep(backoff.next())
+            backoff = backoff or Backoff()
+
+    async def _connected(self) -> _Link:
+        link = self._link
+        if link is not None and not link.is_over:
+            return link
+        if self._is_closed:
+            raise ConnectionLost("the client is closed", was_sent=False)
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect())
+        # Shielded: another that waits for the same connection is not to suffer from our end.
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> _Link:
+        loop, address = asyncio.get_running_loop(), self._address
+        try:
+
+            def made() -> _Link:
+                return _Link(loop, self._message_bytes_max, self._on_notification)
+
+            if address.path is not None:
+                _, link = await loop.create_unix_connection(made, address.path)
+            else:
+                _, link = await loop.create_connection(made, address.host, address.port)
+            self._link = link
+            return link
+        finally:
+            self._connecting = None
+
+
+class _Link(asyncio.Protocol):
+    """One connection, from its first byte to its last."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        message_bytes_max: int,
+        on_notification: Callable[[str, Any], object] | None,
+    ) -> None:
+        self._loop = loop
+        self._messages = RpcMessages(message_bytes_max)
+        self._on_notification = on_notification
+        self._transport: asyncio.Transport | None = None
+        self._open: dict[int, tuple[Request, asyncio.Future[bool]]] = {}
+        self._next_msgid = 0
+        self._batch: list[bytes] = []
+        self._batch_bytes = 0
+        self._unsent: list[Request] = []
+        self._room: asyncio.Future[None] | None = None
+        self._gone = loop.create_future()
+        self.is_over = False
+        self.said_goodbye = False
+        self.reason = "the connection is closed"
+
+    async def call(self, request: Request) -> bool:
+        """Whether the call was answered before the connection ended."""
+        if self.is_over:
+            return False
+        msgid = self._next_msgid
+        while msgid in self._open:
+            msgid = (msgid + 1) & 0xFFFF_FFFF
+        self._next_msgid = (msgid + 1) & 0xFFFF_FFFF
+        encoded = request.encode(msgid)
+        answered: asyncio.Future[bool] = self._loop.create_future()
+        self._open[msgid] = request, answered
+        self._unsent.append(request)
+        self.write(encoded)
+        try:
+            return await answered
+        except asyncio.CancelledError:
+            if self._open.pop(msgid, None) is not None:
+                self.write(cancellation(msgid))
+            raise
+
+    def write(self, encoded: bytes) -> None:
+        """Write at the end of the loop's turn, together with what comes until then."""
+        if self.is_over:
+            return
+        if not self._batch:
+            self._loop.call_soon(self._flush)
+        self._batch.append(encoded)
+        self._batch_bytes += len(encoded)
+        if self._batch_bytes >= _BATCH_BYTES_MAX:
+            self._flush()
+
+    async def has_room(self) -> None:
+        """Wait until the server takes what is written."""
+        while self._room is not None and not self.is_over:
+            await asyncio.shield(self._room)
+
+    async def close(self) -> None:
+        """Close, and wait until that is done."""
+        self._flush()
+        self._end("the client was closed")
+        if self._transport is not None:
+            self._transport.close()
+            await asyncio.shield(self._gone)
+
+    def _flush(self) -> None:
+        if self._batch and not self.is_over and self._transport is not None:
+            for request in self._unsent:
+                request.is_sent = True
+            self._transport.write(b"".join(self._batch))
+        self._unsent.clear()
+        self._batch.clear()
+        self._batch_bytes = 0
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See ``asyncio.Protocol``."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """See ``asyncio.Protocol``."""
+        try:
+            messages = self._messages.feed(bytes(data))
+        except ValueError as error:
+            self._end(f"what the server sent is not to be understood: {error}")
+            if self._transport is not None:
+                self._transport.abort()
+            return
+        for msgid, first, second in messages:
+            if msgid is None:
+                self._hear(first or b"", second)
+                continue
+            request, answered = self._open.pop(msgid, _NOBODY)
+            if request is not None and answered is not None and not answered.done():
+                request.settle(first, second)
+                answered.set_result(True)
+
+    def pause_writing(self) -> None:
+        """See ``asyncio.Protocol``."""
+        if self._room is None:
+            self._room = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """See ``asyncio.Protocol``."""
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See ``asyncio.Protocol``."""
+        self._end("the server closed the connection" if exc is None else _words(exc))
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    def _hear(self, method: bytes, params: bytes) -> None:
+        if method == GOODBYE:
+            # The last word: whatever is open will not be answered here.
+            self.said_goodbye = True
+            self._end("the server took leave")
+            if self._transport is not None:
+                self._transport.close()
+        elif self._on_notification is not None:
+            import msgspec
+
+            from citius.logging import log_exception
+
+            try:
+                name = method.decode("utf-8", "replace")
+                self._on_notification(name, msgspec.msgpack.decode(params))
+            except Exception as error:
+                log_exception(f"{self._on_notification!r} failed", error)
+
+    def _end(self, reason: str) -> None:
+        if self.is_over:
+            return
+        self.is_over, self.reason = True, reason
+        self.resume_writing()
+        waiting = list(self._open.values())
+        self._open.clear()
+        self._batch.clear()
+        for _, answered in waiting:
+            if not answered.done():
+                answered.set_result(False)
+
+
+_NOBODY: tuple[None, None] = (None, None)
+
+
+def _words(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()

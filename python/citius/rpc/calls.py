@@ -1,0 +1,159 @@
+"""What both clients know of a call: how it is written, how its answer is read, when it may be sent again.
+
+A call that has been handed to the kernel may have been executed, even if no answer comes. So when a
+connection ends, a call is sent again by itself only if
+
+- it had not been handed to the kernel, or
+- the server has said ``$/goodbye`` before it closed: what it had not answered by then it has not done, or
+- the caller has said that it is ``idempotent``.
+
+Any other fails with ``ConnectionLost``, whose ``was_sent`` is true.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from citius.errors import RpcError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of the longest answer that a client takes."""
+
+BACKOFF_S_MIN, BACKOFF_S_MAX = 0.05, 2.0
+"""Pause after the first failed attempt to connect, and the longest."""
+
+GOODBYE = b"$/goodbye"
+
+encode = msgspec.msgpack.Encoder().encode
+_decoders: dict[Any, Callable[[bytes], Any]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is."""
+
+    host: str
+    port: int
+    path: str | None = None
+    """Of a Unix socket."""
+
+    def __str__(self) -> str:
+        if self.path is not None:
+            return f"unix:{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """``HOST:PORT``, ``[v6]:PORT`` or ``unix:PATH``.
+
+        Raises:
+            ValueError: It is none of these.
+        """
+        if text.startswith("unix:"):
+            return cls("", 0, text.removeprefix("unix:"))
+        host, colon, port = text.rpartition(":")
+        if not colon or not port.isdecimal() or not host or int(port) > 65535:
+            raise ValueError(f"expected HOST:PORT or unix:PATH, got {text!r}")
+        return cls(host.strip("[]"), int(port))
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A call on its way."""
+
+    method: str
+    params: tuple[Any, ...] | Mapping[str, Any]
+    type: Any = None
+    idempotent: bool = False
+    msgid: int = -1
+    is_sent: bool = False
+    """Its bytes have been handed to the kernel, or some of them."""
+    result: Any = None
+    error: BaseException | None = None
+    is_done: bool = False
+
+    def encode(self, msgid: int) -> bytes:
+        """The message, under this number."""
+        self.msgid, self.is_sent = msgid, False
+        return encode((0, msgid, self.method, self.params))
+
+    def settle(self, error: bytes | None, result: bytes) -> None:
+        """The answer has come."""
+        try:
+            if error is not None:
+                self.error = error_of(error)
+            else:
+                self.result = decoder(self.type)(result)
+        except Exception as reason:  # a result of another type, or a hook that fails
+            self.error = reason
+        self.is_done = True
+
+    def outcome(self) -> Any:
+        """The result; raises the error, if it is one."""
+        if self.error is None:
+            return self.result
+        try:
+            raise self.error
+        finally:
+            del self  # the error's traceback leads back here
+
+    def may_be_sent_again(self, *, after_goodbye: bool) -> bool:
+        """Whether the end of its connection is no reason to fail."""
+        return not self.is_sent or after_goodbye or self.idempotent
+
+
+def notification(method: str, params: tuple[Any, ...] | Mapping[str, Any]) -> bytes:
+    """A call that nobody answers."""
+    return encode((2, method, params))
+
+
+def cancellation(msgid: int) -> bytes:
+    """Tell the server that nobody waits for this call any more."""
+    return encode((2, "$/cancelRequest", (msgid,)))
+
+
+class _Error(msgspec.Struct):
+    """An error as our servers send it."""
+
+    type: str
+    message: str
+    data: Any = None
+
+
+def decoder(type: Any) -> Callable[[bytes], Any]:
+    """What makes a result of the type that the caller expects; anything if that is ``None``."""
+    found = _decoders.get(type)
+    if found is None:
+        found = _decoders[type] = msgspec.msgpack.Decoder(Any if type is None else type).decode
+    return found
+
+
+def error_of(encoded: bytes) -> RpcError:
+    """The error that a server has sent; those of other servers may be any value."""
+    value: Any = msgspec.msgpack.decode(encoded)
+    try:
+        ours = msgspec.convert(value, _Error)
+        return RpcError(ours.message, type=ours.type, data=ours.data)
+    except msgspec.ValidationError:
+        pass
+    return RpcError(str(value), type="RpcError", data=value)
+
+
+@dataclass(slots=True)
+class Backoff:
+    """How long to wait before the next attempt to connect."""
+
+    pause_s: float = field(default=BACKOFF_S_MIN)
+
+    def next(self) -> float:
+        """The pause before the next attempt; each is about twice the one before."""
+        pause_s, self.pause_s = self.pause_s, min(self.pause_s * 2, BACKOFF_S_MAX)
+        # So that the clients of a server that comes back do not all come at once.
+        return pause_s * random.uniform(0.5, 1.0)

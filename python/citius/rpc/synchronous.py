@@ -1,0 +1,323 @@
+"""The client for threads, and for greenlets under a patched standard library: what its users see.
+
+How they share a connection, link.py says.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from collections import deque
+from contextlib import suppress
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from citius.errors import ConnectionLost, RpcTimeout
+from citius.rpc.calls import (
+    MESSAGE_BYTES_MAX,
+    Address,
+    Backoff,
+    Request,
+    cancellation,
+    notification,
+)
+from citius.rpc.link import Link, connect, is_past, left
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+_T = TypeVar("_T")
+
+
+class Client:
+    """A server's procedures, for any number of threads.
+
+    Args:
+        address: ``HOST:PORT`` or ``unix:PATH``.
+        timeout_s: How long a call may take, connecting included, unless it says otherwise; ``None``:
+            for ever.
+        on_notification: Called with the name and the parameters of what the server says without having
+            been asked, by whichever thread reads at the moment.
+        message_bytes_max: Bytes of the longest answer that is taken; a longer one breaks the connection.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout_s: float | None = 30.0,
+        on_notification: Callable[[str, Any], object] | None = None,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
+    ) -> None:
+        self._address = Address.parse(address)
+        self._timeout_s = timeout_s
+        self._on_notification = on_notification
+        self._message_bytes_max = message_bytes_max
+        self._connecting = allocate_lock()
+        self._link: Link | None = None
+        self.is_closed = False
+
+    @overload
+    def call(
+        self,
+        method: str,
+        /,
+        *params: Any,
+        type: type[_T],
+        named: Mapping[str, Any] | None = None,
+        timeout_s: float | None = ...,
+        idempotent: bool = False,
+    ) -> _T: ...
+    @overload
+    def call(
+        self,
+        method: str,
+        /,
+        *params: Any,
+        type: Any = None,
+        named: Mapping[str, Any] | None = None,
+        timeout_s: float | None = ...,
+        idempotent: bool = False,
+    ) -> Any: ...
+    def call(
+        self,
+        method: str,
+        /,
+        *params: Any,
+        type: Any = None,
+        named: Mapping[str, Any] | None = None,
+        timeout_s: float | None = -1.0,
+        idempotent: bool = False,
+    ) -> Any:
+        """Call a procedure and wait for its result.
+
+        Args:
+            method: Its name.
+            params: Positional parameters.
+            type: What the result has to be, as msgspec understands types; anything without it.
+            named: Named parameters instead.
+            timeout_s: How long it may take; the client's own time without it, ``None``: for ever.
+            idempotent: To call it twice is no harm: it is sent again if its connection breaks.
+
+        Raises:
+            RpcError: The procedure, or the server, answers with an error.
+            RpcTimeout: No answer came in time.
+            ConnectionLost: The connection broke, or there was none to be had in time.
+            msgspec.ValidationError: The result is of another type.
+        """
+        waiting = self.submit(method, *params, type=type, named=named, idempotent=idempotent,
+                              timeout_s=timeout_s)  # fmt: skip
+        return waiting.result()
+
+    def submit(
+        self,
+        method: str,
+        /,
+        *params: Any,
+        type: Any = None,
+        named: Mapping[str, Any] | None = None,
+        timeout_s: float | None = -1.0,
+        idempotent: bool = False,
+    ) -> Call:
+        """Send a call and return at once; ``result`` of what is returned waits for the answer.
+
+        Answers are read while somebody waits for one: one's own or another's.
+        """
+        request = Request(method, params if named is None else named, type, idempotent)
+        call = Call(self, request, self._deadline(timeout_s))
+        self._send(call)
+        return call
+
+    def map(
+        self,
+        method: str,
+        params: Iterable[tuple[Any, ...]],
+        /,
+        *,
+        type: Any = None,
+        timeout_s: float | None = -1.0,
+        idempotent: bool = False,
+        in_flight: int = 256,
+    ) -> Iterator[Any]:
+        """Call a procedure with each of many parameters; results come in their order.
+
+        Up to ``in_flight`` calls are sent ahead of the result that is taken. An error is raised in
+        its turn; what is under way then is taken back.
+        """
+        under_way: deque[Call] = deque()
+        try:
+            for one in params:
+                request = Request(method, one, type, idempotent)
+                under_way.append(call := Call(self, request, self._deadline(timeout_s)))
+                self._send(call, flush=False)
+                if len(under_way) >= in_flight:
+                    # Half of them, so that as many leave in one piece next time.
+                    for _ in range(max(1, in_flight // 2)):
+                        yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+        finally:
+            for call in under_way:
+                call.cancel()
+
+    def notify(self, method: str, /, *params: Any, named: Mapping[str, Any] | None = None) -> None:
+        """Call a procedure without an answer. Nobody tells whether it came through."""
+        deadline = self._deadline(-1.0)
+        link = self._connected(deadline)
+        link.put(notification(method, params if named is None else named))
+        link.flush(deadline)
+
+    def close(self) -> None:
+        """Close the connection; calls that wait fail."""
+        self.is_closed = True
+        link = self._link
+        if link is not None:
+            link.end("the client was closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _deadline(self, timeout_s: float | None) -> float | None:
+        if timeout_s is not None and timeout_s < 0:
+            timeout_s = self._timeout_s
+        return None if timeout_s is None else monotonic() + timeout_s
+
+    def _send(self, call: Call, *, flush: bool = True) -> None:
+        """Put a call on a connection, one after the other until one takes it."""
+        while True:
+            link = self._connected(call.deadline)
+            if link.put_call(call):
+                if flush:
+                    link.flush(call.deadline)
+                return
+
+    def send_again(self, call: Call) -> None:
+        """Put a call whose connection has gone on a new one."""
+        self._send(call)
+
+    def _connected(self, deadline: float | None) -> Link:
+        link = self._link
+        if link is not None and link.is_fresh():
+            return link
+        if not self._connecting.acquire(timeout=left(deadline)):
+            raise ConnectionLost(f"no connection to {self._address} in time", was_sent=False)
+        try:
+            link = self._link
+            if link is None or not link.is_fresh():
+                link = self._link = self._connect(deadline)
+            return link
+        finally:
+            self._connecting.release()
+
+    def _connect(self, deadline: float | None) -> Link:
+        backoff = Backoff()
+        while True:
+            if self.is_closed:
+                raise ConnectionLost("the client is closed", was_sent=False)
+            try:
+                made = connect(self._address, deadline)
+                return Link(made, self._message_bytes_max, self._on_notification)
+            except OSError as error:
+                pause_s = backoff.next()
+                if deadline is not None and monotonic() + pause_s >= deadline:
+                    reason = (error.strerror or str(error)).lower()
+                    raise ConnectionLost(
+                        f"cannot connect to {self._address}: {reason}", was_sent=False
+                    ) from None
+                sleep(pause_s)
+
+
+class Call:
+    """A call that has been sent."""
+
+    __slots__ = ("_backoff", "_client", "_wake", "deadline", "link", "request")
+
+    def __init__(self, client: Client, request: Request, deadline: float | None) -> None:
+        self._client = client
+        self.request = request
+        self.deadline = deadline
+        self.link: Link | None = None
+        # Held while its owner sleeps; made when that is first necessary.
+        self._wake: Any = None
+        self._backoff: Backoff | None = None
+
+    def done(self) -> bool:
+        """Whether the answer is there. Reads nothing."""
+        return self.request.is_done
+
+    def cancel(self) -> None:
+        """Stop waiting, and tell the server so. Nothing if the answer is there."""
+        self._give_up(RpcTimeout(f"{self.request.method} was cancelled"))
+
+    def result(self) -> Any:
+        """Wait for the answer until the call's deadline; see ``Client.call``."""
+        request = self.request
+        while not request.is_done:
+            link = self.link
+            if link is None or not link.wait_for(self, self.deadline):
+                self._lost_or_late(link)
+        return request.outcome()
+
+    def arm(self) -> None:
+        """Get ready to sleep: a wake-up from here on is not lost."""
+        if self._wake is None:
+            self._wake = allocate_lock()
+        self._wake.acquire(blocking=False)
+
+    def sleep(self, timeout_s: float) -> None:
+        """Wait for ``wake``."""
+        self._wake.acquire(timeout=timeout_s)
+
+    def wake(self) -> None:
+        """Let its owner look again."""
+        if self._wake is not None:
+            with suppress(RuntimeError):  # it is awake
+                self._wake.release()
+
+    def _give_up(self, error: Exception) -> None:
+        request, link = self.request, self.link
+        if not request.is_done and link is not None and link.forget(self):
+            request.error, request.is_done = error, True
+            link.put(cancellation(request.msgid))
+            link.flush(monotonic())
+
+    def _lost_or_late(self, link: Link | None) -> None:
+        """Its time is over, or its connection has gone."""
+        request, client = self.request, self._client
+        if link is not None and not link.is_over:
+            # Without effect if the answer has come this very moment.
+            self._give_up(RpcTimeout(f"no answer to {request.method} in time"))
+            return
+        after_goodbye = link is not None and link.said_goodbye
+        reason = "it was not sent" if link is None else link.reason
+        if client.is_closed or not request.may_be_sent_again(after_goodbye=after_goodbye):
+            request.error = ConnectionLost(
+                f"no answer to {request.method}: {reason}", was_sent=request.is_sent
+            )
+            request.is_done = True
+            return
+        if self._backoff is None:
+            self._backoff = Backoff()
+        else:  # a server that takes connections and ends them
+            pause_s = self._backoff.next()
+            left_s = left(self.deadline)
+            sleep(pause_s if left_s < 0 else min(pause_s, left_s))
+            if is_past(self.deadline):
+                request.error = ConnectionLost(
+                    f"no answer to {request.method} in time: {reason}", was_sent=request.is_sent
+                )
+                request.is_done = True
+                return
+        try:
+            client.send_again(self)
+        except ConnectionLost as error:
+            request.error, request.is_done = error, True
