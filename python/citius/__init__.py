@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from citius._core import Request, Response, __version__
+    from citius._core import Request, Response, Room, WebSocket, __version__
     from citius.app import App
     from citius.binding import Body
     from citius.compiled import get_include, load_handlers
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ClientDisconnected,
         ConfigError,
         Conflict,
+        ConnectionClosed,
         ContentTooLarge,
         Forbidden,
         Gone,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from citius.headers import Headers, MutableHeaders, Query
     from citius.responses import html_response, json_response, msgpack_response, redirect
     from citius.server import serve
+    from citius.websocket import SerialWebSocket
 
 __all__ = [
     "App",
@@ -58,6 +60,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "Conflict",
+    "ConnectionClosed",
     "ContentTooLarge",
     "Forbidden",
     "Form",
@@ -72,12 +75,15 @@ __all__ = [
     "Query",
     "Request",
     "Response",
+    "Room",
+    "SerialWebSocket",
     "ServiceUnavailable",
     "TooManyRequests",
     "Unauthorized",
     "UnprocessableContent",
     "UnsupportedMediaType",
     "Upload",
+    "WebSocket",
     "__version__",
     "get_include",
     "html_response",
@@ -89,7 +95,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_core": ("Request", "Response", "__version__"),
+    "_core": ("Request", "Response", "Room", "WebSocket", "__version__"),
     "app": ("App",),
     "binding": ("Body",),
     "compiled": ("get_include", "load_handlers"),
@@ -98,6 +104,7 @@ _HOMES = {
     "headers": ("Headers", "MutableHeaders", "Query"),
     "responses": ("html_response", "json_response", "msgpack_response", "redirect"),
     "server": ("serve",),
+    "websocket": ("SerialWebSocket",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

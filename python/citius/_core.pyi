@@ -190,6 +190,144 @@ class RpcMessages:
         """
 
 @final
+class WebSocket:
+    """One WebSocket. Whatever sends or receives accepts it, if nobody has before.
+
+    Methods do what they say when they are called; awaiting them waits for room to go on.
+    """
+
+    def accept(
+        self,
+        subprotocol: str | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+    ) -> Awaitable[None]:
+        """Grant the client its WebSocket.
+
+        Args:
+            subprotocol: One of ``subprotocols``.
+            headers: Fields of the answer.
+
+        Raises:
+            ConnectionClosed: The client is gone.
+        """
+    def send(self, message: str | Buffer) -> Awaitable[None]:
+        """Send a message: a ``str`` as text, anything else as binary.
+
+        Raises:
+            ConnectionClosed: It is over.
+        """
+    def send_json(self, value: object) -> Awaitable[None]:
+        """Send an object as JSON, in a text message."""
+    def receive(self) -> Awaitable[str | bytes]:
+        """The next message.
+
+        Raises:
+            ConnectionClosed: It is over, and all that came before has been received.
+        """
+    def __aiter__(self) -> Self:
+        """Messages, until it is over."""
+    def __anext__(self) -> Awaitable[str | bytes]: ...
+    def close(self, code: int = 1000, reason: str = "") -> Awaitable[None]:
+        """Close it; nothing can be sent any more.
+
+        Args:
+            code: 1000 to 1003, 1007 to 1014, or 3000 to 4999.
+            reason: At most 123 bytes in UTF-8.
+        """
+    @property
+    def request(self) -> Request:
+        """The request that it was made of."""
+    @property
+    def path(self) -> str: ...
+    @property
+    def path_params(self) -> dict[str, Any]: ...
+    @property
+    def query(self) -> Query: ...
+    @property
+    def headers(self) -> Headers: ...
+    @property
+    def cookies(self) -> dict[str, str]: ...
+    @property
+    def client(self) -> tuple[str, int] | None: ...
+    @property
+    def state(self) -> Any:
+        """A namespace for the handler."""
+    @property
+    def app(self) -> Any: ...
+    @property
+    def subprotocols(self) -> list[str]:
+        """What the client has offered, best first."""
+    @property
+    def subprotocol(self) -> str | None:
+        """What was agreed on."""
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can be sent: it is accepted, and nobody has begun to close it."""
+    @property
+    def close_code(self) -> int | None:
+        """The code it was closed with: 1005 without one, 1006 if the client was lost; ``None`` before."""
+    @property
+    def close_reason(self) -> str | None: ...
+    def _take(self) -> str | bytes | None:
+        """The next message, ``None`` if there is none yet.
+
+        Raises:
+            ConnectionClosed: It is over.
+        """
+    def _send(self, message: str | Buffer) -> bool:
+        """Queue a message; ``False``: wait for room before the next."""
+    def _is_full(self) -> bool: ...
+    def _on_message(self, callback: Callable[[], object]) -> None:
+        """Call ``callback`` once, on the reactor's thread, when ``_take`` has something new."""
+    def _on_room(self, callback: Callable[[], object]) -> None: ...
+    def _set_task(self, task: object) -> None:
+        """Call ``task.cancel()`` if the client is lost while nobody waits for it."""
+    def _is_open(self) -> bool:
+        """Whether somebody is there."""
+    def _answer(self, value: object) -> None:
+        """The handler has returned this, in any thread."""
+    def _fail(self, error: BaseException) -> None:
+        """The handler has raised this, in any thread."""
+
+@final
+class Room:
+    """WebSockets that get the same messages: framed and compressed once, written to each.
+
+    Nobody waits for anybody: a member whose write queue is full misses the message or is closed. A WebSocket
+    leaves by itself when it is over. Callable from any thread.
+    """
+
+    def __new__(cls, *, slow: Literal["close", "drop"] = "close", slow_code: int = 1013) -> Self:
+        """
+        Args:
+            slow: What becomes of a member that does not keep up: it is closed, or misses messages.
+            slow_code: The code it is closed with.
+        """
+    def join(self, socket: WebSocket) -> bool:
+        """Let ``socket`` in; ``False`` if it was in already.
+
+        Raises:
+            ConnectionClosed: It is over.
+        """
+    def leave(self, socket: WebSocket) -> bool:
+        """Let ``socket`` go; ``False`` if it was not in."""
+    def send(self, message: str | Buffer, *, but: WebSocket | None = None) -> int:
+        """Send to all members, ``but`` excepted; returns how many there are in this process."""
+    def send_json(self, value: object, *, but: WebSocket | None = None) -> int:
+        """Send an object as JSON, in a text message."""
+    @property
+    def missed(self) -> int:
+        """Messages that members in this process were too slow for."""
+    def __len__(self) -> int:
+        """Members in this process."""
+    def __bool__(self) -> Literal[True]: ...
+    def __contains__(self, socket: WebSocket, /) -> bool: ...
+    def _deliver(self, is_text: bool, payload: bytes) -> None:
+        """Send what another process has sent to the room of this name."""
+    def _set_relay(self, relay: Callable[[bool, bytes], object] | None) -> None:
+        """Call ``relay(is_text, payload)`` with each message, before it is sent here."""
+
+@final
 class Native:
     """The native gateway: routes and how their handlers are called."""
 
@@ -254,6 +392,23 @@ class Native:
                 functions that take encoded parameters of that form, call ``handler`` and return what
                 it returns.
             call_ms: Milliseconds that a call may take; the limit ``rpc_call_ms`` without it.
+        """
+    def add_websocket(
+        self,
+        pattern: str,
+        handler: Callable[..., Any],
+        *,
+        kind: Literal["async", "blocking"],
+        args: tuple[str | None, ...] = ...,
+    ) -> None:
+        """Add a path of WebSockets.
+
+        Args:
+            args: Positional arguments of ``handler``: ``None`` is the WebSocket, a string the path
+                parameter of that name.
+
+        Raises:
+            ValueError: The pattern is malformed or contradicts an earlier one.
         """
     def set_unmatched(
         self,

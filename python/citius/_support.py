@@ -185,7 +185,7 @@ class BodyStream:
         while True:
             with pieces.intake:
                 while (piece := pieces.take()) is None:
-                    _wait_in_thread(self._request._on_body)  # pyright: ignore[reportPrivateUsage]
+                    wait_in_thread(self._request._on_body)  # pyright: ignore[reportPrivateUsage]
             if not piece:
                 return
             yield piece
@@ -343,7 +343,7 @@ async def _called_back(register: Callable[[Callable[[], object]], None]) -> None
 wait_here: Callable[[Callable[[Callable[[], object]], None]], bool] | None = None
 
 
-def _wait_in_thread(register: Callable[[Callable[[], object]], None]) -> None:
+def wait_in_thread(register: Callable[[Callable[[], object]], None]) -> None:
     """Block this thread until the callback that is handed to ``register`` is called."""
     from citius.pool import in_pool
 
@@ -444,7 +444,7 @@ class _Pump:
 def drive_in_thread(
     stream: Stream,
     iterator: Iterator[bytes | str],
-    wait: Callable[[Callable[[Callable[[], object]], None]], object] = _wait_in_thread,
+    wait: Callable[[Callable[[Callable[[], object]], None]], object] = wait_in_thread,
 ) -> None:
     """Send what ``iterator`` yields from a thread of the pool, which waits for room."""
     from citius.pool import give_place_back

@@ -14,9 +14,9 @@ import inspect
 import os
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, TypeVar, overload
 
-from citius._core import CompiledHandler, Native
+from citius._core import CompiledHandler, Native, Room
 from citius.binding import Kind, bind, describe, kind_of
 from citius.compose import (
     ErrorHandlers,
@@ -50,6 +50,15 @@ _ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]"
 _MiddlewareT = TypeVar("_MiddlewareT", bound="Middleware")
 _HookT = TypeVar("_HookT", bound="Hook")
 _CheckT = TypeVar("_CheckT", bound="Callable[[], object]")
+
+
+@dataclass(frozen=True, slots=True)
+class SocketRoute:
+    """A path of WebSockets, as it was declared."""
+
+    pattern: str
+    handler: Callable[..., Any]
+    kind: Literal["async", "blocking"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,8 @@ class App:
         self.state = SimpleNamespace()
         """A place for what handlers share: pools, clients, models."""
         self._routes: list[Route] = []
+        self._sockets: list[SocketRoute] = []
+        self._rooms: dict[str, Room] = {}
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
@@ -100,6 +111,7 @@ class App:
         self._lifespan = lifespan
         self._lifespan_open: AbstractAsyncContextManager[object] | None = None
         self._frozen = False
+        self._on_room: Callable[[str, Room], object] | None = None
 
     # --- declaring ------------------------------------------------------------------------------
 
@@ -224,6 +236,40 @@ class App:
     ) -> Callable[[_HandlerT], _HandlerT]:
         """``route`` for HEAD, where GET's handler would do too much."""
         return self.route(pattern, methods=("HEAD",), **options)
+
+    def websocket(self, pattern: str) -> Callable[[_HandlerT], _HandlerT]:
+        """Talk to clients that ask for a WebSocket at ``pattern`` with the decorated function.
+
+        It gets the :class:`WebSocket`, and parameters of the path by their names. A ``def`` gets a
+        :class:`SerialWebSocket` and runs in a thread of the pool, under gevent in a greenlet. Until it sends,
+        receives or accepts, it may return a ``Response`` or raise an ``HTTPError`` instead. Middleware is for
+        requests, and not called.
+        """
+        if not pattern.startswith("/"):
+            raise ConfigError(f"a path begins with a slash, got {pattern!r}")
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            is_async = kind_of(handler, blocking=False) == "async"
+            self._sockets.append(SocketRoute(pattern, handler, "async" if is_async else "blocking"))
+            return handler
+
+        return add
+
+    def room(self, name: str, *, slow: Literal["close", "drop"] = "close") -> Room:
+        """The room of this name, made when it is first asked for.
+
+        Args:
+            name: Rooms of one name are one room, in all workers of a server.
+            slow: What becomes of a member that does not read what it is sent: it is closed with 1013, or
+                misses messages.
+        """
+        room = self._rooms.get(name)
+        if room is None:
+            room = self._rooms[name] = Room(slow=slow)
+            if self._on_room is not None:
+                self._on_room(name, room)
+        return room
 
     def mount(self, prefix: str, app: App) -> None:
         """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
@@ -414,6 +460,7 @@ class App:
                 for route in app._routes
             )
             or any(one.kind == "blocking" for one in procedures)
+            or any(socket.kind == "blocking" for _, app, _, _ in walked for socket in app._sockets)
         ):
             pool = make_pool()
         native = Native(
@@ -430,6 +477,9 @@ class App:
                 if route.compiled is not None:
                     route = _native(route, pattern, bool(middleware), interpret_compiled)
                 _add(native, route, pattern, middleware, errors, pool, all_in_pool)
+            for socket in app._sockets:
+                pattern = prefix if prefix and socket.pattern == "/" else prefix + socket.pattern
+                _add_socket(native, socket, pattern)
         for one in procedures:
             add(native, one, in_pool=all_in_pool)
         self._set_unmatched(native)
@@ -470,6 +520,17 @@ class App:
                 await manager.__aexit__(None, None, None)
             except BaseException as error:
                 _log_ended("the end of the lifespan", error)
+
+    def share_rooms(self, share: Callable[[str, Room], object]) -> None:
+        """Call ``share(name, room)`` for every room there is and will be, to make it one with others'."""
+        for index, app in enumerate(self._apps()):
+
+            def share_one(name: str, room: Room, prefix: str = f"{index}:") -> None:
+                share(prefix + name, room)
+
+            app._on_room = share_one
+            for name, room in app._rooms.items():
+                share_one(name, room)
 
     @property
     def routes(self) -> list[Route]:
@@ -513,6 +574,7 @@ class App:
         """Why this application cannot be served without an event loop; empty if it can."""
         for _, app, middleware, errors in self._walk("", (), ()):
             functions = [route.handler for route in app._routes if route.compiled is None]
+            functions += [socket.handler for socket in app._sockets]
             if app._lifespan is not None:
                 return "the application has a lifespan"
             functions += [*middleware, *(f for e in errors for f in e.all())]
@@ -625,6 +687,18 @@ def _native(route: Route, pattern: str, has_middleware: bool, interpret: bool) -
         return replace(route, handler=made)
     kind: Kind = "blocking" if route.kind == "pooled" else "def"
     return replace(route, handler=made, kind=kind, compiled=None)
+
+
+def _add_socket(native: Native, socket: SocketRoute, pattern: str) -> None:
+    from citius.websocket import bind_websocket
+
+    bound = bind_websocket(socket.handler, pattern, serial=socket.kind == "blocking")
+    try:
+        native.add_websocket(pattern, bound.call, kind=socket.kind, args=bound.args)
+    except ValueError as error:
+        raise ConfigError(
+            f"WebSocket {pattern} for {describe(socket.handler)} cannot be added: {error}"
+        ) from None
 
 
 def _add(

@@ -45,7 +45,7 @@ _HTTP2 = _not_needed("HTTP/2 is spoken to every client that begins with it; see 
 _HTTP2_HEADS = _not_needed("--head-bytes-max limits heads, of HTTP/2 too")
 _HTTP2_FRAMES = _not_needed("frames are of 16 KiB, the size that everybody takes")
 _HTTP2_ALIVE = _not_needed("--keep-alive-ms and --write-stall-ms end connections that do nothing")
-_WEBSOCKET = _not_needed("WebSockets are not served yet")
+_WEBSOCKET = _not_needed("WebSockets are served by the one implementation there is, in Rust")
 _ONE_THREAD = _not_needed("a worker is one thread that does I/O and runs Python; see --workers")
 _STRICT = _refused(
     "requests are parsed strictly, as lenient readings are how requests are smuggled",
@@ -62,11 +62,6 @@ ANSWERS: Final[dict[str, Answer]] = {
     # uvicorn
     "--http2": Answer(_HTTP2.says, takes_value=False),
     "--ws": _WEBSOCKET,
-    "--ws-max-size": _WEBSOCKET,
-    "--ws-max-queue": _WEBSOCKET,
-    "--ws-ping-interval": _WEBSOCKET,
-    "--ws-ping-timeout": _WEBSOCKET,
-    "--ws-per-message-deflate": _WEBSOCKET,
     "--header": _refused("set headers in the application or in its middleware"),
     "--reset-contextvars": _not_needed(
         "every request starts from the context of the start-up", takes_value=False
@@ -132,7 +127,6 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--asgi-loop": _refused("use --loop"),
     "--asgi-lifespan": _not_needed("lifespan is detected"),
     "--asgi-disconnect-grace-period": _not_needed("a handler learns of a disconnect at once"),
-    "--websocket-max-message-size": _WEBSOCKET,
     "--http-parser": _ONE_PARSER,
     "--dirty-app": _DIRTY,
     "--dirty-workers": _DIRTY,
@@ -153,7 +147,9 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--http2-keep-alive-interval": _HTTP2_ALIVE,
     "--http2-keep-alive-timeout": _HTTP2_ALIVE,
     "--http2-max-headers-size": _HTTP2_HEADS,
-    "--no-ws": _not_needed("WebSockets are not served yet", takes_value=False),
+    "--no-ws": _not_needed(
+        "where the application has no WebSocket, none is granted", takes_value=False
+    ),
     "--runtime-mode": _ONE_THREAD,
     "--runtime-threads": _ONE_THREAD,
     "--runtime-blocking-threads": _ONE_THREAD,

@@ -429,6 +429,10 @@ class Config:
         True, "Grant `Upgrade: h2c` of HTTP/1.1 without TLS; never to what came through a proxy.",
         kind="bool", group=HTTP,
     )  # fmt: skip
+    ws_per_message_deflate: Literal["true", "false"] = _option(
+        "true", "Compress WebSocket messages for clients that accept it; memory for that is shared by all.",
+        choices=("true", "false"), group=HTTP,
+    )  # fmt: skip
     server_header: bool = _option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
     date_header: bool = _option(True, "Send `Date`.", kind="bool", group=HTTP)
     compress: tuple[str, ...] = _option(
@@ -555,6 +559,13 @@ class Config:
     def believed(self) -> tuple[str, ...]:
         """The headers in which they do."""
         return _parts(self.forwarded_headers) if self.proxy_headers else ()
+
+    @property
+    def limits_in_force(self) -> Mapping[str, int]:
+        """The overrides, and those that other options come to."""
+        if self.ws_per_message_deflate == "false":
+            return {**self.limits, "ws_deflate_bytes_min": 0}
+        return self.limits
 
     def _check_texts(self) -> None:
         """What the kind of an option says nothing about."""
@@ -687,6 +698,24 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     ),
     "tls_handshake_ms": ("milliseconds", "From accept to the end of a TLS handshake; longer: closed."),
     "tls_handshake_bytes_max": ("bytes", "One TLS handshake message; more: an alert, closed."),
+    "ws_message_bytes_max": ("bytes", "One WebSocket message, as sent and inflated; more: closed, 1009."),
+    "ws_fragments_max": ("frames", "Fragments of one WebSocket message; more: closed with 1008."),
+    "ws_messages_max": (
+        "messages", "Messages of one WebSocket per span; more: closed with 1008. 0: any number."
+    ),
+    "ws_controls_max": (
+        "frames", "Control frames of one WebSocket per span; more: closed with 1008. 0: any number."
+    ),
+    "ws_rate_ms": ("milliseconds", "That span."),
+    "ws_queue_max": ("messages", "Messages that wait for the application; then reading pauses."),
+    "ws_ping_interval_ms": ("milliseconds", "Silence after which a WebSocket is pinged; 0: never."),
+    "ws_ping_timeout_ms": (
+        "milliseconds", "Time to answer a ping; longer: closed with 1011. 0: for ever."
+    ),
+    "ws_close_ms": ("milliseconds", "Time to answer a close frame; then the connection is closed."),
+    "ws_deflate_bytes_min": (
+        "bytes", "Shorter WebSocket messages are not compressed; 0: none, nor is it negotiated."
+    ),
 }  # fmt: skip
 
 _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {
@@ -704,6 +733,10 @@ _LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {
         ("--http2-initial-window-size", 1), ("--http2-initial-stream-window-size", 1),
     ),
     "write_queue_bytes_max": (("--http2-max-send-buffer-size", 1),),
+    "ws_message_bytes_max": (("--ws-max-size", 1), ("--websocket-max-message-size", 1)),
+    "ws_queue_max": (("--ws-max-queue", 1),),
+    "ws_ping_interval_ms": (("--ws-ping-interval", 1000),),
+    "ws_ping_timeout_ms": (("--ws-ping-timeout", 1000),),
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@
     │   └── AppImportError           the application is not where the target says
     ├── StartupError                 the application said that it could not start
     ├── ClientDisconnected           the peer is gone: nobody will read the answer
+    │   └── ConnectionClosed         a WebSocket is over
     ├── ChannelClosed                a send on a closed channel, or a second close (a ValueError)
     ├── ChannelMisuse                an operation that would stop a loop or a hub
     ├── Deadlock                     everybody waits for a channel
@@ -59,6 +60,23 @@ class ClientDisconnected(CitiusError, OSError):
 
     An ``OSError``, as ASGI has it for a ``send`` after the disconnection.
     """
+
+
+class ConnectionClosed(ClientDisconnected):
+    """A WebSocket is over: nothing more will come, and nothing can be sent.
+
+    Args:
+        code: The close code (RFC 6455 §7.4); 1005 if the client gave none, 1006 if it was lost.
+        reason: What the client said about it.
+    """
+
+    code: int
+    reason: str
+
+    def __init__(self, code: int = 1006, reason: str = "") -> None:
+        super().__init__(f"closed with code {code}{': ' if reason else ''}{reason}")
+        self.code = code
+        self.reason = reason
 
 
 class ChannelClosed(CitiusError, ValueError):

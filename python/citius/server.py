@@ -68,6 +68,8 @@ class Place:
     """The secret of TLS session tickets that all workers share."""
     tls: Tls | None = None
     """What connections are secured with; loaded while the worker may read keys."""
+    meeting: str | None = None
+    """The directory in which the workers' rooms find each other, if there can be several workers."""
 
 
 def serve(
@@ -209,6 +211,7 @@ class Service:
         self._reactor: Reactor | None = None
         self._loop: Any = None
         self._watch: Watch | None = None
+        self._relay: Any = None
         if observe.is_wanted(config) or place.page is not None:
             checks = getattr(app, "readiness_checks", ())
             self._watch = Watch(config, ledger=place.ledger, page=place.page, checks=checks)
@@ -239,7 +242,7 @@ class Service:
         config = self.config
         reactor = Reactor(
             self._gateway,
-            limits=config.limits,
+            limits=config.limits_in_force,
             server_header="citius" if config.server_header else None,
             date_header=config.date_header,
             loop=loop,
@@ -258,6 +261,11 @@ class Service:
             listen(listener, config.backlog, str(listener.getsockname()))
             reactor.listen(listener.fileno(), rpc=is_rpc(listener))
         self._reactor, self._loop = reactor, loop
+        if self.place.meeting is not None and isinstance(self._app, App):
+            from citius.rooms import Relay
+
+            self._relay = Relay(self.place.meeting)
+            self._app.share_rooms(self._relay.share)
         self.beat()
         if self._watch is not None:
             self._watch.ready()
@@ -316,6 +324,8 @@ class Service:
                 f"{_tasks_open()} requests did not end within the drain time; left behind"
             )
         self.is_ending = True
+        if self._relay is not None:
+            self._relay.close()
         try:
             await self._app.stop()
         finally:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from citius._core import Reactor
 from citius.headers import Headers
 from citius.pool import BlockingPool
+from citius.testsocket import Socket, WebSocketRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.app import App
+
+__all__ = ["Answer", "Client", "ProtocolError", "Socket", "StreamedAnswer", "WebSocketRefused"]
 
 _T = TypeVar("_T")
 
@@ -267,6 +270,51 @@ class Client:
         """``request`` with OPTIONS."""
         return self.request("OPTIONS", path, **options)
 
+    @contextmanager
+    def websocket(
+        self,
+        path: str,
+        *,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        subprotocols: Iterable[str] = (),
+    ) -> Generator[Socket]:
+        """Open a WebSocket; leaving the block closes it and waits for the application to answer that.
+
+        Raises:
+            WebSocketRefused: The application has answered with something else.
+        """
+        fields = {
+            "connection": "upgrade",
+            "upgrade": "websocket",
+            "sec-websocket-version": "13",
+            "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+            **self._headers,
+            **{k.lower(): v for k, v in _pairs(headers)},
+        }
+        if offered := ", ".join(subprotocols):
+            fields["sec-websocket-protocol"] = offered
+        if self.cookies:
+            fields.setdefault("cookie", "; ".join(f"{k}={v}" for k, v in self.cookies.items()))
+        connection = _Connection(self._reactor.memory_open(), "GET")
+        self._connections[connection.number] = connection
+        try:
+            self._send(connection, "GET", path, fields, None)
+            self._wait(lambda: connection.status is not None)
+            assert connection.status is not None, "just waited for"
+            answer_headers = Headers(connection.fields)
+            self._keep_cookies(answer_headers)
+            if connection.status != 101:
+                content = b"".join(self._pieces(connection))
+                raise WebSocketRefused(Answer(connection.status, answer_headers, content))
+            socket = Socket(self, connection, answer_headers)
+            try:
+                yield socket
+            finally:
+                socket.close()
+        finally:
+            del self._connections[connection.number]
+            self._in_loop(lambda: self._reactor.memory_eof(connection.number))
+
     # --- inside ---------------------------------------------------------------------------------
 
     def _send(
@@ -408,7 +456,7 @@ class _Connection:
         version, status, *_ = start_line.split(" ", 2)
         if not version.startswith("HTTP/1.") or not status.isdecimal():
             raise ProtocolError(f"expected a status line, got {start_line!r}")
-        if status.startswith("1"):
+        if status.startswith("1") and status != "101":
             return  # an interim answer; the real one follows
         pairs = (line.partition(":") for line in lines)
         self.fields = [(name.lower(), value.strip()) for name, _, value in pairs]

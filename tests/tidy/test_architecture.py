@@ -20,6 +20,7 @@ MAY_USE = {
     "citius-h2": {"citius-http"},
     "citius-forwarded": {"citius-http"},
     "citius-rpc": {"citius-http"},
+    "citius-ws": {"citius-http"},
     "citius-route": set(),
     "citius-chan": set(),
     "citius-tls": {"citius-http"},
@@ -35,6 +36,7 @@ MAY_USE = {
         "citius-compress",
         "citius-observe",
         "citius-tls",
+        "citius-ws",
     },
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
     "citius-py": {
@@ -51,7 +53,14 @@ MAY_USE = {
     "citius-testkit": {"citius-http", "citius-h1"},
 }
 MAY_TEST_WITH = {"citius-testkit"}
-PROTOCOL_CRATES = ["citius-http", "citius-h1", "citius-h2", "citius-rpc", "citius-forwarded"]
+PROTOCOL_CRATES = [
+    "citius-http",
+    "citius-h1",
+    "citius-h2",
+    "citius-ws",
+    "citius-rpc",
+    "citius-forwarded",
+]
 WITH_UNSAFE = {"citius-py", "citius-handler"}
 
 

@@ -114,7 +114,7 @@ impl Compressor {
         };
         match action {
             Action::Inform(_) => sink.send(action),
-            Action::Abort => {
+            Action::Abort | Action::Switch { .. } => {
                 streams.0.swap_remove(at);
                 sink.send(action)
             }

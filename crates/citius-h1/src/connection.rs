@@ -13,6 +13,9 @@
 //!            └──► Over ◄────────────────────────────┘         ends the connection
 //!   fault, `connection: close`, drain, end of input
 //! ```
+//!
+//! A request that asks for another protocol may be held: [`Reading::Held`] takes nothing until it is answered,
+//! by a 101, from which on all input is [`Reading::Tunnel`]'s, or otherwise, which brings back `Head`.
 
 use alloc::boxed::Box;
 
@@ -98,6 +101,10 @@ enum Reading {
     Exact(u64),
     /// A chunked body.
     Chunked(Chunked),
+    /// Nothing for now: the newest request may turn the connection into a tunnel.
+    Held,
+    /// Another protocol, to the end of the connection.
+    Tunnel,
     /// Nothing: no further byte is read.
     Over,
 }
@@ -201,6 +208,9 @@ impl Connection {
         if self.awaits_nothing_else() {
             return self.send_alone(cx, action, out);
         }
+        if let Action::Switch { protocol, fields } = action {
+            return self.switch(cx, index, protocol, fields, out);
+        }
         let is_final = matches!(action, Action::Respond(..));
         let ends_here = self.ends_with(index, cx.limits, is_final);
         // Apart from the others, because handing the action on through a closure copies it: the front is
@@ -264,6 +274,46 @@ impl Connection {
         result
     }
 
+    /// Takes no further request until `stream` is answered, which may be by [`Action::Switch`]. `false`: it is not
+    /// the newest, or something has come after it already.
+    pub fn hold(&mut self, stream: u32) -> bool {
+        let is_newest = self.queue.index_of(stream) == self.queue.len().checked_sub(1);
+        let is_last = is_newest && !self.queue.is_empty() && self.searched == 0;
+        let holds = is_last && !self.draining && matches!(self.reading, Reading::Head);
+        if holds {
+            self.reading = Reading::Held;
+        }
+        holds
+    }
+
+    /// The request that was held makes a tunnel of the connection.
+    #[cold]
+    fn switch(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        protocol: &[u8],
+        fields: &Fields,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let is_held = matches!(self.reading, Reading::Held);
+        let mut result = Err(Fault::AnswerOrder);
+        self.with_exchange(index, out, |exchange, out| {
+            if is_held {
+                result = exchange.switch(protocol, fields, out);
+            }
+            if let Err(fault) = result {
+                exchange.fail(cx, fault, false, out);
+            }
+        });
+        if result.is_ok() {
+            self.reading = Reading::Tunnel;
+            self.credit = 0;
+        }
+        self.follow_up(index, cx, out);
+        result
+    }
+
     /// The handler of `stream` failed: 500 if nothing was sent for it yet, otherwise the connection is cut.
     pub fn fail(&mut self, cx: &mut Context<'_>, stream: u32, fault: Fault, out: &mut Output) {
         let Some(index) = self.open_index(stream) else {
@@ -280,7 +330,10 @@ impl Connection {
     ///
     /// Writes `100 Continue` if the client waits for it, as soon as older answers are out of the way.
     pub fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
-        let reads_body = matches!(self.reading, Reading::Exact(_) | Reading::Chunked(_));
+        let reads_body = matches!(
+            self.reading,
+            Reading::Exact(_) | Reading::Chunked(_) | Reading::Tunnel
+        );
         let is_read = self.queue.index_of(stream) == self.queue.len().checked_sub(1);
         if !reads_body || !is_read || self.queue.is_empty() || self.discarding || bytes == 0 {
             return;
@@ -305,7 +358,8 @@ impl Connection {
         match &self.reading {
             Reading::Head => !self.is_full(limits),
             Reading::Exact(_) | Reading::Chunked(_) => self.body_may_come(),
-            Reading::Over => false,
+            Reading::Tunnel => self.credit > 0,
+            Reading::Held | Reading::Over => false,
         }
     }
 
@@ -333,7 +387,8 @@ impl Connection {
                     0
                 }
             }
-            Reading::Over => 0,
+            // Whoever digs a tunnel knows how long silence may last in it.
+            Reading::Held | Reading::Tunnel | Reading::Over => 0,
         };
         (patience_ms > 0).then(|| self.since.saturating_add(patience_ms))
     }
@@ -348,6 +403,7 @@ impl Connection {
                 self.refuse_head(cx, Fault::HeadTooSlow, out);
                 None
             }
+            Reading::Held | Reading::Tunnel => None,
             Reading::Head | Reading::Over => {
                 self.reading = Reading::Over;
                 self.closing = Some(Closing::Clean);
@@ -390,7 +446,7 @@ impl Connection {
         out: &mut Output,
     ) -> Option<Event<'static>> {
         match self.reading {
-            Reading::Over => None,
+            Reading::Held | Reading::Tunnel | Reading::Over => None,
             Reading::Exact(_) | Reading::Chunked(_) => self.break_body(cx, fault, out),
             Reading::Head => {
                 self.refuse_head(cx, fault, out);
@@ -464,7 +520,12 @@ impl Connection {
     ) -> Option<Event<'i>> {
         loop {
             match &mut self.reading {
-                Reading::Over => return None,
+                Reading::Held if self.peer_finished => return self.conclude(cx, out),
+                Reading::Held | Reading::Over => return None,
+                Reading::Tunnel if input.is_empty() && self.peer_finished => {
+                    return self.conclude(cx, out);
+                }
+                Reading::Tunnel => return self.take_raw(input),
                 Reading::Head => {
                     if self.is_full(cx.limits) {
                         return None;
@@ -654,8 +715,22 @@ impl Connection {
                 }
                 piece
             }
-            Reading::Head | Reading::Over => Ok(Piece::Starved),
+            Reading::Head | Reading::Held | Reading::Tunnel | Reading::Over => Ok(Piece::Starved),
         }
+    }
+
+    /// The next bytes of a tunnel, as many as are wanted.
+    #[inline]
+    fn take_raw<'i>(&mut self, input: &mut &'i [u8]) -> Option<Event<'i>> {
+        let size = usize::try_from(self.credit).unwrap_or(usize::MAX);
+        let (bytes, rest) = input.split_at_checked(size).unwrap_or((*input, &[]));
+        if bytes.is_empty() {
+            return None;
+        }
+        *input = rest;
+        self.credit = self.credit.saturating_sub(bytes.len() as u64);
+        let stream = self.queue.newest_stream();
+        Some(Event::Data { stream, bytes })
     }
 
     fn note_data(&mut self, n_bytes: usize) {
@@ -691,7 +766,14 @@ impl Connection {
         match &self.reading {
             Reading::Over => {}
             Reading::Head if self.searched > 0 => self.refuse_head(cx, Fault::Truncated, out),
-            Reading::Head => self.stop_reading(cx, out),
+            Reading::Head | Reading::Held => self.stop_reading(cx, out),
+            Reading::Tunnel => {
+                self.reading = Reading::Over;
+                return Some(Event::End {
+                    stream: self.queue.newest_stream(),
+                    trailers: Fields::EMPTY,
+                });
+            }
             Reading::Exact(_) | Reading::Chunked(_) => {
                 return self.break_body(cx, Fault::Truncated, out);
             }
@@ -767,7 +849,9 @@ impl Connection {
     #[inline]
     fn rest_of_body(&self) -> Rest {
         match &self.reading {
-            Reading::Head | Reading::Over | Reading::Exact(0) => Rest::Nothing,
+            Reading::Head | Reading::Held | Reading::Tunnel | Reading::Over | Reading::Exact(0) => {
+                Rest::Nothing
+            }
             Reading::Exact(left) => Rest::Known(*left),
             Reading::Chunked(_) => Rest::Unknown,
         }
@@ -832,7 +916,7 @@ impl Connection {
             Rest::Nothing => {
                 if closes || self.draining {
                     self.end_reading_if_complete(done);
-                } else if done && matches!(self.reading, Reading::Exact(0)) {
+                } else if done && matches!(self.reading, Reading::Exact(0) | Reading::Held) {
                     self.reading = Reading::Head;
                 }
             }
@@ -854,9 +938,9 @@ impl Connection {
         }
     }
 
-    /// Ends reading, unless the end of a body is still to be told.
+    /// Ends reading, unless the end of a body is still to be told, or a tunnel is in use.
     fn end_reading_if_complete(&mut self, done: bool) {
-        if done || !matches!(self.reading, Reading::Exact(_)) {
+        if done || !matches!(self.reading, Reading::Exact(_) | Reading::Tunnel) {
             self.reading = Reading::Over;
         }
     }

@@ -148,6 +148,10 @@ pub(crate) fn final_head(
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(fields.lines());
+    // RFC 9110 §15.5.22: with what it requires; there is one protocol that applications can ask for.
+    if answer.status.code() == 426 {
+        out.extend_from_slice(b"connection: upgrade\r\nupgrade: websocket\r\n");
+    }
     match persistence {
         Persistence::Implied => {}
         Persistence::KeepAlive => out.extend_from_slice(b"connection: keep-alive\r\n"),
@@ -173,6 +177,15 @@ pub(crate) fn informational(out: &mut Vec<u8>, answer: &Answer<'_>) {
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(answer.fields.lines());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the answer that grants `protocol` (RFC 9110 §7.8).
+pub(crate) fn switching(out: &mut Vec<u8>, protocol: &[u8], fields: &Fields) {
+    out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ");
+    out.extend_from_slice(protocol);
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(fields.lines());
     out.extend_from_slice(b"\r\n");
 }
 

@@ -16,8 +16,8 @@ use crate::scan;
 /// How far an answer has come.
 ///
 /// ```text
-/// Unanswered ─► Exact(n) | Chunked | UntilClose | Bodiless ─► Done
-///     └──────────────────────┴─────────────────────────────► Cut
+/// Unanswered ─► Exact(n) | Chunked | UntilClose | Bodiless | Tunnel ─► Done
+///     └──────────────────────┴──────────────────────────────────────► Cut
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -31,6 +31,8 @@ pub(crate) enum Progress {
     UntilClose,
     /// The head is sent, and no body goes with it, whatever the application says.
     Bodiless,
+    /// A 101 is sent; raw bytes follow, until the connection ends.
+    Tunnel,
     /// The answer is complete.
     Done,
     /// The answer will never be complete; the connection ends where it ends.
@@ -125,6 +127,8 @@ impl Exchange {
             Action::Start(answer) => self.start(cx, &answer, ends_here, out),
             Action::Data(payload) => self.data(payload, out),
             Action::End { trailers } => self.end(trailers, out),
+            // Only a connection that was held can become a tunnel, and it knows by itself.
+            Action::Switch { .. } => Err(Fault::AnswerOrder),
             Action::Abort => {
                 self.progress = Progress::Cut;
                 Ok(())
@@ -242,6 +246,22 @@ impl Exchange {
         Ok(())
     }
 
+    /// Grants another protocol.
+    pub(crate) fn switch(
+        &mut self,
+        protocol: &[u8],
+        fields: &Fields,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        if self.is_begun() || self.http10 {
+            return Err(Fault::AnswerOrder);
+        }
+        encode::switching(out.tail(), protocol, fields);
+        self.progress = Progress::Tunnel;
+        self.closes = true;
+        Ok(())
+    }
+
     fn data(&mut self, payload: Payload<'_>, out: &mut Output) -> Result<(), Fault> {
         match &mut self.progress {
             Progress::Exact(due) => {
@@ -250,7 +270,7 @@ impl Exchange {
             }
             Progress::Chunked if payload.is_empty() => {}
             Progress::Chunked => encode::chunk(out, payload),
-            Progress::UntilClose => out.push(payload),
+            Progress::UntilClose | Progress::Tunnel => out.push(payload),
             Progress::Bodiless => {}
             Progress::Unanswered | Progress::Done | Progress::Cut => {
                 return Err(Fault::AnswerOrder);
@@ -261,7 +281,7 @@ impl Exchange {
 
     fn end(&mut self, trailers: &Fields, out: &mut Output) -> Result<(), Fault> {
         match self.progress {
-            Progress::Exact(0) | Progress::UntilClose | Progress::Bodiless => {}
+            Progress::Exact(0) | Progress::UntilClose | Progress::Bodiless | Progress::Tunnel => {}
             Progress::Exact(_) => return Err(Fault::AnswerLength),
             Progress::Chunked => encode::last_chunk(out.tail(), trailers),
             Progress::Unanswered | Progress::Done | Progress::Cut => {

@@ -79,6 +79,19 @@ impl Connection {
             Action::Start(answer) => self.start(cx, index, &answer, out),
             Action::Data(payload) => self.data(cx, index, payload, out),
             Action::End { trailers } => self.end(cx, index, trailers, out),
+            // RFC 8441 §5: the protocol was named by the request, and a 200 grants it.
+            Action::Switch { fields, .. } => {
+                let answer = Answer {
+                    status: Status::OK,
+                    content_type: None,
+                    fields,
+                };
+                let started = self.start(cx, index, &answer, out);
+                if let (Ok(()), Some(stream)) = (started, self.streams.at_mut(index)) {
+                    stream.is_tunnel = true;
+                }
+                started
+            }
             Action::Abort => {
                 self.abort(cx, stream, Code::Internal, out);
                 Ok(())

@@ -428,6 +428,7 @@ impl Connection {
             body_bytes: 0,
             send_window: self.peer.window,
             waiting_at: cx.now,
+            is_tunnel: false,
             moved_bytes: 0,
             sent_since_small: u64::MAX,
             held: None,

@@ -329,7 +329,7 @@ impl Connection {
         if contradicts {
             return Ok(Some(Fault::LengthMismatch));
         }
-        if received > cx.limits.body_bytes_max {
+        if received > cx.limits.body_bytes_max && !stream.is_tunnel {
             return Ok(Some(Fault::BodyTooLong));
         }
         Ok(None)

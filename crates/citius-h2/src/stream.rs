@@ -84,6 +84,8 @@ pub(crate) struct Stream {
     /// Body bytes that came, and those that must.
     pub(crate) received: u64,
     pub(crate) expected: Option<u64>,
+    /// It carries another protocol (RFC 8441), which has its own idea of how long, and how slow, is too much.
+    pub(crate) is_tunnel: bool,
     /// What the client may still send.
     pub(crate) receive_window: i64,
     /// What of it was taken, and is not given back yet.
@@ -105,7 +107,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// Whether the application waits for the client.
     pub(crate) fn awaits_body(&self) -> bool {
-        self.credit > 0 && !self.ended && self.expecting == Expecting::Nothing
+        self.credit > 0 && !self.ended && !self.is_tunnel && self.expecting == Expecting::Nothing
     }
 
     /// Whether the application may still say something.

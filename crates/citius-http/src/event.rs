@@ -123,8 +123,8 @@ pub enum Closing {
 
 /// What an application wants to happen to one of its requests.
 ///
-/// In order, for each stream: any number of `Inform`; then either one `Respond`, or one `Start`, any
-/// number of `Data` and one `End`. `Abort` at any moment.
+/// In order, for each stream: any number of `Inform`; then either one `Respond`, or one `Start` or `Switch`,
+/// any number of `Data` and one `End`. `Abort` at any moment.
 #[derive(Debug)]
 pub enum Action<'a> {
     /// An informational answer (1xx); the final one is still to come.
@@ -139,6 +139,18 @@ pub enum Action<'a> {
     End {
         /// The trailer section; sent only where the framing can carry one.
         trailers: &'a Fields,
+    },
+    /// The request is granted another protocol: its connection (HTTP/1.1, by a 101) or its stream (HTTP/2, by a
+    /// 200) becomes a tunnel. From here on `Data` is raw bytes, in both directions and as often as either side
+    /// likes, until `End` ends both. Ask the protocol to hold the connection before ([`AnswerOrder`]
+    /// otherwise), so that nothing behind the request is taken for another one.
+    ///
+    /// [`AnswerOrder`]: crate::Fault::AnswerOrder
+    Switch {
+        /// What is spoken from now on.
+        protocol: &'a [u8],
+        /// The fields of the answer.
+        fields: &'a Fields,
     },
     /// The answer can't be completed: the connection (HTTP/1.1) or the stream (HTTP/2) is cut off so
     /// that the client can tell.

@@ -190,6 +190,46 @@ pub const RPC_IDLE_MS: u64 = 600_000;
 /// and cancel. Exceeded: an error, and the procedure is cancelled. Test: `crates/citius-rpc/src/tests.rs`.
 pub const RPC_CALL_MS: u64 = 0;
 
+/// Bytes of one WebSocket message, as sent and inflated. Origin: uvicorn's `--ws-max-size`, 16 MiB.
+/// Exceeded: close code 1009. Test: `tests/abuse/test_ws.py`.
+pub const WS_MESSAGE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Fragments of one WebSocket message. Origin: 4 MiB in pieces of 64 bytes, which Autobahn sends, twice.
+/// Exceeded: close code 1008. Test: `tests/abuse/test_ws.py`.
+pub const WS_FRAGMENTS_MAX: u32 = 128 * 1024;
+
+/// Messages of one WebSocket within [`WS_RATE_MS`]; 0: any number. Origin: only the application's author knows.
+/// Exceeded: close code 1008. Test: `tests/abuse/test_ws.py`.
+pub const WS_MESSAGES_MAX: u32 = 0;
+
+/// Pings, pongs and close frames of one WebSocket within [`WS_RATE_MS`]; 0: any number. Origin: a hundred a second
+/// for ten seconds; clients send one every twenty. Exceeded: close code 1008. Test: `tests/abuse/test_ws.py`.
+pub const WS_CONTROLS_MAX: u32 = 1000;
+
+/// Milliseconds over which [`WS_MESSAGES_MAX`] and [`WS_CONTROLS_MAX`] are counted. Origin: as [`H2_BUDGET_MS`].
+/// Exceeded: counting starts anew. Test: `tests/abuse/test_ws.py`.
+pub const WS_RATE_MS: u64 = 10_000;
+
+/// Messages of one WebSocket that may wait for the application, and [`BODY_WINDOW_BYTES`] of them.
+/// Origin: uvicorn's `--ws-max-queue`, 32. Reached: reading stops. Test: `tests/abuse/test_ws.py`.
+pub const WS_QUEUE_MAX: u32 = 32;
+
+/// Milliseconds without a byte from a WebSocket's peer until it is pinged; 0: never. Origin: uvicorn, 20 s.
+/// Exceeded: a ping is sent. Test: `tests/abuse/test_ws.py`.
+pub const WS_PING_INTERVAL_MS: u64 = 20_000;
+
+/// Milliseconds a WebSocket's peer has to answer a ping with any byte; 0: for ever. Origin: uvicorn, 20 s.
+/// Exceeded: close code 1011. Test: `tests/abuse/test_ws.py`.
+pub const WS_PING_TIMEOUT_MS: u64 = 20_000;
+
+/// Milliseconds a WebSocket's peer has to answer a close frame. Origin: the `websockets` library, 10 s.
+/// Exceeded: the connection is closed without one. Test: `tests/abuse/test_ws.py`.
+pub const WS_CLOSE_MS: u64 = 10_000;
+
+/// Bytes of a WebSocket message from which it is compressed for clients that accept it; 0: never, nor is it negotiated.
+/// Origin: below it a frame saves no packet. Fallen below: sent as it is. Test: `tests/abuse/test_ws.py`.
+pub const WS_DEFLATE_BYTES_MIN: u32 = 256;
+
 const _: () = assert!(
     H2_WINDOW_BYTES >= BODY_WINDOW_BYTES,
     "one stream may fill its window"
@@ -303,4 +343,14 @@ limits! {
     rpc_message_ms: u64 = RPC_MESSAGE_MS,
     rpc_idle_ms: u64 = RPC_IDLE_MS,
     rpc_call_ms: u64 = RPC_CALL_MS,
+    ws_message_bytes_max: u64 = WS_MESSAGE_BYTES_MAX,
+    ws_fragments_max: u32 = WS_FRAGMENTS_MAX,
+    ws_messages_max: u32 = WS_MESSAGES_MAX,
+    ws_controls_max: u32 = WS_CONTROLS_MAX,
+    ws_rate_ms: u64 = WS_RATE_MS,
+    ws_queue_max: u32 = WS_QUEUE_MAX,
+    ws_ping_interval_ms: u64 = WS_PING_INTERVAL_MS,
+    ws_ping_timeout_ms: u64 = WS_PING_TIMEOUT_MS,
+    ws_close_ms: u64 = WS_CLOSE_MS,
+    ws_deflate_bytes_min: u32 = WS_DEFLATE_BYTES_MIN,
 }

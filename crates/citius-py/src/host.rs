@@ -230,7 +230,14 @@ impl Reactor {
         }
         let callbacks = Callbacks { log, ..callbacks };
         let mailbox = reactor.mailbox();
-        let link = Link::new(Arc::clone(&mailbox), reactor.files(), limits, callbacks);
+        let event_loop = r#loop.as_ref().map(|event_loop| event_loop.clone_ref(py));
+        let link = Link::new(
+            Arc::clone(&mailbox),
+            reactor.files(),
+            limits,
+            callbacks,
+            event_loop,
+        );
         let link = Arc::new(link);
         let tasks = Tasks::new(
             py,
@@ -401,6 +408,7 @@ impl Reactor {
             gateway,
             mounts,
         } = core;
+        self.link.turn.fetch_add(1, Ordering::Relaxed);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut service = Turn {
                 py,
@@ -468,6 +476,7 @@ impl Reactor {
         let py = slf.py();
         {
             let mut core = self.try_core().ok_or_else(busy)?;
+            self.link.turn.fetch_add(1, Ordering::Relaxed);
             let Core {
                 reactor,
                 tasks,

@@ -43,6 +43,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
+    module.add_class::<gateway::ws::WebSocket>()?;
+    module.add_class::<gateway::ws::room::Room>()?;
     module.add_class::<gateway::wsgi::Wsgi>()?;
     module.add_class::<gateway::wsgi::WsgiInput>()?;
     module.add_class::<gateway::wsgi::FileWrapper>()?;

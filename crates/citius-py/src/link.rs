@@ -1,13 +1,13 @@
 //! What outlives a turn: the table of open exchanges, the way back into the reactor, the callbacks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 use bytes::Bytes;
 use citius_http::origin::Client;
 use citius_http::{Action, Fault, Head, Limits, Payload};
-use citius_reactor::{ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId};
+use citius_reactor::{Cast, ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use smallvec::SmallVec;
@@ -30,6 +30,12 @@ pub(crate) struct Link {
     /// What threads without the GIL want the log to be told.
     notes: Mutex<Vec<(u8, String)>>,
     has_notes: AtomicBool,
+    /// What coroutines are run by; `None` where there are none.
+    pub(crate) event_loop: Option<Py<PyAny>>,
+    /// Counts turns, from one.
+    pub(crate) turn: AtomicU64,
+    /// The turn in which a message was last sent to many.
+    pub(crate) cast_in: AtomicU64,
     /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
     home: Mutex<Option<Home>>,
 }
@@ -104,6 +110,7 @@ impl Link {
         files: Files,
         limits: Limits,
         callbacks: Callbacks,
+        event_loop: Option<Py<PyAny>>,
     ) -> Self {
         Self {
             mailbox,
@@ -115,6 +122,9 @@ impl Link {
             callbacks,
             notes: Mutex::default(),
             has_notes: AtomicBool::new(false),
+            event_loop,
+            turn: AtomicU64::new(1),
+            cast_in: AtomicU64::new(0),
             home: Mutex::default(),
         }
     }
@@ -139,6 +149,20 @@ impl Link {
     /// Posts a letter and sees to it that a turn comes.
     pub(crate) fn post(&self, py: Python<'_>, id: StreamId, letter: Letter) {
         if self.mailbox.post(id, letter) {
+            self.wake(py);
+        }
+    }
+
+    /// Posts a message to many sockets and sees to it that a turn comes.
+    pub(crate) fn post_cast(
+        &self,
+        py: Python<'_>,
+        ids: impl Iterator<Item = StreamId>,
+        cast: &Arc<Cast>,
+    ) {
+        self.cast_in
+            .store(self.turn.load(Ordering::Relaxed), Ordering::Relaxed);
+        if self.mailbox.post_cast(ids, cast) {
             self.wake(py);
         }
     }
@@ -346,6 +370,8 @@ impl Sink for Late<'_> {
             Action::Data(body) => Post::Data(body.into_owned()),
             Action::End { trailers } => Post::End(trailers.clone()),
             Action::Abort => Post::Abort,
+            // There is a letter for that.
+            Action::Switch { .. } => return Err(Fault::AnswerOrder),
             Action::Inform(answer) => Post::Inform {
                 status: answer.status,
                 fields: answer.fields.clone(),

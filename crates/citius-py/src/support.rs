@@ -2,6 +2,7 @@
 //!
 //! Late imports keep msgspec and the parsers out of a process that never needs them.
 
+use citius_reactor::ws::{Close, Code};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -54,6 +55,29 @@ pub(crate) static PUMP_ASYNC: Function = Function::new("pump_async");
 pub(crate) static RPC_ERROR: Function = Function::new("rpc_error");
 pub(crate) static LOG_EXCEPTION: Function = Function::new("log_exception");
 pub(crate) static PUMP_BLOCKING: Function = Function::new("pump_blocking");
+
+/// A new `citius.errors.ConnectionClosed`; without a close as after the connection was lost.
+pub(crate) fn connection_closed(py: Python<'_>, close: Option<&Close>) -> PyErr {
+    static TYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let code = close.map_or(Code::ABNORMAL, |close| close.code);
+    let reason = close.map_or("", |close| close.reason.as_str());
+    let made = TYPE
+        .get_or_try_init(py, || {
+            let module = PyModule::import(py, intern!(py, "citius.errors"))?;
+            Ok::<_, PyErr>(module.getattr(intern!(py, "ConnectionClosed"))?.unbind())
+        })
+        .and_then(|kind| kind.bind(py).call1((code.number(), reason)));
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// Whether `error` says that the client is gone.
+pub(crate) fn is_disconnection(py: Python<'_>, error: &PyErr) -> bool {
+    let kind = client_disconnected(py).get_type(py);
+    error.is_instance(py, kind.as_any())
+}
 
 /// A new `citius.errors.ClientDisconnected`.
 pub(crate) fn client_disconnected(py: Python<'_>) -> PyErr {

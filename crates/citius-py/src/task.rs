@@ -29,7 +29,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
 use crate::answer::{self, Asked, Settled, Stage};
-use crate::gateway::{asgi, rpc};
+use crate::gateway::{asgi, rpc, ws};
 use crate::link::{Late, Link, Sink, lock};
 use crate::request::Request;
 
@@ -72,6 +72,9 @@ pub(crate) enum Pending {
     Native(Py<Request>, Stage),
     Asgi(Py<asgi::Conversation>),
     Rpc(Arc<Link>, StreamId, Form),
+    /// With how far the request is answered that was not made a socket.
+    Socket(Py<ws::WebSocket>, Option<Stage>),
+    AsgiSocket(Py<asgi::Socket>),
 }
 
 /// What steps the coroutines of one reactor.
@@ -104,6 +107,7 @@ struct Asyncio {
     enter_task: Py<PyAny>,
     leave_task: Py<PyAny>,
     weak_references: Py<PyAny>,
+    current_task: Py<PyAny>,
     starts_eagerly: bool,
 }
 
@@ -243,6 +247,16 @@ impl Tasks {
         }
     }
 
+    /// Whether another task than the spare may be stepped here and now: none is current.
+    pub(crate) fn may_step(&mut self, py: Python<'_>) -> bool {
+        self.leave(py);
+        let Some(asyncio) = &self.asyncio else {
+            return false;
+        };
+        let current = asyncio.current_task.bind(py).call1((&asyncio.event_loop,));
+        current.is_ok_and(|task| task.is_none())
+    }
+
     /// Gives the thread back to its host's context. Undoes [`enter`](Self::enter) and
     /// [`stand`](Self::stand).
     #[inline]
@@ -324,6 +338,7 @@ impl Asyncio {
             enter_task: tasks.getattr("_enter_task")?.unbind(),
             leave_task: tasks.getattr("_leave_task")?.unbind(),
             weak_references: py.import("weakref")?.getattr("getweakrefcount")?.unbind(),
+            current_task: tasks.getattr("current_task")?.unbind(),
             starts_eagerly: py.version_info() >= (3, 12),
         })
     }
@@ -368,7 +383,7 @@ fn copy_current_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
     unsafe { Bound::from_owned_ptr_or_err(py, context) }.map(Bound::unbind)
 }
 
-fn enter_context(py: Python<'_>, context: &Py<PyAny>) -> PyResult<()> {
+pub(crate) fn enter_context(py: Python<'_>, context: &Py<PyAny>) -> PyResult<()> {
     // SAFETY: the GIL is held, and `context` is a context object.
     let failed = unsafe { ffi::PyContext_Enter(context.as_ptr()) } != 0;
     if failed {
@@ -390,7 +405,7 @@ pub(crate) fn in_context(py: Python<'_>, context: &Py<PyAny>, call: impl FnOnce(
 }
 
 /// Undoes [`enter_context`]; whatever was entered in between has been left.
-fn exit_context(py: Python<'_>, context: &Py<PyAny>) {
+pub(crate) fn exit_context(py: Python<'_>, context: &Py<PyAny>) {
     // SAFETY: the GIL is held, and `context` is a context object that this thread has entered.
     if unsafe { ffi::PyContext_Exit(context.as_ptr()) } != 0 {
         PyErr::fetch(py).write_unraisable(py, None);
@@ -717,6 +732,23 @@ impl Driver {
                 };
                 Self::advance_late(py, &mut work.coroutine, push, &mut calling, link, id)
             }
+            Pending::Socket(socket, answering) => {
+                let socket = socket.bind(py).clone();
+                let mut chat = ws::socket::Chat::new(&socket, *answering);
+                let line = &socket.get().line;
+                let (link, id) = (&line.link, line.id);
+                let progress =
+                    Self::advance_late(py, &mut work.coroutine, push, &mut chat, link, id);
+                *answering = chat.answering;
+                progress
+            }
+            Pending::AsgiSocket(socket) => {
+                let socket = socket.bind(py).clone();
+                let mut talk = asgi::SocketTalk::new(&socket);
+                let line = &socket.get().line;
+                let (link, id) = (&line.link, line.id);
+                Self::advance_late(py, &mut work.coroutine, push, &mut talk, link, id)
+            }
         };
         let outcome = match progress {
             Progress::Suspended(awaited) => {
@@ -770,6 +802,8 @@ impl Driver {
                     Pending::Native(request, _) => visit.call(request),
                     Pending::Asgi(conversation) => visit.call(conversation),
                     Pending::Rpc(..) => Ok(()),
+                    Pending::Socket(socket, _) => visit.call(socket),
+                    Pending::AsgiSocket(socket) => visit.call(socket),
                 }
             }
             None => Ok(()),

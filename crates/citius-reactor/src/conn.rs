@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use crate::file::File;
 use crate::service::{ConnectionId, Peer};
+use crate::socket::Socket;
 use crate::wire::Wire;
 
 /// Where bytes come from and go to.
@@ -81,6 +82,8 @@ pub(crate) struct Conn {
     pub(crate) stalled_since: Millis,
     /// Requests whose answers may be compressed; none without compression.
     pub(crate) codings: Streams,
+    /// Requests that have become WebSockets.
+    pub(crate) sockets: Vec<Socket>,
     /// Streams that wait for room in `output`.
     pub(crate) rooms: SmallVec<[u32; 2]>,
     /// Requests that are watched and not fully answered.
@@ -125,6 +128,7 @@ impl Conn {
             output: Output::default(),
             stalled_since: now,
             codings: Streams::default(),
+            sockets: Vec::new(),
             rooms: SmallVec::new(),
             notes: SmallVec::new(),
             fault_told: false,

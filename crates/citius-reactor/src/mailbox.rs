@@ -5,15 +5,17 @@
 //! reactor's own thread schedules the next turn on its loop, a foreign thread writes the eventfd.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use citius_http::{Action, Answer, Fields, Payload, Status};
+use citius_ws::{Agreed, Close, Kind};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Result;
 
 use crate::service::StreamId;
+use crate::socket::Cast;
 
 /// An [`Action`] that owns what it says.
 #[derive(Debug)]
@@ -77,6 +79,16 @@ pub enum Letter {
     Want(u64),
     /// Tell the service when there is room.
     AwaitRoom,
+    /// Make a WebSocket of the request, with these fields in the answer.
+    Open(Agreed, Fields),
+    /// Send a message on the WebSocket.
+    Message(Kind, Bytes),
+    /// Send one that others get as well.
+    Cast(Arc<Cast>),
+    /// Take messages again.
+    Resume,
+    /// Close the WebSocket.
+    Close(Close),
 }
 
 /// Letters on their way to the next turn.
@@ -85,6 +97,8 @@ pub struct Mailbox {
     letters: Mutex<Vec<(StreamId, Letter)>>,
     /// The next turn is certain: it runs, or somebody has been told to wake it.
     expected: AtomicBool,
+    /// There may be casts among the letters.
+    has_casts: AtomicBool,
     bell: OwnedFd,
 }
 
@@ -94,6 +108,7 @@ impl Mailbox {
         Ok(Self {
             letters: Mutex::default(),
             expected: AtomicBool::new(false),
+            has_casts: AtomicBool::new(false),
             bell,
         })
     }
@@ -103,6 +118,15 @@ impl Mailbox {
     #[must_use = "without a wake-up the letter waits for somebody else's"]
     pub fn post(&self, id: StreamId, letter: Letter) -> bool {
         self.lock().push((id, letter));
+        !self.expected.swap(true, Ordering::AcqRel)
+    }
+
+    /// Posts one message to all of `ids`; as [`post`](Self::post) otherwise.
+    #[must_use = "without a wake-up the letters wait for somebody else's"]
+    pub fn post_cast(&self, ids: impl Iterator<Item = StreamId>, cast: &Arc<Cast>) -> bool {
+        let letter = |id| (id, Letter::Cast(Arc::clone(cast)));
+        self.lock().extend(ids.map(letter));
+        self.has_casts.store(true, Ordering::Release);
         !self.expected.swap(true, Ordering::AcqRel)
     }
 
@@ -128,8 +152,15 @@ impl Mailbox {
     }
 
     /// Takes all letters; `spare` is the empty vector that collects the next ones.
+    ///
+    /// Several casts are sorted by their receivers, so that each writes once.
     pub(crate) fn take(&self, spare: Vec<(StreamId, Letter)>) -> Vec<(StreamId, Letter)> {
-        std::mem::replace(&mut *self.lock(), spare)
+        let mut letters = std::mem::replace(&mut *self.lock(), spare);
+        if self.has_casts.load(Ordering::Acquire) {
+            self.has_casts.store(false, Ordering::Release);
+            letters.sort_by_key(|(id, _)| id.connection);
+        }
+        letters
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -19,6 +19,7 @@ use crate::file::Files;
 use crate::listener::Listener;
 use crate::mailbox::{Letter, Mailbox};
 use crate::service::{ConnectionId, StreamId};
+use crate::socket::Codecs;
 use crate::timers::Timers;
 use crate::watch::Watch;
 use crate::wire::Protocols;
@@ -74,6 +75,7 @@ pub struct Reactor {
     pub(crate) requests_total: u64,
     pub(crate) poll_worth: PollWorth,
     pub(crate) watch: Watch,
+    pub(crate) codecs: Codecs,
     pub(crate) proxies: Proxies,
     pub(crate) protocols: Protocols,
     /// What new connections are secured with; `None` in clear text.
@@ -209,6 +211,7 @@ impl Reactor {
             requests_total: 0,
             poll_worth: PollWorth::default(),
             watch,
+            codecs: Codecs::default(),
             proxies: options.proxies,
             protocols: options.protocols,
             tls: None,

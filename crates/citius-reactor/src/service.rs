@@ -7,9 +7,11 @@ use citius_http::{
     Action, Answer, Call, Fault, Fields, FileRange, Head, Limits, Millis, Output, Payload,
 };
 use citius_observe::{Ending, Note};
+use citius_ws::{Close, Kind};
 
 use crate::conn::{Transport, read_file};
 use crate::mailbox::Letter;
+use crate::socket::{Codecs, Socket};
 use crate::watch::{self, Watch};
 use crate::wire::Wire;
 
@@ -23,7 +25,7 @@ pub struct ConnectionId {
 }
 
 /// One request of one connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
     /// The connection.
     pub connection: ConnectionId,
@@ -79,6 +81,14 @@ pub trait Service {
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>);
     /// The body of `id` will never be complete, and nobody waits for an answer any more.
     fn broken(&mut self, id: StreamId, fault: Fault);
+    /// A message has come on the WebSocket `reply.id()`. `false`: no more until [`Letter::Resume`].
+    ///
+    /// A service that makes no WebSockets never hears of any.
+    fn message(&mut self, _kind: Kind, _bytes: &[u8], _reply: &mut Reply<'_>) -> bool {
+        true
+    }
+    /// The WebSocket `reply.id()` is over; `fault` is the rule that the peer broke, if that is why.
+    fn closed(&mut self, _close: Close, _fault: Option<citius_ws::Fault>, _reply: &mut Reply<'_>) {}
     /// The queue of `reply.id()`, which asked for it with [`Reply::await_room`], has room again.
     fn room(&mut self, reply: &mut Reply<'_>);
     /// The connection is gone, and with it whoever waited for answers.
@@ -108,6 +118,8 @@ pub struct Reply<'a> {
     pub(crate) watch: &'a mut Watch,
     pub(crate) compressor: Option<&'a Compressor>,
     pub(crate) codings: &'a mut Streams,
+    pub(crate) sockets: &'a mut Vec<Socket>,
+    pub(crate) codecs: &'a mut Codecs,
 }
 
 /// What comes out of the compressor goes on to the protocol.
@@ -176,7 +188,7 @@ impl Reply<'_> {
     }
 
     #[inline]
-    fn send_on(&mut self, action: Action<'_>) -> Result<(), Fault> {
+    pub(crate) fn send_on(&mut self, action: Action<'_>) -> Result<(), Fault> {
         if self.watch.is_on {
             return self.send_watched(action);
         }
@@ -210,6 +222,11 @@ impl Reply<'_> {
             (Some(observer), Action::Start(answer)) if observer.adds_fields() => {
                 let fields = &observer.add_fields(&self.notes[at], answer.fields);
                 let action = Action::Start(Answer { fields, ..answer });
+                wire.send(&mut self.context, stream, action, self.output)
+            }
+            (Some(observer), Action::Switch { protocol, fields }) if observer.adds_fields() => {
+                let fields = &observer.add_fields(&self.notes[at], fields);
+                let action = Action::Switch { protocol, fields };
                 wire.send(&mut self.context, stream, action, self.output)
             }
             (_, action) => wire.send(&mut self.context, stream, action, self.output),
@@ -311,6 +328,17 @@ impl Reply<'_> {
                 self.await_room();
                 Ok(())
             }
+            Letter::Open(agreed, fields) => self.open_socket(agreed, &fields),
+            Letter::Message(kind, bytes) => {
+                self.send_message(kind, Payload::Shared(bytes));
+                Ok(())
+            }
+            Letter::Close(close) => {
+                self.close_socket(&close);
+                Ok(())
+            }
+            // The turn does these itself.
+            Letter::Cast(_) | Letter::Resume => Ok(()),
         }
     }
 }

@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use citius_h1::Closing;
 use citius_http::{Action, Answer, Call, Event, Fault, Fields, Head, Millis, Payload, Status};
 use citius_observe::Tally;
+use citius_ws::Code;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
 use rustix::time::Timespec;
@@ -23,11 +24,13 @@ use crate::clock::coarse_ms;
 use crate::conn::{Conn, Memory, Phase, Transport};
 use crate::file::File;
 use crate::listener::{Accepted, Listener};
+use crate::mailbox::Letter;
 use crate::reactor::{
     EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, id_of,
     new_inbox, token,
 };
 use crate::service::{ConnectionId, Peer, Reply, Service, StreamId};
+use crate::socket;
 use crate::watch::Course;
 use crate::wire::{Protocols, Wire};
 
@@ -233,6 +236,8 @@ impl Reactor {
                     conn.drain_at = reactor.tools.clock.now + grace;
                     return Verdict::Keep;
                 }
+                reactor.lend_output(conn);
+                reactor.close_sockets(conn, Code::SERVICE_RESTART);
                 reactor.drain_wire(conn);
                 reactor.settle(conn, service)
             });
@@ -259,6 +264,7 @@ impl Reactor {
     /// dropping ours alone would leave them in the epoll set, ready for ever.
     fn stop_listening(&mut self) {
         self.draining = true;
+        self.codecs.is_draining = true;
         for listener in std::mem::take(&mut self.listeners) {
             // While accepting is paused they are not watched, and need not be unwatched.
             let _ = epoll::delete(&self.epoll, listener.descriptor());
@@ -492,12 +498,22 @@ impl Reactor {
                 }
                 service.call(call, &mut self.reply(conn, stream));
             }
+            Event::Data { stream, bytes } if socket::is_socket(&conn.sockets, stream) => {
+                self.receive_frames(conn, stream, bytes, service);
+            }
+            Event::Held { stream, bytes } if socket::is_socket(&conn.sockets, stream) => {
+                self.receive_frames(conn, stream, &bytes, service);
+            }
+            Event::End { stream, .. } if socket::is_socket(&conn.sockets, stream) => {
+                self.end_frames(conn, stream, service);
+            }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
             Event::Held { stream, bytes } => service.data(&bytes, &mut self.reply(conn, stream)),
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
             Event::Broken { stream, fault } => {
                 conn.rooms.retain(|waiting| *waiting != stream);
                 conn.codings.forget(stream);
+                socket::forget(&mut conn.sockets, stream);
                 self.watch.end_broken(conn, stream, fault);
                 service.broken(
                     StreamId {
@@ -566,7 +582,7 @@ impl Reactor {
     }
 
     #[inline]
-    fn reply<'a>(&'a mut self, conn: &'a mut Conn, stream: u32) -> Reply<'a> {
+    pub(crate) fn reply<'a>(&'a mut self, conn: &'a mut Conn, stream: u32) -> Reply<'a> {
         Reply {
             id: StreamId {
                 connection: conn.id,
@@ -582,6 +598,8 @@ impl Reactor {
             watch: &mut self.watch,
             compressor: self.compressor.as_ref(),
             codings: &mut conn.codings,
+            sockets: &mut conn.sockets,
+            codecs: &mut self.codecs,
         }
     }
 
@@ -861,8 +879,17 @@ impl Reactor {
                 reactor.lend_output(conn);
                 let mut next = Some((id, letter));
                 while let Some((id, letter)) = next {
-                    if let Err(fault) = reactor.reply(conn, id.stream).deliver(letter) {
-                        service.refused(id, fault);
+                    match letter {
+                        Letter::Resume => reactor.resume_frames(conn, id.stream, service),
+                        Letter::Cast(cast) => {
+                            let is_slow = reactor.is_congested(conn);
+                            reactor.send_cast(conn, id.stream, &cast, is_slow, service);
+                        }
+                        letter => {
+                            if let Err(fault) = reactor.reply(conn, id.stream).deliver(letter) {
+                                service.refused(id, fault);
+                            }
+                        }
                     }
                     next = rest.next_if(|(other, _)| other.connection == id.connection);
                 }
@@ -936,6 +963,7 @@ impl Reactor {
         };
         stall
             .min(conn.drain_at)
+            .min(socket::deadline(&conn.sockets, limits).unwrap_or(NEVER))
             .min(conn.wire.deadline(limits).unwrap_or(NEVER))
     }
 
@@ -952,6 +980,9 @@ impl Reactor {
         if conn.drain_at <= now {
             conn.drain_at = NEVER;
             self.drain_wire(conn);
+            return self.settle(conn, service);
+        }
+        if !conn.sockets.is_empty() && self.expire_sockets(conn, service) {
             return self.settle(conn, service);
         }
         if conn

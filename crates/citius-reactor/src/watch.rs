@@ -147,6 +147,11 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
             note.has_begun = true;
             None
         }
+        Action::Switch { .. } => {
+            note.status = 101;
+            note.has_begun = true;
+            None
+        }
         Action::Data(payload) => {
             if !note.head_only {
                 note.bytes += payload.len();

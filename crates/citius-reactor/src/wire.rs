@@ -211,6 +211,17 @@ impl Wire {
         }
     }
 
+    /// Takes nothing that follows `stream` for another request until it is answered; `false`: something has come already.
+    /// Streams of HTTP/2 are apart from each other anyway.
+    pub(crate) fn hold(&mut self, stream: u32) -> bool {
+        match self {
+            H1(wire) => wire.hold(stream),
+            H2(wire) => wire.is_open(stream),
+            // No call becomes a socket.
+            Rpc(_) => false,
+        }
+    }
+
     /// The application wants up to `bytes` more of the body of `stream`.
     #[inline]
     pub(crate) fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
@@ -329,7 +340,7 @@ const PROXY_FIELDS: [&[u8]; 4] = [b"via", b"forwarded", b"x-forwarded-for", b"x-
 
 /// What is offered beyond the plain protocol.
 const H2_OPTIONS: citius_h2::Options = citius_h2::Options {
-    extended_connect: false,
+    extended_connect: true,
 };
 
 /// The same context without what only HTTP/1 keeps.

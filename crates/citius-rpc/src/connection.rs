@@ -146,7 +146,7 @@ impl Connection {
             },
             Action::Inform(_) => return Ok(()),
             Action::Abort => (failed(), Ok(())),
-            Action::Start(_) | Action::Data(_) | Action::End { .. } => {
+            Action::Start(_) | Action::Data(_) | Action::End { .. } | Action::Switch { .. } => {
                 (failed(), Err(Fault::AnswerOrder))
             }
         };

@@ -2,7 +2,7 @@
 
 ``run`` goes round in four steps, and only ``_wait`` waits: start, promote and kill what is due (``_tend``),
 wait, do what signals ask for, take note of who has ended (``_reap``). Who has to go is judged in health.py;
-USR2 is upgrade.py.
+USR2 is upgrade.py. Long because it is one thing: whatever comes meets the same slots and the same stop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from citius import logging, systemd
+from citius import logging, rooms, systemd
 from citius._core import __version__
 from citius.errors import ConfigError
 from citius.listeners import addresses, silence
@@ -91,6 +91,7 @@ class Supervisor:
         self._notifier = systemd.Notifier()
         self._alive_at = 0.0 if self._notifier.watchdog_s else FOREVER
         self._directory = started_in()
+        self._meeting: str | None = None
         self._ledger: Ledger | None = None
         self._management: Management | None = None
         if config.management is not None:
@@ -124,6 +125,7 @@ class Supervisor:
         before_fd = signal.set_wakeup_fd(self._alarms[1], warn_on_full_buffer=False)
         try:
             self._listeners.listen(self._config.backlog)
+            self._meeting = rooms.make_directory(self._config)
             while self._tend():
                 for number in self._wait():
                     if number in self._handlers:
@@ -140,6 +142,7 @@ class Supervisor:
                     listener.close()
             if self._management is not None:
                 self._management.close()
+            rooms.remove_directory(self._meeting)
         return self._exit_code
 
     # --- one round ------------------------------------------------------------------------------
@@ -561,6 +564,7 @@ class Supervisor:
                 lambda: self._close_what_is_not(slot),
                 self._ledger,
                 self._tickets,
+                self._meeting,
             )
         except OSError as error:
             slot.start_at = time.monotonic() + STARVED_S

@@ -127,6 +127,7 @@ def start(
     close_others: Callable[[], object],
     ledger: Ledger | None = None,
     tickets: TlsTickets | None = None,
+    meeting: str | None = None,
 ) -> Worker:
     """Fork a worker for ``slot``.
 
@@ -137,6 +138,7 @@ def start(
         close_others: Closes, in the worker, what belongs to the supervisor and to other slots.
         ledger: Where it counts, if anybody reads that.
         tickets: The secret of TLS session tickets, shared with the others.
+        meeting: Where its rooms find those of the others.
     """
     # A pipe for each: who is told of its end is a property of the pipe, not of the process.
     worker_life_fd, life_fd = os.pipe()
@@ -167,7 +169,9 @@ def start(
     if pid == 0:
         for fd in (ready_fd, life_fd):
             os.close(fd)
-        place = Place(slot.listeners, _nothing, ledger=ledger, page=page, tickets=tickets)
+        place = Place(
+            slot.listeners, _nothing, ledger=ledger, page=page, tickets=tickets, meeting=meeting
+        )
         _become_worker(target, config, place, close_others, worker_ready_fd, worker_life_fd, pulse)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     for fd in (worker_ready_fd, worker_life_fd):

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use citius_http::{Call, Fault, Fields, Head};
+use citius_http::{Action, Answer, Call, Fault, Fields, Head, Method, Payload};
+use citius_reactor::ws::{Close, Kind, Opening};
 use citius_reactor::{ConnectionId, Peer, Reply, Service, StreamId, TlsNotice};
 use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
@@ -22,6 +23,7 @@ pub(crate) mod asgi;
 pub(crate) mod compiled;
 pub(crate) mod native;
 pub(crate) mod rpc;
+pub(crate) mod ws;
 pub(crate) mod wsgi;
 
 /// Everything a reactor needs to know of its application.
@@ -43,6 +45,8 @@ pub(crate) enum Held {
     Native(native::Held),
     Asgi(Py<asgi::Conversation>),
     Wsgi(wsgi::Held),
+    /// A WebSocket, whatever interface serves it.
+    Socket(ws::HeldLine),
 }
 
 impl Gateway {
@@ -108,6 +112,9 @@ impl Service for Turn<'_, '_> {
                 None => return,
             }
         };
+        if head.method == Method::Connect && !self.may_connect(&head) {
+            return Self::refuse_connect(head, reply);
+        }
         match self.gateway {
             Gateway::Native(routes) => native::request(self, routes, head, ended, reply),
             Gateway::Asgi(plan) => asgi::request(self, plan, head, ended, reply),
@@ -152,7 +159,23 @@ impl Service for Turn<'_, '_> {
         }
     }
 
+    fn message(&mut self, kind: Kind, bytes: &[u8], reply: &mut Reply<'_>) -> bool {
+        ws::message(self, kind, bytes, reply)
+    }
+
+    fn closed(
+        &mut self,
+        close: Close,
+        fault: Option<citius_reactor::ws::Fault>,
+        reply: &mut Reply<'_>,
+    ) {
+        ws::closed(self, close, fault, reply);
+    }
+
     fn room(&mut self, reply: &mut Reply<'_>) {
+        if ws::room(self, reply) {
+            return;
+        }
         match self.gateway {
             Gateway::Native(_) => native::room(self, reply),
             Gateway::Asgi(plan) => asgi::room(self, plan, reply),
@@ -209,6 +232,26 @@ impl Service for Turn<'_, '_> {
 }
 
 impl Turn<'_, '_> {
+    /// Whether an extended CONNECT (RFC 8441) is for something that there is.
+    #[cold]
+    fn may_connect(&self, head: &Head) -> bool {
+        Opening::transport(head).is_some() && !matches!(self.gateway, Gateway::Wsgi(_))
+    }
+
+    #[cold]
+    fn refuse_connect(head: Box<Head>, reply: &mut Reply<'_>) {
+        let fault = Fault::ConnectRefused;
+        let answer = Answer {
+            status: fault.status(),
+            content_type: Some(b"text/plain; charset=utf-8"),
+            fields: &Fields::EMPTY,
+        };
+        let text = Payload::Copied(fault.text().as_bytes());
+        // Refused only when the stream is being reset already.
+        let _ = reply.send(Action::Respond(answer, text));
+        reply.recycle(head);
+    }
+
     /// Answers a request for a file of a static mount; gives the head back if it is none.
     #[inline(never)]
     fn answer_file(&mut self, head: Box<Head>, reply: &mut Reply<'_>) -> Option<Box<Head>> {
@@ -238,6 +281,11 @@ impl Turn<'_, '_> {
             // ASGI has no application cancelled because its client is gone.
             Held::Asgi(conversation) => return asgi::abandon(py, &conversation),
             Held::Wsgi(held) => wsgi::abandon(py, &held),
+            Held::Socket(held) => {
+                if !ws::abandon(py, &held) {
+                    return;
+                }
+            }
         }
         if let Some(task) = exchange.task
             && let Err(error) = task.bind(py).call_method0(intern!(py, "cancel"))

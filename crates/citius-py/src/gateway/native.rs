@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
+use citius_reactor::ws::{Opening, Refusal, Transport};
 use citius_reactor::{Reply, StreamId};
 use citius_route::{Converter, Found, Param, Pattern, Router};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -16,9 +17,11 @@ use crate::answer::{self, Asked, conclude_in_turn, convert};
 use crate::gateway::Turn;
 use crate::gateway::compiled::{self, CompiledHandler, Handler, pool::Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
+use crate::gateway::ws::{self, Line, WebSocket};
 use crate::link::{Exchange, lock};
 use crate::request::Request;
 use crate::stream::Stream;
+use crate::task::{Errand as _, Next};
 
 /// How a handler wants to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,7 @@ impl Kind {
 /// Where a positional argument of a handler comes from.
 #[derive(Clone, Copy, Debug)]
 enum Argument {
+    /// What the request came with: it, or the socket that was made of it.
     Request,
     /// The path parameter at this place.
     Param(usize, Converter),
@@ -92,6 +96,9 @@ pub(crate) struct Held {
 #[derive(Clone, Default)]
 pub(crate) struct Routes {
     router: Router<Arc<Route>>,
+    /// Those of WebSockets, all of the method GET.
+    sockets: Router<Arc<Route>>,
+    has_sockets: bool,
     unmatched: Option<Arc<Route>>,
     /// What may be called by name, where procedures are.
     pub(super) procedures: Arc<Procedures>,
@@ -144,46 +151,29 @@ impl Native {
         args: SmallNames,
         stream: bool,
     ) -> PyResult<()> {
-        let value_error =
-            |error: citius_route::PatternError| PyValueError::new_err(error.to_string());
-        let parsed = Pattern::parse(pattern).map_err(value_error)?;
-        let argument = |name: Option<String>| match name {
-            None => Ok(Argument::Request),
-            Some(name) => {
-                let place = parsed.params.iter().position(|param| param.name == name);
-                place
-                    .map(|at| Argument::Param(at, parsed.params[at].converter))
-                    .ok_or_else(|| {
-                        PyValueError::new_err(format!(
-                            "route pattern {pattern:?} has no parameter {name:?}"
-                        ))
-                    })
-            }
-        };
-        let kind = Kind::from_name(kind)?;
-        let compiled = match kind {
-            Kind::Compiled | Kind::Pooled => {
-                let handler = handler.bind(py).cast::<CompiledHandler>()?;
-                Some(Arc::clone(&handler.get().handler))
-            }
-            _ => None,
-        };
-        let mut routes = lock(&self.routes);
-        let class = routes.class_of(pattern);
-        let route = Route {
-            handler,
-            kind,
-            arguments: args.0.into_iter().map(argument).collect::<PyResult<_>>()?,
-            params: parsed.params.clone(),
-            streams_body: stream,
-            compiled,
-            pool: (kind == Kind::Pooled).then(|| Arc::clone(&self.pool)),
-            class,
-        };
-        routes
+        let (parsed, route) = self.route(py, pattern, handler, kind, args, stream)?;
+        lock(&self.routes)
             .router
             .insert(method, &parsed, Arc::new(route))
-            .map_err(value_error)
+            .map_err(pattern_error)
+    }
+
+    #[pyo3(signature = (pattern, handler, *, kind, args = SmallNames::default()))]
+    fn add_websocket(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        handler: Py<PyAny>,
+        kind: &str,
+        args: SmallNames,
+    ) -> PyResult<()> {
+        let (parsed, route) = self.route(py, pattern, handler, kind, args, false)?;
+        let mut routes = lock(&self.routes);
+        routes.has_sockets = true;
+        routes
+            .sockets
+            .insert("GET", &parsed, Arc::new(route))
+            .map_err(pattern_error)
     }
 
     #[pyo3(signature = (name, handler, *, kind, takes_nothing, decoders, call_ms = None))]
@@ -248,7 +238,57 @@ impl Routes {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as map_err calls it")]
+fn pattern_error(error: citius_route::PatternError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
 impl Native {
+    /// A route with its pattern, not entered yet.
+    fn route(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        handler: Py<PyAny>,
+        kind: &str,
+        args: SmallNames,
+        streams_body: bool,
+    ) -> PyResult<(Pattern, Route)> {
+        let parsed = Pattern::parse(pattern).map_err(pattern_error)?;
+        let argument = |name: Option<String>| match name {
+            None => Ok(Argument::Request),
+            Some(name) => {
+                let place = parsed.params.iter().position(|param| param.name == name);
+                place
+                    .map(|at| Argument::Param(at, parsed.params[at].converter))
+                    .ok_or_else(|| {
+                        PyValueError::new_err(format!(
+                            "route pattern {pattern:?} has no parameter {name:?}"
+                        ))
+                    })
+            }
+        };
+        let kind = Kind::from_name(kind)?;
+        let compiled = match kind {
+            Kind::Compiled | Kind::Pooled => {
+                let handler = handler.bind(py).cast::<CompiledHandler>()?;
+                Some(Arc::clone(&handler.get().handler))
+            }
+            _ => None,
+        };
+        let route = Route {
+            handler,
+            kind,
+            arguments: args.0.into_iter().map(argument).collect::<PyResult<_>>()?,
+            params: parsed.params.clone(),
+            streams_body,
+            compiled,
+            pool: (kind == Kind::Pooled).then(|| Arc::clone(&self.pool)),
+            class: lock(&self.routes).class_of(pattern),
+        };
+        Ok((parsed, route))
+    }
+
     pub(crate) fn routes(&self) -> Routes {
         lock(&self.routes).clone()
     }
@@ -272,6 +312,12 @@ pub(super) fn request(
     reply: &mut Reply<'_>,
 ) {
     let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    if routes.has_sockets
+        && let Some(transport) = asked.head.as_deref().and_then(Opening::transport)
+        && open_socket(turn, routes, transport, &mut asked, reply)
+    {
+        return;
+    }
     let found = {
         let head = asked.head.as_deref().expect("it was put there just now");
         let method = match head.method {
@@ -394,6 +440,129 @@ fn await_body(
     }
 }
 
+/// Whether there is a socket where nothing else is.
+#[cold]
+fn is_socket_path(py: Python<'_>, routes: &Routes, asked: &Asked<'_>) -> bool {
+    asked.with_head(py, |head| {
+        let mut captures = citius_route::Captures::new();
+        let found = routes.sockets.find("GET", head.path(), &mut captures);
+        head.method == Method::Get && matches!(found, Found::Route(_))
+    })
+}
+
+/// Makes a socket of a request for one and calls its handler; `false` if there is none at its path.
+#[inline(never)]
+fn open_socket<'a>(
+    turn: &mut Turn<'_, '_>,
+    routes: &'a Routes,
+    transport: Transport,
+    asked: &mut Asked<'a>,
+    reply: &mut Reply<'_>,
+) -> bool {
+    let py = turn.py;
+    let head = asked.head.as_deref().expect("it was put there just now");
+    let found = routes.sockets.find("GET", head.path(), &mut asked.captures);
+    let Found::Route(route) = found else {
+        asked.captures.clear();
+        return false;
+    };
+    reply.classify(route.class);
+    let Some(opening) = ws::opening(head, transport, reply) else {
+        return true;
+    };
+    asked.route = Some(route);
+    let line = Arc::new(Line::new(asked.id, turn.link, opening));
+    let made = asked.request(py, true).and_then(|request| {
+        let socket = WebSocket::new(Arc::clone(&line), request.clone().unbind());
+        Bound::new(py, socket)
+    });
+    let socket = match made {
+        Ok(socket) => socket,
+        Err(error) => {
+            answer::conclude_plainly(py, &error, asked, reply);
+            return true;
+        }
+    };
+    ws::enter(turn, &line, true);
+    let mut chat = ws::socket::Chat::new(&socket, None);
+    let arguments = match socket_arguments(&socket, route) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            chat.fail(py, &error, reply);
+            return true;
+        }
+    };
+    let handler = route.handler.bind(py);
+    if route.kind != Kind::Async {
+        turn.tasks.stand(py);
+        submit_socket(turn, &socket, handler, &arguments, reply);
+        return true;
+    }
+    match handler.call1(arguments) {
+        Ok(coroutine) => turn.tasks.step(py, coroutine.unbind(), &mut chat, reply),
+        Err(error) => {
+            if let Next::Coroutine(coroutine) = chat.conclude(py, Err(error), reply) {
+                turn.tasks.step(py, coroutine, &mut chat, reply);
+            }
+        }
+    }
+    true
+}
+
+/// The positional arguments of a socket's handler.
+fn socket_arguments<'py>(
+    socket: &Bound<'py, WebSocket>,
+    route: &Route,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = socket.py();
+    let params = socket
+        .get()
+        .request
+        .bind(py)
+        .getattr(pyo3::intern!(py, "path_params"))?;
+    let argument = |argument: &Argument| match *argument {
+        Argument::Request => Ok(socket.clone().into_any()),
+        Argument::Param(at, _) => params.get_item(route.params[at].name.as_str()),
+    };
+    let arguments = route.arguments.iter().map(argument);
+    PyTuple::new(py, arguments.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Hands a socket to the thread pool, or whatever waits in its place.
+fn submit_socket(
+    turn: &Turn<'_, '_>,
+    socket: &Bound<'_, WebSocket>,
+    handler: &Bound<'_, PyAny>,
+    arguments: &Bound<'_, PyTuple>,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    let submitted = turn
+        .link
+        .callbacks
+        .submit
+        .as_ref()
+        .ok_or_else(|| PyRuntimeError::new_err("there is no thread pool for `def` handlers"))
+        .and_then(|submit| {
+            submit
+                .bind(py)
+                .call1((socket, handler, arguments))?
+                .is_truthy()
+        });
+    // A pool's thread may have begun already; what it says now leaves with this turn.
+    socket.get().line.flow(py, reply);
+    let mut chat = ws::socket::Chat::new(socket, None);
+    match submitted {
+        Ok(true) => {}
+        Ok(false) => {
+            socket.get().line.refuse();
+            drop(turn.link.take(reply.id()));
+            answer::send_plain(py, Fault::Overloaded, reply);
+        }
+        Err(error) => chat.fail(py, &error, reply),
+    }
+}
+
 /// Answers a request that no route takes: by the application's own handler, or plainly.
 ///
 /// Nobody asks for its body.
@@ -409,6 +578,9 @@ fn answer_unmatched(
     let (is_options, is_star) = asked.with_head(turn.py, |head| {
         (head.method == Method::Options, head.path() == b"*")
     });
+    if routes.has_sockets && allow.is_none() && is_socket_path(turn.py, routes, asked) {
+        return ws::refuse(Refusal::Expected, reply);
+    }
     let (status, allow) = match allow {
         Some(allow) if is_options => (204, Some(allow)),
         Some(allow) => (405, Some(allow)),

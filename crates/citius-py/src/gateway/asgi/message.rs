@@ -36,6 +36,18 @@ pub(super) struct Start {
     pub(super) trailers: bool,
 }
 
+impl Start {
+    /// Of an answer that says nothing but its status.
+    pub(super) fn plain(status: Status) -> Self {
+        Self {
+            status,
+            content_type: None,
+            fields: Fields::default(),
+            trailers: false,
+        }
+    }
+}
+
 /// A piece of a body.
 pub(super) enum Body {
     Bytes(Py<PyBytes>),
@@ -90,7 +102,7 @@ fn body(message: &Bound<'_, PyDict>) -> PyResult<Message> {
     })
 }
 
-fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
+pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
     let py = message.py();
     let code = item(message, intern!(py, "status"))?;
     let status = code.extract::<u16>().ok().and_then(Status::new);
@@ -196,7 +208,7 @@ fn item<'py>(
 }
 
 #[inline]
-fn flag(message: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<bool> {
+pub(super) fn flag(message: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<bool> {
     match message.get_item(name)? {
         None => Ok(false),
         Some(value) => match value.cast::<PyBool>() {
@@ -208,7 +220,7 @@ fn flag(message: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<boo
 
 /// The bytes of `value`, which may be any buffer that ASGI servers let pass.
 #[inline]
-fn bytes_of(value: Bound<'_, PyAny>, what: &str) -> PyResult<Py<PyBytes>> {
+pub(super) fn bytes_of(value: Bound<'_, PyAny>, what: &str) -> PyResult<Py<PyBytes>> {
     let value = match value.cast_into::<PyBytes>() {
         Ok(bytes) => return Ok(bytes.unbind()),
         Err(error) => error.into_inner(),
@@ -225,7 +237,7 @@ fn bytes_of(value: Bound<'_, PyAny>, what: &str) -> PyResult<Py<PyBytes>> {
 
 /// Calls `act` with each name and value.
 #[inline]
-fn for_each_field<'py>(
+pub(super) fn for_each_field<'py>(
     headers: &Bound<'py, PyAny>,
     mut act: impl FnMut(&Bound<'py, PyBytes>, &Bound<'py, PyBytes>) -> PyResult<()>,
 ) -> PyResult<()> {
@@ -248,7 +260,7 @@ fn for_each_field<'py>(
 }
 
 #[cold]
-fn refused(
+pub(super) fn refused(
     name: &Bound<'_, PyBytes>,
     value: &Bound<'_, PyBytes>,
     fault: citius_http::Fault,

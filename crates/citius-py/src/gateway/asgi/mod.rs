@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use citius_http::{Fields, Head};
 use citius_reactor::Reply;
+use citius_reactor::ws::Opening;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -24,9 +25,12 @@ use crate::task::Errand as _;
 mod conversation;
 mod message;
 mod scope;
+mod socket;
 mod waiting;
 
 pub(crate) use conversation::{Conversation, Talk};
+pub(crate) use socket::{Socket, SocketTalk};
+pub(crate) use waiting::Done;
 
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]
@@ -82,6 +86,9 @@ pub(crate) fn request(
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
+    if let Some(transport) = Opening::transport(&head) {
+        return socket::request(turn, plan, head, transport, reply);
+    }
     let awaits_consent = head.expects_continue;
     let made = Conversation::new(turn.link, &plan.common, &head, ended, reply);
     let conversation = match Bound::new(py, made) {

@@ -21,6 +21,8 @@ use crate::link::lock;
 /// Makes the scopes of one application.
 pub(crate) struct Scopes {
     template: Py<PyDict>,
+    /// The same for WebSockets.
+    socket_template: Py<PyDict>,
     root_path: String,
     state: Py<PyDict>,
     caches: Mutex<Option<Box<Caches>>>,
@@ -81,7 +83,16 @@ impl Scopes {
         template.set_item(intern!(py, "server"), py.None())?;
         template.set_item(intern!(py, "state"), py.None())?;
         template.set_item(intern!(py, "extensions"), extensions)?;
+        let socket_extensions = PyDict::new(py);
+        socket_extensions.set_item("websocket.http.response", PyDict::new(py))?;
+        let socket_template = template.copy()?;
+        socket_template.set_item(intern!(py, "type"), intern!(py, "websocket"))?;
+        socket_template.set_item(intern!(py, "scheme"), intern!(py, "ws"))?;
+        socket_template.set_item(intern!(py, "extensions"), socket_extensions)?;
+        socket_template.set_item(intern!(py, "subprotocols"), py.None())?;
+        socket_template.del_item(intern!(py, "method"))?;
         Ok(Self {
+            socket_template: socket_template.unbind(),
             template: template.unbind(),
             root_path: root_path.to_owned(),
             state: state.clone_ref(py),
@@ -98,9 +109,45 @@ impl Scopes {
         reply: &Reply<'_>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let scope = self.template.bind(py).copy()?;
+        if head.method != Method::Get {
+            scope.set_item(intern!(py, "method"), method(py, head))?;
+        }
+        self.complete(&scope, head, reply)?;
+        Ok(scope)
+    }
+
+    /// The scope of a request for a WebSocket.
+    pub(crate) fn make_socket<'py>(
+        &self,
+        py: Python<'py>,
+        head: &Head,
+        protocols: &[String],
+        reply: &Reply<'_>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let scope = self.socket_template.bind(py).copy()?;
+        scope.set_item(intern!(py, "subprotocols"), protocols)?;
+        self.complete(&scope, head, reply)?;
+        let scheme = intern!(py, "scheme");
+        let is_secure = scope
+            .get_item(scheme)?
+            .is_some_and(|scheme| scheme.eq("https").unwrap_or(false));
+        scope.set_item(scheme, if is_secure { "wss" } else { "ws" })?;
+        if let Some(facts) = &head.tls {
+            let extensions = PyDict::new(py);
+            extensions.set_item("websocket.http.response", PyDict::new(py))?;
+            extensions.set_item(intern!(py, "tls"), crate::tls::extension(py, facts)?)?;
+            scope.set_item(intern!(py, "extensions"), extensions)?;
+        }
+        Ok(scope)
+    }
+
+    /// Puts what the request and its connection say into a copy of a template.
+    #[inline]
+    fn complete(&self, scope: &Bound<'_, PyDict>, head: &Head, reply: &Reply<'_>) -> PyResult<()> {
+        let py = scope.py();
         // Taken out, not locked: making objects may run the garbage collector, and that Python code.
         let mut caches = lock(&self.caches).take().unwrap_or_default();
-        let filled = self.fill(&scope, head, &mut caches);
+        let filled = self.fill(scope, head, &mut caches);
         *lock(&self.caches) = Some(caches);
         filled?;
         let (client, server) = self.ends(py, reply)?;
@@ -112,9 +159,9 @@ impl Scopes {
             scope.set_item(intern!(py, "extensions"), self.secured(py, facts, reply)?)?;
         }
         if let Some(origin) = head.origin.as_deref() {
-            Self::correct(&scope, head, origin)?;
+            Self::correct(scope, head, origin)?;
         }
-        Ok(scope)
+        Ok(())
     }
 
     /// Puts what a trusted proxy says in the place of what the connection and the options say.
@@ -164,9 +211,6 @@ impl Scopes {
             Version::Http11 | Version::Rpc => {}
             Version::Http2 => scope.set_item(intern!(py, "http_version"), intern!(py, "2"))?,
             Version::Http10 => scope.set_item(intern!(py, "http_version"), intern!(py, "1.0"))?,
-        }
-        if head.method != Method::Get {
-            scope.set_item(intern!(py, "method"), method(py, head))?;
         }
         let (path, raw_path) = self.path(py, head.path(), caches);
         scope.set_item(intern!(py, "path"), path)?;

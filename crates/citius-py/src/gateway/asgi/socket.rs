@@ -1,0 +1,432 @@
+//! The `websocket` scope: ASGI's messages on one side, a [`Line`] on the other.
+//!
+//! `receive` says `websocket.connect` first, then each message, then `websocket.disconnect` for ever. A request that the
+//! application refuses, by `websocket.close` or the extension `websocket.http.response`, is answered as HTTP.
+
+use std::sync::{Arc, Mutex};
+
+use citius_http::{Action, Answer, Fault, Fields, Head, Payload, Status};
+use citius_reactor::Reply;
+use citius_reactor::ws::{Close, Code, Transport};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use crate::answer;
+use crate::gateway::Turn;
+use crate::gateway::asgi::Plan;
+use crate::gateway::asgi::message::{self, Start};
+use crate::gateway::asgi::waiting::{self, Done};
+use crate::gateway::ws;
+use crate::gateway::ws::line::{Line, Stage};
+use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
+use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Sink, lock};
+use crate::support;
+use crate::task::{Errand, Next, Pending, is_cancellation};
+
+/// One socket, as the application hears and answers it.
+#[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
+pub(crate) struct Socket {
+    pub(crate) line: Arc<Line>,
+    path: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// `websocket.connect` has been told.
+    connect_told: bool,
+    /// The request is being answered as HTTP.
+    denial: Option<(Start, Vec<u8>)>,
+    /// It was.
+    is_denied: bool,
+    /// An answer that waits for the step to end.
+    said: Option<(Start, Vec<u8>)>,
+    /// The application's step is on the stack, and so is the reply.
+    in_hand: bool,
+}
+
+#[pymethods]
+impl Socket {
+    fn receive<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if !std::mem::replace(&mut lock(&self.state).connect_told, true) {
+            return Ok(Bound::new(py, Connect)?.into_any());
+        }
+        let next = NextMessage {
+            line: Arc::clone(&self.line),
+            shape: Shape::Asgi,
+        };
+        Ok(Bound::new(py, next)?.into_any())
+    }
+
+    fn send<'py>(&self, message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = message.py();
+        let Ok(message) = message.cast::<PyDict>() else {
+            return Err(PyTypeError::new_err(format!(
+                "send() expects a dict, got {}",
+                message.get_type().name()?
+            )));
+        };
+        let kind = item(message, intern!(py, "type"))?.ok_or_else(|| {
+            PyKeyError::new_err(format!("the ASGI message {message} has no \"type\""))
+        })?;
+        let kind = kind.cast::<PyString>()?.to_str()?;
+        let stage = self.line.stage();
+        if let Some(end) = self.line.ended()
+            && !lock(&self.state).is_denied
+        {
+            return Err(support::connection_closed(py, Some(&end)));
+        }
+        match (kind, stage) {
+            ("websocket.send", Stage::Open) => return self.say(message),
+            ("websocket.accept", Stage::Asked) if lock(&self.state).denial.is_none() => {
+                self.accept(message)?;
+            }
+            ("websocket.close", Stage::Asked) if lock(&self.state).denial.is_none() => {
+                let start = Start::plain(Status::new(403).expect("a status"));
+                self.deny(py, start, Vec::new());
+            }
+            ("websocket.close", Stage::Open) => self.close(message)?,
+            // Saying it again changes nothing.
+            ("websocket.close", Stage::Over) => {}
+            ("websocket.http.response.start", Stage::Asked)
+                if lock(&self.state).denial.is_none() =>
+            {
+                let start = message::start(message)?;
+                lock(&self.state).denial = Some((start, Vec::new()));
+            }
+            ("websocket.http.response.body", Stage::Asked)
+                if lock(&self.state).denial.is_some() =>
+            {
+                self.deny_further(message)?;
+            }
+            _ => return Err(self.out_of_order(kind, stage)),
+        }
+        Done::get(py)
+    }
+}
+
+fn item<'py>(
+    message: &Bound<'py, PyDict>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(message.get_item(name)?.filter(|value| !value.is_none()))
+}
+
+impl Socket {
+    fn accept(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = message.py();
+        let protocol: Option<String> = item(message, intern!(py, "subprotocol"))?
+            .map(|protocol| protocol.extract())
+            .transpose()?;
+        let mut fields = Fields::default();
+        if let Some(headers) = item(message, intern!(py, "headers"))? {
+            message::for_each_field(&headers, |name, value| {
+                if name
+                    .as_bytes()
+                    .eq_ignore_ascii_case(b"sec-websocket-protocol")
+                {
+                    return Err(PyValueError::new_err(
+                        "the subprotocol of 'websocket.accept' is said by 'subprotocol', not among 'headers'",
+                    ));
+                }
+                fields
+                    .push(name.as_bytes(), value.as_bytes())
+                    .map_err(|fault| message::refused(name, value, fault))
+            })?;
+        }
+        self.line.accept(py, protocol.as_deref(), fields)
+    }
+
+    fn say<'py>(&self, message: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        let py = message.py();
+        let data = match (
+            item(message, intern!(py, "text"))?,
+            item(message, intern!(py, "bytes"))?,
+        ) {
+            (Some(text), None) if text.is_instance_of::<PyString>() => text,
+            (None, Some(bytes)) if !bytes.is_instance_of::<PyString>() => bytes,
+            _ => {
+                return Err(PyValueError::new_err(
+                    "'websocket.send' has either 'text', a str, or 'bytes'",
+                ));
+            }
+        };
+        if self.line.send(py, &data)? {
+            Done::get(py)
+        } else {
+            Ok(Bound::new(py, RoomToSend(Arc::clone(&self.line)))?.into_any())
+        }
+    }
+
+    fn close(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = message.py();
+        let number: u16 = match item(message, intern!(py, "code"))? {
+            Some(code) => code.extract()?,
+            None => 1000,
+        };
+        let code = Code::new(number).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "'code' of 'websocket.close' is 1000 to 1003, 1007 to 1014, or 3000 to 4999; got {number}"
+            ))
+        })?;
+        let reason: String = match item(message, intern!(py, "reason"))? {
+            Some(reason) => reason.extract()?,
+            None => String::new(),
+        };
+        self.line.close(py, Close::new(code, &reason));
+        Ok(())
+    }
+
+    fn deny_further(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = message.py();
+        let body = match item(message, intern!(py, "body"))? {
+            Some(body) => message::bytes_of(body, "'body' of 'websocket.http.response.body'")?,
+            None => PyBytes::new(py, b"").unbind(),
+        };
+        let more = message::flag(message, intern!(py, "more_body"))?;
+        let mut state = lock(&self.state);
+        if let Some((_, whole)) = &mut state.denial {
+            whole.extend_from_slice(body.as_bytes(py));
+        }
+        let denial = if more { None } else { state.denial.take() };
+        drop(state);
+        if let Some((start, body)) = denial {
+            self.deny(py, start, body);
+        }
+        Ok(())
+    }
+
+    /// Answers as HTTP: now, or when the step ends.
+    fn deny(&self, py: Python<'_>, start: Start, body: Vec<u8>) {
+        self.line.refuse();
+        let mut state = lock(&self.state);
+        state.is_denied = true;
+        if state.in_hand {
+            state.said = Some((start, body));
+            return;
+        }
+        drop(state);
+        let mut late = Late {
+            link: &self.line.link,
+            id: self.line.id,
+        };
+        self.answer(py, &start, &body, &mut late);
+        drop(self.line.link.take(self.line.id));
+    }
+
+    fn answer<S: Sink>(&self, py: Python<'_>, start: &Start, body: &[u8], sink: &mut S) {
+        let answer = Answer {
+            status: start.status,
+            content_type: start.content_type.as_ref().map(|media| media.as_bytes(py)),
+            fields: &start.fields,
+        };
+        if let Err(fault) = sink.send(py, Action::Respond(answer, Payload::Copied(body))) {
+            self.report(py, fault.text());
+        }
+    }
+
+    /// Sends what was said in a step.
+    fn flow(&self, py: Python<'_>, reply: &mut Reply<'_>) {
+        let mut state = lock(&self.state);
+        state.in_hand = false;
+        let said = state.said.take();
+        drop(state);
+        if let Some((start, body)) = said {
+            self.answer(py, &start, &body, reply);
+            drop(self.line.link.take(self.line.id));
+        }
+        self.line.flow(py, reply);
+    }
+
+    #[cold]
+    fn out_of_order(&self, kind: &str, stage: Stage) -> PyErr {
+        let expected = match stage {
+            Stage::Asked if lock(&self.state).denial.is_some() => {
+                "expected 'websocket.http.response.body'"
+            }
+            Stage::Asked => {
+                "expected 'websocket.accept', 'websocket.close' or 'websocket.http.response.start'"
+            }
+            Stage::Open => "expected 'websocket.send' or 'websocket.close'",
+            Stage::Over => "the WebSocket is closed already",
+        };
+        PyRuntimeError::new_err(format!("unexpected ASGI message {kind:?}: {expected}"))
+    }
+
+    #[cold]
+    fn report(&self, py: Python<'_>, what: &str) {
+        let message = format!("WebSocket {}: {what}", self.path.escape_debug());
+        self.line.link.log(py, LEVEL_ERROR, &message);
+    }
+}
+
+/// Returned by the first `receive`.
+#[pyclass(frozen, module = "citius._core", name = "_Connect")]
+struct Connect;
+
+#[pymethods]
+#[expect(clippy::unused_self, reason = "the coroutine protocol's methods")]
+impl Connect {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let message = PyDict::new(py);
+        message.set_item(intern!(py, "type"), intern!(py, "websocket.connect"))?;
+        Err(PyStopIteration::new_err((message.unbind(),)))
+    }
+
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.__next__(py)
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    fn throw(
+        &self,
+        error: Bound<'_, PyAny>,
+        _rest: &Bound<'_, pyo3::types::PyTuple>,
+    ) -> PyResult<Py<PyAny>> {
+        Err(PyErr::from_value(error))
+    }
+
+    fn close(&self) {}
+}
+
+/// A request for a WebSocket.
+#[inline(never)]
+pub(super) fn request(
+    turn: &mut Turn<'_, '_>,
+    plan: &Plan,
+    head: Box<Head>,
+    transport: Transport,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    let Some(opening) = ws::opening(&head, transport, reply) else {
+        return reply.recycle(head);
+    };
+    let protocols = opening.protocols.clone();
+    let line = Arc::new(Line::new(reply.id(), turn.link, opening));
+    ws::enter(turn, &line, false);
+    let made = Socket {
+        line,
+        path: String::from_utf8_lossy(head.path()).into_owned(),
+        state: Mutex::new(State {
+            in_hand: true,
+            ..State::default()
+        }),
+    };
+    let socket = match Bound::new(py, made) {
+        Ok(socket) => socket,
+        Err(error) => return error.write_unraisable(py, None),
+    };
+    let called = plan
+        .scopes
+        .make_socket(py, &head, &protocols, reply)
+        .and_then(|scope| {
+            let receive = socket.getattr(intern!(py, "receive"))?;
+            let send = socket.getattr(intern!(py, "send"))?;
+            plan.app.bind(py).call1((scope, receive, send))
+        });
+    reply.recycle(head);
+    let mut talk = SocketTalk::new(&socket);
+    match called.and_then(|awaitable| waiting::coroutine_of(&awaitable)) {
+        Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
+        Err(error) => talk.fail(py, &error, reply),
+    }
+}
+
+/// A socket as the errand of the coroutine that has it.
+pub(crate) struct SocketTalk<'a, 'py> {
+    socket: &'a Bound<'py, Socket>,
+}
+
+impl<'a, 'py> SocketTalk<'a, 'py> {
+    pub(crate) fn new(socket: &'a Bound<'py, Socket>) -> Self {
+        Self { socket }
+    }
+
+    /// The application has ended before it accepted or refused.
+    fn give_up<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
+        let line = &self.socket.get().line;
+        line.refuse();
+        answer::send_plain(py, Fault::HandlerFailed, sink);
+    }
+}
+
+impl Errand for SocketTalk<'_, '_> {
+    fn conclude<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        result: PyResult<Bound<'_, PyAny>>,
+        sink: &mut S,
+    ) -> Next {
+        let this = self.socket.get();
+        let line = &this.line;
+        let is_unanswered = line.stage() == Stage::Asked && line.ended().is_none();
+        let error = result.err();
+        match &error {
+            None if is_unanswered => {
+                this.report(
+                    py,
+                    "the ASGI application returned without accepting or closing it",
+                );
+                self.give_up(py, sink);
+            }
+            None => line.close(py, Close::new(Code::NORMAL, "")),
+            Some(error) if line.ended().is_some() && !lock(&this.state).is_denied => {
+                let what = format!("WebSocket {}: after its end: {error}", this.path);
+                line.link.log(py, LEVEL_DEBUG, &what);
+            }
+            Some(error) => {
+                let trace = error
+                    .traceback(py)
+                    .and_then(|trace| trace.format().ok())
+                    .map_or_else(String::new, |trace| format!("\n{trace}"));
+                this.report(py, &format!("the ASGI application raised {error}{trace}"));
+                if is_unanswered {
+                    self.give_up(py, sink);
+                } else {
+                    line.close(py, Close::new(Code::SERVER_ERROR, ""));
+                }
+            }
+        }
+        if !lock(&this.state).is_denied {
+            drop(line.link.take(line.id));
+        }
+        Next::Done(error.filter(|error| is_cancellation(py, error)))
+    }
+
+    fn suspend(
+        &mut self,
+        py: Python<'_>,
+        task: Py<PyAny>,
+        reply: &mut Reply<'_>,
+    ) -> PyResult<Pending> {
+        let this = self.socket.get();
+        this.flow(py, reply);
+        let replaced = this
+            .line
+            .link
+            .with(this.line.id, |exchange| exchange.task.replace(task));
+        drop(replaced);
+        Ok(Pending::AsgiSocket(self.socket.clone().unbind()))
+    }
+
+    fn finish(&mut self, reply: &mut Reply<'_>) {
+        self.socket.get().flow(self.socket.py(), reply);
+    }
+
+    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
+        // There is no coroutine that could be gone on with.
+        let _ = self.conclude(py, Err(error.clone_ref(py)), reply);
+        self.finish(reply);
+    }
+}

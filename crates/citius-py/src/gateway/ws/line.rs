@@ -1,0 +1,549 @@
+//! One WebSocket between its client and its application.
+//!
+//! ```text
+//! Asked ── accepted ──► Open ── either side closes ──► Over
+//!   └── answered in another way ───────────────────────► Over
+//! ```
+//!
+//! While the application is stepped inside a turn the line is *in hand*: what is said is kept, and leaves when the step ends.
+//! Said at other times, it leaves as letters. Letters that were posted in the same turn go first.
+//!
+//! Invariant: the lock is held for moments in which no Python code can run.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use citius_http::{Fields, Payload};
+use citius_reactor::ws::{Agreed, Close, Code, Kind, Opening};
+use citius_reactor::{Letter, Reply, StreamId};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyString};
+use smallvec::SmallVec;
+
+use crate::gateway::Turn;
+use crate::gateway::ws::room::Membership;
+use crate::gateway::ws::waiter::Waiter;
+use crate::link::{Link, call_back, lock};
+use crate::stream::copy_of_buffer;
+use crate::support;
+
+/// How far a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The application has not said whether it wants it.
+    Asked,
+    /// Messages go both ways.
+    Open,
+    /// Nothing can be said any more.
+    Over,
+}
+
+/// What an application says.
+enum Said {
+    Open(Agreed, Fields),
+    Message(Kind, Py<PyAny>),
+    Close(Close),
+}
+
+/// One socket.
+pub(crate) struct Line {
+    pub(crate) id: StreamId,
+    pub(crate) link: Arc<Link>,
+    state: Mutex<State>,
+}
+
+struct State {
+    in_hand: bool,
+    stage: Stage,
+    /// What the client has asked for, until it is granted.
+    opening: Option<Opening>,
+    /// The subprotocol that was agreed on.
+    protocol: Option<String>,
+    // What has come.
+    queue: VecDeque<(Py<PyAny>, usize)>,
+    queued_bytes: usize,
+    is_paused: bool,
+    /// How it ended, as the application is to be told.
+    end: Option<Close>,
+    // What was said.
+    said: SmallVec<[Said; 2]>,
+    /// The turn in which a letter was posted last.
+    posted_in: u64,
+    /// Bytes said since there was room last.
+    unsent_bytes: usize,
+    awaits_room: bool,
+    // Who waits.
+    receivers: SmallVec<[Py<Waiter>; 1]>,
+    senders: SmallVec<[Py<Waiter>; 1]>,
+    on_change: Option<Py<PyAny>>,
+    rooms: Vec<Membership>,
+}
+
+/// What a look at the line brings.
+pub(crate) enum Look {
+    /// A message: `str` or `bytes`.
+    Message(Py<PyAny>),
+    /// It is over, and all messages have been taken.
+    Over(Close),
+    /// Nothing yet.
+    Nothing,
+}
+
+impl Line {
+    pub(crate) fn new(id: StreamId, link: &Arc<Link>, opening: Opening) -> Self {
+        Self {
+            id,
+            link: Arc::clone(link),
+            state: Mutex::new(State {
+                in_hand: true,
+                stage: Stage::Asked,
+                opening: Some(opening),
+                protocol: None,
+                queue: VecDeque::new(),
+                queued_bytes: 0,
+                is_paused: false,
+                end: None,
+                said: SmallVec::new(),
+                posted_in: 0,
+                unsent_bytes: 0,
+                awaits_room: false,
+                receivers: SmallVec::new(),
+                senders: SmallVec::new(),
+                on_change: None,
+                rooms: Vec::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        lock(&self.state).stage
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&self) -> Option<Close> {
+        lock(&self.state).end.clone()
+    }
+
+    /// The subprotocol that was agreed on.
+    pub(crate) fn protocol(&self) -> Option<String> {
+        lock(&self.state).protocol.clone()
+    }
+
+    // --- what comes ---------------------------------------------------------------------------
+
+    /// A message has come.
+    pub(crate) fn push(&self, message: Py<PyAny>, message_bytes: usize) {
+        let mut state = lock(&self.state);
+        state.queued_bytes += message_bytes;
+        state.queue.push_back((message, message_bytes));
+    }
+
+    /// Whether another message may come; if not, whoever takes enough of them says so.
+    pub(crate) fn may_push(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.is_paused = state.queue.len() >= (self.link.limits.ws_queue_max as usize).max(1)
+            || state.queued_bytes >= self.link.limits.body_window_bytes as usize;
+        !state.is_paused
+    }
+
+    /// Nothing more will come, and nothing can be said.
+    pub(crate) fn end(&self, close: Close) {
+        let mut state = lock(&self.state);
+        state.stage = Stage::Over;
+        if state.end.is_none() {
+            state.end = Some(close);
+        }
+        let rooms = std::mem::take(&mut state.rooms);
+        let said = std::mem::take(&mut state.said);
+        drop(state);
+        for room in rooms {
+            room.end(&self.link, self.id);
+        }
+        drop(said);
+    }
+
+    /// The next message, if there is one.
+    pub(crate) fn take(&self, py: Python<'_>) -> Look {
+        let mut state = lock(&self.state);
+        let Some((message, message_bytes)) = state.queue.pop_front() else {
+            return match &state.end {
+                Some(end) => Look::Over(end.clone()),
+                None => Look::Nothing,
+            };
+        };
+        state.queued_bytes -= message_bytes;
+        let resumes = state.is_paused
+            && state.queue.len() <= self.link.limits.ws_queue_max as usize / 2
+            && state.queued_bytes <= self.link.limits.body_window_bytes as usize / 2;
+        if resumes {
+            state.is_paused = false;
+        }
+        if state.queue.is_empty() && state.queue.capacity() > 64 {
+            state.queue = VecDeque::new();
+        }
+        drop(state);
+        if resumes {
+            self.link.post(py, self.id, Letter::Resume);
+        }
+        Look::Message(message)
+    }
+
+    // --- waiting ------------------------------------------------------------------------------
+
+    /// Something to wait for until `take` may find something; `None` where there is no loop to wait on.
+    pub(crate) fn await_message(&self, py: Python<'_>) -> PyResult<Py<Waiter>> {
+        let waiter = self.new_waiter(py)?;
+        let mut state = lock(&self.state);
+        // Those that were given up, by a timeout mostly, are forgotten.
+        let mut receivers = std::mem::take(&mut state.receivers);
+        drop(state);
+        receivers.retain(|waiter| !waiter.get().is_done());
+        receivers.push(waiter.clone_ref(py));
+        lock(&self.state).receivers = receivers;
+        Ok(waiter)
+    }
+
+    /// The same for room to write; `None`: there is some, or nobody to write to.
+    pub(crate) fn await_room(&self, py: Python<'_>) -> PyResult<Option<Py<Waiter>>> {
+        if !self.is_full() {
+            return Ok(None);
+        }
+        let waiter = self.new_waiter(py)?;
+        lock(&self.state).senders.push(waiter.clone_ref(py));
+        self.ask_for_room(py);
+        Ok(Some(waiter))
+    }
+
+    fn new_waiter(&self, py: Python<'_>) -> PyResult<Py<Waiter>> {
+        let event_loop = self.link.event_loop.as_ref().ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "there is no event loop here to wait on; use citius.SerialWebSocket",
+            )
+        })?;
+        Py::new(py, Waiter::new(event_loop.clone_ref(py)))
+    }
+
+    /// Whether the next message has to wait for room.
+    pub(crate) fn is_full(&self) -> bool {
+        let state = lock(&self.state);
+        state.stage != Stage::Over
+            && state.unsent_bytes >= self.link.limits.write_queue_bytes_max as usize
+    }
+
+    fn ask_for_room(&self, py: Python<'_>) {
+        let mut state = lock(&self.state);
+        // In hand the question is asked when what was said has left.
+        let asks = !std::mem::replace(&mut state.awaits_room, true) && !state.in_hand;
+        drop(state);
+        if asks {
+            self.link.post(py, self.id, Letter::AwaitRoom);
+        }
+    }
+
+    /// Calls `callback` once, on the reactor's thread, when something has changed; soon if there is something to
+    /// find already.
+    pub(crate) fn on_change(&self, py: Python<'_>, callback: Py<PyAny>, for_room: bool) {
+        let mut state = lock(&self.state);
+        let is_there = if for_room {
+            state.stage == Stage::Over
+        } else {
+            !state.queue.is_empty() || state.end.is_some()
+        };
+        let replaced = if is_there {
+            None
+        } else {
+            state.on_change.replace(callback.clone_ref(py))
+        };
+        drop(state);
+        drop(replaced);
+        if is_there {
+            call_back(py, Some(callback));
+        } else if for_room {
+            self.ask_for_room(py);
+        }
+    }
+
+    /// There is room to write.
+    pub(crate) fn has_room(&self) {
+        let mut state = lock(&self.state);
+        state.unsent_bytes = 0;
+        state.awaits_room = false;
+    }
+
+    /// Lets those who wait go on, within a turn, and sends what they say. Whether anybody has waited.
+    pub(crate) fn step(&self, turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) -> bool {
+        let py = turn.py;
+        let (waiters, on_change) = self.take_waiters(true);
+        let was_awaited = !waiters.is_empty() || on_change.is_some();
+        if was_awaited {
+            if !waiters.is_empty() {
+                let may_step = turn.tasks.may_step(py);
+                for waiter in waiters {
+                    Waiter::wake(waiter.bind(py), may_step);
+                }
+            }
+            if on_change.is_some() {
+                turn.tasks.stand(py);
+                call_back(py, on_change);
+            }
+        }
+        self.flow(py, reply);
+        was_awaited
+    }
+
+    /// Lets those who wait go on in the loop's next turns. Whether anybody has waited.
+    pub(crate) fn wake_later(&self, py: Python<'_>) -> bool {
+        let (waiters, on_change) = self.take_waiters(false);
+        let was_awaited = !waiters.is_empty() || on_change.is_some();
+        for waiter in waiters {
+            Waiter::wake(waiter.bind(py), false);
+        }
+        call_back(py, on_change);
+        was_awaited
+    }
+
+    /// Those who may go on: for messages or an end whoever receives, for room whoever sends.
+    fn take_waiters(&self, in_hand: bool) -> (SmallVec<[Py<Waiter>; 1]>, Option<Py<PyAny>>) {
+        let mut state = lock(&self.state);
+        state.in_hand = in_hand;
+        let mut waiters = SmallVec::new();
+        if !state.queue.is_empty() || state.end.is_some() {
+            waiters = std::mem::take(&mut state.receivers);
+        }
+        if !state.awaits_room || state.end.is_some() {
+            waiters.extend(std::mem::take(&mut state.senders));
+        }
+        (waiters, state.on_change.take())
+    }
+
+    /// Sends what was said in hand; from here on it leaves as letters.
+    pub(crate) fn flow(&self, py: Python<'_>, reply: &mut Reply<'_>) {
+        let mut state = lock(&self.state);
+        state.in_hand = false;
+        let said = std::mem::take(&mut state.said);
+        let awaits_room = state.awaits_room;
+        drop(state);
+        for said in said {
+            match said {
+                Said::Open(agreed, fields) => {
+                    if let Err(fault) = reply.open_socket(agreed, &fields) {
+                        self.link.log(py, crate::link::LEVEL_ERROR, fault.text());
+                    }
+                }
+                Said::Message(kind, message) => {
+                    if let Some(payload) = payload_of(py, &message) {
+                        reply.send_message(kind, payload);
+                    }
+                }
+                Said::Close(close) => reply.close_socket(&close),
+            }
+        }
+        if awaits_room {
+            reply.await_room();
+        }
+    }
+
+    // --- what is said -------------------------------------------------------------------------
+
+    /// Grants the client its socket.
+    pub(crate) fn accept(
+        &self,
+        py: Python<'_>,
+        protocol: Option<&str>,
+        mut fields: Fields,
+    ) -> PyResult<()> {
+        let mut state = lock(&self.state);
+        match state.stage {
+            Stage::Asked => {}
+            Stage::Open => {
+                drop(state);
+                return Err(PyRuntimeError::new_err("the WebSocket is accepted already"));
+            }
+            Stage::Over => {
+                let end = state.end.clone();
+                drop(state);
+                return Err(support::connection_closed(py, end.as_ref()));
+            }
+        }
+        let Some(opening) = state.opening.take() else {
+            return Ok(());
+        };
+        let agreed = match opening.accept(protocol, &mut fields) {
+            Ok(agreed) => agreed,
+            Err(fault) => {
+                state.opening = Some(opening);
+                drop(state);
+                return Err(PyValueError::new_err(format!(
+                    "subprotocol {protocol:?}: {}",
+                    fault.text()
+                )));
+            }
+        };
+        state.protocol = protocol.map(str::to_owned);
+        state.stage = Stage::Open;
+        drop(state);
+        self.say(py, Said::Open(agreed, fields));
+        Ok(())
+    }
+
+    /// The subprotocols the client has offered; known until one is accepted.
+    pub(crate) fn offered(&self) -> Vec<String> {
+        let state = lock(&self.state);
+        let protocols = state.opening.as_ref().map(|opening| &opening.protocols);
+        protocols.cloned().unwrap_or_default()
+    }
+
+    /// Sends a message; `false`: the next one has to wait for room.
+    pub(crate) fn send(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (kind, message, message_bytes) = read_message(message)?;
+        let mut state = lock(&self.state);
+        if state.stage == Stage::Over {
+            let end = state.end.clone();
+            drop(state);
+            return Err(support::connection_closed(py, end.as_ref()));
+        }
+        state.unsent_bytes += message_bytes;
+        let has_room = state.unsent_bytes < self.link.limits.write_queue_bytes_max as usize;
+        drop(state);
+        self.say(py, Said::Message(kind, message));
+        Ok(has_room)
+    }
+
+    /// Begins to close; nothing if that has begun.
+    pub(crate) fn close(&self, py: Python<'_>, close: Close) {
+        {
+            let mut state = lock(&self.state);
+            if state.stage != Stage::Open {
+                return;
+            }
+            state.stage = Stage::Over;
+        }
+        self.say(py, Said::Close(close));
+    }
+
+    /// The request is answered in another way.
+    pub(crate) fn refuse(&self) {
+        self.end(Close::new(Code::ABNORMAL, ""));
+    }
+
+    fn say(&self, py: Python<'_>, said: Said) {
+        let turn = self.link.turn.load(Ordering::Relaxed);
+        let cast_in = self.link.cast_in.load(Ordering::Relaxed);
+        let mut state = lock(&self.state);
+        if state.in_hand && state.posted_in != turn && cast_in != turn {
+            state.said.push(said);
+            return;
+        }
+        let kept = std::mem::take(&mut state.said);
+        state.posted_in = turn;
+        drop(state);
+        for said in kept.into_iter().chain([said]) {
+            let letter = match said {
+                Said::Open(agreed, fields) => Letter::Open(agreed, fields),
+                Said::Message(kind, message) => Letter::Message(kind, bytes_of(py, &message)),
+                Said::Close(close) => Letter::Close(close),
+            };
+            self.link.post(py, self.id, letter);
+        }
+    }
+
+    // --- rooms --------------------------------------------------------------------------------
+
+    /// Remembers to leave a room at the end; `false`: that has come.
+    pub(crate) fn enter_room(&self, room: Membership) -> bool {
+        let mut state = lock(&self.state);
+        if state.end.is_some() {
+            return false;
+        }
+        state.rooms.push(room);
+        true
+    }
+
+    /// Forgets a room.
+    pub(crate) fn leave_room(&self, room: &Membership) {
+        let mut state = lock(&self.state);
+        state.rooms.retain(|other| !other.is(room));
+    }
+}
+
+/// A message as Python gives it: its kind, and an immutable object that holds it.
+fn read_message(message: &Bound<'_, PyAny>) -> PyResult<(Kind, Py<PyAny>, usize)> {
+    if let Ok(text) = message.cast::<PyString>() {
+        // Fails for lone surrogates, which no UTF-8 can say.
+        let text_bytes = text.to_str()?.len();
+        return Ok((Kind::Text, message.clone().unbind(), text_bytes));
+    }
+    if let Ok(bytes) = message.cast::<PyBytes>() {
+        let bytes_len = bytes.as_bytes().len();
+        return Ok((Kind::Binary, message.clone().unbind(), bytes_len));
+    }
+    if let Some(copy) = copy_of_buffer(message)? {
+        let copy_bytes = copy.as_bytes().len();
+        return Ok((Kind::Binary, copy.into_any().unbind(), copy_bytes));
+    }
+    Err(PyTypeError::new_err(format!(
+        "a message is str or bytes, got {}; send_json() encodes other objects",
+        message.get_type().name()?
+    )))
+}
+
+/// The bytes of a message, for the length of a call.
+fn payload_of<'a>(py: Python<'a>, message: &'a Py<PyAny>) -> Option<Payload<'a>> {
+    let message = message.bind(py);
+    let view = match message.cast::<PyString>() {
+        Ok(text) => text.to_str().ok()?.as_bytes(),
+        Err(_) => message.cast::<PyBytes>().ok()?.as_bytes(),
+    };
+    if view.len() < citius_http::Output::SHARED_BYTES_MIN {
+        Some(Payload::Copied(view))
+    } else {
+        Some(Payload::Shared(owned(message)?))
+    }
+}
+
+/// The bytes of a message, to keep: copied when small, kept alive when large.
+pub(crate) fn bytes_of(py: Python<'_>, message: &Py<PyAny>) -> Bytes {
+    match payload_of(py, message) {
+        Some(Payload::Copied(bytes)) => Bytes::copy_from_slice(bytes),
+        Some(Payload::Shared(bytes)) => bytes,
+        _ => Bytes::new(),
+    }
+}
+
+/// Kind and bytes of a message as Python gives it.
+pub(crate) fn parts_of(message: &Bound<'_, PyAny>) -> PyResult<(Kind, Bytes)> {
+    let py = message.py();
+    let (kind, message, _) = read_message(message)?;
+    Ok((kind, bytes_of(py, &message)))
+}
+
+/// An object as a text message.
+pub(crate) fn json_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    let py = value.py();
+    let encoded = support::ENCODE_JSON.call1(py, value)?;
+    let text = String::from_utf8_lossy(encoded.cast::<PyBytes>()?.as_bytes());
+    Ok(PyString::new(py, &text))
+}
+
+fn owned(message: &Bound<'_, PyAny>) -> Option<Bytes> {
+    if let Ok(text) = message.cast::<PyString>() {
+        return Some(Bytes::from_owner(OwnedText(
+            PyBackedStr::try_from(text.clone()).ok()?,
+        )));
+    }
+    let bytes = message.cast::<PyBytes>().ok()?;
+    Some(Bytes::from_owner(PyBackedBytes::from(bytes.clone())))
+}
+
+/// The UTF-8 of a Python string.
+struct OwnedText(PyBackedStr);
+
+impl AsRef<[u8]> for OwnedText {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}

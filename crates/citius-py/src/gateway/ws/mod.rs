@@ -1,0 +1,178 @@
+//! WebSockets, for every interface: what comes waits at a [`Line`] until it is taken, what is said leaves by it.
+//!
+//! `line.rs` is one socket as both sides of it see it; `waiter.rs` is how a coroutine waits for it; `room.rs` sends one
+//! message to many. Interfaces give it a face: `socket.rs` is `citius.WebSocket`, `../asgi/socket.rs` ASGI's messages.
+//!
+//! A coroutine that waits for a message is stepped inside the turn that brings it, and what it says leaves
+//! in the same turn: an echo costs no turn of the loop.
+
+use std::sync::Arc;
+
+use citius_http::{Answer, Fields, Head, Payload};
+use citius_reactor::Reply;
+use citius_reactor::ws::{Close, Code, Fault, Kind, Opening, Refusal, Transport};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::gateway::{Held, Turn};
+use crate::link::{Exchange, LEVEL_DEBUG};
+
+pub(crate) mod line;
+pub(crate) mod room;
+pub(crate) mod socket;
+pub(crate) mod waiter;
+
+pub(crate) use line::Line;
+pub(crate) use socket::WebSocket;
+
+/// What an open exchange has of its socket.
+pub(crate) struct HeldLine {
+    pub(crate) line: Arc<Line>,
+    /// A handler that is elsewhere when its client is lost is cancelled.
+    pub(crate) cancels: bool,
+}
+
+/// Reads a request for a WebSocket, which `transport` has told apart; `None`: it was answered, with what is wrong with it.
+pub(crate) fn opening(head: &Head, transport: Transport, reply: &mut Reply<'_>) -> Option<Opening> {
+    let permits_deflate = reply.limits().ws_deflate_bytes_min > 0;
+    match Opening::read(head, transport, permits_deflate) {
+        Err(refusal) => {
+            refuse(refusal, reply);
+            None
+        }
+        Ok(_) if !reply.hold() => {
+            // What has come behind it would be taken for another request, or for frames before they were granted.
+            refuse(Refusal::Pipelined, reply);
+            None
+        }
+        Ok(opening) => Some(opening),
+    }
+}
+
+/// Answers a request for a WebSocket that is none, or one without where there are only those.
+#[cold]
+pub(crate) fn refuse(refusal: Refusal, reply: &mut Reply<'_>) {
+    let answer = Answer {
+        status: refusal.status(),
+        content_type: Some(b"text/plain; charset=utf-8"),
+        fields: &refusal.fields(),
+    };
+    let body = Payload::Copied(refusal.text().as_bytes());
+    // Refused only when the connection is being cut already.
+    let _ = reply.send(citius_http::Action::Respond(answer, body));
+}
+
+/// Enters the exchange of a socket before its application is called.
+pub(crate) fn enter(turn: &Turn<'_, '_>, line: &Arc<Line>, cancels: bool) {
+    let held = Held::Socket(HeldLine {
+        line: Arc::clone(line),
+        cancels,
+    });
+    let replaced = turn.link.with_open(line.id, |exchange: &mut Exchange| {
+        std::mem::replace(&mut exchange.held, held)
+    });
+    drop(replaced);
+}
+
+fn line_of(turn: &Turn<'_, '_>, reply: &Reply<'_>) -> Option<Arc<Line>> {
+    let line = |exchange: &mut Exchange| match &exchange.held {
+        Held::Socket(held) => Some(Arc::clone(&held.line)),
+        _ => None,
+    };
+    turn.link.with(reply.id(), line).flatten()
+}
+
+/// A message has come; whether another may.
+pub(crate) fn message(
+    turn: &mut Turn<'_, '_>,
+    kind: Kind,
+    bytes: &[u8],
+    reply: &mut Reply<'_>,
+) -> bool {
+    let py = turn.py;
+    let Some(line) = line_of(turn, reply) else {
+        return true;
+    };
+    let message = match kind {
+        // It has been checked to be UTF-8, so this cannot fail but for want of memory.
+        Kind::Text => match std::str::from_utf8(bytes) {
+            Ok(text) => PyString::new(py, text).into_any().unbind(),
+            Err(_) => return true,
+        },
+        Kind::Binary => PyBytes::new(py, bytes).into_any().unbind(),
+    };
+    line.push(message, bytes.len());
+    line.step(turn, reply);
+    line.may_push()
+}
+
+/// The socket is over.
+pub(crate) fn closed(
+    turn: &mut Turn<'_, '_>,
+    close: Close,
+    fault: Option<Fault>,
+    reply: &mut Reply<'_>,
+) {
+    let id = reply.id();
+    if let Some(fault) = fault {
+        let message = format!(
+            "WebSocket {}: {} ({})",
+            id.stream,
+            fault.text(),
+            fault.spec()
+        );
+        turn.link.log(turn.py, LEVEL_DEBUG, &message);
+    }
+    let Some(line) = line_of(turn, reply) else {
+        return;
+    };
+    // Whoever did not say good-bye is lost, and so is what is done for him.
+    let is_lost = close.code == Code::ABNORMAL || fault.is_some();
+    line.end(close);
+    let exchange = turn.link.take(id);
+    let was_awaited = line.step(turn, reply);
+    if let Some(exchange) = exchange
+        && is_lost
+        && !was_awaited
+        && matches!(&exchange.held, Held::Socket(held) if held.cancels)
+    {
+        cancel(turn.py, exchange);
+    }
+}
+
+/// There is room for more; `false` if this is no socket.
+pub(crate) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) -> bool {
+    let Some(line) = line_of(turn, reply) else {
+        return false;
+    };
+    line.has_room();
+    line.step(turn, reply);
+    true
+}
+
+/// The connection is gone.
+pub(crate) fn abandon(py: Python<'_>, held: &HeldLine) -> bool {
+    held.line.end(Close::abnormal());
+    let was_awaited = held.line.wake_later(py);
+    held.cancels && !was_awaited
+}
+
+/// Cancels the handler of an exchange.
+fn cancel(py: Python<'_>, exchange: Exchange) {
+    if let Some(task) = exchange.task
+        && let Err(error) = task.bind(py).call_method0(pyo3::intern!(py, "cancel"))
+    {
+        error.write_unraisable(py, Some(task.bind(py)));
+    }
+}
+
+/// The fields of an answer from pairs that Python gave.
+pub(crate) fn fields_from(pairs: Option<&Bound<'_, PyAny>>) -> PyResult<Fields> {
+    let Some(pairs) = pairs else {
+        return Ok(Fields::default());
+    };
+    let pairs = crate::response::pairs(pairs)?;
+    crate::response::fields(&pairs)?.map_err(|fault| {
+        pyo3::exceptions::PyValueError::new_err(format!("headers: {}", fault.text()))
+    })
+}

@@ -1,0 +1,214 @@
+//! `citius.Room`: sockets that get the same messages.
+//!
+//! A message is framed once, and compressed once if any of its receivers can read that; each receiver has
+//! its own write queue, and one that does not keep up misses the message or is closed, as the room says.
+//! Nobody waits for anybody.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use citius_reactor::ws::{Code, Kind};
+use citius_reactor::{Cast, Slow, StreamId};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::gateway::ws::WebSocket;
+use crate::gateway::ws::line::{json_of, parts_of};
+use crate::link::{Link, lock};
+use crate::support;
+
+/// Who is in a room, by the reactor that serves them.
+#[derive(Default)]
+struct Members {
+    /// Mostly one reactor's.
+    places: Mutex<Vec<Place>>,
+    /// Messages that a member was too slow for.
+    missed: Arc<AtomicU64>,
+}
+
+struct Place {
+    link: Arc<Link>,
+    ids: BTreeSet<StreamId>,
+}
+
+/// What a socket keeps of a room it is in.
+pub(crate) struct Membership(Weak<Members>);
+
+impl Membership {
+    /// Whether both are of one room.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
+    /// The socket is over.
+    pub(crate) fn end(&self, link: &Arc<Link>, id: StreamId) {
+        if let Some(members) = self.0.upgrade() {
+            members.remove(link, id);
+        }
+    }
+}
+
+impl Members {
+    fn insert(&self, link: &Arc<Link>, id: StreamId) -> bool {
+        let mut places = lock(&self.places);
+        if let Some(place) = places
+            .iter_mut()
+            .find(|place| Arc::ptr_eq(&place.link, link))
+        {
+            return place.ids.insert(id);
+        }
+        places.push(Place {
+            link: Arc::clone(link),
+            ids: BTreeSet::from([id]),
+        });
+        true
+    }
+
+    fn remove(&self, link: &Arc<Link>, id: StreamId) -> bool {
+        let mut places = lock(&self.places);
+        let mut its = places
+            .iter_mut()
+            .filter(|place| Arc::ptr_eq(&place.link, link));
+        let was_there = its.any(|place| place.ids.remove(&id));
+        places.retain(|place| !place.ids.is_empty());
+        was_there
+    }
+}
+
+/// Sockets that get the same messages.
+#[pyclass(frozen, module = "citius._core", weakref)]
+pub(crate) struct Room {
+    members: Arc<Members>,
+    slow: Slow,
+    /// Hands a message to the rooms of this name elsewhere.
+    relay: Mutex<Option<Py<PyAny>>>,
+}
+
+#[pymethods]
+impl Room {
+    #[new]
+    #[pyo3(signature = (*, slow = "close", slow_code = 1013))]
+    fn new(slow: &str, slow_code: u16) -> PyResult<Self> {
+        let slow = match slow {
+            "drop" => Slow::Drop,
+            "close" => Slow::Close(Code::new(slow_code).ok_or_else(|| {
+                PyValueError::new_err(format!("slow_code is a close code, got {slow_code}"))
+            })?),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "slow is \"close\" or \"drop\", got {slow:?}"
+                )));
+            }
+        };
+        Ok(Self {
+            members: Arc::default(),
+            slow,
+            relay: Mutex::default(),
+        })
+    }
+
+    fn join(&self, py: Python<'_>, socket: &Bound<'_, WebSocket>) -> PyResult<bool> {
+        let line = &socket.get().line;
+        socket.get().accept_implicitly(py)?;
+        if !line.enter_room(Membership(Arc::downgrade(&self.members))) {
+            return Err(support::connection_closed(py, line.ended().as_ref()));
+        }
+        Ok(self.members.insert(&line.link, line.id))
+    }
+
+    fn leave(&self, socket: &Bound<'_, WebSocket>) -> bool {
+        let line = &socket.get().line;
+        line.leave_room(&Membership(Arc::downgrade(&self.members)));
+        self.members.remove(&line.link, line.id)
+    }
+
+    #[pyo3(signature = (message, *, but = None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        message: &Bound<'_, PyAny>,
+        but: Option<&Bound<'_, WebSocket>>,
+    ) -> PyResult<usize> {
+        let (kind, payload) = parts_of(message)?;
+        let relay = lock(&self.relay).as_ref().map(|relay| relay.clone_ref(py));
+        if let Some(relay) = relay {
+            relay
+                .bind(py)
+                .call1((kind == Kind::Text, PyBytes::new(py, &payload)))?;
+        }
+        let but = but.map(|socket| socket.get().line.id);
+        Ok(self.cast(py, self.cast_of(kind, payload), but))
+    }
+
+    #[pyo3(signature = (value, *, but = None))]
+    fn send_json(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        but: Option<&Bound<'_, WebSocket>>,
+    ) -> PyResult<usize> {
+        self.send(py, json_of(value)?.as_any(), but)
+    }
+
+    fn __len__(&self) -> usize {
+        let places = lock(&self.members.places);
+        places.iter().map(|place| place.ids.len()).sum()
+    }
+
+    #[expect(clippy::unused_self, reason = "a method of Python's")]
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __contains__(&self, socket: &Bound<'_, WebSocket>) -> bool {
+        let line = &socket.get().line;
+        let places = lock(&self.members.places);
+        let mut its = places
+            .iter()
+            .filter(|place| Arc::ptr_eq(&place.link, &line.link));
+        its.any(|place| place.ids.contains(&line.id))
+    }
+
+    #[getter]
+    fn missed(&self) -> u64 {
+        self.members.missed.load(Ordering::Relaxed)
+    }
+
+    /// Sends what came from elsewhere to the members here.
+    fn _deliver(&self, py: Python<'_>, is_text: bool, payload: &Bound<'_, PyBytes>) {
+        let kind = if is_text { Kind::Text } else { Kind::Binary };
+        let payload = bytes::Bytes::copy_from_slice(payload.as_bytes());
+        self.cast(py, self.cast_of(kind, payload), None);
+    }
+
+    /// What hands each message on: `relay(is_text, payload)`.
+    fn _set_relay(&self, relay: Option<Py<PyAny>>) {
+        let replaced = std::mem::replace(&mut *lock(&self.relay), relay);
+        drop(replaced);
+    }
+}
+
+impl Room {
+    fn cast_of(&self, kind: Kind, payload: bytes::Bytes) -> Cast {
+        Cast::new(kind, payload, self.slow, Arc::clone(&self.members.missed))
+    }
+
+    fn cast(&self, py: Python<'_>, cast: Cast, but: Option<StreamId>) -> usize {
+        let cast = Arc::new(cast);
+        let places: Vec<(Arc<Link>, Vec<StreamId>)> = lock(&self.members.places)
+            .iter()
+            .map(|place| {
+                let ids = place.ids.iter().copied().filter(|id| Some(*id) != but);
+                (Arc::clone(&place.link), ids.collect())
+            })
+            .collect();
+        let mut receivers = 0;
+        for (link, ids) in places {
+            receivers += ids.len();
+            link.post_cast(py, ids.into_iter(), &cast);
+        }
+        receivers
+    }
+}

@@ -1,0 +1,474 @@
+//! `citius.WebSocket`: a line and the request it came by, as native handlers see them.
+
+use std::sync::Arc;
+
+use citius_http::{Action, Answer, Fields, Payload, Status};
+use citius_reactor::Reply;
+use citius_reactor::ws::{Close, Code};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::answer::{self, Asked, Settled, Stage as AnswerStage};
+use crate::gateway::asgi::Done;
+use crate::gateway::ws::fields_from;
+use crate::gateway::ws::line::{Line, Look, Stage, json_of};
+use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
+use crate::link::{LEVEL_ERROR, Late, Sink};
+use crate::request::Request;
+use crate::support;
+use crate::task::{Errand, Next, Pending, is_cancellation};
+
+/// One WebSocket; made by the server only.
+#[pyclass(frozen, module = "citius._core", weakref)]
+pub(crate) struct WebSocket {
+    pub(crate) line: Arc<Line>,
+    pub(crate) request: Py<Request>,
+    /// The subprotocols that the client has offered.
+    offered: Vec<String>,
+}
+
+impl WebSocket {
+    pub(crate) fn new(line: Arc<Line>, request: Py<Request>) -> Self {
+        let offered = line.offered();
+        Self {
+            line,
+            request,
+            offered,
+        }
+    }
+
+    /// Something of the request's.
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.request.bind(py).getattr(name)
+    }
+
+    /// Accepts, if nobody has yet.
+    pub(super) fn accept_implicitly(&self, py: Python<'_>) -> PyResult<()> {
+        if self.line.stage() == Stage::Asked {
+            self.line.accept(py, None, Fields::default())?;
+        }
+        Ok(())
+    }
+
+    fn say(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.accept_implicitly(py)?;
+        self.line.send(py, message)
+    }
+
+    fn awaitable<'py>(&self, py: Python<'py>, has_room: bool) -> PyResult<Bound<'py, PyAny>> {
+        if has_room {
+            Done::get(py)
+        } else {
+            Ok(Bound::new(py, RoomToSend(Arc::clone(&self.line)))?.into_any())
+        }
+    }
+
+    fn checked_close(code: u16, reason: &str) -> PyResult<Close> {
+        let code = Code::new(code).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "a close code is 1000 to 1003, 1007 to 1014, or 3000 to 4999; got {code}"
+            ))
+        })?;
+        if reason.len() > Close::REASON_BYTES_MAX {
+            return Err(PyValueError::new_err(format!(
+                "the reason of a close has at most {} bytes in UTF-8, got {}",
+                Close::REASON_BYTES_MAX,
+                reason.len()
+            )));
+        }
+        Ok(Close::new(code, reason))
+    }
+}
+
+#[pymethods]
+impl WebSocket {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.request)
+    }
+
+    #[pyo3(signature = (subprotocol = None, headers = None))]
+    fn accept<'py>(
+        &self,
+        py: Python<'py>,
+        subprotocol: Option<&str>,
+        headers: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(chosen) = subprotocol
+            && !self.offered.iter().any(|offered| offered == chosen)
+        {
+            return Err(PyValueError::new_err(format!(
+                "the client has not offered the subprotocol {chosen:?}, but {:?}",
+                self.offered
+            )));
+        }
+        self.line.accept(py, subprotocol, fields_from(headers)?)?;
+        Done::get(py)
+    }
+
+    fn send<'py>(
+        &self,
+        py: Python<'py>,
+        message: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let has_room = self.say(py, message)?;
+        self.awaitable(py, has_room)
+    }
+
+    fn send_json<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let has_room = self.say(py, json_of(value)?.as_any())?;
+        self.awaitable(py, has_room)
+    }
+
+    fn receive(&self, py: Python<'_>) -> PyResult<NextMessage> {
+        self.next_in(py, Shape::Plain)
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(&self, py: Python<'_>) -> PyResult<NextMessage> {
+        self.next_in(py, Shape::Iteration)
+    }
+
+    #[pyo3(signature = (code = 1000, reason = ""))]
+    fn close<'py>(&self, py: Python<'py>, code: u16, reason: &str) -> PyResult<Bound<'py, PyAny>> {
+        let close = Self::checked_close(code, reason)?;
+        if self.line.stage() == Stage::Asked {
+            return Err(PyRuntimeError::new_err(
+                "the WebSocket is not accepted yet: return a Response or raise an HTTPError to refuse it",
+            ));
+        }
+        self.line.close(py, close);
+        Done::get(py)
+    }
+
+    #[getter]
+    fn request(&self, py: Python<'_>) -> Py<Request> {
+        self.request.clone_ref(py)
+    }
+
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, intern!(py, "path"))
+    }
+
+    #[getter]
+    fn path_params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, intern!(py, "path_params"))
+    }
+
+    #[getter]
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, intern!(py, "query"))
+    }
+
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, intern!(py, "headers"))
+    }
+
+    #[getter]
+    fn cookies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, intern!(py, "cookies"))
+    }
+
+    #[getter]
+    fn client<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, intern!(py, "client"))
+    }
+
+    #[getter]
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, intern!(py, "state"))
+    }
+
+    #[getter]
+    fn app<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, intern!(py, "app"))
+    }
+
+    #[getter]
+    fn subprotocols(&self) -> Vec<String> {
+        self.offered.clone()
+    }
+
+    #[getter]
+    fn subprotocol(&self) -> Option<String> {
+        self.line.protocol()
+    }
+
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.line.stage() == Stage::Open
+    }
+
+    #[getter]
+    fn close_code(&self) -> Option<u16> {
+        self.line.ended().map(|end| end.code.number())
+    }
+
+    #[getter]
+    fn close_reason(&self) -> Option<String> {
+        self.line.ended().map(|end| end.reason)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let stage = match self.line.stage() {
+            Stage::Asked => "not accepted",
+            Stage::Open => "open",
+            Stage::Over => "closed",
+        };
+        let path: String = self.ask(py, intern!(py, "path"))?.extract()?;
+        Ok(format!("<WebSocket {path} {stage}>"))
+    }
+
+    // What serial handlers are made of.
+
+    /// The next message, `None` if there is none yet.
+    fn _take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.accept_implicitly(py)?;
+        match self.line.take(py) {
+            Look::Message(message) => Ok(Some(message)),
+            Look::Nothing => Ok(None),
+            Look::Over(end) => Err(support::connection_closed(py, Some(&end))),
+        }
+    }
+
+    /// Queues a message; `False`: wait for room before the next.
+    fn _send(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.say(py, message)
+    }
+
+    #[pyo3(name = "_is_full")]
+    fn is_full(&self) -> bool {
+        self.line.is_full()
+    }
+
+    fn _on_message(&self, py: Python<'_>, callback: Py<PyAny>) {
+        self.line.on_change(py, callback, false);
+    }
+
+    fn _on_room(&self, py: Python<'_>, callback: Py<PyAny>) {
+        self.line.on_change(py, callback, true);
+    }
+
+    // What whoever runs a handler in a thread or a greenlet calls, as of a request.
+
+    fn _set_task(&self, task: Py<PyAny>) {
+        let replaced = self
+            .line
+            .link
+            .with(self.line.id, |exchange| exchange.task.replace(task));
+        drop(replaced);
+    }
+
+    fn _is_open(&self) -> bool {
+        self.line.ended().is_none()
+    }
+
+    fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
+        Self::settle(slf, Ok(value));
+    }
+
+    fn _fail(slf: &Bound<'_, Self>, error: Bound<'_, PyAny>) {
+        Self::settle(slf, Err(PyErr::from_value(error)));
+    }
+}
+
+impl WebSocket {
+    fn next_in(&self, py: Python<'_>, shape: Shape) -> PyResult<NextMessage> {
+        self.accept_implicitly(py)?;
+        Ok(NextMessage {
+            line: Arc::clone(&self.line),
+            shape,
+        })
+    }
+
+    /// A handler has ended outside a turn.
+    fn settle(slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
+        let py = slf.py();
+        let line = Arc::clone(&slf.get().line);
+        let mut late = Late {
+            link: &line.link,
+            id: line.id,
+        };
+        let mut chat = Chat::new(slf, None);
+        if let Next::Coroutine(coroutine) = chat.conclude(py, result, &mut late) {
+            // Only the loop's thread may step coroutines.
+            let _ = coroutine.bind(py).call_method0("close");
+            let error = PyRuntimeError::new_err(
+                "an `async def` error handler cannot answer a handler that is a `def`",
+            );
+            let request = slf.get().request.bind(py);
+            answer::conclude_plainly(py, &error, &mut Asked::of_request(request), &mut late);
+        }
+    }
+}
+
+/// A socket as the errand of the handler that has it.
+pub(crate) struct Chat<'a, 'py> {
+    socket: &'a Bound<'py, WebSocket>,
+    /// Set once the request is answered in another way, and how far that is.
+    pub(crate) answering: Option<AnswerStage>,
+}
+
+impl<'a, 'py> Chat<'a, 'py> {
+    pub(crate) fn new(socket: &'a Bound<'py, WebSocket>, answering: Option<AnswerStage>) -> Self {
+        Self { socket, answering }
+    }
+
+    /// The handler is done with a socket that it has accepted.
+    fn end(&self, py: Python<'_>, error: Option<&PyErr>) {
+        let line = &self.socket.get().line;
+        let close = match error {
+            None => Close::new(Code::NORMAL, ""),
+            Some(error) if is_cancellation(py, error) => Close::new(Code::GOING_AWAY, ""),
+            Some(error) => {
+                if !(line.ended().is_some() && support::is_disconnection(py, error)) {
+                    self.report(py, error);
+                }
+                Close::new(Code::SERVER_ERROR, "")
+            }
+        };
+        line.close(py, close);
+    }
+
+    #[cold]
+    fn report(&self, py: Python<'_>, error: &PyErr) {
+        let path = self
+            .socket
+            .getattr(intern!(py, "path"))
+            .and_then(|path| path.extract::<String>())
+            .unwrap_or_default();
+        let what = format!("WebSocket {}", path.escape_debug());
+        let exception = error.clone_ref(py).into_value(py);
+        let told = support::LOG_EXCEPTION
+            .get(py)
+            .and_then(|log| log.call1((what + " failed", exception)));
+        if let Err(failed) = told {
+            self.socket
+                .get()
+                .line
+                .link
+                .log(py, LEVEL_ERROR, &failed.to_string());
+        }
+    }
+
+    /// The handler is done with a request that it has not accepted: what it returned or raised is the answer.
+    fn refuse<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        result: PyResult<Bound<'_, PyAny>>,
+        sink: &mut S,
+    ) -> Next {
+        let line = Arc::clone(&self.socket.get().line);
+        if self.answering.is_none() {
+            line.refuse();
+        }
+        let request = self.socket.get().request.bind(py).clone();
+        let mut asked = Asked::of_request(&request);
+        asked.stage = self.answering.unwrap_or(AnswerStage::Handling);
+        let settled = match result {
+            Ok(value) if value.is_none() => {
+                answer_forbidden(py, sink);
+                Settled::Answered
+            }
+            Err(error) if is_cancellation(py, &error) => {
+                answer::send_plain(py, citius_http::Fault::HandlerFailed, sink);
+                drop(line.link.take(line.id));
+                return Next::Done(Some(error));
+            }
+            result => answer::conclude(py, result, &mut asked, sink),
+        };
+        self.answering = Some(asked.stage);
+        match settled {
+            Settled::Answered => {
+                drop(line.link.take(line.id));
+                Next::Done(None)
+            }
+            Settled::Streaming => Next::Done(None),
+            Settled::Coroutine(coroutine) => Next::Coroutine(coroutine),
+        }
+    }
+}
+
+/// The answer of a handler that neither accepts nor answers.
+fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
+    let status = Status::new(403).expect("a status");
+    let answer = Answer {
+        status,
+        content_type: Some(b"text/plain; charset=utf-8"),
+        fields: &Fields::EMPTY,
+    };
+    let body = Payload::Copied(status.reason().as_bytes());
+    // Refused only when the connection is being cut already.
+    let _ = sink.send(py, Action::Respond(answer, body));
+}
+
+impl Errand for Chat<'_, '_> {
+    fn conclude<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        result: PyResult<Bound<'_, PyAny>>,
+        sink: &mut S,
+    ) -> Next {
+        let line = &self.socket.get().line;
+        if line.ended().is_none() && line.stage() == Stage::Asked || self.answering.is_some() {
+            return self.refuse(py, result, sink);
+        }
+        let error = result.err();
+        self.end(py, error.as_ref());
+        let line = &self.socket.get().line;
+        // Nobody is to be cancelled any more; the close that comes is for nobody.
+        drop(line.link.take(line.id));
+        Next::Done(error.filter(|error| is_cancellation(py, error)))
+    }
+
+    fn suspend(
+        &mut self,
+        py: Python<'_>,
+        task: Py<PyAny>,
+        reply: &mut Reply<'_>,
+    ) -> PyResult<Pending> {
+        let line = &self.socket.get().line;
+        line.flow(py, reply);
+        let replaced = line.link.with_open(line.id, |exchange| {
+            let held = match self.answering {
+                // From here on it is a request like others.
+                Some(_) => Some(std::mem::take(&mut exchange.held)),
+                None => None,
+            };
+            (held, exchange.task.replace(task))
+        });
+        drop(replaced);
+        Ok(Pending::Socket(
+            self.socket.clone().unbind(),
+            self.answering,
+        ))
+    }
+
+    fn finish(&mut self, reply: &mut Reply<'_>) {
+        let py = self.socket.py();
+        self.socket.get().line.flow(py, reply);
+    }
+
+    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
+        let socket = self.socket.get();
+        let request = socket.request.bind(py);
+        socket.line.refuse();
+        answer::conclude_plainly(py, error, &mut Asked::of_request(request), reply);
+        drop(socket.line.link.take(socket.line.id));
+    }
+}

@@ -1,0 +1,42 @@
+//! WebSocket, server side (RFC 6455, RFC 7692): bytes in, messages out; messages in, bytes out.
+//!
+//! A request that asks for a WebSocket is read by [`Opening::read`]; what the server agrees to,
+//! [`Opening::accept`] puts into the fields of the answer. From then on a [`Connection`] is the
+//! protocol as a value: it opens no socket, reads no clock and starts nothing. It does not matter whether
+//! the bytes travel over HTTP/1.1 after a 101 or over a stream of HTTP/2 (RFC 8441).
+//!
+//! Invariants, each with its tests:
+//! - How the bytes were cut never shows: frames(whole) == frames(any cut).
+//! - Whatever breaks a rule ends the connection with the close code the RFC has for it, and no further
+//!   byte is understood.
+//! - A text message that leaves here is UTF-8; one that is not is refused with the byte that shows it.
+//! - A connection at rest owns no buffer and no compression state: what messages are unmasked, inflated and
+//!   deflated with belongs to the [`Tools`] that all connections of a thread share, because neither side
+//!   keeps a compression context between messages.
+//! - Nothing grows without a limit of [`Limits`](citius_http::Limits), compressed or not.
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+
+extern crate alloc;
+
+mod close;
+mod connection;
+mod deflate;
+mod fault;
+mod frame;
+mod handshake;
+mod mask;
+mod text;
+mod tools;
+
+pub use close::{Close, Code};
+pub use connection::{Connection, Context, Event};
+pub use fault::Fault;
+pub use frame::Kind;
+pub use handshake::{Agreed, Opening, Refusal, Transport};
+pub use tools::Tools;
