@@ -1,8 +1,7 @@
 """``App``: routes, middleware, error handlers and hooks, until ``freeze`` makes a gateway of them.
 
-Everything is decided at ``freeze``, once per process: which arguments a handler gets (binding.py), and
-whether there is anything between the extension and the handler at all. Without middleware and
-without error handlers of a mounted application a route costs no Python frame but its handler's own.
+Everything is decided at ``freeze``, once per process (routes.py). Without middleware and without error
+handlers of a mounted application a route costs no Python frame but its handler's own.
 
 Middleware runs in the order it was added, the first one outermost, around the answers of error handlers
 too; it also sees requests that no route matches. What it gets back from ``next`` is a ``Response``.
@@ -12,24 +11,24 @@ from __future__ import annotations
 
 import inspect
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
-from citius._core import CompiledHandler, Native, Room
-from citius.binding import Kind, bind, describe, kind_of
-from citius.compose import (
-    ErrorHandlers,
-    awaited,
-    compose,
-    finish,
-    log_unexpected,
-    on_error_of,
-    spread,
-    unmatched_error,
-)
+from citius._core import Native, Room
+from citius.binding import Kind, describe, kind_of
+from citius.compose import ErrorHandlers, finish, log_unexpected, on_error_of
 from citius.errors import ConfigError
 from citius.procedures import Procedure, add, procedure
+from citius.routes import (
+    Route,
+    RouteOptions,
+    SocketRoute,
+    add_route,
+    add_socket,
+    native_of,
+    set_unmatched,
+)
 from citius.static import Mount
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from citius._core import Request
-    from citius.compiled import Compiled
     from citius.compose import Middleware
     from citius.config import Config
     from citius.pool import BlockingPool
@@ -50,38 +48,6 @@ _ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]"
 _MiddlewareT = TypeVar("_MiddlewareT", bound="Middleware")
 _HookT = TypeVar("_HookT", bound="Hook")
 _CheckT = TypeVar("_CheckT", bound="Callable[[], object]")
-
-
-@dataclass(frozen=True, slots=True)
-class SocketRoute:
-    """A path of WebSockets, as it was declared."""
-
-    pattern: str
-    handler: Callable[..., Any]
-    kind: Literal["async", "blocking"]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One method of one path, as it was declared."""
-
-    method: str
-    pattern: str
-    handler: Callable[..., Any]
-    kind: Kind
-    stream: bool
-    compiled: Compiled | None = None
-    """The native code that is called in place of ``handler``, or is made of it."""
-
-
-class RouteOptions(TypedDict, total=False):
-    """How a route's handler is called; ``App.route`` says what each means."""
-
-    blocking: bool
-    stream: bool
-    compiled: object
-    pool: bool
-    content_type: str | None
 
 
 class App:
@@ -475,14 +441,14 @@ class App:
             for route in app._routes_with_head():
                 pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
                 if route.compiled is not None:
-                    route = _native(route, pattern, bool(middleware), interpret_compiled)
-                _add(native, route, pattern, middleware, errors, pool, all_in_pool)
+                    route = native_of(route, pattern, bool(middleware), interpret_compiled)
+                add_route(native, route, pattern, middleware, errors, pool, all_in_pool)
             for socket in app._sockets:
                 pattern = prefix if prefix and socket.pattern == "/" else prefix + socket.pattern
-                _add_socket(native, socket, pattern)
+                add_socket(native, socket, pattern)
         for one in procedures:
             add(native, one, in_pool=all_in_pool)
-        self._set_unmatched(native)
+        set_unmatched(native, tuple(self._middleware), self._errors)
         return native
 
     async def start(self) -> None:
@@ -619,51 +585,6 @@ class App:
             if route.method == "GET" and route.pattern not in heads
         ]
 
-    def _set_unmatched(self, native: Native) -> None:
-        """Send 404 and 405 through Python, if anybody here wants to see them."""
-        statuses = self._errors.by_status
-        if not self._middleware and not ({404, 405} & statuses.keys() or self._errors.by_type):
-            return
-        errors = self._errors
-
-        def unmatched(request: Request, status: int, allow: str | None) -> Any:
-            raise unmatched_error(status, allow)
-
-        if not self._middleware:
-            answer = on_error_of(errors, log_unexpected)
-
-            def without_middleware(request: Request, status: int, allow: str | None) -> Any:
-                return answer(request, unmatched_error(status, allow))
-
-            is_async = errors.any_async
-            native.set_unmatched(
-                awaited(without_middleware) if is_async else without_middleware,
-                kind="async" if is_async else "def",
-            )
-            return
-
-        def chain_of(status: int, allow: str | None) -> Callable[[Request], Any]:
-            chain, _ = compose(
-                lambda request: unmatched(request, status, allow),
-                "def",
-                tuple(self._middleware),
-                (errors,),
-                None,
-            )
-            return chain
-
-        _, kind = compose(lambda request: None, "def", tuple(self._middleware), (errors,), None)
-        # There are few different answers (one per Allow), so their chains are kept.
-        chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
-
-        def with_middleware(request: Request, status: int, allow: str | None) -> Any:
-            chain = chains.get((status, allow))
-            if chain is None:
-                chain = chains[status, allow] = chain_of(status, allow)
-            return chain(request)
-
-        native.set_unmatched(with_middleware, kind=kind)
-
 
 def _log_ended(what: str, error: BaseException) -> None:
     """A hook has not ended well; whoever broke it off, because it hangs, does not mean those behind it."""
@@ -677,66 +598,3 @@ def _log_ended(what: str, error: BaseException) -> None:
         log_exception(f"{what} failed", error)
     else:
         raise error
-
-
-def _native(route: Route, pattern: str, has_middleware: bool, interpret: bool) -> Route:
-    """The route with native code for a handler, or with a Python function around it."""
-    assert route.compiled is not None, "asked before"
-    made = route.compiled.handler_of(route.handler, pattern, has_middleware, interpret)
-    if isinstance(made, CompiledHandler):
-        return replace(route, handler=made)
-    kind: Kind = "blocking" if route.kind == "pooled" else "def"
-    return replace(route, handler=made, kind=kind, compiled=None)
-
-
-def _add_socket(native: Native, socket: SocketRoute, pattern: str) -> None:
-    from citius.websocket import bind_websocket
-
-    bound = bind_websocket(socket.handler, pattern, serial=socket.kind == "blocking")
-    try:
-        native.add_websocket(pattern, bound.call, kind=socket.kind, args=bound.args)
-    except ValueError as error:
-        raise ConfigError(
-            f"WebSocket {pattern} for {describe(socket.handler)} cannot be added: {error}"
-        ) from None
-
-
-def _add(
-    native: Native,
-    route: Route,
-    pattern: str,
-    middleware: tuple[Middleware, ...],
-    errors: tuple[ErrorHandlers, ...],
-    pool: BlockingPool | None,
-    all_in_pool: bool,
-) -> None:
-    """Hand one route to the extension, wrapped in what there is to wrap it in."""
-    if route.compiled is not None:
-        return _try_add(native, route, pattern, route.handler, route.kind, ())
-    bound = bind(route.handler, pattern, stream=route.stream)
-    call, args, kind = bound.call, bound.args, route.kind
-    mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
-    # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
-    needs_await = route.kind == "blocking" and any(e.any_async for e in errors)
-    if middleware or mounted_errors or needs_await:
-        call, kind = compose(spread(call, args), kind, middleware, errors, pool)
-        args = (None,)
-    if all_in_pool and kind == "def":
-        kind = "blocking"
-    _try_add(native, route, pattern, call, kind, args)
-
-
-def _try_add(
-    native: Native,
-    route: Route,
-    pattern: str,
-    call: Callable[..., Any],
-    kind: Kind,
-    args: tuple[str | None, ...],
-) -> None:
-    try:
-        native.add(route.method, pattern, call, kind=kind, args=args, stream=route.stream)
-    except ValueError as error:
-        raise ConfigError(
-            f"{route.method} {pattern} for {describe(route.handler)} cannot be added: {error}"
-        ) from None

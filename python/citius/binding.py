@@ -29,6 +29,7 @@ from citius.errors import ConfigError, UnprocessableContent, UnsupportedMediaTyp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PythonKind = Literal["def", "async", "blocking"]
 Kind = Literal["def", "async", "blocking", "compiled", "pooled"]
 
 
@@ -65,7 +66,7 @@ class _Parameter:
         return self.default is inspect.Parameter.empty
 
 
-def kind_of(handler: Callable[..., Any], *, blocking: bool) -> Kind:
+def kind_of(handler: Callable[..., Any], *, blocking: bool) -> PythonKind:
     """How a handler is called; an async generator function is a ``def`` that returns an iterator."""
     target = inspect.unwrap(handler)
     if not inspect.isroutine(target) and not inspect.isclass(target):

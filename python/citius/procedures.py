@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import Native
-    from citius.binding import Kind
+    from citius.binding import PythonKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Procedure:
 
     name: str
     handler: Callable[..., Any]
-    kind: Kind
+    kind: PythonKind
     deadline_s: float | None
 
 

@@ -16,10 +16,20 @@
 //! - Nothing grows without a limit of [`Limits`](citius_http::Limits), compressed or not.
 #![no_std]
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        reason = "test data is made of the low bytes of counters"
+    )
 )]
 
 extern crate alloc;
