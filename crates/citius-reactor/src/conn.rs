@@ -204,9 +204,19 @@ impl Conn {
 
     /// Reads once and drops what comes, whatever it means. `Ok(0)`: the peer has closed its side.
     pub(crate) fn discard(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        match self.socket() {
-            Some(socket) => rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(_, n)| n),
-            None => Ok(0),
+        match &mut self.transport {
+            // Whoever owns it takes the answer later, as a socket's peer may.
+            Transport::Memory(memory) if !memory.incoming_ended => {
+                memory.incoming.clear();
+                Err(Errno::AGAIN)
+            }
+            Transport::Memory(_) => Ok(0),
+            Transport::Socket(_) | Transport::Tls(_) => match self.socket() {
+                Some(socket) => {
+                    rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(_, n)| n)
+                }
+                None => Ok(0),
+            },
         }
     }
 

@@ -490,14 +490,7 @@ impl Reactor {
                 }
                 service.request(head, ended, &mut self.reply(conn, stream));
             }
-            Event::Call { stream, call } => {
-                self.requests_total += 1;
-                conn.has_asked = true;
-                if self.watch.is_on && self.begin_call(conn, stream, &call) != Course::Serve {
-                    return self.reply(conn, stream).fail(Fault::Overloaded);
-                }
-                service.call(call, &mut self.reply(conn, stream));
-            }
+            Event::Call { stream, call } => self.take_call(conn, stream, call, service),
             Event::Data { stream, bytes } if socket::is_socket(&conn.sockets, stream) => {
                 self.receive_frames(conn, stream, bytes, service);
             }
@@ -524,6 +517,22 @@ impl Reactor {
                 );
             }
         }
+    }
+
+    /// A call of a procedure is complete.
+    fn take_call<S: Service>(
+        &mut self,
+        conn: &mut Conn,
+        stream: u32,
+        call: Call<'_>,
+        service: &mut S,
+    ) {
+        self.requests_total += 1;
+        conn.has_asked = true;
+        if self.watch.is_on && self.begin_call(conn, stream, &call) != Course::Serve {
+            return self.reply(conn, stream).fail(Fault::Overloaded);
+        }
+        service.call(call, &mut self.reply(conn, stream));
     }
 
     /// Takes note of a call, by a head that says as much of it as a line of the log can.
