@@ -687,6 +687,11 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "wsgi_write_bytes_max": (
         "bytes", "What `write()` may collect with --threads 0, where it cannot wait; beyond, it raises."
     ),
+    "compiled_body_bytes_max": ("bytes", "Bodies that a compiled handler may write; beyond, 500."),
+    "compiled_run_ms_max": (
+        "milliseconds",
+        "A compiled handler that keeps the reactor's thread longer is named in the log; 0: never.",
+    ),
     "h2_streams_max": ("streams", "Open streams of one HTTP/2 connection; more are refused."),
     "h2_window_bytes": ("bytes", "Bodies under way on one HTTP/2 connection; then it waits."),
     "h2_budget_ms": ("milliseconds", "Span over which HTTP/2 resets and idle frames are counted."),
