@@ -703,6 +703,12 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     ),
     "tls_handshake_ms": ("milliseconds", "From accept to the end of a TLS handshake; longer: closed."),
     "tls_handshake_bytes_max": ("bytes", "One TLS handshake message; more: an alert, closed."),
+    "rpc_message_bytes_max": ("bytes", "One message of a remote call, or one batch; more: closed."),
+    "rpc_depth_max": ("levels", "Arrays and maps of such a message within each other; more: closed."),
+    "rpc_calls_open_max": ("calls", "Calls of one connection without an answer; then reading pauses."),
+    "rpc_message_ms": ("milliseconds", "From the first byte of a message to its last; then closed."),
+    "rpc_idle_ms": ("milliseconds", "A connection without a call; then closed."),
+    "rpc_call_ms": ("milliseconds", "A call, unless its procedure says otherwise; 0: no limit."),
     "ws_message_bytes_max": ("bytes", "One WebSocket message, as sent and inflated; more: closed, 1009."),
     "ws_fragments_max": ("frames", "Fragments of one WebSocket message; more: closed with 1008."),
     "ws_messages_max": (

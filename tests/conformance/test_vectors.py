@@ -30,7 +30,7 @@ def echo(request):
     body = request.body()
     return Response(b"%b %d\\n" % (head, len(body)) + body, content_type="text/plain")
 
-METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"]
 app.route("/", methods=METHODS)(echo)
 app.route("/{path:path}", methods=METHODS)(echo)
 
@@ -45,7 +45,8 @@ def everything_else(request, next):
 def server(tmp_path_factory: pytest.TempPathFactory):
     directory = tmp_path_factory.mktemp("echo")
     (directory / "main.py").write_text("from citius import *\napp = App()\n" + ECHO)
-    options = ["--no-access-log", "--no-server-header", "--no-date-header"]
+    # What HTTP/2 begins with is a fault in HTTP/1.1, and these are its rules.
+    options = ["--http", "1", "--no-access-log", "--no-server-header", "--no-date-header"]
     made = Server(["main.py", "--port", "0", *options], {}, directory).wait_ready()
     yield made
     assert made.get("/").body == b"GET / 0\n", "a transcript ended the server"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import logging
 from typing import Any
 
 import pytest
@@ -155,8 +157,12 @@ def test_refusals() -> None:
         assert client.post("/nothing").status == 404
 
 
-def test_an_exception_closes_with_1011_and_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_closes_with_1011_and_is_logged() -> None:
     app = App()
+    written = io.StringIO()
+    # Its own: where the logger writes to otherwise, other tests decide.
+    handler = logging.StreamHandler(written)
+    logging.getLogger("citius").addHandler(handler)
 
     @app.websocket("/{when}")
     async def broken(ws: WebSocket, when: str) -> None:
@@ -171,7 +177,8 @@ def test_an_exception_closes_with_1011_and_is_logged(capsys: pytest.CaptureFixtu
                 socket.send("go")
                 assert list(socket) == []
                 assert socket.close_code == 1011
-    assert capsys.readouterr().err.count("RuntimeError: a defect") == 2
+    logging.getLogger("citius").removeHandler(handler)
+    assert written.getvalue().count("RuntimeError: a defect") == 2
 
 
 def test_closing_from_either_side() -> None:
