@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 
@@ -62,7 +63,8 @@ def test_the_drain_time_is_for_all_of_it(serve_asgi) -> None:
         assert server.wait() == 0
     # The supervisor would kill whoever takes two seconds more.
     assert 3.5 < time.monotonic() - began_at < 7
-    assert "1 requests did not end within the drain time" in server.err
+    # One at each of two workers, or both at one.
+    assert re.search("[12] requests did not end within the drain time", server.err)
     assert "killed" not in server.err
 
 
