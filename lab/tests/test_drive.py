@@ -101,7 +101,7 @@ def test_every_series_is_understood(
     assert load["completed"] > 0
     options = load["options"]
     assert options["pace"] == series.load.pace
-    assert options["pipeline"] == series.load.pipeline
+    assert options["pipeline"] == series.load.depth
     if series.load.users is None:
         assert options["keepalive"] == series.load.keep_alive
         assert options["connections"] == shot.connections
