@@ -221,7 +221,9 @@ def test_errors_after_the_head(pair: Pair) -> None:
 def test_other_answers(pair: Pair, method: str, path: str, status: int | None) -> None:
     answer = pair.same(lambda server: ask(server, method, path))
     if pair.ours.target not in STATUSES_OF_THEIR_OWN:
-        assert answer.status == status or (status is None and answer.status in (302, 307))
+        # Not every framework answers HEAD where GET is declared.
+        others = (302, 307) if status is None else (405,) if method == "HEAD" else ()
+        assert answer.status == status or answer.status in others
 
 
 def test_options_and_unknown_methods(pair: Pair) -> None:
