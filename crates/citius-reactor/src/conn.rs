@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use citius_compress::Streams;
-use citius_http::{FileRange, Millis, Output};
+use citius_http::{FileRange, Limits, Millis, Output};
 use citius_observe::Note;
 use citius_tls::{Bench, Session, Stop};
 use rustix::event::epoll::EventFlags;
@@ -98,6 +98,8 @@ pub(crate) struct Conn {
     pub(crate) resets: bool,
     /// The peer has closed its sending side.
     pub(crate) peer_closed: bool,
+    /// The protocol has been told so.
+    pub(crate) knows_of_end: bool,
     /// It has sent a request.
     pub(crate) has_asked: bool,
     /// When it is drained although it has not; `Millis::MAX`: not at all.
@@ -136,6 +138,7 @@ impl Conn {
             comes_again: false,
             resets: false,
             peer_closed: false,
+            knows_of_end: false,
             has_asked: false,
             drain_at: Millis::MAX,
             interest: EventFlags::IN,
@@ -161,6 +164,17 @@ impl Conn {
     pub(crate) fn wants_write(&self) -> bool {
         !self.output.is_empty()
             || matches!(&self.transport, Transport::Tls(secured) if secured.session.wants_write())
+    }
+
+    /// Whether bytes are held back that the protocol would take by now.
+    #[inline]
+    pub(crate) fn could_go_on(&self, limits: &Limits) -> bool {
+        self.is_held_back && !self.input.is_empty() && self.wire.wants_input(limits)
+    }
+
+    /// Whether its socket is watched for the peer's end, and not for what the peer sends.
+    pub(crate) fn hears_only_the_end(&self) -> bool {
+        self.interest.contains(EventFlags::RDHUP)
     }
 
     /// Whether it lives in memory and its peer has sent what has not been read.

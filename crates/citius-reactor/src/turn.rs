@@ -348,8 +348,9 @@ impl Reactor {
             Phase::Lingering { .. } => self.linger(conn),
             Phase::Handshaking { .. } => self.await_handshake(conn),
             Phase::Flushing => self.settle(conn, service),
-            // Nothing is read at present, and the peer has left: it will never be read.
-            Phase::Open if flags.contains(EventFlags::RDHUP) => {
+            // Nothing is read at present, and the peer has left: it will never be read. What was reported
+            // before this turn began to read again does not count.
+            Phase::Open if flags.contains(EventFlags::RDHUP) && conn.hears_only_the_end() => {
                 conn.is_held_back = false;
                 self.peer_closed(conn, service)
             }
@@ -435,6 +436,19 @@ impl Reactor {
         } else {
             input.to_vec()
         };
+        self.tell_end(conn, service);
+    }
+
+    /// Tells the protocol that the peer has closed its side, once it has been offered all that came before.
+    fn tell_end<S: Service>(&mut self, conn: &mut Conn, service: &mut S) {
+        if !conn.peer_closed || conn.knows_of_end || conn.could_go_on(&self.tools.limits) {
+            return;
+        }
+        conn.knows_of_end = true;
+        let mut context = self.tools.context();
+        if let Some(event) = conn.wire.finish(&mut context, &mut conn.output) {
+            self.dispatch(conn, event, service);
+        }
     }
 
     /// Whether so much waits to be written that it must leave before more requests are taken. Tries to
@@ -692,7 +706,7 @@ impl Reactor {
             .iter()
             .any(|&stream| conn.wire.may_write(stream, limits))
             || self.unfinished(conn).is_some()
-            || (conn.is_held_back && !conn.input.is_empty() && conn.wire.wants_input(limits))
+            || conn.could_go_on(limits)
             || conn.wire.has_events()
             || conn.wire.wants_output()
     }
@@ -757,10 +771,7 @@ impl Reactor {
     pub(crate) fn peer_closed<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         conn.peer_closed = true;
         self.lend_output(conn);
-        let mut context = self.tools.context();
-        if let Some(event) = conn.wire.finish(&mut context, &mut conn.output) {
-            self.dispatch(conn, event, service);
-        }
+        self.tell_end(conn, service);
         self.settle(conn, service)
     }
 

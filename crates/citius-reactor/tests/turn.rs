@@ -1,10 +1,12 @@
 //! Turns over connections in memory: what the reactor promises whatever stands behind `Service`.
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytes::Bytes;
 use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
@@ -12,7 +14,7 @@ use citius_reactor::{
     ConnectionId, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service, StreamId,
 };
 
-/// Answers with the path at once; `/late` when told to, `/panic` not at all.
+/// Answers with the path at once; `/long` after more than a turn may take, `/late` when told to, `/panic` not at all.
 #[derive(Default)]
 struct Paths {
     late: VecDeque<StreamId>,
@@ -26,6 +28,13 @@ impl Service for Paths {
             b"/panic" => panic!("as the test wants it"),
             b"/late" => self.late.push_back(reply.id()),
             path => {
+                if path == b"/long" {
+                    #[expect(
+                        clippy::disallowed_methods,
+                        reason = "it is what no handler should do"
+                    )]
+                    std::thread::sleep(Duration::from_millis(10));
+                }
                 let answer = Answer {
                     status: Status::OK,
                     content_type: None,
@@ -151,6 +160,26 @@ fn letters_to_a_connection_that_is_gone_reach_nobody() {
     );
     reactor.feed_memory(after, &requests(&["/a"]), &mut service);
     assert_eq!(bodies(&mut reactor, after).as_deref(), Some("/a"));
+}
+
+#[test]
+fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side() {
+    let address = std::env::temp_dir().join(format!("citius-end-{}.socket", std::process::id()));
+    let (mut reactor, mut service) = (reactor(), Paths::default());
+    let listener = UnixListener::bind(&address).expect("a fresh name");
+    listener.set_nonblocking(true).expect("a socket");
+    let mut peer = UnixStream::connect(&address).expect("somebody listens");
+    reactor.listen(OwnedFd::from(listener)).expect("it listens");
+    std::fs::remove_file(&address).expect("it was made above");
+    let paths = ["/long"; 40];
+    peer.write_all(&requests(&paths)).expect("room for them");
+    peer.shutdown(Shutdown::Write).expect("a socket");
+    while service.gone.is_empty() {
+        reactor.turn(&mut service);
+    }
+    let mut answers = String::new();
+    peer.read_to_string(&mut answers).expect("ASCII");
+    assert_eq!(answers.matches("/long").count(), paths.len());
 }
 
 #[test]
