@@ -16,6 +16,7 @@
 use pyo3::prelude::*;
 
 mod answer;
+mod awaited;
 mod file;
 mod gateway;
 mod go;

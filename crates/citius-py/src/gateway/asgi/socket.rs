@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::answer;
+use crate::awaited::awaited_by_looking;
 use crate::gateway::Turn;
 use crate::gateway::asgi::Plan;
 use crate::gateway::asgi::message::{self, Start};
@@ -266,38 +267,19 @@ impl Socket {
 #[pyclass(frozen, module = "citius._core", name = "_Connect")]
 struct Connect;
 
-#[pymethods]
-#[expect(clippy::unused_self, reason = "the coroutine protocol's methods")]
 impl Connect {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    #[expect(
+        clippy::unused_self,
+        reason = "every connection begins with the same message"
+    )]
+    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let message = PyDict::new(py);
         message.set_item(intern!(py, "type"), intern!(py, "websocket.connect"))?;
         Err(PyStopIteration::new_err((message.unbind(),)))
     }
-
-    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.__next__(py)
-    }
-
-    #[pyo3(signature = (error, *_rest))]
-    fn throw(
-        &self,
-        error: Bound<'_, PyAny>,
-        _rest: &Bound<'_, pyo3::types::PyTuple>,
-    ) -> PyResult<Py<PyAny>> {
-        Err(PyErr::from_value(error))
-    }
-
-    fn close(&self) {}
 }
+
+awaited_by_looking!(Connect);
 
 /// A request for a WebSocket.
 #[inline(never)]

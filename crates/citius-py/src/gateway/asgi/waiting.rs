@@ -1,6 +1,5 @@
 //! What `receive` and `send` return: awaitables that end at once when there is nothing to wait for.
 //!
-//! They fulfil `collections.abc.Coroutine`, because applications hand them to `asyncio.create_task`.
 //! One that has to wait yields a future of the loop's, as a coroutine does that awaits one, and looks
 //! again whenever that is done: whoever wakes it up says nothing but "look".
 
@@ -11,6 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 use crate::answer::is_coroutine;
+use crate::awaited::awaited_by_looking;
 use crate::gateway::asgi::Conversation;
 
 /// Returned by a `send` that has nothing to wait for; there is one.
@@ -67,7 +67,7 @@ impl Done {
 
     #[pyo3(signature = (error, *_rest))]
     fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        Err(raised(error))
+        Err(PyErr::from_value(error))
     }
 
     fn close(&self) {}
@@ -77,17 +77,8 @@ impl Done {
 #[pyclass(frozen, module = "citius._core", name = "_Receive", freelist = 64)]
 pub(crate) struct Receive(pub(crate) Py<Conversation>);
 
-#[pymethods]
 impl Receive {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let conversation = self.0.bind(py).get();
         let look = match conversation.next_message(py)? {
             Some(message) => Look::Over(message.into_any().unbind()),
@@ -95,36 +86,16 @@ impl Receive {
         };
         go_on(py, look)
     }
-
-    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.__next__(py)
-    }
-
-    #[pyo3(signature = (error, *_rest))]
-    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
-    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        Err(raised(error))
-    }
-
-    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
-    fn close(&self) {}
 }
+
+awaited_by_looking!(Receive);
 
 /// Returned by a `send` whose bytes are queued and which has to wait for room before the next.
 #[pyclass(frozen, module = "citius._core", name = "_Room")]
 pub(crate) struct Room(pub(crate) Py<Conversation>);
 
-#[pymethods]
 impl Room {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let conversation = self.0.bind(py).get();
         let look = match conversation.await_room(py)? {
             None => Look::Over(py.None()),
@@ -132,25 +103,9 @@ impl Room {
         };
         go_on(py, look)
     }
-
-    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.__next__(py)
-    }
-
-    #[pyo3(signature = (error, *_rest))]
-    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
-    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        Err(raised(error))
-    }
-
-    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
-    fn close(&self) {}
 }
 
-/// What `throw` was given: an exception, or its type.
-fn raised(error: Bound<'_, PyAny>) -> PyErr {
-    PyErr::from_value(error)
-}
+awaited_by_looking!(Room);
 
 /// What can be stepped, of what an application has returned.
 pub(crate) fn coroutine_of(awaitable: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

@@ -10,8 +10,9 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
+use crate::awaited::awaited_by_looking;
 use crate::gateway::ws::Line;
 use crate::gateway::ws::line::Look;
 use crate::link::lock;
@@ -266,33 +267,7 @@ fn asgi_message(py: Python<'_>, message: Py<PyAny>) -> PyResult<Py<PyAny>> {
     Ok(told.into_any().unbind())
 }
 
-#[pymethods]
-impl NextMessage {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.look(py)
-    }
-
-    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.look(py)
-    }
-
-    #[pyo3(signature = (error, *_rest))]
-    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
-    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        Err(PyErr::from_value(error))
-    }
-
-    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
-    fn close(&self) {}
-}
+awaited_by_looking!(NextMessage);
 
 /// Returned by a `send` whose message is queued and which has to wait for room before the next.
 #[pyclass(frozen, module = "citius._core", name = "_RoomToSend", freelist = 64)]
@@ -307,30 +282,4 @@ impl RoomToSend {
     }
 }
 
-#[pymethods]
-impl RoomToSend {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.look(py)
-    }
-
-    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.look(py)
-    }
-
-    #[pyo3(signature = (error, *_rest))]
-    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
-    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        Err(PyErr::from_value(error))
-    }
-
-    #[expect(clippy::unused_self, reason = "the coroutine protocol's method")]
-    fn close(&self) {}
-}
+awaited_by_looking!(RoomToSend);
