@@ -17,7 +17,11 @@ from citius.rpc.calls import (
     Backoff,
     Request,
     cancellation,
+    free_msgid,
+    next_msgid,
     notification,
+    tell,
+    words,
 )
 
 if TYPE_CHECKING:
@@ -160,7 +164,7 @@ class AsyncClient:
             except OSError as error:
                 # What the caller is told if there is no time left.
                 request.error = ConnectionLost(
-                    f"cannot connect to {self._address}: {_words(error)}", was_sent=False
+                    f"cannot connect to {self._address}: {words(error)}", was_sent=False
                 )
                 if self._is_closed:
                     raise request.error from None
@@ -235,10 +239,8 @@ class _Link(asyncio.Protocol):
         """Whether the call was answered before the connection ended."""
         if self.is_over:
             return False
-        msgid = self._next_msgid
-        while msgid in self._open:
-            msgid = (msgid + 1) & 0xFFFF_FFFF
-        self._next_msgid = (msgid + 1) & 0xFFFF_FFFF
+        msgid = free_msgid(self._next_msgid, self._open)
+        self._next_msgid = next_msgid(msgid)
         encoded = request.encode(msgid)
         answered: asyncio.Future[bool] = self._loop.create_future()
         self._open[msgid] = request, answered
@@ -322,7 +324,7 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See ``asyncio.Protocol``."""
-        self._end("the server closed the connection" if exc is None else _words(exc))
+        self._end("the server closed the connection" if exc is None else words(exc))
         if not self._gone.done():
             self._gone.set_result(None)
 
@@ -334,15 +336,7 @@ class _Link(asyncio.Protocol):
             if self._transport is not None:
                 self._transport.close()
         elif self._on_notification is not None:
-            import msgspec
-
-            from citius.logging import log_exception
-
-            try:
-                name = method.decode("utf-8", "replace")
-                self._on_notification(name, msgspec.msgpack.decode(params))
-            except Exception as error:
-                log_exception(f"{self._on_notification!r} failed", error)
+            tell(self._on_notification, method, params)
 
     def _end(self, reason: str) -> None:
         if self.is_over:
@@ -358,7 +352,3 @@ class _Link(asyncio.Protocol):
 
 
 _NOBODY: tuple[None, None] = (None, None)
-
-
-def _words(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()

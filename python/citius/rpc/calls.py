@@ -1,4 +1,4 @@
-"""What both clients know of a call: how it is written, how its answer is read, when it may be sent again.
+"""What both clients know of a call: its number, how it is written and answered, when it may be sent again.
 
 A call that has been handed to the kernel may have been executed, even if no answer comes. So when a
 connection ends, a call is sent again by itself only if
@@ -21,7 +21,7 @@ import msgspec
 from citius.errors import RpcError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of the longest answer that a client takes."""
@@ -117,6 +117,33 @@ def notification(method: str, params: tuple[Any, ...] | Mapping[str, Any]) -> by
 def cancellation(msgid: int) -> bytes:
     """Tell the server that nobody waits for this call any more."""
     return encode((2, "$/cancelRequest", (msgid,)))
+
+
+def free_msgid(msgid: int, taken: Container[int]) -> int:
+    """The first number from ``msgid`` on that no open call has."""
+    while msgid in taken:
+        msgid = next_msgid(msgid)
+    return msgid
+
+
+def next_msgid(msgid: int) -> int:
+    """The number that follows; numbers have 32 bits."""
+    return (msgid + 1) & 0xFFFF_FFFF
+
+
+def tell(listener: Callable[[str, Any], object], method: bytes, params: bytes) -> None:
+    """Hand on what the server says without having been asked; what the listener raises is logged."""
+    from citius.logging import log_exception
+
+    try:
+        listener(method.decode("utf-8", "replace"), msgspec.msgpack.decode(params))
+    except Exception as error:
+        log_exception(f"{listener!r} failed", error)
+
+
+def words(error: Exception) -> str:
+    """Why a connection failed."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 class _Error(msgspec.Struct):

@@ -20,7 +20,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from citius._core import RpcMessages
-from citius.rpc.calls import GOODBYE, Address, Request
+from citius.rpc.calls import GOODBYE, Address, Request, free_msgid, next_msgid, tell, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,10 +74,8 @@ class Link:
         with self._state:
             if self.is_over:
                 return False
-            msgid = self._next_msgid
-            while msgid in self._open:
-                msgid = (msgid + 1) & 0xFFFF_FFFF
-            self._next_msgid = (msgid + 1) & 0xFFFF_FFFF
+            msgid = free_msgid(self._next_msgid, self._open)
+            self._next_msgid = next_msgid(msgid)
             request = call.request
             encoded = request.encode(msgid)
             self._open[msgid] = call
@@ -136,7 +134,7 @@ class Link:
                                 self._queue_bytes += len(rest)
                             return False
             except OSError as error:
-                self.end(_words(error))
+                self.end(words(error))
                 return True
 
     def _wait_for_room(self, deadline: float | None) -> bool:
@@ -204,7 +202,7 @@ class Link:
                     self.flush(monotonic())
                 continue
             except OSError as error:
-                self.end(_words(error))
+                self.end(words(error))
                 return
             self._take(data)
 
@@ -215,7 +213,7 @@ class Link:
         except BlockingIOError:
             return
         except OSError as error:
-            self.end(_words(error))
+            self.end(words(error))
 
     def _take(self, data: bytes) -> None:
         """Hand out what has come."""
@@ -243,15 +241,7 @@ class Link:
             self.said_goodbye = True
             self.end("the server took leave")
         elif self._on_notification is not None:
-            import msgspec
-
-            from citius.logging import log_exception
-
-            try:
-                name = method.decode("utf-8", "replace")
-                self._on_notification(name, msgspec.msgpack.decode(params))
-            except Exception as error:
-                log_exception(f"{self._on_notification!r} failed", error)
+            tell(self._on_notification, method, params)
 
     def end(self, reason: str) -> None:
         """The connection has gone: whoever waits looks what becomes of his call."""
@@ -322,7 +312,3 @@ def left(deadline: float | None) -> float:
 def is_past(deadline: float | None) -> bool:
     """Whether the time is over."""
     return deadline is not None and monotonic() >= deadline
-
-
-def _words(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -19,6 +19,7 @@ from citius.rpc.calls import (
     Request,
     cancellation,
     notification,
+    words,
 )
 from citius.rpc.link import Link, connect, is_past, left
 
@@ -229,9 +230,8 @@ class Client:
             except OSError as error:
                 pause_s = backoff.next()
                 if deadline is not None and monotonic() + pause_s >= deadline:
-                    reason = (error.strerror or str(error)).lower()
                     raise ConnectionLost(
-                        f"cannot connect to {self._address}: {reason}", was_sent=False
+                        f"cannot connect to {self._address}: {words(error)}", was_sent=False
                     ) from None
                 sleep(pause_s)
 
