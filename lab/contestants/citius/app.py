@@ -1,49 +1,16 @@
 """The contract on Citius, native handlers: `def` where nothing waits, `async def` where it does."""
 
-import asyncio
-
-import records_citius
-import records_msgspec as records
+import plain
 import work
 from citius import App, Response
 
 app = App()
-
-
-@app.get("/")
-def hello():
-    return "Welcome!\n"
-
-
-@app.get("/parse-msgpack")
-def parse_msgpack():
-    return records_citius.parse_msgpack()
-
-
-@app.get("/encode-json")
-def encode_json():
-    return records.encode_json()
-
-
-@app.get("/transfer-data")
-def transfer_data():
-    return Response(records.JSON_ARRAY, content_type="application/json")
+plain.add(app)
 
 
 @app.get("/million-loop")
 def million_loop(seed: int = 1):
     return str(work.million_loop(seed))
-
-
-@app.get("/async")
-async def sleep():
-    await asyncio.sleep(0.002)
-    return "OK"
-
-
-@app.get("/fibonacci")
-def fibonacci():
-    return work.fibonacci_answer()
 
 
 @app.get("/classify/{path:path}")
