@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from citius_lab import contestants, inspection, launch, wires
+from citius_lab import certificate, contestants, inspection, launch, wires
 from citius_lab.errors import BuildError, LabError
 from citius_lab.workloads import WORKLOADS, cases_of
 
@@ -162,7 +162,7 @@ def build_all(lab: Lab, chosen: Sequence[Contestant], *, again: bool = False) ->
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True)
 @click.option(
     "--wire",
-    type=click.Choice(contestants.WIRES),
+    type=click.Choice(wires.WIRES),
     default=wires.HTTP1,
     show_default=True,
     help="What it has to speak, where that takes another start.",
@@ -178,7 +178,7 @@ def start(lab: Lab, name: str, port: int, workers: int, wire: str) -> None:
     if wire not in contestant.wires:
         raise LabError(f"{name} does not speak {wire}, only {', '.join(contestant.wires)}")
     if wires.is_tls(wire):
-        wires.make_certificate()
+        certificate.make(contestant.build_root)
     command = contestant.command(port=port, workers=workers, manner=contestant.manner_of(wire))
     os.chdir(contestant.source)
     try:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from citius_lab import certificate, wires
 from citius_lab.errors import BuildError, ContestantError
 from citius_lab.workloads import WORKLOADS
 
@@ -68,7 +69,7 @@ class Contestant:
     maintainer: str = "lab"
     workers: str = "processes"
     lacks: tuple[str, ...] = ()
-    wires: tuple[str, ...] = ("http/1.1",)
+    wires: tuple[str, ...] = (wires.HTTP1,)
     start_h2c: tuple[str, ...] = ()
     start_tls: tuple[str, ...] = ()
     of: str = ""
@@ -186,9 +187,9 @@ class Contestant:
 
     def manner_of(self, wire: str) -> str:
         """Return which of its starts speaks ``wire``: ``plain``, ``h2c`` or ``tls``."""
-        if wire in ("https", "h2"):
+        if wires.is_tls(wire):
             return "tls"
-        return "h2c" if wire == "h2c" and self.start_h2c else "plain"
+        return "h2c" if wire == wires.H2C and self.start_h2c else "plain"
 
     def command(self, *, port: int, workers: int, manner: str = "plain") -> list[str]:
         """Return the words that start it."""
@@ -245,6 +246,7 @@ class Contestant:
         }
 
     def _fill(self, words: Iterable[str], *, port: int = 0, workers: int = 1) -> list[str]:
+        cert, key = certificate.paths(self.build_root)
         values = {
             "source": str(self.source),
             "shared": str(self.shared),
@@ -252,8 +254,8 @@ class Contestant:
             "venv": str(self.venv),
             "citius": citius_command() or "citius",
             "python": sys.executable,
-            "cert": str(self.build_root / "tls" / "cert.pem"),
-            "key": str(self.build_root / "tls" / "key.pem"),
+            "cert": str(cert),
+            "key": str(key),
             "port": str(port),
             "workers": str(workers),
         }
@@ -305,7 +307,7 @@ def read(path: Path, build_root: Path) -> Contestant:
             maintainer=table.pop("maintainer", "lab"),
             workers=table.pop("workers", "processes"),
             lacks=tuple(table.pop("lacks", ())),
-            wires=tuple(table.pop("wires", ("http/1.1",))),
+            wires=tuple(table.pop("wires", (wires.HTTP1,))),
             start_h2c=tuple(table.pop("start_h2c", ())),
             start_tls=tuple(table.pop("start_tls", ())),
             of=table.pop("of", ""),
@@ -331,9 +333,9 @@ def read(path: Path, build_root: Path) -> Contestant:
         )
     if (strange := sorted(set(contestant.lacks) - set(LACKS))) != []:
         raise ContestantError(f"{path}: it lacks {strange[0]!r}, expected {_list(LACKS)}")
-    if (strange := sorted(set(contestant.wires) - set(WIRES))) != []:
-        raise ContestantError(f"{path}: it speaks {strange[0]!r}, expected {_list(WIRES)}")
-    if bool(contestant.start_tls) != bool({"https", "h2"} & set(contestant.wires)):
+    if (strange := sorted(set(contestant.wires) - set(wires.WIRES))) != []:
+        raise ContestantError(f"{path}: it speaks {strange[0]!r}, expected {_list(wires.WIRES)}")
+    if bool(contestant.start_tls) != any(map(wires.is_tls, contestant.wires)):
         raise ContestantError(f"{path}: wires over TLS and start_tls go together")
     return contestant
 
@@ -472,7 +474,5 @@ RULES = ("production", "tuned", "floor")
 WORKERS = ("processes", "threads")
 # All that HTTP/1.1 lets a server do without: it may close a connection after any answer.
 LACKS = ("pipelined",)
-# Spelled out in ``wires``; a connection can carry nothing else.
-WIRES = ("http/1.1", "h2c", "https", "h2")
 # What a server may know of the person who runs the lab.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

@@ -13,7 +13,7 @@ import random
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from citius_lab import launch, verify, wires
+from citius_lab import certificate, launch, verify, wires
 from citius_lab.errors import LabError, LaunchError
 from citius_lab.workloads import WrongAnswer, cases_of
 
@@ -93,7 +93,7 @@ def _wire_faults(contestant: Contestant, cases: list[Case], log_path: Path) -> l
     for manner in dict.fromkeys(map(contestant.manner_of, spoken)):
         try:
             if manner == "tls":
-                wires.make_certificate()
+                certificate.make(contestant.build_root)
             with launch.Server(
                 contestant, workers=1, cpus=(), log_path=log_path, manner=manner
             ) as server:

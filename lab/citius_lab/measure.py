@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citius_lab import contestants, drive, environment, experiments, plan, record, results, wires
+from citius_lab import (
+    certificate,
+    contestants,
+    drive,
+    environment,
+    experiments,
+    plan,
+    record,
+    results,
+)
 from citius_lab.commands import Lab, build_all, lab
 from citius_lab.display import Display, budget_table
 from citius_lab.errors import LabError
@@ -169,8 +178,9 @@ def finish(
 ) -> None:
     """Carry the plan out and draw its report; leave with 130 if it was interrupted."""
     lab, places = session.lab, session.plan.placements.values()
-    if any(block.manner == "tls" for part in session.plan.parts for block in part.blocks):
-        wires.make_certificate()
+    blocks = [block for part in session.plan.parts for block in part.blocks]
+    for name in {block.contestant for block in blocks if block.manner == "tls"}:
+        certificate.make(session.contestants[name].build_root)
     _warn_of_foreign_load(lab)
     everything = os.sched_getaffinity(0)
     # The lab itself stays off the CPUs of servers, where that is possible.

@@ -5,13 +5,8 @@ Clear-text HTTP/2 is spoken by prior knowledge; over TLS the version is agreed o
 
 from __future__ import annotations
 
-import shutil
 import ssl
-import subprocess
 from typing import TYPE_CHECKING
-
-from citius_lab.contestants import default_build_root
-from citius_lab.errors import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,37 +38,5 @@ def client_context(wire: str) -> ssl.SSLContext:
     return context
 
 
-def make_certificate() -> None:
-    """Make the certificate and the key that every contestant serves with, once.
-
-    P-256, because a handshake costs least with it and every contestant's library has it.
-
-    Raises:
-        LabError: There is no ``openssl`` to make them, or it fails.
-    """
-    folder = default_build_root() / "tls"
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    if cert.exists() and key.exists():
-        return
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        raise LabError("TLS is measured with a certificate that openssl makes; it is not on PATH")
-    folder.mkdir(parents=True, exist_ok=True)
-    made = folder / "cert.pem.new"
-    done = subprocess.run(
-        [
-            openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-            "-nodes", "-days", "3650", "-subj", "/CN=localhost",
-            "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-            "-keyout", str(key), "-out", str(made),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise LabError(f"openssl makes no certificate: {done.stderr.strip()[-300:]}")
-    made.rename(cert)
-
-
 HTTP1, H2C, HTTPS, H2 = "http/1.1", "h2c", "https", "h2"
+WIRES = (HTTP1, H2C, HTTPS, H2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from citius_lab import analyse, contestants, drive, experiments, launch, usage, wires
+from citius_lab import analyse, certificate, contestants, drive, experiments, launch, usage, wires
 from citius_lab.errors import LoadError
 from citius_lab.plan import Placement
 from citius_lab.workloads import CASE_BY_ID
@@ -68,7 +68,7 @@ def citius(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
         pytest.skip(reason)
     if shutil.which("openssl") is None:
         pytest.skip("no openssl here, which makes the certificate")
-    wires.make_certificate()
+    certificate.make(contestant.build_root)
     log_path = tmp_path_factory.mktemp("citius") / "log"
     with contextlib.ExitStack() as stack:
         started: dict[str, launch.Server] = {}

@@ -14,7 +14,7 @@ import h2.connection
 import h2.events
 import pytest
 
-from citius_lab import contestants, experiments, plan, verify, wires
+from citius_lab import certificate, contestants, experiments, plan, verify, wires
 from citius_lab.contestants import ContestantError
 from citius_lab.drive import Shot
 from citius_lab.protocols import Load, Series
@@ -73,17 +73,14 @@ def wire(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def serving(
-    wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dict[bytes, int]]:
+def serving(wire: str, tmp_path: Path) -> Iterator[dict[bytes, int]]:
     context = None
     if wires.is_tls(wire):
         if shutil.which("openssl") is None:
             pytest.skip("no openssl here, which makes the certificate")
-        monkeypatch.setattr(wires, "default_build_root", lambda: tmp_path)
-        wires.make_certificate()
+        certificate.make(tmp_path)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(tmp_path / "tls" / "cert.pem", tmp_path / "tls" / "key.pem")
+        context.load_cert_chain(*certificate.paths(tmp_path))
         context.set_alpn_protocols(["h2"])
     servers = {body: Http2Server(body, context) for body in (b"Welcome!\n", b"Something else")}
     yield {body: server.port for body, server in servers.items()}
@@ -130,7 +127,7 @@ def test_each_contestant_is_asked_by_what_it_speaks() -> None:
             asked.setdefault(block.contestant, set()).add(wire)
             assert found[block.contestant].manner_of(wire) == block.manner
     assert asked["nghttpd"] == {wires.H2C, wires.H2}
-    assert asked["citius"] == set(contestants.WIRES)
+    assert asked["citius"] == set(wires.WIRES)
 
 
 def test_the_generator_is_told_what_to_speak() -> None:
