@@ -96,7 +96,7 @@ def test_a_thread_of_the_pool_survives_every_exception(serve) -> None:
         with server.connect() as peer:
             assert peer.request("GET", f"/raise/{name}").status == 500
             assert peer.request("GET", "/thread").body == b"citius-blocking-0"
-        assert f"'/raise/{name}' failed" in server.err
+        server.wait_for_log(f"'/raise/{name}' failed")
 
 
 # --- bodies that come in pieces -------------------------------------------------------------------

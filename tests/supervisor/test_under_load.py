@@ -90,6 +90,16 @@ def under_load(
     return json.loads(out)
 
 
+def under_load_until(server: Server, words: str, path: str = "/") -> None:
+    """Load until a notice has these words, however slow the machine; no request may fail."""
+    for _ in range(10):
+        record = under_load(server, 2, lambda: None, "-r", "1000", path=path)
+        assert failed(record) == {}
+        if words in server.err:
+            return
+    raise AssertionError(f"{words!r} not in\n{server.err}")
+
+
 def failed(record: dict[str, Any], *but: str) -> dict[str, int]:
     return {kind: n for kind, n in record["errors"].items() if n and kind not in but}
 
@@ -136,22 +146,18 @@ def test_a_killed_worker_loses_only_what_is_in_it(serve, seconds: int) -> None:
     wait_for(lambda: len(children(server)) == 2, "a new worker")
 
 
-def test_a_leaking_worker_is_replaced_without_a_failed_request(serve, seconds: int) -> None:
+def test_a_leaking_worker_is_replaced_without_a_failed_request(serve) -> None:
     server: Server = serve(
         APP, "--workers", "2", "--worker-rss-max", "120M", "--no-access-log"
     )  # fmt: skip
-    record = under_load(server, seconds + 2, lambda: None, "-r", "1000", path="/leak")
-    assert failed(record) == {}
-    assert "MiB, limit 120 MiB; replacing it" in server.err
+    under_load_until(server, "MiB, limit 120 MiB; replacing it", path="/leak")
 
 
-def test_a_spent_worker_is_replaced_without_a_failed_request(serve, seconds: int) -> None:
+def test_a_spent_worker_is_replaced_without_a_failed_request(serve) -> None:
     server: Server = serve(
         APP, "--max-requests", "500", "--max-requests-jitter", "100", "--no-access-log"
     )  # fmt: skip
-    record = under_load(server, seconds, lambda: None, "-r", "1000")
-    assert failed(record) == {}
-    assert "requests; replacing it" in server.err
+    under_load_until(server, "requests; replacing it")
 
 
 def test_ttou_loses_none(serve) -> None:
@@ -160,7 +166,7 @@ def test_ttou_loses_none(serve) -> None:
         server, 4, lambda: server.signal(signal.SIGTTOU), "--no-keepalive", "--timeout", "3s"
     )
     assert failed(record) == {}
-    assert len(children(server)) == 2
+    wait_for(lambda: len(children(server)) == 2, "the third to leave")
 
 
 def test_usr2_loses_none(serve, seconds: int, tmp_path: Path) -> None:
@@ -213,6 +219,4 @@ def test_other_interfaces_lose_what_is_in_a_killed_worker(serve_other) -> None:
 
 def test_leaking_workers_of_other_interfaces_are_replaced(serve_other) -> None:
     server: Server = serve_other("--worker-rss-max", "120M")
-    record = under_load(server, 4, lambda: None, "-r", "1000", path="/leak")
-    assert failed(record) == {}
-    assert "MiB, limit 120 MiB; replacing it" in server.err
+    under_load_until(server, "MiB, limit 120 MiB; replacing it", path="/leak")

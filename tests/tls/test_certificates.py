@@ -153,11 +153,11 @@ def test_new_files_without_a_restart(secured: Callable[..., Server], pki: Pki) -
         open_one.request("GET", "/")
         certificate.write_text("broken")
         wait_for(lambda: serial() == before and "cannot be used" in server.err, "a complaint")
-        assert "has no certificate" in server.err
+        server.wait_for_log("has no certificate")
         assert server.err.count("cannot be used") == 1
         pki.issue("localhost", "127.0.0.1")
         wait_for(lambda: serial() != before, "the new certificate")
-        assert "new connections use them" in server.err
+        server.wait_for_log("new connections use them")
         # The open one goes on with what it has agreed on.
         assert open_one.request("GET", "/").body == b"Hello"
 
