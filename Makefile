@@ -8,6 +8,7 @@ MADE   := $(VENV)/made
 FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
+CASES  ?=
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -16,7 +17,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check fmt test test-all test-frameworks test-matrix check-wheel h2spec bench lab fuzz docs clean
+.PHONY: help setup build run check fmt test test-all test-frameworks test-matrix check-wheel h2spec autobahn bench lab fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +118,13 @@ check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and se
 
 h2spec: $(MADE)/extension .tools/h2spec ## every case of h2spec against `citius serve`
 	$(BIN)/python scripts/h2spec.py .tools/h2spec
+
+.tools/autobahn/python: requirements-autobahn.lock scripts/setup-autobahn
+	@echo "making .tools/autobahn"
+	@scripts/setup-autobahn .tools/autobahn requirements-autobahn.lock
+
+autobahn: $(MADE)/extension .tools/autobahn/python ## Autobahn's cases of WebSockets; those that take seconds: make autobahn CASES=fast
+	$(BIN)/python scripts/autobahn.py .tools/autobahn $(CASES)
 
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py
