@@ -28,15 +28,15 @@ def command() -> str:
 
 
 class Browser:
-    """One window. Cookies live as long as it does."""
+    """One window. Cookies live as long as it does; ``flags`` are more of the command's."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
         folder.mkdir(exist_ok=True)
         said = folder / "stderr"
         with said.open("w") as stderr:
             self._process = subprocess.Popen(
                 [command(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-                 "--disable-background-networking", "--remote-debugging-port=0",
+                 "--disable-background-networking", "--remote-debugging-port=0", *flags,
                  f"--user-data-dir={folder / 'profile'}", "about:blank"],
                 stdout=subprocess.DEVNULL, stderr=stderr,
             )  # fmt: skip
@@ -83,8 +83,8 @@ class Browser:
         self._await_load(loads)
 
     def run(self, script: str) -> Any:
-        """The value of a script's expression."""
-        made = self._call("Runtime.evaluate", expression=script, returnByValue=True)
+        """The value of a script's expression; of a promise, when it is kept."""
+        made = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in made, made
         return made["result"].get("value")
 

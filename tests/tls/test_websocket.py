@@ -1,4 +1,4 @@
-"""WebSockets over TLS, judged by clients that are not ours: in HTTP/1.1, and as streams of HTTP/2 (RFC 8441)."""
+"""WebSockets over TLS, judged by clients that are not ours: in HTTP/1.1, and streams of HTTP/2 (RFC 8441)."""
 
 from __future__ import annotations
 
