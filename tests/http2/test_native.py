@@ -345,12 +345,15 @@ def test_failures_stay_with_their_streams(server: Server) -> None:
         assert peer.get(9, "/").body == b"Hello"
 
 
-def test_urgent_answers_overtake(server: Server) -> None:
+@pytest.mark.parametrize("early", [False, True], ids=["update", "early update"])
+def test_urgent_answers_overtake(server: Server, early: bool) -> None:
+    update = frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\5u=0")
     with connect(server, opens_windows=False) as peer:
+        peer.send(update * early)
         peer.send(peer.head(1, "GET", "/large/600", [("priority", "u=5")]))
         peer.send(peer.head(3, "GET", "/large/40", [("priority", "u=1")]))
         peer.send(peer.head(5, "GET", "/large/20"))
-        peer.send(frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\5u=0"))
+        peer.send(update * (not early))
         # The connection's window is used up by the first; then it is opened for all.
         while sum(len(answer.body) for answer in peer.answers.values()) < 65535:
             peer.step()

@@ -12,6 +12,7 @@ use crate::budget::Budget;
 use crate::frame::{self, Code, WINDOW_BYTES, WINDOW_MAX};
 use crate::head::{Facts, Scratch};
 use crate::hpack::{Decoder, Encoder};
+use crate::priority::Early;
 use crate::receive::{Block, Memo, Reading};
 use crate::settings::{self, Settings};
 use crate::stream::{Expecting, Progress, Stream, Streams};
@@ -74,6 +75,8 @@ pub struct Connection {
     pub(crate) block: Option<Box<Block>>,
     pub(crate) peer: Settings,
     pub(crate) streams: Streams,
+    /// Priorities that have come before their requests.
+    pub(crate) early: Early,
     pub(crate) budget: Budget,
     /// The highest stream that was taken.
     pub(crate) last_stream: u32,
@@ -143,6 +146,7 @@ impl Connection {
             block: None,
             peer: Settings::default(),
             streams: Streams::default(),
+            early: Early::default(),
             budget: Budget::new(now),
             last_stream: 0,
             receive_window: WINDOW_BYTES,
@@ -405,6 +409,12 @@ impl Connection {
         facts: &Facts,
     ) {
         self.fresh = false;
+        // What was said of the stream itself goes over what its head says, which may be older (RFC 9218 §7).
+        let early = if self.early.is_empty() {
+            None
+        } else {
+            self.early.take(id)
+        };
         self.streams.push(Stream {
             id,
             ended,
@@ -417,7 +427,7 @@ impl Connection {
             head_only: head.method == Method::Head,
             closed: false,
             progress: Progress::Unanswered,
-            priority: facts.priority,
+            priority: early.unwrap_or(facts.priority),
             served: 0,
             credit: 0,
             received: 0,

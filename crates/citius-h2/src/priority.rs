@@ -3,6 +3,8 @@
 //! Only the two parameters are read, as a dictionary of structured fields (RFC 8941 §3.2) roughly; what is
 //! malformed is ignored, as §5 asks for.
 
+use alloc::vec::Vec;
+
 /// How urgent an answer is, and whether pieces of it are of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Priority {
@@ -36,6 +38,38 @@ impl Priority {
             }
         }
         priority
+    }
+}
+
+/// Priorities of requests that have not come yet (§7), the newest of each, in the order of their streams.
+#[derive(Debug, Default)]
+pub(crate) struct Early(Vec<(u32, Priority)>);
+
+impl Early {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps a priority for `id`. False if there is one for `most` other streams: then it is not kept.
+    pub(crate) fn keep(&mut self, id: u32, priority: Priority, most: usize) -> bool {
+        match self.0.binary_search_by_key(&id, |&(id, _)| id) {
+            Ok(index) => {
+                if let Some(kept) = self.0.get_mut(index) {
+                    kept.1 = priority;
+                }
+            }
+            Err(_) if self.0.len() >= most => return false,
+            Err(index) => self.0.insert(index, (id, priority)),
+        }
+        true
+    }
+
+    /// The priority kept for `id`. Those of lower streams are dropped, as they can't be opened any more.
+    pub(crate) fn take(&mut self, id: u32) -> Option<Priority> {
+        let end = self.0.partition_point(|&(kept, _)| kept <= id);
+        let last = self.0.drain(..end).next_back();
+        last.and_then(|(kept, priority)| (kept == id).then_some(priority))
     }
 }
 

@@ -807,17 +807,44 @@ impl Connection {
             }
             Kind::PriorityUpdate => {
                 let (id, value) = frame::number(payload).ok_or(Fault::FrameSize)?;
-                if id == 0 {
-                    return Err(Fault::FrameSequence);
-                }
-                if let Some(stream) = self.streams.find_mut(id) {
-                    stream.priority = Priority::parse(value);
-                }
-                Ok(())
+                self.take_priority_update(cx, id, Priority::parse(value))
             }
             // The client takes leave: what it has asked for it still gets.
             Kind::GoAway if payload.len() < 8 => Err(Fault::FrameSize),
             _ => Ok(()),
+        }
+    }
+
+    /// RFC 9218 §7.1. A stream may be open, over, or not begun.
+    fn take_priority_update(
+        &mut self,
+        cx: &Context<'_>,
+        id: u32,
+        priority: Priority,
+    ) -> Result<(), Fault> {
+        if id == 0 {
+            return Err(Fault::FrameSequence);
+        }
+        // A pushed one, that is.
+        if id.is_multiple_of(2) {
+            return Err(Fault::StreamNumber);
+        }
+        if let Some(stream) = self.streams.find_mut(id) {
+            stream.priority = priority;
+        }
+        if id <= self.last_stream {
+            return Ok(());
+        }
+        self.early.take(self.last_stream);
+        let most = (cx.limits.h2_streams_max as usize).max(1);
+        let is_kept = self
+            .early
+            .keep(id, priority, most.saturating_sub(self.streams.len()));
+        // Before our settings are known a client may not know better.
+        if is_kept || self.settings_at.is_some() {
+            Ok(())
+        } else {
+            Err(Fault::PriorityExcess)
         }
     }
 

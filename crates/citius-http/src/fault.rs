@@ -128,6 +128,8 @@ faults! {
     FramePadding = Peer, 400, "RFC 9113 §6.1", "padding is longer than its frame";
     /// A stream that depends on itself.
     PriorityCycle = Peer, 400, "RFC 7540 §5.3.1", "stream depends on itself";
+    /// Priorities for more streams than `h2_streams_max`, those that are open included.
+    PriorityExcess = Peer, 400, "RFC 9218 §7.1", "more streams have priorities than may be open";
     /// A setting with a value it can't have.
     SettingsValue = Peer, 400, "RFC 9113 §6.5.2", "setting has an impossible value";
     /// Settings were not acknowledged within `head_read_ms`.

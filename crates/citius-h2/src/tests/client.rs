@@ -159,6 +159,12 @@ impl Client {
         self.feed(&bytes)
     }
 
+    /// A `PRIORITY_UPDATE`.
+    pub(super) fn prioritise(&mut self, id: u32, value: &str) {
+        let payload = [&id.to_be_bytes()[..], value.as_bytes()].concat();
+        self.frame(16, 0, 0, &payload);
+    }
+
     pub(super) fn open_window(&mut self, stream: u32, increment: u32) {
         let mut bytes = Vec::new();
         frame::window_update(&mut bytes, stream, increment);

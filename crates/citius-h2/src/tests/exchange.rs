@@ -245,7 +245,7 @@ fn lengths_are_held_against_the_data() {
 #[test]
 fn faults_of_the_connection_end_it() {
     type Frame = (u8, u8, u32, &'static [u8]);
-    let cases: [(Frame, Fault, u32); 22] = [
+    let cases: [(Frame, Fault, u32); 24] = [
         ((0, 0, 0, b"x"), Fault::FrameSequence, 1),
         ((0, 0, 1, b"x"), Fault::FrameSequence, 1),
         ((0, 8, 1, b"\x05abc"), Fault::FramePadding, 1),
@@ -268,6 +268,8 @@ fn faults_of_the_connection_end_it() {
         ((8, 0, 0, b"\0\0\0\0"), Fault::FlowControl, 3),
         ((8, 0, 1, b"\0\0\0\x01"), Fault::FrameSequence, 1),
         ((9, 4, 1, b""), Fault::FrameSequence, 1),
+        ((16, 0, 0, b"\0\0\0\0u=1"), Fault::FrameSequence, 1),
+        ((16, 0, 0, b"\0\0\0\x02u=1"), Fault::StreamNumber, 1),
     ];
     for ((kind, flags, stream, payload), fault, code) in cases {
         let mut client = Client::new();
