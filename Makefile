@@ -17,7 +17,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check fmt test test-all test-frameworks test-matrix check-wheel h2spec autobahn bench lab fuzz docs clean
+.PHONY: help setup build run check fmt test test-all test-frameworks test-matrix check-wheel h2spec autobahn bench bench-ws lab fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +129,15 @@ autobahn: $(MADE)/extension .tools/autobahn/python ## Autobahn's cases of WebSoc
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py
 
+# The other servers of bench-ws.
+.venv-ws/ready: requirements-ws.lock scripts/setup
+	@echo "making .venv-ws"
+	@PYTHON=$(BIN)/python scripts/setup .venv-ws requirements-ws.lock
+	@touch $@
+
+bench-ws: build .venv-ws/ready ## WebSockets, echo and broadcast: CPU time per message, beside other servers
+	$(BIN)/python scripts/bench-ws.py .venv-ws
+
 fuzz: ## storms of mutated vectors against the parser: make fuzz SECONDS=3600
 	@scripts/need cargo
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
@@ -137,5 +146,5 @@ docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) $(FRAMEWORKS) .venv-3.* .tools dist target lab/load/target lab/.build python/citius/bin
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-3.* .tools dist target lab/load/target lab/.build python/citius/bin
 	find python -name '_core*.so' -delete
