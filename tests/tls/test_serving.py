@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import ssl
@@ -9,9 +10,28 @@ from collections.abc import Callable
 
 import pytest
 import trustme
+from h2peer import Answer, H2Peer
 from pki import Pki, connect, metric, run
 from rig import Server, children, wait_for
 
+EVENTS = """
+ended = []
+
+@app.get("/ticks/{name}")
+def ticks(name):
+    async def pieces():
+        try:
+            for number in range(100_000):
+                yield f"data: {number}\\n\\n"
+                await asyncio.sleep(0.05)
+        finally:
+            ended.append(name)
+    return Response(pieces(), content_type="text/event-stream")
+
+@app.get("/ends")
+def ends():
+    return ended
+"""
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 
@@ -178,6 +198,51 @@ def test_a_client_that_sends_no_more_is_answered(secured: Callable[..., Server],
             client.unwrap()
         peer.send(outgoing.read())
         assert len(peer.read_to_end()) > 100 * 1024
+
+
+@pytest.mark.parametrize("way", ["cut", "close_notify", "reset"])
+@pytest.mark.parametrize("protocol", ["http/1.1", "h2"])
+def test_events_end_with_their_reader(
+    secured: Callable[..., Server], pki: Pki, protocol: str, way: str
+) -> None:
+    """The handler is cancelled while it waits; those of other connections and streams go on."""
+    server = secured(app=EVENTS)
+    context = pki.client()
+    context.set_alpn_protocols([protocol])
+
+    def ends() -> list[str]:
+        with connect(server, pki.client()) as other:
+            return json.loads(other.request("GET", "/ends").body)
+
+    with connect(server, pki.client()) as stays, connect(server, context) as leaves:
+        stays.send(b"GET /ticks/stays HTTP/1.1\r\nhost: a\r\n\r\n")
+        stays.read_until(b"data: 0\n\n")
+        if protocol == "h2":
+            streams = H2Peer(leaves)
+            for stream in (1, 3):
+                streams.request(stream, "GET", f"/ticks/{stream}")
+                while b"data: 0" not in streams.answers.setdefault(stream, Answer()).body:
+                    streams.step()
+            if way == "reset":
+                streams.reset(1)
+                wait_for(lambda: ends() == ["1"], "the end of one stream")
+                seen = len(streams.answers[3].body)
+                while len(streams.answers[3].body) == seen:
+                    streams.step()
+        else:
+            leaves.send(b"GET /ticks/1 HTTP/1.1\r\nhost: a\r\n\r\n")
+            leaves.read_until(b"data: 0\n\n")
+        if way == "close_notify":
+            leaves.socket.settimeout(5)
+            with contextlib.suppress(OSError):
+                leaves.socket.unwrap()  # pyright: ignore
+        if way == "reset":
+            leaves.reset()
+        leaves.close()
+        expected = ["1", "3"] if protocol == "h2" else ["1"]
+        wait_for(lambda: sorted(ends()) == expected, "the ends of all that has left")
+        stays.read_until(b"data: 9\n\n")
+    assert "ERROR" not in server.err
 
 
 def test_workers_are_replaced_without_a_failed_request(
