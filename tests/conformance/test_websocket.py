@@ -1,7 +1,8 @@
 """RFC 6455 and RFC 7692 against a server over sockets, by the groups of Autobahn's published list of cases.
 
-Autobahn's own suite needs Python 2. What is sent here are the cases of its groups 1 to 7, 9, 10, 12 and 13,
-as whole frames and in pieces; what has to come back is strict: no case may end in "allowed, but not ideal".
+Autobahn's own suite needs Python 2 (`make autobahn` runs it where there is one). What is sent here are the
+cases of its groups 1 to 7, 9, 10, 12 and 13, as whole frames and in pieces; what has to come back is strict:
+no case may end in "allowed, but not ideal".
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from rig import Server
+from wspeer import TEXT, RawSocket, deflated, frame
 
 APP = """
 @app.get("/")
@@ -32,8 +33,30 @@ INTERFACES = {
     "threads": (WSGI, ("--interface", "wsgi", "--threads", "4")),
     "gevent": (WSGI, ("--interface", "wsgi", "--loop", "gevent")),
 }
+SOCKETS = {
+    "native": (
+        """
+@app.websocket("/")
+async def echo(ws):
+    async for message in ws:
+        await ws.send(message)
+""",
+        (),
+    ),
+    "asgi": (
+        """
+async def app(scope, receive, send):
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (message := await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": message["text"]})
+""",
+        ("--lifespan", "off"),
+    ),
+}
 WORKER_KB_MAX = 25 * 1024
 IDLE_KB_MAX = 40 * 1024
+SOCKETS_KB_MAX = {"plain": 80 * 1024, "deflate": 160 * 1024}
 CONNECTIONS = 10_000
 PLAIN = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
 
@@ -44,6 +67,15 @@ def pss_kb(server: Server) -> int:
     found = re.search(r"^Pss:\s+(\d+) kB", text, re.M)
     assert found is not None
     return int(found[1])
+
+
+def allow_descriptors(server: Server) -> None:
+    """As many as the connections need, here and there."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard < CONNECTIONS + 100:
+        pytest.skip(f"only {hard} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
 
 
 @pytest.fixture
@@ -63,11 +95,7 @@ def test_a_worker(server: Server) -> None:
 def test_idle_connections(serve, interface: str) -> None:
     source, options = INTERFACES[interface]
     server = serve(source, "--no-access-log", *options, env=PLAIN)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard < CONNECTIONS + 100:
-        pytest.skip(f"only {hard} descriptors here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
+    allow_descriptors(server)
     before = pss_kb(server)
     request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     connections = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CONNECTIONS)]
@@ -84,3 +112,32 @@ def test_idle_connections(serve, interface: str) -> None:
     finally:
         for connection in connections:
             connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", SOCKETS_KB_MAX)
+@pytest.mark.parametrize("interface", SOCKETS)
+def test_idle_websockets(serve, interface: str, kind: str) -> None:
+    """Each has echoed a message of 600 bytes, compressed where that is agreed on."""
+    source, options = SOCKETS[interface]
+    server = serve(source, "--no-access-log", *options, env=PLAIN)
+    allow_descriptors(server)
+    before = pss_kb(server)
+    sockets: list[RawSocket] = []
+    offer = {"sec_websocket_extensions": "permessage-deflate" if kind == "deflate" else ""}
+    text = b"hello " * 100
+    sent = frame(TEXT, deflated(text), rsv=4) if kind == "deflate" else frame(TEXT, text)
+    try:
+        for _ in range(CONNECTIONS):
+            sockets.append(RawSocket(server, **offer).accepted())
+            sockets[-1].send(sent)
+        for client in sockets:
+            got = client.frame()
+            assert got.is_compressed == (kind == "deflate")
+        used = pss_kb(server) - before
+        print(f"{interface}, {kind}: {used * 1024 / CONNECTIONS:.0f} bytes each")
+        assert used <= SOCKETS_KB_MAX[kind]
+    finally:
+        for client in sockets:
+            client.peer.close()
