@@ -52,6 +52,9 @@ SHARES = [
 ]
 N_CASES = 517
 
+# The suite ends each case by itself; a share that takes longer will not end.
+PATIENCE_S = 1800
+
 # A close frame right behind a large message, and close codes that nobody has given a meaning: no opinion.
 INFORMATIONAL = {"7.1.6", "7.13.1", "7.13.2"}
 
@@ -85,7 +88,7 @@ def run(suite: Path, app: str, port: str, cases: list[str]) -> dict[str, dict[st
         done = subprocess.run(
             [suite / "python", suite / "bin/wstest", "--mode", "fuzzingclient", "--spec", spec],
             env={**os.environ, "PYTHONUSERBASE": str(suite), "PYTHONWARNINGS": "ignore"},
-            cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S,
         )  # fmt: skip
         index = Path(directory) / "report/index.json"
         if done.returncode or not index.exists():

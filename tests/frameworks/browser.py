@@ -84,7 +84,9 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of a script's expression; of a promise, when it is kept."""
-        made = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        made = self._call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in made, made
         return made["result"].get("value")
 
