@@ -451,16 +451,19 @@ impl Reactor {
         }
     }
 
-    /// Whether so much waits to be written that it must leave before more requests are taken. Tries to
-    /// write first: most often the socket takes all of it.
+    /// Whether so much waits to be written that it must leave before more requests are taken.
+    #[inline]
     fn is_congested(&mut self, conn: &mut Conn) -> bool {
         let most = self.tools.limits.write_queue_bytes_max as usize;
-        if conn.output.len() < most {
-            return false;
-        }
+        conn.output.len() >= most && !self.relieve(conn, most)
+    }
+
+    /// Tries to write, for most often the socket takes all of it; whether less than `most` is left.
+    #[cold]
+    fn relieve(&mut self, conn: &mut Conn, most: usize) -> bool {
         // An error shows again when the connection is settled.
         let _ = conn.flush(self.tools.clock.now, &mut self.bench);
-        conn.output.len() >= most
+        conn.output.len() < most
     }
 
     /// ④ dispatch: one call of the service for one event.
@@ -776,8 +779,14 @@ impl Reactor {
     }
 
     /// Whether a peer that has closed its side has got all it will get, apart from what is in the queue.
+    #[inline]
     fn is_done_with<S: Service>(&self, conn: &mut Conn, service: &mut S) -> bool {
-        if !conn.peer_closed || conn.phase != Phase::Open || conn.is_held_back {
+        conn.peer_closed && self.lets_go(conn, service)
+    }
+
+    #[inline(never)]
+    fn lets_go<S: Service>(&self, conn: &mut Conn, service: &mut S) -> bool {
+        if conn.phase != Phase::Open || conn.is_held_back {
             return false;
         }
         if conn.wire.wants_output() || self.unfinished(conn).is_some() {
@@ -969,6 +978,7 @@ impl Reactor {
     }
 
     /// The next moment at which something happens to `conn` if nothing else does.
+    #[inline]
     fn deadline(&self, conn: &Conn) -> Millis {
         let limits = &self.tools.limits;
         match conn.phase {
@@ -981,10 +991,13 @@ impl Reactor {
             _ if !conn.wants_write() => NEVER,
             ms => conn.stalled_since.saturating_add(ms),
         };
-        stall
+        let first = stall
             .min(conn.drain_at)
-            .min(socket::deadline(&conn.sockets, limits).unwrap_or(NEVER))
-            .min(conn.wire.deadline(limits).unwrap_or(NEVER))
+            .min(conn.wire.deadline(limits).unwrap_or(NEVER));
+        if conn.sockets.is_empty() {
+            return first;
+        }
+        first.min(socket::deadline(&conn.sockets, limits).unwrap_or(NEVER))
     }
 
     /// A deadline has passed.

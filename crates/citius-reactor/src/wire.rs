@@ -130,8 +130,8 @@ impl Wire {
     ) -> Option<Event<'i>> {
         match self {
             H1(wire) => wire.receive(cx, input, out),
-            H2(wire) => wire.receive(&mut h2(cx), input, out),
-            Rpc(wire) => wire.receive(rpc(cx), input, out),
+            H2(wire) => apart(|| wire.receive(&mut h2(cx), input, out)),
+            Rpc(wire) => apart(|| wire.receive(rpc(cx), input, out)),
         }
     }
 
@@ -169,8 +169,8 @@ impl Wire {
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<Millis> {
         match self {
             H1(wire) => wire.deadline(limits),
-            H2(wire) => wire.deadline(limits),
-            Rpc(wire) => wire.deadline(limits),
+            H2(wire) => apart(|| wire.deadline(limits)),
+            Rpc(wire) => apart(|| wire.deadline(limits)),
         }
     }
 
@@ -179,8 +179,8 @@ impl Wire {
     pub(crate) fn wants_input(&self, limits: &Limits) -> bool {
         match self {
             H1(wire) => wire.wants_input(limits),
-            H2(wire) => wire.wants_input(limits),
-            Rpc(wire) => wire.wants_input(limits),
+            H2(wire) => apart(|| wire.wants_input(limits)),
+            Rpc(wire) => apart(|| wire.wants_input(limits)),
         }
     }
 
@@ -206,8 +206,8 @@ impl Wire {
     ) -> Result<(), Fault> {
         match self {
             H1(wire) => wire.send(cx, stream, action, out),
-            H2(wire) => wire.send(&mut h2(cx), stream, action, out),
-            Rpc(wire) => wire.send(rpc(cx), stream, action, out),
+            H2(wire) => apart(|| wire.send(&mut h2(cx), stream, action, out)),
+            Rpc(wire) => apart(|| wire.send(rpc(cx), stream, action, out)),
         }
     }
 
@@ -325,6 +325,12 @@ impl Wire {
             Rpc(wire) => wire.is_open(stream),
         }
     }
+}
+
+/// Does `act` out of line, so that the code of HTTP/1 around it stays small enough to be inlined where it is used.
+#[inline(never)]
+fn apart<R>(act: impl FnOnce() -> R) -> R {
+    act()
 }
 
 /// The stream on which a request is answered that has asked for `upgrade: h2c` (RFC 7540 §3.2).
