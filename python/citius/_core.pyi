@@ -34,6 +34,9 @@ class Request:
     """One request. Every attribute is made when it is first asked for."""
 
     @property
+    def id(self) -> str | None:
+        """The request's id, as access log and answer have it; ``None`` without ``--request-id``."""
+    @property
     def method(self) -> str: ...
     @property
     def path(self) -> str:
@@ -727,6 +730,7 @@ class Reactor:
         limits: Mapping[str, int] | None = None,
         server_header: str | None = ...,
         date_header: bool = True,
+        headers: Sequence[tuple[str, str]] = ...,
         loop: Any = None,
         observer: Observer | None = None,
         log: Callable[[int, str], object] | None = None,
@@ -742,6 +746,7 @@ class Reactor:
         """
         Args:
             limits: Overrides of ``LIMITS``; unknown names are refused with ``ValueError``.
+            headers: Fields of every answer that does not say the same itself.
             loop: The asyncio loop that steps suspended coroutines; ``None`` without one.
             observer: Is told about every request; for one reactor only.
             log: ``log(level, message)`` for what is no handler's exception.

@@ -62,7 +62,6 @@ ANSWERS: Final[dict[str, Answer]] = {
     # uvicorn
     "--http2": Answer(_HTTP2.says, takes_value=False),
     "--ws": _WEBSOCKET,
-    "--header": _refused("set headers in the application or in its middleware"),
     "--reset-contextvars": _not_needed(
         "every request starts from the context of the start-up", takes_value=False
     ),

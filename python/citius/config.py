@@ -435,6 +435,11 @@ class Config:
     )  # fmt: skip
     server_header: bool = _option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
     date_header: bool = _option(True, "Send `Date`.", kind="bool", group=HTTP)
+    header: tuple[str, ...] = _option(
+        (), "Header of every answer, as `NAME:VALUE` (repeatable; in the environment one a line). An answer "
+        "that says the same itself is left alone; `set-cookie`, `vary` and `link` add up.",
+        kind="list", group=HTTP, separator="\n",
+    )  # fmt: skip
     compress: tuple[str, ...] = _option(
         (), "Compress answers for clients that accept it: `br`, `zstd`, `gzip` (repeatable); of those a "
         "client likes as much the first.", kind="list", group=HTTP, separator=",",
@@ -551,6 +556,17 @@ class Config:
         return _parts(self.forwarded_allow_ips)
 
     @property
+    def server_name(self) -> str | None:
+        """What the `server` field says."""
+        said = [value for name, value in _fields(self.header) if name == "server"]
+        return said[-1] if said else "citius" if self.server_header else None
+
+    @property
+    def standing_headers(self) -> list[tuple[str, str]]:
+        """The fields of every answer, besides `server`."""
+        return [(name, value) for name, value in _fields(self.header) if name != "server"]
+
+    @property
     def http_versions(self) -> Literal["auto", "1", "2"]:
         """The versions of HTTP that are spoken."""
         return "auto" if self.http in ("h11", "httptools") else self.http
@@ -588,6 +604,11 @@ class Config:
         for text in self.env:
             if text.find("=") < 1:
                 raise ConfigError(f"env: expected NAME=value, got {text!r}")
+        for text in self.header:
+            if text.find(":") < 1:
+                raise ConfigError(f"header: expected NAME:VALUE, got {text!r}")
+        for name, value in _fields(self.header):
+            _check_field(name, value)
 
     def _check_tls(self) -> None:
         """That the options of TLS are there together."""
@@ -635,6 +656,31 @@ FORWARDED_HEADERS: Final = (
 def _parts(texts: Sequence[str]) -> tuple[str, ...]:
     """The items of texts that may hold several, with commas between them."""
     return tuple(part.strip().lower() for text in texts for part in text.split(",") if part.strip())
+
+
+def _fields(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Names and values of header lines."""
+    pairs = (text.partition(":") for text in texts)
+    return [(name.strip().lower(), value.strip()) for name, _, value in pairs]
+
+
+def _check_field(name: str, value: str) -> None:
+    if set(name) - _TOKEN:
+        raise ConfigError(f"header: {name!r} is no name of a header")
+    if any((char < " " and char != "\t") or char == "\x7f" for char in value):
+        raise ConfigError(f"header: the value of {name} has a control character, got {value!r}")
+    if name in _SERVERS_OWN:
+        raise ConfigError(
+            f"header: {name} is for the server to say, as each answer needs it; leave it out"
+        )
+
+
+_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
+_SERVERS_OWN: Final = frozenset(
+    ("connection", "content-length", "date", "keep-alive", "proxy-connection", "trailer",
+     "transfer-encoding", "upgrade")
+)  # fmt: skip
+"""What frames an answer, or is about its connection or its moment."""
 
 
 def _is_network(text: str) -> bool:

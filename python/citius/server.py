@@ -243,8 +243,9 @@ class Service:
         reactor = Reactor(
             self._gateway,
             limits=config.limits_in_force,
-            server_header="citius" if config.server_header else None,
+            server_header=config.server_name,
             date_header=config.date_header,
+            headers=config.standing_headers,
             loop=loop,
             observer=None if self._watch is None else self._watch.observer,
             log=logging.log,

@@ -9,6 +9,7 @@ import signal
 
 import pytest
 from rig import wait_for
+from wspeer import RawSocket
 
 APP = """
 @app.get("/")
@@ -24,6 +25,19 @@ async def stream():
     return pieces()
 @app.get("/id")
 def ids(request: Request): return request.header("x-request-id") + " " + request.header("traceparent")
+@app.get("/same")
+def same(request: Request): return {"id": request.id, "field": request.header("x-request-id")}
+@app.websocket("/socket")
+async def chat(ws): await ws.send(ws.request.id)
+"""
+INTERFACES = """
+async def asgi(scope, receive, send):
+    seen = dict(scope["headers"])[b"x-request-id"]
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": seen})
+def wsgi(environ, start_response):
+    start_response("200 OK", [])
+    return [environ["HTTP_X_REQUEST_ID"].encode()]
 """
 
 
@@ -89,6 +103,32 @@ def test_ids_come_from_trusted_proxies_and_go_back(serve) -> None:
     fresh = server.get("/id", traceparent=given.upper())
     assert fresh.headers["x-request-id"] != "from-the-proxy"
     assert given[3:35] not in fresh.body.decode()
+
+
+def test_handlers_have_the_id_of_the_log(serve) -> None:
+    server = serve(APP, "--access-log-format", "json", "--request-id", "X-Request-Id")
+    reply = server.get("/same", x_request_id="of-a-proxy")
+    assert json.loads(reply.body) == {"id": "of-a-proxy", "field": "of-a-proxy"}
+    made = json.loads(server.get("/same").body)["id"]
+    assert re.fullmatch("[0-9a-f]{32}", made)
+    socket = RawSocket(server, "/socket", x_request_id="of-a-socket").accepted()
+    assert socket.message() == "of-a-socket"
+    socket.peer.close()
+    told = [json.loads(line)["request_id"] for line in lines(server, 3)]
+    assert told == ["of-a-proxy", made, "of-a-socket"]
+
+
+def test_without_ids_handlers_have_none(serve) -> None:
+    reply = serve(APP).get("/same", x_request_id="of-anybody")
+    assert json.loads(reply.body) == {"id": None, "field": "of-anybody"}
+
+
+@pytest.mark.parametrize("attribute", ["asgi", "wsgi"])
+def test_other_interfaces_have_the_id_of_the_answer(serve, attribute: str) -> None:
+    source = INTERFACES + f"app = {attribute}\n"
+    server = serve(source, "--request-id", "x-request-id", "--interface", attribute)
+    reply = server.get("/")
+    assert reply.body.decode() == reply.headers["x-request-id"]
 
 
 def test_a_rotated_file_is_opened_anew(serve, tmp_path) -> None:

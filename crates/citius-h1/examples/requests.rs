@@ -62,6 +62,7 @@ fn answer(request: &[u8], together: usize, count: usize) {
             heads: &mut heads,
             server: b"server: citius\r\n",
             date: b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            standing: &Fields::EMPTY,
             template: &mut template,
         };
         let mut input = black_box(batch.as_slice());

@@ -42,6 +42,8 @@ pub struct Context<'a> {
     pub server: &'a [u8],
     /// `date: …\r\n`, or empty; rendered once a second by the reactor.
     pub date: &'a [u8],
+    /// Fields of every answer that does not say the same itself.
+    pub standing: &'a Fields,
     /// What the last answer looked like; keep it between calls, or make a new one each time.
     pub template: &'a mut Template,
 }
@@ -300,7 +302,7 @@ impl Connection {
         let mut result = Err(Fault::AnswerOrder);
         self.with_exchange(index, out, |exchange, out| {
             if is_held {
-                result = exchange.switch(protocol, fields, out);
+                result = exchange.switch(cx, protocol, fields, out);
             }
             if let Err(fault) = result {
                 exchange.fail(cx, fault, false, out);

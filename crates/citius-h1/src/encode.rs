@@ -63,17 +63,26 @@ impl Template {
     }
 
     #[cold]
-    fn make(&mut self, server: &[u8], date: &[u8], media_type: &[u8], length: u64) {
+    fn make(
+        &mut self,
+        server: &[u8],
+        date: &[u8],
+        standing: &Fields,
+        media_type: &[u8],
+        length: u64,
+    ) {
         self.clear();
         self.media_type.extend_from_slice(media_type);
-        for part in [
-            b"HTTP/1.1 200 OK\r\n",
-            server,
-            date,
-            b"content-type: ",
-            media_type,
-            b"\r\ncontent-length: ",
-        ] {
+        for part in [b"HTTP/1.1 200 OK\r\n", server, date] {
+            self.bytes.extend_from_slice(part);
+        }
+        let answer = Answer {
+            status: Status::OK,
+            content_type: Some(media_type),
+            fields: &Fields::EMPTY,
+        };
+        standing_lines(&mut self.bytes, standing, &answer);
+        for part in [b"content-type: ", media_type, b"\r\ncontent-length: "] {
             self.bytes.extend_from_slice(part);
         }
         self.length_at = self.bytes.len();
@@ -102,7 +111,7 @@ pub(crate) fn plain_head(
 ) {
     let template = &mut *cx.template;
     if !is_known {
-        template.make(cx.server, cx.date, media_type, length);
+        template.make(cx.server, cx.date, cx.standing, media_type, length);
     } else if template.length != length {
         template.set_length(length);
     }
@@ -128,6 +137,7 @@ pub(crate) fn final_head(
         [
             cx.server.len(),
             cx.date.len(),
+            cx.standing.lines().len(),
             media_type.len(),
             fields.lines().len(),
             body_bytes,
@@ -141,6 +151,9 @@ pub(crate) fn final_head(
     }
     if !fields.has_date {
         out.extend_from_slice(cx.date);
+    }
+    if !cx.standing.is_empty() {
+        standing_lines(out, cx.standing, answer);
     }
     if answer.content_type.is_some() && !fields.has_content_type {
         out.extend_from_slice(b"content-type: ");
@@ -181,10 +194,16 @@ pub(crate) fn informational(out: &mut Vec<u8>, answer: &Answer<'_>) {
 }
 
 /// Appends the answer that grants `protocol` (RFC 9110 §7.8).
-pub(crate) fn switching(out: &mut Vec<u8>, protocol: &[u8], fields: &Fields) {
+pub(crate) fn switching(out: &mut Vec<u8>, cx: &Context<'_>, protocol: &[u8], fields: &Fields) {
     out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ");
     out.extend_from_slice(protocol);
     out.extend_from_slice(b"\r\n");
+    let answer = Answer {
+        status: Status::OK,
+        content_type: None,
+        fields,
+    };
+    standing_lines(out, cx.standing, &answer);
     out.extend_from_slice(fields.lines());
     out.extend_from_slice(b"\r\n");
 }
@@ -249,6 +268,16 @@ pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: &Fields) {
     out.extend_from_slice(b"0\r\n");
     out.extend_from_slice(trailers.lines());
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends those of the `standing` fields that `answer` leaves to the server.
+#[cold]
+fn standing_lines(out: &mut Vec<u8>, standing: &Fields, answer: &Answer<'_>) {
+    for (name, value) in answer.standing(standing) {
+        for part in [name, b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
 }
 
 #[inline]

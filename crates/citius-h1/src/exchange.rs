@@ -249,6 +249,7 @@ impl Exchange {
     /// Grants another protocol.
     pub(crate) fn switch(
         &mut self,
+        cx: &Context<'_>,
         protocol: &[u8],
         fields: &Fields,
         out: &mut Output,
@@ -256,7 +257,7 @@ impl Exchange {
         if self.is_begun() || self.http10 {
             return Err(Fault::AnswerOrder);
         }
-        encode::switching(out.tail(), protocol, fields);
+        encode::switching(out.tail(), cx, protocol, fields);
         self.progress = Progress::Tunnel;
         self.closes = true;
         Ok(())

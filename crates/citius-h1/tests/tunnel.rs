@@ -41,6 +41,7 @@ impl Peer {
             heads: &mut self.heads,
             server: b"",
             date: b"",
+            standing: &Fields::EMPTY,
             template: &mut self.template,
         };
         act(&mut self.connection, &mut cx, &mut self.out)

@@ -43,6 +43,7 @@ fn main() {
             heads: &mut heads,
             server: b"server: citius\r\n",
             date: b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            standing: &Fields::EMPTY,
         };
         let mut input = black_box(batch.as_slice());
         while let Some(event) = connection.receive(&mut cx, &mut input, &mut out) {

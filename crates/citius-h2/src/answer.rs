@@ -387,6 +387,12 @@ impl Connection {
         if !answer.fields.has_date {
             line(&mut self.encoder, &mut block, cx.date);
         }
+        if !cx.standing.is_empty() {
+            for (name, value) in answer.standing(cx.standing) {
+                let indexing = standing_indexing(name, value);
+                self.encoder.field(&mut block, name, value, indexing);
+            }
+        }
         fields(&mut self.encoder, &mut block, answer);
         if let Some(length) = length {
             let mut digits = itoa::Buffer::new();
@@ -449,6 +455,17 @@ fn line(encoder: &mut Encoder, block: &mut Vec<u8>, line: &[u8]) {
     let value = value.get(1..).unwrap_or_default().trim_ascii();
     encoder.field(block, &name, value, Indexing::Keep);
 }
+
+/// The fields of every answer are repeated by definition; what is long would push the others out.
+fn standing_indexing(name: &[u8], value: &[u8]) -> Indexing {
+    match indexing(name, value) {
+        Indexing::Once if value.len() <= STANDING_INDEXED_BYTES_MAX => Indexing::Keep,
+        other => other,
+    }
+}
+
+/// Of the 4096 bytes of a table.
+const STANDING_INDEXED_BYTES_MAX: usize = 512;
 
 /// What answers repeat goes into the table; secrets go into nobody's.
 fn indexing(name: &[u8], value: &[u8]) -> Indexing {

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use citius_http::{Closing, Event, Fault, Head, HeadPool, Limits, Method, Millis, Output};
+use citius_http::{Closing, Event, Fault, Fields, Head, HeadPool, Limits, Method, Millis, Output};
 
 use crate::answer::Template;
 use crate::budget::Budget;
@@ -30,6 +30,8 @@ pub struct Context<'a> {
     pub server: &'a [u8],
     /// `date: …\r\n`, or empty; rendered once a second by the reactor.
     pub date: &'a [u8],
+    /// Fields of every answer that does not say the same itself.
+    pub standing: &'a Fields,
 }
 
 /// What a server offers beyond the plain protocol.

@@ -73,6 +73,18 @@ pub struct Answer<'a> {
     pub fields: &'a Fields,
 }
 
+impl Answer<'_> {
+    /// Those fields of every answer that go with this one: what it says itself is not said twice, but a field
+    /// whose lines add up has both.
+    pub fn standing<'f>(&self, all: &'f Fields) -> impl Iterator<Item = (&'f [u8], &'f [u8])> {
+        all.iter().filter(|(name, _)| match *name {
+            b"set-cookie" | b"vary" | b"link" => true,
+            b"content-type" if self.content_type.is_some() => false,
+            name => !self.fields.iter().any(|(said, _)| said == name),
+        })
+    }
+}
+
 /// Body bytes on their way out.
 #[derive(Clone, Debug)]
 pub enum Payload<'a> {

@@ -323,6 +323,11 @@ impl Observer {
         context
     }
 
+    /// The field in which requests carry their ids, in lower case.
+    pub fn request_id_field(&self) -> Option<&[u8]> {
+        self.request_id.as_deref()
+    }
+
     /// Whether answers carry fields of ours.
     #[inline]
     pub fn adds_fields(&self) -> bool {

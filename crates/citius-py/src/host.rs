@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
-use citius_http::Limits;
 use citius_http::coding::Coding;
+use citius_http::{Fields, Limits};
 use citius_reactor::{
     CompressionPolicy, ConnectionId, ForwardedNames, Mailbox, Network, Options, Protocols, Proxies,
     exact_us,
@@ -169,11 +169,28 @@ fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     Mount::new(options).map_err(PyValueError::new_err)
 }
 
+/// Fields of every answer; what frames a message or is about the connection is not among them.
+fn standing_from(headers: &[(String, String)]) -> PyResult<Fields> {
+    let mut fields = Fields::default();
+    for (name, value) in headers {
+        let before = fields.lines().len();
+        fields
+            .push(name.as_bytes(), value.as_bytes())
+            .map_err(|fault| PyValueError::new_err(format!("{name}: {}", fault.text())))?;
+        if fields.lines().len() == before {
+            return Err(PyValueError::new_err(format!(
+                "{name} is for the server to say, as each answer needs it"
+            )));
+        }
+    }
+    Ok(fields)
+}
+
 #[pymethods]
 impl Reactor {
     #[new]
     #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
-                        r#loop = None, observer = None, log = None, mounts = Vec::new(),
+                        headers = Vec::new(), r#loop = None, observer = None, log = None, mounts = Vec::new(),
                         compress = Vec::new(), compress_types = Vec::new(), trusted = Vec::new(),
                         forwarded = Vec::new(), http = "auto", h2c_upgrade = true, tls = None))]
     #[expect(
@@ -186,6 +203,7 @@ impl Reactor {
         limits: Option<&Bound<'_, PyAny>>,
         server_header: Option<String>,
         date_header: bool,
+        headers: Vec<(String, String)>,
         r#loop: Option<Py<PyAny>>,
         observer: Option<&Bound<'_, crate::observe::Observer>>,
         log: Option<Py<PyAny>>,
@@ -214,10 +232,14 @@ impl Reactor {
         let observer = observer
             .map(|observer| observer.get().start(gateway.labels()))
             .transpose()?;
+        let request_id_field = observer
+            .as_ref()
+            .and_then(|observer| observer.request_id_field().map(Box::from));
         let options = Options {
             limits: limits.clone(),
             server: server_header,
             date: date_header,
+            standing: standing_from(&headers)?,
             observer,
             compression: compression_from(compress, compress_types)?,
             proxies: proxies_from(trusted, forwarded)?,
@@ -237,6 +259,7 @@ impl Reactor {
             limits,
             callbacks,
             event_loop,
+            request_id_field,
         );
         let link = Arc::new(link);
         let tasks = Tasks::new(

@@ -30,6 +30,8 @@ pub(crate) struct Link {
     /// What threads without the GIL want the log to be told.
     notes: Mutex<Vec<(u8, String)>>,
     has_notes: AtomicBool,
+    /// The field in which the observer puts a request's id, in lower case; `None` where it gives none.
+    pub(crate) request_id_field: Option<Box<[u8]>>,
     /// What coroutines are run by; `None` where there are none.
     pub(crate) event_loop: Option<Py<PyAny>>,
     /// Counts turns, from one.
@@ -111,6 +113,7 @@ impl Link {
         limits: Limits,
         callbacks: Callbacks,
         event_loop: Option<Py<PyAny>>,
+        request_id_field: Option<Box<[u8]>>,
     ) -> Self {
         Self {
             mailbox,
@@ -122,6 +125,7 @@ impl Link {
             callbacks,
             notes: Mutex::default(),
             has_notes: AtomicBool::new(false),
+            request_id_field,
             event_loop,
             turn: AtomicU64::new(1),
             cast_in: AtomicU64::new(0),

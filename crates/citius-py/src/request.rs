@@ -239,6 +239,13 @@ impl Request {
         PyBytes::new(py, head.slice(head.target))
     }
 
+    /// As the observer has put it among the fields.
+    #[getter]
+    fn id<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
+        let name = self.link.request_id_field.as_deref()?;
+        Some(latin(py, self.head().field(name)?))
+    }
+
     #[getter]
     fn http_version(&self) -> &'static str {
         self.head().version.number()

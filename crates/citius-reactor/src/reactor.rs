@@ -7,7 +7,7 @@ use std::sync::Arc;
 use citius_compress::{Compressor, Policy};
 use citius_forwarded::Proxies;
 use citius_h1::{Context, Template};
-use citius_http::{HeadPool, Limits, Millis, Output};
+use citius_http::{Fields, HeadPool, Limits, Millis, Output};
 use citius_observe::Observer;
 use citius_tls::{Bench, Server};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
@@ -40,6 +40,8 @@ pub struct Options {
     pub server: Option<String>,
     /// Whether answers carry a `date` field.
     pub date: bool,
+    /// Fields of every answer that does not say the same itself.
+    pub standing: Fields,
     /// Who is told about every request, if anybody.
     pub observer: Option<Box<Observer>>,
     /// What is compressed; `None` compresses nothing.
@@ -134,6 +136,8 @@ pub(crate) struct Tools {
     pub(crate) template: Template,
     /// The `server` field line, or nothing.
     pub(crate) server: Vec<u8>,
+    /// Fields of every answer that does not say the same itself.
+    pub(crate) standing: Fields,
 }
 
 impl Tools {
@@ -152,6 +156,7 @@ impl Tools {
             heads: &mut self.heads,
             server: &self.server,
             date: self.clock.date(),
+            standing: &self.standing,
             template: &mut self.template,
         }
     }
@@ -203,6 +208,7 @@ impl Reactor {
                 heads: HeadPool::default(),
                 template: Template::default(),
                 server,
+                standing: options.standing,
             },
             inbox: new_inbox(),
             spare_output: Output::default(),

@@ -358,6 +358,7 @@ fn h2<'a>(cx: &'a mut Context<'_>) -> citius_h2::Context<'a> {
         heads: cx.heads,
         server: cx.server,
         date: cx.date,
+        standing: cx.standing,
     }
 }
 
@@ -409,6 +410,7 @@ mod tests {
             heads: &mut heads,
             server: b"",
             date: b"",
+            standing: &citius_http::Fields::EMPTY,
             template: &mut template,
         };
         let text = format!("GET /a HTTP/1.1\r\nHost: a\r\n{lines}\r\n");

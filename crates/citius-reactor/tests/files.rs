@@ -83,6 +83,7 @@ impl Rig {
             limits,
             server: None,
             date: false,
+            standing: Fields::EMPTY,
             observer: None,
             compression: None,
             proxies: Proxies::default(),

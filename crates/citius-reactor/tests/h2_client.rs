@@ -100,6 +100,7 @@ impl Served {
                 limits: Limits::default(),
                 server: None,
                 date: false,
+                standing: Fields::EMPTY,
                 observer: None,
                 compression: None,
                 proxies: Proxies::default(),

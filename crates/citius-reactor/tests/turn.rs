@@ -75,6 +75,7 @@ fn reactor_with(limits: Limits) -> Reactor {
         limits,
         server: None,
         date: false,
+        standing: Fields::EMPTY,
         observer: None,
         compression: None,
         proxies: Proxies::default(),

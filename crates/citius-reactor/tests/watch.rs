@@ -90,6 +90,7 @@ impl Rig {
             limits,
             server: None,
             date: false,
+            standing: Fields::EMPTY,
             compression: None,
             proxies,
             protocols: Protocols::default(),

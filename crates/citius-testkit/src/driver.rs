@@ -294,6 +294,7 @@ impl<'a> Driver<'a> {
                 heads: &mut self.heads,
                 server: &self.server,
                 date: &self.date,
+                standing: &Fields::EMPTY,
                 template: &mut self.template,
             };
             let event = self.connection.receive(&mut cx, &mut input, &mut self.out);
@@ -387,6 +388,7 @@ impl<'a> Driver<'a> {
             heads: &mut self.heads,
             server: &self.server,
             date: &self.date,
+            standing: &Fields::EMPTY,
             template: &mut self.template,
         };
         act(&mut self.connection, &mut cx, &mut self.out)

@@ -41,6 +41,7 @@ macro_rules! with {
             heads,
             server: b"server: citius\r\n",
             date: b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            standing: &Fields::EMPTY,
         };
         let $cx = &mut context;
         $call

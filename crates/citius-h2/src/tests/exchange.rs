@@ -435,6 +435,7 @@ fn an_upgrade_answers_the_request_it_came_with() {
         heads: &mut heads,
         server: b"",
         date: b"",
+        standing: &Fields::EMPTY,
     };
     let settings = b"AAMAAABkAAQAoAAAAAIAAAAA";
     let upgraded = Connection::upgraded(&cx, Options::default(), &head, settings, &mut out);
@@ -453,6 +454,7 @@ fn an_upgrade_answers_the_request_it_came_with() {
         heads: &mut heads,
         server: b"",
         date: b"",
+        standing: &Fields::EMPTY,
     };
     let refused =
         Connection::upgraded(&cx, Options::default(), &head, b"!", &mut Output::default());
