@@ -45,9 +45,10 @@ python/citius/bin/citius-load: $(LOAD_SOURCES)
 	@mkdir -p python/citius/bin
 	@cp lab/load/target/release/citius-load $@.new && mv $@.new $@
 
-# The lab stands on citius only through its command line, but lives in the same environment.
+# The lab stands on citius only through its command line, but lives in the same environment; as a plain path,
+# for setuptools' finder would be half a megabyte of every process there, contestants among them.
 $(MADE)/lab: $(MADE)/setup $(MADE)/extension python/citius/bin/citius-load $(wildcard lab/pyproject.toml)
-	@if [ -f lab/pyproject.toml ]; then $(BIN)/pip install --quiet -e lab; fi
+	@if [ -f lab/pyproject.toml ]; then $(BIN)/pip install --quiet --config-settings editable_mode=compat -e lab; fi
 	@touch $@
 
 $(MADE)/wheel: $(MADE)/extension python/citius/bin/citius-load $(PYTHON_SOURCES) README.md LICENSE

@@ -14,10 +14,10 @@ import click
 
 from citius.config import LIMITS_GROUP, OPTIONS, Config, Option
 from citius.errors import ConfigError
-from citius.sources import Sources
+from citius.sources import Job, Sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -96,7 +96,7 @@ def _serve(
         from citius.server import check
 
         sys.exit(check(target, config))
-    sys.exit(run(target, config, sources.read))
+    click.get_current_context().obj.append(Job(target, config, sources.read))
 
 
 def _in_sight(config: Config) -> str:
@@ -109,20 +109,6 @@ def _in_sight(config: Config) -> str:
         "no target: say what to serve, as module:attribute or path/to/file.py (and there is no manage.py "
         f"of a Django project in {os.path.abspath(config.app_dir)})"
     )
-
-
-def run(target: str, config: Config, reread: Callable[[], Config] | None = None) -> int:
-    """Serve, under the reloader if that is wanted."""
-    if config.reload:
-        from citius.reload import Reloader
-
-        return Reloader(target, config, sys.argv[2:]).run()
-    from citius.server import serve
-
-    try:
-        return serve(target, config, reread)
-    except KeyboardInterrupt:  # while the application was being imported
-        return 130
 
 
 class _Value(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
@@ -311,6 +297,17 @@ def _lab() -> click.Command:
     return lab  # pyright: ignore
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point of ``citius`` and ``python -m citius``."""
-    cli.main(args=None if arguments is None else list(arguments), prog_name="citius")
+def read(arguments: Sequence[str] | None) -> Job:
+    """What a command line wants to have served.
+
+    Raises:
+        SystemExit: It wants something else, which was done, or could not be read.
+    """
+    jobs: list[Job] = []
+    try:
+        given = None if arguments is None else list(arguments)
+        cli.main(args=given, prog_name="citius", obj=jobs)
+    except SystemExit:
+        if not jobs:
+            raise
+    return jobs.pop()

@@ -8,7 +8,6 @@ stale and replaced, one that holds anything but a number is not ours to replace.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 
 from citius import logging
@@ -38,7 +37,7 @@ def write(path: str) -> None:
             logging.warning(
                 f"pidfile: {path} is stale and replaced: process {other}, which it names, has begun later"
             )
-    aside = f"{path}.{secrets.token_hex(4)}"
+    aside = f"{path}.{os.urandom(4).hex()}"
     try:
         # O_EXCL refuses whatever is there, links too.
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)

@@ -7,14 +7,22 @@ sources of config.py. ``read`` may be called again (HUP): files are read anew, t
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citius.config import OPTIONS, Config, load, trace
 from citius.envfile import EnvFiles
 from citius.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+
+class Job(NamedTuple):
+    """What a command line wants to have served."""
+
+    target: str
+    config: Config
+    reread: Callable[[], Config]
 
 
 class Sources:

@@ -284,7 +284,7 @@ def test_load_is_the_bundled_binary() -> None:
 def test_lab_says_how_to_get_it() -> None:
     program = (
         "import sys; sys.modules['citius_lab'] = None\n"
-        "from citius.cli import main; main(['lab', '--help'])"
+        "from citius.__main__ import main; main(['lab', '--help'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60

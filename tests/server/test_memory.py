@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import socket
@@ -87,6 +88,31 @@ def server(serve) -> Server:
 def test_a_worker(server: Server) -> None:
     server.get("/")
     assert pss_kb(server) <= WORKER_KB_MAX
+
+
+def test_the_command_line_is_forgotten(serve) -> None:
+    # And what only it needs is not brought back by anything that serves.
+    source = APP + "@app.get('/modules')\ndef modules(): return sorted(sys.modules)\n"
+    modules = json.loads(serve(source, env=PLAIN).get("/modules").body)
+    unneeded = {
+        "click",
+        "citius.cli",
+        "citius.compat",
+        "secrets",
+        "random",
+        "hashlib",
+        "citius.testing",
+    }
+    assert not unneeded & set(modules)
+
+
+def test_an_application_may_import_it_again(serve) -> None:
+    source = (
+        "import click, citius.cli\n"
+        + APP
+        + "@app.get('/same')\ndef same(): return citius.cli.click is click\n"
+    )
+    assert serve(source.replace("Hello", "again"), env=PLAIN).get("/same").body == b"true"
 
 
 @pytest.mark.slow
