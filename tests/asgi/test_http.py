@@ -285,9 +285,8 @@ def test_work_after_the_response_goes_on_and_delays_the_stop(serve_asgi) -> None
             await asyncio.sleep(2)
             print("worked", file=sys.stderr, flush=True)
     """)
-    started = time.monotonic()
     assert server.get("/").body == b"x"
-    assert time.monotonic() - started < 1.9
+    assert "worked" not in server.err
     import signal
 
     server.signal(signal.SIGTERM)

@@ -758,7 +758,7 @@ def test_a_response_may_be_shared_by_threads(serve) -> None:
     with server.connect() as hammering, server.connect() as again, server.connect() as peer:
         for busy in (hammering, again):
             busy.send(request("/hammer"))
-        peer.socket.settimeout(3)
+        peer.socket.settimeout(15)
         for turn in range(200):
             kind = ("def", "async", "blocking")[turn % 3]
             reply = peer.request("GET", f"/{kind}")

@@ -24,7 +24,7 @@ def pid():
 
 @app.get("/leak")
 def leaky():
-    leak.append(bytearray(os.urandom(1)) * 50_000)
+    leak.append(bytearray(os.urandom(1)) * 200_000)
     return "leaked"
 """
 
@@ -34,7 +34,7 @@ leak = []
 
 async def app(scope, receive, send):
     if scope["path"] == "/leak":
-        leak.append(bytearray(os.urandom(1)) * 50_000)
+        leak.append(bytearray(os.urandom(1)) * 200_000)
     await asyncio.sleep(0)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": str(os.getpid()).encode()})
@@ -45,7 +45,7 @@ leak = []
 
 def app(environ, start_response):
     if environ["PATH_INFO"] == "/leak":
-        leak.append(bytearray(os.urandom(1)) * 50_000)
+        leak.append(bytearray(os.urandom(1)) * 200_000)
     time.sleep(0.0005)
     start_response("200 OK", [])
     return [str(os.getpid()).encode()]
@@ -61,124 +61,155 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+BEFORE_S = 0.5
+"""Load that is steady before anything happens to the server."""
+AFTER_S = 0.5
+"""And after it has happened."""
+
+
 @pytest.fixture(
     params=[
-        pytest.param(2, id="short"),
+        pytest.param(AFTER_S, id="short"),
         pytest.param(15, id="long", marks=[pytest.mark.slow, pytest.mark.timeout(90)]),
     ]
 )
-def seconds(request) -> int:
+def after_s(request) -> float:
     return request.param
 
 
 def under_load(
-    server: Server, seconds: float, act: Callable[[], object], *options: str, path: str = "/"
+    server: Server, after_s: float, act: Callable[[], object], *options: str, path: str = "/"
 ) -> dict[str, Any]:
-    """The generator's record of so many seconds, ``act`` done in their first third."""
+    """The generator's record of load that goes on until ``act`` returns, and for so long after that.
+
+    ``act`` waits for what it is after: how long that takes is the machine's business.
+    """
     process = subprocess.Popen(
-        [str(LOAD), f"http://127.0.0.1:{server.port}{path}", "-d", f"{seconds}s", "-c", "16",
+        [str(LOAD), f"http://127.0.0.1:{server.port}{path}", "-d", "100s", "-c", "16",
          "--json", "-", "--quiet", *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
-        time.sleep(min(1.0, seconds / 3))
+        time.sleep(BEFORE_S)
         act()
-        out, err = process.communicate(timeout=seconds + 30)
+        time.sleep(after_s)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
     finally:
         process.kill()
     assert out, err
     return json.loads(out)
 
 
-def under_load_until(server: Server, words: str, path: str = "/") -> None:
-    """Load until a notice has these words, however slow the machine; no request may fail."""
-    for _ in range(10):
-        record = under_load(server, 2, lambda: None, "-r", "1000", path=path)
-        assert failed(record) == {}
-        if words in server.err:
-            return
-    raise AssertionError(f"{words!r} not in\n{server.err}")
+def stop(server: Server) -> None:
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
+def renew(server: Server) -> None:
+    server.signal(signal.SIGHUP)
+    server.wait_for_log("all workers are new")
+
+
+def kill(server: Server, victim: int) -> None:
+    os.kill(victim, signal.SIGKILL)
+    wait_for(lambda: len({*children(server)} - {victim}) == 2, "a new worker")
 
 
 def failed(record: dict[str, Any], *but: str) -> dict[str, int]:
     return {kind: n for kind, n in record["errors"].items() if n and kind not in but}
 
 
-def test_term_loses_no_accepted_request(serve, seconds: int) -> None:
+def test_term_loses_no_accepted_request(serve, after_s: float) -> None:
     server: Server = serve(APP, "--workers", "2", "--no-access-log")
-    record = under_load(server, seconds, lambda: server.signal(signal.SIGTERM))
+    record = under_load(server, after_s, lambda: stop(server))
     # Whoever comes after the end is refused; nobody who was let in goes without an answer.
     assert failed(record, "connect") == {}
     assert record["completed"] > 100
-    assert server.wait() == 0
 
 
 def test_term_empties_the_queue_when_each_request_has_a_connection(serve) -> None:
     server: Server = serve(APP, "--workers", "2", "--no-access-log")
-    record = under_load(server, 2, lambda: server.signal(signal.SIGTERM), "--no-keepalive")
+    record = under_load(server, AFTER_S, lambda: stop(server), "--no-keepalive")
     assert failed(record, "connect", "timeout") == {}
-    assert server.wait() == 0
 
 
 def test_one_process_loses_none_either(serve) -> None:
     server: Server = serve(APP, "--no-access-log")
-    record = under_load(server, 2, lambda: server.signal(signal.SIGTERM), "--no-keepalive")
+    record = under_load(server, AFTER_S, lambda: stop(server), "--no-keepalive")
     assert failed(record, "connect", "timeout") == {}
-    assert server.wait() == 0
 
 
-def test_hup_loses_none(serve, seconds: int) -> None:
+def test_hup_loses_none(serve, after_s: float) -> None:
     server: Server = serve(APP, "--workers", "2", "--no-access-log")
     before = set(children(server))
-    record = under_load(server, seconds, lambda: server.signal(signal.SIGHUP))
+    record = under_load(server, after_s, lambda: renew(server))
     assert failed(record) == {}
-    server.wait_for_log("all workers are new")
     assert not before & set(children(server))
 
 
-def test_a_killed_worker_loses_only_what_is_in_it(serve, seconds: int) -> None:
+def test_a_killed_worker_loses_only_what_is_in_it(serve, after_s: float) -> None:
     server: Server = serve(APP, "--workers", "2", "--no-access-log")
     victim = children(server)[0]
-    record = under_load(server, seconds, lambda: os.kill(victim, signal.SIGKILL))
+    record = under_load(server, after_s, lambda: kill(server, victim))
     assert set(failed(record)) <= {"reset", "short"}
     # One request at most on each of its connections, and not all connections were its own.
     assert sum(failed(record).values()) <= 16
-    wait_for(lambda: len(children(server)) == 2, "a new worker")
 
 
-def test_a_leaking_worker_is_replaced_without_a_failed_request(serve) -> None:
+def leak(server: Server, after_s: float) -> dict[str, Any]:
+    """The record of load under which a worker grows until it is replaced."""
+
+    def grow() -> None:
+        before = {*children(server)}
+        server.wait_for_log("MiB, limit 120 MiB; replacing it")
+        wait_for(lambda: before - {*children(server)}, "the end of a worker that is too large")
+
+    return under_load(server, after_s, grow, "-r", "1000", path="/leak")
+
+
+def test_a_leaking_worker_is_replaced_without_a_failed_request(serve, after_s: float) -> None:
     server: Server = serve(
         APP, "--workers", "2", "--worker-rss-max", "120M", "--no-access-log"
     )  # fmt: skip
-    under_load_until(server, "MiB, limit 120 MiB; replacing it", path="/leak")
+    assert failed(leak(server, after_s)) == {}
 
 
-def test_a_spent_worker_is_replaced_without_a_failed_request(serve) -> None:
+def test_a_spent_worker_is_replaced_without_a_failed_request(serve, after_s: float) -> None:
     server: Server = serve(
         APP, "--max-requests", "500", "--max-requests-jitter", "100", "--no-access-log"
     )  # fmt: skip
-    under_load_until(server, "requests; replacing it")
+    spent = server.wait_for_log
+    record = under_load(server, after_s, lambda: spent("requests; replacing it"), "-r", "1000")
+    assert failed(record) == {}
 
 
 def test_ttou_loses_none(serve) -> None:
     server: Server = serve(APP, "--workers", "3", "--no-access-log")
-    record = under_load(
-        server, 4, lambda: server.signal(signal.SIGTTOU), "--no-keepalive", "--timeout", "3s"
-    )
+
+    def shrink() -> None:
+        server.signal(signal.SIGTTOU)
+        wait_for(lambda: len(children(server)) == 2, "the end of a worker")
+
+    # What was lost is known when its time is over; a SYN that was dropped comes again after a second.
+    record = under_load(server, 3.5, shrink, "--no-keepalive", "--timeout", "3s")
     assert failed(record) == {}
-    wait_for(lambda: len(children(server)) == 2, "the third to leave")
 
 
-def test_usr2_loses_none(serve, seconds: int, tmp_path: Path) -> None:
+def test_usr2_loses_none(serve, after_s: float, tmp_path: Path) -> None:
     pidfile = tmp_path / "pid"
     server: Server = serve(
         APP, "--workers", "2", "--no-access-log", "--pidfile", str(pidfile)
     )  # fmt: skip
     assert pidfile.read_text() == f"{server.process.pid}\n"
-    record = under_load(server, seconds, lambda: server.signal(signal.SIGUSR2))
+
+    def upgrade() -> None:
+        server.signal(signal.SIGUSR2)
+        assert server.process.wait(30) == 0
+
     try:
+        record = under_load(server, after_s, upgrade)
         assert failed(record) == {}
-        assert server.process.wait(10) == 0
         assert int(pidfile.read_text()) != server.process.pid
         assert server.get("/").status == 200
     finally:
@@ -198,25 +229,22 @@ def test_other_interfaces_lose_none_either(serve_other) -> None:
     server: Server = serve_other()
 
     def disturb() -> None:
-        server.signal(signal.SIGHUP)
-        server.wait_for_log("all workers are new")
-        server.signal(signal.SIGTERM)
+        renew(server)
+        stop(server)
 
-    record = under_load(server, 4, disturb)
+    record = under_load(server, AFTER_S, disturb)
     assert failed(record, "connect") == {}
     assert record["completed"] > 100
-    assert server.wait() == 0
 
 
 def test_other_interfaces_lose_what_is_in_a_killed_worker(serve_other) -> None:
     server: Server = serve_other()
     victim = children(server)[0]
-    record = under_load(server, 2, lambda: os.kill(victim, signal.SIGKILL))
+    record = under_load(server, AFTER_S, lambda: kill(server, victim))
     assert set(failed(record)) <= {"reset", "short"}
     assert sum(failed(record).values()) <= 16
-    wait_for(lambda: len(children(server)) == 2, "a new worker")
 
 
 def test_leaking_workers_of_other_interfaces_are_replaced(serve_other) -> None:
     server: Server = serve_other("--worker-rss-max", "120M")
-    under_load_until(server, "MiB, limit 120 MiB; replacing it", path="/leak")
+    assert failed(leak(server, AFTER_S)) == {}

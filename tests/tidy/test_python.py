@@ -17,7 +17,8 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 # What a worker pays for with memory although a plain service never uses it.
 NEVER = {"rich", "email", "http", "unittest", "pydoc", "tomllib", "watchfiles", "multiprocessing",
          "msgspec", "citius.forms", "citius.testing", "citius.supervisor", "decimal",
-         "xml", "encodings.idna", "difflib"}  # fmt: skip
+         "xml", "encodings.idna", "difflib", "click", "citius.cli", "citius.compat", "secrets", "random",
+         "hashlib", "ipaddress"}  # fmt: skip
 NEVER_WITHOUT_A_LOOP = {"asyncio", "ssl", "uvloop", "citius.pool", "concurrent"}
 
 
