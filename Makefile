@@ -9,6 +9,9 @@ FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
 CASES  ?=
+# Tests wait for servers as much as they compute; each file stays with one process.
+JOBS    ?= 2
+PARALLEL := -n $(JOBS) --dist loadfile
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -85,11 +88,12 @@ check: $(MADE)/extension $(MADE)/lab ## formats, lints, types, stubs, and the ru
 	$(BIN)/python -m mypy.stubtest --allowlist tests/typing/stubtest-allowlist.txt citius._core
 	$(BIN)/pytest -q tests/tidy tests/typing
 
+# The rules of the repository and its types are `make check`'s.
 test: $(MADE)/extension $(MADE)/lab ## everything that is tested in a few minutes
 	@scripts/need cargo
 	cargo test --locked --workspace
 	cargo test --locked --manifest-path lab/load/Cargo.toml
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
 	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
 
 test-all: test check-wheel test-frameworks test-matrix ## test, the slow ones, the wheel, and every Python at hand
