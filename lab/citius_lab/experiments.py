@@ -354,6 +354,7 @@ PEERS = Experiment(
         "citius-async",
         "citius-asgi",
         "citius-wsgi",
+        "citius-gevent",
         "uvicorn",
         "hypercorn",
         "granian-asgi",
