@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _HEAD = struct.Struct("!QIH??H")
 # Bytes of a message in one datagram; Linux lets 200 KiB pass by default.
 _PIECE_BYTES = 64 * 1024
+# An address of a Unix socket has 107 bytes; a slash and the number of a process come behind the directory.
+_DIRECTORY_BYTES_MAX = 107 - len("/4194304")
 # Messages that wait for workers whose sockets are full, and how long one piece waits for one of them.
 _WAITING_MAX = 1024
 _PATIENCE_S = 1.0
@@ -43,8 +45,10 @@ _MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 def make_directory(config: Config) -> str | None:
     """A directory for the sockets of the workers, who may be somebody else; ``None`` if there can be none."""
     try:
-        parent = os.environ.get("TMPDIR", "/tmp")
-        directory = os.path.join(parent, f"citius-rooms-{os.getpid()}-{os.urandom(6).hex()}")
+        name = f"citius-rooms-{os.getpid()}-{os.urandom(6).hex()}"
+        directory = os.path.join(os.environ.get("TMPDIR", "/tmp"), name)
+        if len(os.fsencode(directory)) > _DIRECTORY_BYTES_MAX:
+            directory = os.path.join("/tmp", name)
         os.mkdir(directory, 0o700)
         identity = Identity.of(config)
         if (identity.uid, identity.gid) != (-1, -1):

@@ -1,4 +1,4 @@
-"""python-socketio with its own client: polling, and WebSocket where the server speaks it."""
+"""python-socketio with its own client: by polling, by WebSocket, and from the one to the other."""
 
 from __future__ import annotations
 
@@ -18,24 +18,27 @@ pytestmark = pytest.mark.parametrize(
 class Person:
     """A client, and what it hears."""
 
-    def __init__(self, server: Running, transport: str, name: str) -> None:
+    def __init__(self, server: Running, transports: list[str], name: str) -> None:
         self.heard: queue.Queue[tuple[str, object]] = queue.Queue()
         self.client = socketio.Client(reconnection=False)
         for event in ("said", "told", "gone"):
             self.client.on(event, lambda data, event=event: self.heard.put((event, data)))
         auth = {"name": name}
-        self.client.connect(server.url, auth=auth, transports=[transport], wait_timeout=10)
+        self.client.connect(server.url, auth=auth, transports=transports, wait_timeout=10)
 
     def hear(self) -> tuple[str, object]:
         return self.heard.get(timeout=10)
 
 
-@pytest.mark.parametrize("transport", ["polling"])
-def test_a_chat(pair: Pair, transport: str) -> None:
+@pytest.mark.parametrize(
+    "transports", [["polling"], ["websocket"], ["polling", "websocket"]], ids="-".join
+)
+def test_a_chat(pair: Pair, transports: list[str]) -> None:
     def chat(server: Running) -> list[object]:
-        ada = Person(server, transport, "Ada")
-        bob = Person(server, transport, "Bob")
-        assert ada.client.transport() == transport
+        ada = Person(server, transports, "Ada")
+        bob = Person(server, transports, "Bob")
+        # With both, a session begins by polling and is taken over.
+        wait_for(lambda: ada.client.transport() == transports[-1], "the transport")
         seen: list[object] = [ada.client.call("say", "hello " * 20_000, timeout=10)]
         seen += [ada.hear(), bob.hear()]
         bob.client.call("enter", "kitchen", timeout=10)
@@ -52,13 +55,14 @@ def test_a_chat(pair: Pair, transport: str) -> None:
     assert seen[-2] == ("told", b"\0bytes\xff")
 
 
-def test_who_is_refused(pair: Pair) -> None:
+@pytest.mark.parametrize("transport", ["polling", "websocket"])
+def test_who_is_refused(pair: Pair, transport: str) -> None:
     def refused(server: Running) -> str:
         client = socketio.Client(reconnection=False)
         told: queue.Queue[object] = queue.Queue()
         client.on("connect_error", told.put)
         with pytest.raises(socketio.exceptions.ConnectionError):
-            client.connect(server.url, auth={"token": "wrong"}, transports=["polling"])
+            client.connect(server.url, auth={"token": "wrong"}, transports=[transport])
         return str(told.get(timeout=5))
 
     assert "who are you?" in pair.same(refused)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import tempfile
+from pathlib import Path
 
 import pytest
 from rig import Server, wait_for
@@ -285,11 +287,20 @@ def in_all_workers(server: Server, count: int) -> dict[str, RawSocket]:
     return found
 
 
-def test_rooms_reach_all_workers(serve, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    server = serve(ROOMS, "--workers", "3")
+@pytest.mark.parametrize("tmpdir", ["short", "l" * 100])
+def test_rooms_reach_all_workers(serve, tmpdir: str, monkeypatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as above:
+        (Path(above) / tmpdir).mkdir()
+        monkeypatch.setenv("TMPDIR", f"{above}/{tmpdir}")
+        server = serve(ROOMS, "--workers", "3")
+        # A path that is too long for a socket is left for one that never is.
+        place = Path(above, tmpdir) if tmpdir == "short" else Path("/tmp")
+        (directory,) = place.glob(f"citius-rooms-{server.process.pid}-*")
+        talk_across_workers(server, directory)
+
+
+def talk_across_workers(server: Server, directory: Path) -> None:
     clients = in_all_workers(server, 3)
-    (directory,) = tmp_path.glob("citius-rooms-*")
     assert directory.stat().st_mode & 0o777 == 0o700
     wait_for(lambda: len(list(directory.iterdir())) == 3, "three sockets")
     large = "ä" * 200_000
