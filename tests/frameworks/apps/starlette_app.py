@@ -16,10 +16,11 @@ from starlette.responses import (
     Response,
     StreamingResponse,
 )
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 
 done = []
+ended = []
 
 
 @asynccontextmanager
@@ -136,8 +137,56 @@ async def until_gone(request):
     return PlainTextResponse("for nobody")
 
 
+async def talk(ws):
+    await ws.accept("chat" if "chat" in ws["subprotocols"] else None, [(b"x-own", b"yes")])
+    fields = {name: ws.headers.getlist(name) for name in ("x-asked", "cookie", "origin")}
+    await ws.send_json(
+        {
+            "url": ws.url.path + "?" + ws.url.query,
+            "scheme": ws.url.scheme,
+            "client": ws.client.host,
+            "asked": ws["subprotocols"],
+            "state": ws.state.started,
+            "fields": fields,
+        }
+    )
+    while True:
+        message = await ws.receive()
+        if message["type"] == "websocket.disconnect":
+            ended.append((message["code"], message.get("reason") or ""))
+            return
+        text = message.get("text")
+        if text is None:
+            await ws.send_bytes(message["bytes"][::-1])
+        elif text == "close":
+            await ws.close(4001, "as you wish")
+            return
+        elif text == "fail":
+            raise RuntimeError("as you wish")
+        elif text == "return":
+            return
+        else:
+            await ws.send_text(text)
+
+
+async def ends(request):
+    return JSONResponse(ended)
+
+
+async def refuse(ws):
+    await ws.close()
+
+
+async def deny(ws):
+    await ws.send_denial_response(JSONResponse({"why": "nobody"}, 401, {"x-own": "yes"}))
+
+
 app = Starlette(
     routes=[
+        WebSocketRoute("/talk", talk),
+        WebSocketRoute("/refuse", refuse),
+        WebSocketRoute("/deny", deny),
+        Route("/ends", ends),
         Route("/hello", hello),
         Route("/greet/{name}", greet),
         Route("/show", show),
