@@ -5,7 +5,10 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-server = socketio.AsyncServer(async_mode="asgi", ping_interval=5, http_compression=False)
+# A client that is refused by polling may leave its server waiting for a whole ping and its timeout.
+server = socketio.AsyncServer(
+    async_mode="asgi", ping_interval=2, ping_timeout=5, http_compression=False
+)
 
 
 @server.event
