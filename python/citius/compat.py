@@ -103,6 +103,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--name": _not_needed("the command line names the process"),
     "--pythonpath": _refused("use --app-dir, or PYTHONPATH in the environment"),
     "--paste": _refused("give the application itself, as module:attribute"),
+    "--paster": _refused("give the application itself, as module:attribute"),
     "--paste-global": _refused("give the application itself, as module:attribute"),
     "--proxy-protocol": _refused("the PROXY protocol is not spoken; forward headers instead"),
     "--proxy-allow-from": _refused("the PROXY protocol is not spoken; forward headers instead"),
@@ -140,7 +141,13 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--http1-keep-alive": _not_needed("kept alive by default", takes_value=False),
     "--no-http1-keep-alive": _refused("use --keep-alive-ms 1", takes_value=False),
     "--http1-pipeline-flush": _not_needed("answers are written once a turn", takes_value=False),
+    "--no-http1-pipeline-flush": _not_needed(
+        "answers are written once a turn", takes_value=False
+    ),
     "--http2-adaptive-window": _not_needed(
+        "windows open as handlers read", takes_value=False
+    ),
+    "--no-http2-adaptive-window": _not_needed(
         "windows open as handlers read", takes_value=False
     ),
     "--http2-keep-alive-interval": _HTTP2_ALIVE,
@@ -158,6 +165,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--log": _not_needed("notices are logged; see --log-level", takes_value=False),
     "--no-log": _refused("use --log-level critical and --no-access-log", takes_value=False),
     "--metrics": _refused("use --management HOST:PORT, which serves /metrics", takes_value=False),
+    "--no-metrics": _not_needed("there are none without --management", takes_value=False),
     "--metrics-address": _refused("use --management HOST:PORT, which serves /metrics"),
     "--metrics-port": _refused("use --management HOST:PORT, which serves /metrics"),
     "--metrics-scrape-interval": _not_needed("metrics are counted as requests are answered"),
@@ -173,6 +181,12 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--reload-ignore-paths": _refused("use --reload-exclude PATTERN"),
     "--reload-ignore-worker-failure": _not_needed(
         "the reloader waits for the next change", takes_value=False
+    ),
+    "--no-reload-ignore-worker-failure": _not_needed(
+        "the reloader waits for the next change", takes_value=False
+    ),
+    "--no-ssl-client-verify": _not_needed(
+        "clients show no certificates unless --ssl-cert-reqs asks for them", takes_value=False
     ),
     "--ssl-client-verify": _refused("use --ssl-cert-reqs required", takes_value=False),
     "--static-path-mount": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
@@ -190,7 +204,7 @@ SHORT: Final[dict[str, str]] = {
 
 WORKER_CLASSES: Final[dict[str, str]] = {
     "sync": "", "gthread": "threads come with --threads N", "uvicorn": "", "asgi": "",
-    "gevent": "green threads come with --loop gevent where it is offered",
+    "gevent": "use --loop gevent, which patches the standard library at the start",
     "eventlet": "eventlet is not supported; --threads N runs blocking applications",
     "tornado": "Tornado's own server is not replaced; serve its application by itself",
 }  # fmt: skip
@@ -220,7 +234,7 @@ FLAGS: Final[dict[str, str]] = {
         --log-level --capture-output --logger-class --log-config --log-config-json --log-syslog-to
         --log-syslog --log-syslog-prefix --log-syslog-facility --enable-stdio-inheritance
         --statsd-host --dogstatsd-tags --statsd-prefix --enable-backlog-metric --name --pythonpath
-        --paste --proxy-protocol --proxy-allow-from --protocol --uwsgi-allow-from --keyfile
+        --paste --paster --proxy-protocol --proxy-allow-from --protocol --uwsgi-allow-from --keyfile
         --certfile --ssl-version --cert-reqs --ca-certs --suppress-ragged-eofs
         --do-handshake-on-connect --ciphers --http-protocols --http2-cleartext
         --http2-max-concurrent-streams --http2-initial-window-size --http2-max-frame-size
@@ -237,19 +251,20 @@ FLAGS: Final[dict[str, str]] = {
         --blocking-threads --blocking-threads-idle-timeout --runtime-threads
         --runtime-blocking-threads --runtime-mode --loop --task-impl --backlog --backpressure
         --http1-buffer-size --http1-header-read-timeout --http1-keep-alive --no-http1-keep-alive
-        --http1-pipeline-flush --http2-adaptive-window --http2-initial-connection-window-size
+        --http1-pipeline-flush --no-http1-pipeline-flush --http2-adaptive-window
+        --no-http2-adaptive-window --http2-initial-connection-window-size
         --http2-initial-stream-window-size --http2-keep-alive-interval --http2-keep-alive-timeout
         --http2-max-concurrent-streams --http2-max-frame-size --http2-max-headers-size
         --http2-max-send-buffer-size --log --no-log --log-level --log-config --access-log
-        --access-log-fmt --metrics --metrics-address --metrics-port --metrics-scrape-interval
+        --access-log-fmt --metrics --no-metrics --metrics-address --metrics-port --metrics-scrape-interval
         --ssl-certificate --ssl-keyfile --ssl-keyfile-password --ssl-protocol-min --ssl-ca
-        --ssl-crl --ssl-client-verify --url-path-prefix --respawn-failed-workers
+        --ssl-crl --ssl-client-verify --no-ssl-client-verify --url-path-prefix --respawn-failed-workers
         --no-respawn-failed-workers --respawn-interval --rss-sample-interval --rss-samples
         --workers-lifetime --workers-max-rss --workers-kill-timeout --factory --working-dir
         --env-files --static-path-mount --static-path-route --static-path-dir-to-file
         --static-path-expires --reload --reload-paths --reload-ignore-dirs
         --reload-ignore-patterns --reload-ignore-paths --reload-tick
-        --reload-ignore-worker-failure --process-name --pid-file
+        --reload-ignore-worker-failure --no-reload-ignore-worker-failure --process-name --pid-file
     """,
 }
 """Long flags of uvicorn 0.51, gunicorn 26 and granian 2.8, in the order of their help."""
@@ -264,7 +279,7 @@ UWSGI: Final[dict[str, str]] = {
     "processes, workers": "--workers",
     "threads": "--threads",
     "enable-threads, master, single-interpreter, need-app, lazy-apps": "always so",
-    "gevent": "--loop gevent where it is offered",
+    "gevent": "--loop gevent",
     "max-requests": "--max-requests",
     "max-requests-delta": "--max-requests-jitter",
     "max-worker-lifetime": "--worker-lifetime-s",
