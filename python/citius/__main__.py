@@ -6,8 +6,12 @@ application's then. Whatever imports them again gets them again.
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
+import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     job = _read(arguments)
     if is_ours:
         _forget()
-    sys.exit(_serve(*job))
+    atexit.register(_turn_deaf)  # the first to be registered is the last to be called
+    code = _serve(*job)
+    _end_at_once_if_told(code)
+    sys.exit(code)
 
 
 def _read(arguments: Sequence[str] | None) -> Job:
@@ -56,6 +63,30 @@ def _serve(target: str, config: Config, reread: Callable[[], Config]) -> int:
         return serve(target, config, reread)
     except KeyboardInterrupt:  # while the application was being imported
         return 130
+
+
+# What was asked for is done: whoever asks once more must not make a failure of it. Until the threads that the
+# application has left and its `atexit` have come to their end, asking ends them. After that nothing is waited
+# for, and Python would put the signals back to what they do by default.
+
+
+def _end_at_once_if_told(code: int) -> None:
+    def end(number: int, frame: object) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, RuntimeError, ValueError):
+                stream.flush()
+        os._exit(code)
+
+    for number in _ENDINGS:
+        signal.signal(number, end)
+
+
+def _turn_deaf() -> None:
+    for number in _ENDINGS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
 
 if __name__ == "__main__":

@@ -293,6 +293,18 @@ def test_lab_says_how_to_get_it() -> None:
     assert "pip install -e lab" in done.stderr
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_at_the_very_end_is_no_failure(serve, number: signal.Signals) -> None:
+    source = APP + (
+        "import atexit\natexit.register(lambda: (print('leaving', flush=True), time.sleep(60)))\n"
+    )
+    server = serve(source, "--no-access-log")
+    server.signal(signal.SIGTERM)
+    wait_for(lambda: "leaving" in server.out, "the application's last word")
+    server.signal(number)
+    assert server.wait() == 0
+
+
 def test_run_from_code(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(
         f"from citius import App, Config\napp = App(){APP}\napp.run(Config(port=0, access_log=False))"
