@@ -126,6 +126,7 @@ def test_a_file_replaced_while_it_is_sent(files: Server, site: Path) -> None:
         peer.read_until(b"\r\n\r\n")
         (site / "new").write_bytes(b"b" * 100)
         (site / "new").replace(site / "big")
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         assert peer.read(len(big)) == big
     wait_for(lambda: files.get("/assets/big").body == b"b" * 100, "the new file")
 
@@ -136,6 +137,7 @@ def test_a_file_cut_while_it_is_sent(files: Server, site: Path) -> None:
         peer.send(b"GET /assets/big HTTP/1.1\r\nhost: a\r\n\r\n")
         peer.read_until(b"\r\n\r\n")
         os.truncate(site / "big", 5)
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         assert len(peer.read_to_end()) < 8 << 20
     files.wait_for_log("big has become shorter while it was sent")
     assert files.get("/assets/style.css").status == 200
