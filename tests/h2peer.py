@@ -6,6 +6,7 @@ put together and read by `hpack`, which shares no code with the server.
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -89,6 +90,10 @@ class H2Peer:
         self.settings: dict[int, int] = {}
         self.encoder = Encoder()
         self.decoder = Decoder()
+        if (
+            peer.socket.family == socket.AF_INET
+        ):  # windows are opened by small frames, one after the other
+            peer.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if greets:
             self.send(PREFACE + settings(given or {}))
 
