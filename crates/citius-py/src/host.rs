@@ -170,7 +170,7 @@ fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
 }
 
 /// Fields of every answer; what frames a message or is about the connection is not among them.
-fn standing_from(headers: &[(String, String)]) -> PyResult<Fields> {
+fn standing_from(headers: Vec<(String, String)>) -> PyResult<Fields> {
     let mut fields = Fields::default();
     for (name, value) in headers {
         let before = fields.lines().len();
@@ -239,7 +239,7 @@ impl Reactor {
             limits: limits.clone(),
             server: server_header,
             date: date_header,
-            standing: standing_from(&headers)?,
+            standing: standing_from(headers)?,
             observer,
             compression: compression_from(compress, compress_types)?,
             proxies: proxies_from(trusted, forwarded)?,
