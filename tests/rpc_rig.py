@@ -121,7 +121,7 @@ def serve_procedures(directory: Path, *arguments: str, address: str = "127.0.0.1
 
 def rpc_address(server: Server) -> str:
     """Where procedures of a server are called, as a client wants it."""
-    found = re.search(r"rpc://(\S+:\d+)|rpc\+(unix:\S+)", server.err)
+    found = re.search(r"rpc://(\S+:\d+)|rpc\+((?:tls://)?(?:unix:\S+|\S+:\d+))", server.err)
     assert found, server.err
     return found[1] or found[2]
 
@@ -161,7 +161,7 @@ class RpcPeer(Peer):
 
 def connect_rpc(server: Server) -> RpcPeer:
     """A connection to the RPC port."""
-    address = rpc_address(server)
+    address = rpc_address(server).removeprefix("tls://")
     if address.startswith("unix:"):
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         made.connect(address.removeprefix("unix:"))

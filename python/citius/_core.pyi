@@ -762,12 +762,13 @@ class Reactor:
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
         """
-    def listen(self, fd: int, *, rpc: bool = False) -> None:
+    def listen(self, fd: int, *, rpc: bool = False, tls: bool = False) -> None:
         """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his).
 
         Args:
             fd: The socket.
             rpc: Procedures are called there; HTTP otherwise.
+            tls: They are called over TLS; HTTP is spoken over it if the reactor has certificates.
         """
     def fileno(self) -> int:
         """The epoll descriptor: readable when ``turn`` has something to do."""

@@ -203,7 +203,8 @@ class Config:
     )
     rpc: tuple[str, ...] = _option(
         (), "Address besides those above where other services call procedures (`App.rpc`) by MessagePack-RPC "
-        "and JSON-RPC (repeatable): HOST:PORT, unix:PATH or fd://NUMBER.",
+        "and JSON-RPC (repeatable): HOST:PORT, unix:PATH or fd://NUMBER; tls:// before any of them for TLS, "
+        "with the certificates of `--ssl-certfile`.",
         kind="list", group=LISTENING, separator=",",
     )  # fmt: skip
     backlog: int = _option(
@@ -589,6 +590,8 @@ class Config:
 
         for text in (*self.bind, *([self.management] if self.management else [])):
             check_address(text)
+        for text in self.rpc:
+            check_address(text.removeprefix("tls://"), "rpc")
         for text in self.static:
             parse_mount(text)
         if self.health is not None and (
@@ -630,6 +633,12 @@ class Config:
         if given and not self.is_tls:
             raise ConfigError(
                 f"{given[0]} is about TLS, and without ssl_certfile or ssl_dev none is spoken"
+            )
+        secured = [text for text in self.rpc if text.startswith("tls://")]
+        if secured and not self.is_tls:
+            raise ConfigError(
+                f"rpc: {secured[0]} has no certificate to show; give ssl_certfile and ssl_keyfile, "
+                "or ssl_dev"
             )
 
     def _check_proxies(self) -> None:

@@ -36,9 +36,18 @@ USR2, ``ready`` (a descriptor to write a byte to)."""
 RPC = "rpc+"
 """What the text of an address of ``--rpc`` begins with."""
 
+TLS = "tls://"
+"""What such an address begins with where procedures are called over TLS."""
+
 
 class RpcSocket(socket.socket):
     """One where procedures are called; its copies are such, too."""
+
+    __slots__ = ()
+
+
+class SecuredRpcSocket(RpcSocket):
+    """One where they are called over TLS."""
 
     __slots__ = ()
 
@@ -69,9 +78,11 @@ class Listener:
         """The address for people."""
         name = self.sockets[0].getsockname()
         if self.sockets[0].family == socket.AF_UNIX:
-            return f"{RPC if is_rpc(self.sockets[0]) else ''}unix:{os.fsdecode(name)}"
+            return f"{_marks(self.text)}unix:{os.fsdecode(name)}"
         host = f"[{name[0]}]" if ":" in name[0] else name[0]
-        return f"{'rpc' if is_rpc(self.sockets[0]) else self.scheme}://{host}:{name[1]}"
+        if self.text.startswith(RPC):
+            return f"{'rpc+tls' if is_secured_rpc(self.sockets[0]) else 'rpc'}://{host}:{name[1]}"
+        return f"{self.scheme}://{host}:{name[1]}"
 
     def one_more(self) -> socket.socket:
         """A socket for another slot."""
@@ -79,7 +90,8 @@ class Listener:
         if not self.is_by_port:
             return first.dup()
         made = _tcp_socket(first.family, first.getsockname(), reuse_port=True)
-        made = _marked(made) if is_rpc(first) else made
+        if is_rpc(first):
+            made = type(first)(fileno=made.detach())
         self.sockets.append(made)
         return made
 
@@ -146,7 +158,7 @@ class Listeners:
             os.close(self.ready_fd)
             self.ready_fd = -1
             for listener in self.all:
-                listener.is_ours = not listener.text.removeprefix(RPC).startswith("fd://")
+                listener.is_ours = not _bare(listener.text).startswith("fd://")
 
     def disown(self) -> None:
         """Somebody else serves here from now on."""
@@ -210,8 +222,26 @@ def is_rpc(made: socket.socket) -> bool:
     return isinstance(made, RpcSocket)
 
 
-def _marked(made: socket.socket) -> RpcSocket:
-    return RpcSocket(fileno=made.detach())
+def is_secured_rpc(made: socket.socket) -> bool:
+    """Whether they are called over TLS."""
+    return isinstance(made, SecuredRpcSocket)
+
+
+def _marks(text: str) -> str:
+    """What the text of an address begins with that is no part of it."""
+    if not text.startswith(RPC):
+        return ""
+    return RPC + TLS if text.startswith(RPC + TLS) else RPC
+
+
+def _bare(text: str) -> str:
+    """The address alone."""
+    return text.removeprefix(_marks(text))
+
+
+def _kind(text: str) -> type[socket.socket]:
+    """What the sockets of an address are."""
+    return {"": socket.socket, RPC: RpcSocket}.get(_marks(text), SecuredRpcSocket)
 
 
 def handover(listeners: Listeners, ready_fd: int | None = None) -> tuple[str, list[int]]:
@@ -303,7 +333,7 @@ def _handed_over() -> dict[str, Any]:
 
 
 def _adopt(text: str, fds: list[int]) -> Listener:
-    kind = RpcSocket if text.startswith(RPC) else socket.socket
+    kind = _kind(text)
     sockets: list[socket.socket] = []
     for fd in fds:
         try:
@@ -312,15 +342,15 @@ def _adopt(text: str, fds: list[int]) -> Listener:
         except OSError as error:
             raise ConfigError(_cannot_listen(f"fd://{fd}", error)) from None
     # Until we are ready the process before is the owner (`take_over`).
-    address = text.removeprefix(RPC)
+    address = _bare(text)
     path = address.removeprefix("unix:") if address.startswith("unix:") else None
     return Listener(text, sockets, is_ours=False, path=path)
 
 
 def _bind(text: str, slots: int, config: Config) -> Listener:
     if text.startswith(RPC):
-        made = _bind(text.removeprefix(RPC), slots, config)
-        made.text, made.sockets = text, [_marked(one) for one in made.sockets]
+        made, kind = _bind(_bare(text), slots, config), _kind(text)
+        made.text, made.sockets = text, [kind(fileno=one.detach()) for one in made.sockets]
         return made
     try:
         if text.startswith("fd://"):
@@ -371,7 +401,7 @@ def _split(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", number
 
 
-def check_address(text: str) -> None:
+def check_address(text: str, option: str = "bind") -> None:
     """Refuse what cannot be an address, before anything is bound.
 
     Raises:
@@ -379,7 +409,7 @@ def check_address(text: str) -> None:
     """
     if text in ("", "unix:", "fd://"):
         raise ConfigError(
-            f"bind: expected HOST:PORT, unix:PATH, fd://NUMBER or fd://NAME, got {text!r}"
+            f"{option}: expected HOST:PORT, unix:PATH, fd://NUMBER or fd://NAME, got {text!r}"
         )
     if not text.startswith(("unix:", "fd://")):
         _split(text)

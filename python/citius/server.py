@@ -24,7 +24,7 @@ from citius.app import App
 from citius.config import Config
 from citius.errors import CitiusError, ConfigError
 from citius.interfaces.wsgi import WsgiApp
-from citius.listeners import Listeners, bind, is_rpc, listen
+from citius.listeners import Listeners, bind, is_rpc, is_secured_rpc, listen
 from citius.logfiles import open_files, reopen
 from citius.observe import Watch
 from citius.static import mounts_of
@@ -260,7 +260,7 @@ class Service:
         )
         for listener in self.place.listeners:
             listen(listener, config.backlog, str(listener.getsockname()))
-            reactor.listen(listener.fileno(), rpc=is_rpc(listener))
+            reactor.listen(listener.fileno(), rpc=is_rpc(listener), tls=is_secured_rpc(listener))
         self._reactor, self._loop = reactor, loop
         if self.place.meeting is not None and isinstance(self._app, App):
             from citius.rooms import Relay

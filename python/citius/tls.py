@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _PROTOCOLS = {"auto": ["h2", "http/1.1"], "1": ["http/1.1"], "2": ["h2"]}
 """What is spoken above TLS, the best first (RFC 7301)."""
 
+_NEEDS_NO_TLS = ("tls://", "unix:", "fd://", "127.", "localhost:", "[::1]:")
+"""Addresses of procedures that have it, stay on this machine, or are somebody else's choice."""
+
 _CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required"}
 
 
@@ -73,6 +76,11 @@ def check(config: Config) -> None:
     tls = load(config)
     for warning in () if tls is None else tls.warnings:
         logging.warning(f"TLS: {warning}")
+    for text in config.rpc if tls is not None else ():
+        if not text.startswith(_NEEDS_NO_TLS):
+            logging.warning(
+                f"--rpc {text} speaks clear text; --rpc tls://{text} would encrypt it, too"
+            )
 
 
 def _development() -> tuple[Path, Path, str, bool]:

@@ -12,7 +12,7 @@ use citius_http::coding::Coding;
 use citius_http::{Fields, Limits};
 use citius_reactor::{
     CompressionPolicy, ConnectionId, ForwardedNames, Mailbox, Network, Options, Protocols, Proxies,
-    exact_us,
+    Speaks, exact_us,
 };
 use citius_static::{Mount, MountOptions, Mounts};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -287,15 +287,16 @@ impl Reactor {
         })
     }
 
-    #[pyo3(signature = (fd, *, rpc = false))]
-    fn listen(&self, fd: RawFd, rpc: bool) -> PyResult<()> {
+    #[pyo3(signature = (fd, *, rpc = false, tls = false))]
+    fn listen(&self, fd: RawFd, rpc: bool, tls: bool) -> PyResult<()> {
         let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
-        let listens = if rpc {
-            core.reactor.listen_rpc(socket)
-        } else {
-            core.reactor.listen(socket)
+        let speaks = match (rpc, tls) {
+            (false, _) => Speaks::Http,
+            (true, false) => Speaks::Rpc,
+            (true, true) => Speaks::SecuredRpc,
         };
+        let listens = core.reactor.listen(socket, speaks);
         listens.map_err(|error| os_error("listening socket", &error.into()))
     }
 

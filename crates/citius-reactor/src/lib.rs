@@ -29,6 +29,7 @@ pub use citius_observe::{Client, Observer};
 pub use citius_ws as ws;
 pub use clock::{coarse_ms, exact_us, wall_us};
 pub use file::{File, Files, open_flags};
+pub use listener::Speaks;
 pub use mailbox::{Letter, Mailbox, Post};
 pub use reactor::{Options, Reactor};
 pub use rustix::io::Errno;

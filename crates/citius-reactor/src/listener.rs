@@ -11,8 +11,18 @@ use crate::service::Peer;
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: OwnedFd,
-    /// Procedures are called here.
-    pub(crate) is_rpc: bool,
+    pub(crate) speaks: Speaks,
+}
+
+/// What is spoken with those who connect to a listening socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// HTTP: over TLS if the reactor is [secured](crate::Reactor::secure).
+    Http,
+    /// Procedures are called, in clear text whatever the reactor does elsewhere.
+    Rpc,
+    /// Procedures are called over TLS. In a reactor that is not secured every connection is closed.
+    SecuredRpc,
 }
 
 /// What one attempt to accept brought.
@@ -29,12 +39,12 @@ impl Listener {
     /// Takes over a socket that listens already.
     ///
     /// `TCP_NODELAY` is set here once: Linux hands it on to accepted sockets.
-    pub(crate) fn new(socket: OwnedFd, is_rpc: bool) -> Result<Self> {
+    pub(crate) fn new(socket: OwnedFd, speaks: Speaks) -> Result<Self> {
         ioctl_fionbio(&socket, true)?;
         if rustix::net::sockopt::socket_domain(&socket)? != AddressFamily::UNIX {
             rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
         }
-        Ok(Self { socket, is_rpc })
+        Ok(Self { socket, speaks })
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {

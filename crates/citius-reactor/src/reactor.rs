@@ -16,7 +16,7 @@ use rustix::io::Result;
 use crate::clock::Clock;
 use crate::conn::Conn;
 use crate::file::Files;
-use crate::listener::Listener;
+use crate::listener::{Listener, Speaks};
 use crate::mailbox::{Letter, Mailbox};
 use crate::service::{ConnectionId, StreamId};
 use crate::socket::Codecs;
@@ -232,20 +232,8 @@ impl Reactor {
     ///
     /// # Errors
     /// `socket` is not a listening socket, or the kernel refuses to watch it.
-    pub fn listen(&mut self, socket: OwnedFd) -> Result<()> {
-        self.listen_for(socket, false)
-    }
-
-    /// The same, for calls of procedures.
-    ///
-    /// # Errors
-    /// Those of [`listen`](Self::listen).
-    pub fn listen_rpc(&mut self, socket: OwnedFd) -> Result<()> {
-        self.listen_for(socket, true)
-    }
-
-    fn listen_for(&mut self, socket: OwnedFd, is_rpc: bool) -> Result<()> {
-        let listener = Listener::new(socket, is_rpc)?;
+    pub fn listen(&mut self, socket: OwnedFd, speaks: Speaks) -> Result<()> {
+        let listener = Listener::new(socket, speaks)?;
         let generation = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
         epoll::add(
             &self.epoll,

@@ -25,6 +25,10 @@ const LOOK_MS: Millis = 1000;
 /// Said to whom we have no place for: a fatal alert, `internal_error` (RFC 8446 §6.2), in clear text.
 const OVERLOADED: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
 
+/// Said to whom calls procedures by JSON without TLS; MessagePack has no place for it, and gets TLS' alert.
+const CLEAR_TEXT_CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\
+    \"message\":\"this port speaks TLS\",\"data\":{\"type\":\"InvalidRequest\"}}}\n";
+
 /// Said to whom speaks HTTP without TLS.
 const CLEAR_TEXT: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
@@ -47,7 +51,13 @@ impl Reactor {
                 reactor.take_leave(conn)
             });
         }
-        let session = self.tls.as_ref().map(|server| server.session());
+        let session = self.tls.as_ref().map(|server| {
+            if conn.wire.is_rpc() {
+                server.session_for(citius_rpc::PROTOCOL)
+            } else {
+                server.session()
+            }
+        });
         if let (Some(Ok(session)), Transport::Socket(_)) = (session, &conn.transport) {
             conn.secure(session);
             conn.phase = Phase::Handshaking {
@@ -118,7 +128,7 @@ impl Reactor {
             Ok(n) if n > 0 => n,
             Ok(_) => return self.fail_hand(conn, "the peer has left", service),
             Err(Errno::PROTONOSUPPORT) => {
-                self.fail_hand(conn, "the peer speaks HTTP without TLS", service);
+                self.fail_hand(conn, "the peer speaks clear text", service);
                 return self.answer_clear_text(conn);
             }
             Err(Errno::PROTO) => {
@@ -173,7 +183,11 @@ impl Reactor {
     #[cold]
     fn answer_clear_text(&mut self, conn: &mut Conn) -> Verdict {
         conn.give_up_tls();
-        conn.output.tail().extend_from_slice(CLEAR_TEXT);
+        conn.output.tail().extend_from_slice(if conn.wire.is_rpc() {
+            CLEAR_TEXT_CALL
+        } else {
+            CLEAR_TEXT
+        });
         self.take_leave(conn)
     }
 
@@ -232,7 +246,9 @@ impl Conn {
         let agreed = self
             .secured()
             .and_then(|secured| secured.session.protocol());
-        self.wire = if agreed == Some(b"h2") {
+        self.wire = if self.wire.is_rpc() {
+            Wire::rpc(now)
+        } else if agreed == Some(b"h2") {
             Wire::h2(now)
         } else {
             Wire::new(now, protocols)

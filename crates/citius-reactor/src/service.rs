@@ -69,7 +69,7 @@ pub enum TlsNotice<'a> {
 pub trait Service {
     /// A request head is complete. Unless `ended`, the body follows once `reply.want` asks for it.
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>);
-    /// A procedure is called; only where [`Reactor::listen_rpc`](crate::Reactor::listen_rpc) is. Answered as
+    /// A procedure is called; only where [`Speaks`](crate::Speaks) says so. Answered as
     /// [`Call`] says; without procedures there is nothing to call.
     fn call(&mut self, call: Call<'_>, reply: &mut Reply<'_>) {
         let _ = call;

@@ -23,7 +23,7 @@ use rustix::time::Timespec;
 use crate::clock::coarse_ms;
 use crate::conn::{Conn, Memory, Phase, Transport};
 use crate::file::File;
-use crate::listener::{Accepted, Listener};
+use crate::listener::{Accepted, Listener, Speaks};
 use crate::mailbox::Letter;
 use crate::reactor::{
     EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, id_of,
@@ -837,14 +837,14 @@ impl Reactor {
                 Tally::ConnectionsAccepted
             };
             self.watch.count(tally, 1);
-            let wire = if self.listeners[listener].is_rpc {
-                Wire::rpc(now)
-            } else {
-                Wire::new(now, self.protocols)
+            let (wire, is_secured) = match self.listeners[listener].speaks {
+                Speaks::Http => (Wire::new(now, self.protocols), self.tls.is_some()),
+                Speaks::Rpc => (Wire::rpc(now), false),
+                Speaks::SecuredRpc => (Wire::rpc(now), true),
             };
             let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
             conn.is_trusted = self.proxies.trusts(peer.address());
-            if self.tls.is_some() && !conn.wire.is_rpc() {
+            if is_secured {
                 self.accept_secured(conn, refused, service);
                 continue;
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Payload, Status};
 use citius_reactor::{
     ConnectionId, File, Files, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service,
-    StreamId, Timespec,
+    Speaks, StreamId, Timespec,
 };
 use rustix::io::Errno;
 
@@ -92,7 +92,9 @@ impl Rig {
         .expect("an epoll set");
         let listener = UnixListener::bind(directory.join("socket")).expect("a fresh name");
         listener.set_nonblocking(true).expect("a socket");
-        reactor.listen(OwnedFd::from(listener)).expect("it listens");
+        reactor
+            .listen(OwnedFd::from(listener), Speaks::Http)
+            .expect("it listens");
         let file = reactor
             .files()
             .open(&directory.join("file"))

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
 use citius_reactor::{
-    ConnectionId, Options, Protocols, Proxies, Reactor, Reply, Service, StreamId, Timespec,
+    ConnectionId, Options, Protocols, Proxies, Reactor, Reply, Service, Speaks, StreamId, Timespec,
 };
 
 /// Sends every body back as it comes, with its length in a trailer; `/large` is a megabyte.
@@ -107,7 +107,9 @@ impl Served {
                 protocols: Protocols::default(),
             })
             .expect("an epoll set");
-            reactor.listen(OwnedFd::from(listener)).expect("it listens");
+            reactor
+                .listen(OwnedFd::from(listener), Speaks::Http)
+                .expect("it listens");
             let mut service = Echo::default();
             while !stops.load(Ordering::Relaxed) {
                 let patience = Timespec {

@@ -11,7 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
 use citius_reactor::{
-    ConnectionId, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service, StreamId,
+    ConnectionId, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service, Speaks,
+    StreamId,
 };
 
 /// Answers with the path at once; `/long` after more than a turn may take, `/late` when told to, `/panic` not at all.
@@ -170,7 +171,9 @@ fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side
     let listener = UnixListener::bind(&address).expect("a fresh name");
     listener.set_nonblocking(true).expect("a socket");
     let mut peer = UnixStream::connect(&address).expect("somebody listens");
-    reactor.listen(OwnedFd::from(listener)).expect("it listens");
+    reactor
+        .listen(OwnedFd::from(listener), Speaks::Http)
+        .expect("it listens");
     std::fs::remove_file(&address).expect("it was made above");
     let paths = ["/long"; 40];
     peer.write_all(&requests(&paths)).expect("room for them");
@@ -271,7 +274,9 @@ fn a_drain_takes_a_whole_queue_and_no_endless_one() {
         let mut reactor = reactor_with(limits);
         let listener = UnixListener::bind(&address).expect("a fresh name");
         listener.set_nonblocking(true).expect("a socket");
-        reactor.listen(OwnedFd::from(listener)).expect("it listens");
+        reactor
+            .listen(OwnedFd::from(listener), Speaks::Http)
+            .expect("it listens");
         let mut herd = Herd {
             address: address.clone(),
             left,

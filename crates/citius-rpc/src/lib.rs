@@ -40,6 +40,11 @@ mod responses;
 mod tests;
 
 pub use connection::{Connection, Context};
+
+/// What is spoken here, as TLS names protocols (RFC 7301). Peers need not ask for it, but must not insist on others: what a
+/// browser can be led to send ends before it is read.
+pub const PROTOCOL: &[u8] = b"citius-rpc";
+
 pub use failure::Failure;
 pub use msgpack::{encode_bytes, encode_text};
 pub use responses::{Incoming, Responses};

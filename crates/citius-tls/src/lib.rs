@@ -26,7 +26,7 @@ mod tickets;
 pub use certificate::pem;
 pub use development::{Development, development};
 pub use server::Server;
-pub use session::{Bench, Failure, Session, Stop, looks_like_http};
+pub use session::{Bench, Failure, Session, Stop, is_clear_text};
 pub use settings::{ClientAuth, IdentityFiles, Settings, Version};
 pub use tickets::Tickets;
 

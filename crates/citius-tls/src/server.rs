@@ -72,6 +72,17 @@ impl Server {
     pub fn session(&self) -> Result<Session, Failure> {
         Session::new(Arc::clone(&self.config), self.settings.handshake_bytes_max)
     }
+
+    /// The same where only `protocol` is spoken above TLS: who asks for others by ALPN, as browsers do, is refused, and
+    /// who asks for none is not. For connections that live long: each has a copy of the rules.
+    ///
+    /// # Errors
+    /// Those of [`session`](Self::session).
+    pub fn session_for(&self, protocol: &[u8]) -> Result<Session, Failure> {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Session::new(Arc::new(config), self.settings.handshake_bytes_max)
+    }
 }
 
 fn configure(

@@ -212,7 +212,7 @@ impl Session {
         let incoming = &mut bench.incoming[..held + n];
         if !self.has_begun {
             self.has_begun = true;
-            if looks_like_http(incoming) {
+            if is_clear_text(incoming) {
                 self.has_failed = true;
                 return Err(Stop::ClearText);
             }
@@ -515,7 +515,9 @@ fn encode<Data>(mut data: EncodeTlsData<'_, Data>, to: &mut Vec<u8>) -> Result<(
     }
 }
 
-/// Whether bytes that should begin a handshake begin a request instead. No kind of record has a letter's number.
-pub fn looks_like_http(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(u8::is_ascii_uppercase)
+/// Whether bytes that should begin a handshake begin a request of HTTP or JSON instead. No kind of record has the number of
+/// a letter or a bracket.
+pub fn is_clear_text(bytes: &[u8]) -> bool {
+    let first = bytes.first();
+    first.is_some_and(|byte| byte.is_ascii_uppercase() || matches!(byte, b'{' | b'['))
 }

@@ -6,7 +6,7 @@ Calls of one turn of the loop leave in one write; while the server takes nothing
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from citius._core import RpcMessages
 from citius.errors import ConnectionLost, RpcTimeout
@@ -18,13 +18,16 @@ from citius.rpc.calls import (
     Request,
     cancellation,
     free_msgid,
+    is_in_vain,
     next_msgid,
+    not_understood,
     notification,
     tell,
     words,
 )
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
@@ -39,12 +42,15 @@ class AsyncClient:
     """A server's procedures, for the coroutines of one event loop.
 
     Args:
-        address: ``HOST:PORT`` or ``unix:PATH``.
+        address: ``HOST:PORT`` or ``unix:PATH``, with ``tls://`` before it where the server speaks TLS.
         timeout_s: How long a call may take, connecting included, unless it says otherwise; ``None``:
             for ever.
         on_notification: Called with the name and the parameters of what the server says without having
             been asked.
         message_bytes_max: Bytes of the longest answer that is taken; a longer one breaks the connection.
+        tls: Whom to trust, and what to show, over TLS; the system's authorities without it. Given, TLS is
+            spoken with or without ``tls://``.
+        server_name: What the server's certificate has to be for; the host without it.
     """
 
     def __init__(
@@ -54,8 +60,10 @@ class AsyncClient:
         timeout_s: float | None = 30.0,
         on_notification: Callable[[str, Any], object] | None = None,
         message_bytes_max: int = MESSAGE_BYTES_MAX,
+        tls: ssl.SSLContext | None = None,
+        server_name: str | None = None,
     ) -> None:
-        self._address = Address.parse(address)
+        self._address = Address.parse(address, tls, server_name)
         self._timeout_s = timeout_s
         self._on_notification = on_notification
         self._message_bytes_max = message_bytes_max
@@ -166,7 +174,7 @@ class AsyncClient:
                 request.error = ConnectionLost(
                     f"cannot connect to {self._address}: {words(error)}", was_sent=False
                 )
-                if self._is_closed:
+                if self._is_closed or is_in_vain(error):
                     raise request.error from None
                 backoff = backoff or Backoff()
                 await asyncio.sleep(backoff.next())
@@ -201,10 +209,15 @@ class AsyncClient:
             def made() -> _Link:
                 return _Link(loop, self._message_bytes_max, self._on_notification)
 
+            name = None if address.tls is None else address.server_name
             if address.path is not None:
-                _, link = await loop.create_unix_connection(made, address.path)
+                _, link = await loop.create_unix_connection(
+                    made, address.path, ssl=address.tls, server_hostname=name
+                )
             else:
-                _, link = await loop.create_connection(made, address.host, address.port)
+                _, link = await loop.create_connection(
+                    made, address.host, address.port, ssl=address.tls, server_hostname=name
+                )
             self._link = link
             return link
         finally:
@@ -290,15 +303,15 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See ``asyncio.Protocol``."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports of TLS are none of asyncio's classes.
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         """See ``asyncio.Protocol``."""
         try:
             messages = self._messages.feed(bytes(data))
         except ValueError as error:
-            self._end(f"what the server sent is not to be understood: {error}")
+            self._end(not_understood(error, bytes(data)))
             if self._transport is not None:
                 self._transport.abort()
             return

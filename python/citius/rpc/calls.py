@@ -21,6 +21,7 @@ import msgspec
 from citius.errors import RpcError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Container, Mapping
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
@@ -30,6 +31,12 @@ BACKOFF_S_MIN, BACKOFF_S_MAX = 0.05, 2.0
 """Pause after the first failed attempt to connect, and the longest."""
 
 GOODBYE = b"$/goodbye"
+
+TLS = "tls://"
+"""What an address begins with where TLS is spoken."""
+
+_ALERT = b"\x15\x03"
+"""What a server of TLS says to clear text begins with (RFC 8446 §6)."""
 
 encode = msgspec.msgpack.Encoder().encode
 _decoders: dict[Any, Callable[[bytes], Any]] = {}
@@ -43,25 +50,39 @@ class Address:
     port: int
     path: str | None = None
     """Of a Unix socket."""
+    tls: ssl.SSLContext | None = None
+    """The client's rules, where TLS is spoken."""
+    server_name: str = ""
+    """What the server's certificate has to be for."""
 
     def __str__(self) -> str:
+        mark = "" if self.tls is None else TLS
         if self.path is not None:
-            return f"unix:{self.path}"
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+            return f"{mark}unix:{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{mark}{host}:{self.port}"
 
     @classmethod
-    def parse(cls, text: str) -> Address:
-        """``HOST:PORT``, ``[v6]:PORT`` or ``unix:PATH``.
+    def parse(cls, text: str, tls: ssl.SSLContext | None, server_name: str | None) -> Address:
+        """``HOST:PORT``, ``[v6]:PORT`` or ``unix:PATH``; ``tls://`` before it, or rules for it, mean TLS.
 
         Raises:
             ValueError: It is none of these.
         """
-        if text.startswith("unix:"):
-            return cls("", 0, text.removeprefix("unix:"))
-        host, colon, port = text.rpartition(":")
-        if not colon or not port.isdecimal() or not host or int(port) > 65535:
-            raise ValueError(f"expected HOST:PORT or unix:PATH, got {text!r}")
-        return cls(host.strip("[]"), int(port))
+        address = text.removeprefix(TLS)
+        if tls is None and address != text:
+            import ssl
+
+            tls = ssl.create_default_context()
+        if address.startswith("unix:"):
+            return cls("", 0, address.removeprefix("unix:"), tls, server_name or "localhost")
+        host, colon, port = address.rpartition(":")
+        if not colon or not port.isdecimal() or not host or "/" in host or int(port) > 65535:
+            raise ValueError(
+                f"expected HOST:PORT or unix:PATH, with tls:// before it for TLS, got {text!r}"
+            )
+        host = host.strip("[]")
+        return cls(host, int(port), None, tls, server_name or host)
 
 
 @dataclass(slots=True, eq=False)
@@ -144,6 +165,23 @@ def tell(listener: Callable[[str, Any], object], method: bytes, params: bytes) -
 def words(error: Exception) -> str:
     """Why a connection failed."""
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def is_in_vain(error: Exception) -> bool:
+    """Whether to try again cannot help: one side does not accept the other's certificate or versions."""
+    if not hasattr(error, "library"):  # only errors of TLS have one, and few programs load it
+        return False
+    import ssl
+
+    # An end without a word may be that of a server that is being restarted.
+    return not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+
+
+def not_understood(error: ValueError, data: bytes) -> str:
+    """Why a connection ends on which something came that is no message."""
+    if data.startswith(_ALERT):
+        return f"the server speaks TLS; put {TLS} before its address"
+    return f"what the server sent is not to be understood: {error}"
 
 
 class _Error(msgspec.Struct):

@@ -20,7 +20,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from citius._core import RpcMessages
-from citius.rpc.calls import GOODBYE, Address, Request, free_msgid, next_msgid, tell, words
+from citius.rpc.calls import (
+    GOODBYE,
+    Address,
+    Request,
+    free_msgid,
+    next_msgid,
+    not_understood,
+    tell,
+    words,
+)
+from citius.rpc.secured import Secured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +47,7 @@ class Link:
 
     def __init__(
         self,
-        made: socket.socket,
+        made: socket.socket | Secured,
         message_bytes_max: int,
         on_notification: Callable[[str, Any], object] | None,
     ) -> None:
@@ -223,7 +233,7 @@ class Link:
         try:
             messages = self._messages.feed(data)
         except ValueError as error:
-            self.end(f"what the server sent is not to be understood: {error}")
+            self.end(not_understood(error, data))
             return
         for msgid, first, second in messages:
             if msgid is None:
@@ -285,23 +295,27 @@ class Link:
             self._reading.release()
 
 
-def connect(address: Address, deadline: float | None) -> socket.socket:
+def connect(address: Address, deadline: float | None) -> socket.socket | Secured:
     """A connected socket that never blocks."""
     left_s = left(deadline)
     timeout_s = None if left_s < 0 else max(left_s, 0.001)
     if address.path is not None:
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            made.settimeout(timeout_s)
-            made.connect(address.path)
-        except OSError:
-            made.close()
-            raise
     else:
         made = socket.create_connection((address.host, address.port), timeout_s)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    made.setblocking(False)
-    return made
+    try:
+        if address.path is not None:
+            made.settimeout(timeout_s)
+            made.connect(address.path)
+        else:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if address.tls is None:
+            made.setblocking(False)
+            return made
+        return Secured(made, address.tls, address.server_name, deadline)
+    except BaseException:
+        made.close()
+        raise
 
 
 def left(deadline: float | None) -> float:

@@ -18,12 +18,14 @@ from citius.rpc.calls import (
     Backoff,
     Request,
     cancellation,
+    is_in_vain,
     notification,
     words,
 )
 from citius.rpc.link import Link, connect, is_past, left
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
@@ -35,12 +37,15 @@ class Client:
     """A server's procedures, for any number of threads.
 
     Args:
-        address: ``HOST:PORT`` or ``unix:PATH``.
+        address: ``HOST:PORT`` or ``unix:PATH``, with ``tls://`` before it where the server speaks TLS.
         timeout_s: How long a call may take, connecting included, unless it says otherwise; ``None``:
             for ever.
         on_notification: Called with the name and the parameters of what the server says without having
             been asked, by whichever thread reads at the moment.
         message_bytes_max: Bytes of the longest answer that is taken; a longer one breaks the connection.
+        tls: Whom to trust, and what to show, over TLS; the system's authorities without it. Given, TLS is
+            spoken with or without ``tls://``.
+        server_name: What the server's certificate has to be for; the host without it.
     """
 
     def __init__(
@@ -50,8 +55,10 @@ class Client:
         timeout_s: float | None = 30.0,
         on_notification: Callable[[str, Any], object] | None = None,
         message_bytes_max: int = MESSAGE_BYTES_MAX,
+        tls: ssl.SSLContext | None = None,
+        server_name: str | None = None,
     ) -> None:
-        self._address = Address.parse(address)
+        self._address = Address.parse(address, tls, server_name)
         self._timeout_s = timeout_s
         self._on_notification = on_notification
         self._message_bytes_max = message_bytes_max
@@ -229,7 +236,8 @@ class Client:
                 return Link(made, self._message_bytes_max, self._on_notification)
             except OSError as error:
                 pause_s = backoff.next()
-                if deadline is not None and monotonic() + pause_s >= deadline:
+                is_late = deadline is not None and monotonic() + pause_s >= deadline
+                if is_late or is_in_vain(error):
                     raise ConnectionLost(
                         f"cannot connect to {self._address}: {words(error)}", was_sent=False
                     ) from None
