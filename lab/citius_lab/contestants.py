@@ -50,6 +50,7 @@ class Contestant:
         wires: What it speaks on its port, as ``wires`` names it.
         start_h2c: The words that start it where clear-text HTTP/2 takes others than HTTP/1.1.
         start_tls: The words that start it with TLS, for both versions.
+        start_rpc: The words that start it with procedures on its port.
         of: The folder beside its own whose build it uses; empty if it is no variant.
         python: Version of the Python it runs on: ``running``, such as ``3.6``, or ``pypy3``;
             ``None`` if it needs no Python environment of its own.
@@ -72,6 +73,7 @@ class Contestant:
     wires: tuple[str, ...] = (wires.HTTP1,)
     start_h2c: tuple[str, ...] = ()
     start_tls: tuple[str, ...] = ()
+    start_rpc: tuple[str, ...] = ()
     of: str = ""
     needs: tuple[str, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
@@ -186,15 +188,22 @@ class Contestant:
         return (base._fill(words) for words in self.build)
 
     def manner_of(self, wire: str) -> str:
-        """Return which of its starts speaks ``wire``: ``plain``, ``h2c`` or ``tls``."""
+        """Return which of its starts speaks ``wire``: ``plain``, ``h2c``, ``tls`` or ``rpc``."""
+        if wire == wires.RPC:
+            return "rpc"
         if wires.is_tls(wire):
             return "tls"
         return "h2c" if wire == wires.H2C and self.start_h2c else "plain"
 
     def command(self, *, port: int, workers: int, manner: str = "plain") -> list[str]:
         """Return the words that start it."""
-        start = {"plain": self.start, "h2c": self.start_h2c, "tls": self.start_tls}[manner]
-        return self._fill(start, port=port, workers=workers)
+        starts = {
+            "plain": self.start,
+            "h2c": self.start_h2c,
+            "tls": self.start_tls,
+            "rpc": self.start_rpc,
+        }
+        return self._fill(starts[manner], port=port, workers=workers)
 
     def environment(self) -> dict[str, str]:
         """Return its whole environment: the person's own settings do not reach a contestant."""
@@ -310,6 +319,7 @@ def read(path: Path, build_root: Path) -> Contestant:
             wires=tuple(table.pop("wires", (wires.HTTP1,))),
             start_h2c=tuple(table.pop("start_h2c", ())),
             start_tls=tuple(table.pop("start_tls", ())),
+            start_rpc=tuple(table.pop("start_rpc", ())),
             of=table.pop("of", ""),
             needs=tuple(table.pop("needs", ())),
             build=tuple(tuple(words) for words in table.pop("build", ())),
@@ -337,6 +347,8 @@ def read(path: Path, build_root: Path) -> Contestant:
         raise ContestantError(f"{path}: it speaks {strange[0]!r}, expected {_list(wires.WIRES)}")
     if bool(contestant.start_tls) != any(map(wires.is_tls, contestant.wires)):
         raise ContestantError(f"{path}: wires over TLS and start_tls go together")
+    if bool(contestant.start_rpc) != (wires.RPC in contestant.wires):
+        raise ContestantError(f"{path}: the wire {wires.RPC} and start_rpc go together")
     return contestant
 
 

@@ -82,6 +82,8 @@ class Shot:
             words += ["--connections", str(self.connections)]
             if load.http == "2":
                 words += ["--http2", "--streams", str(load.streams)]
+            elif load.rpc:
+                words += ["--pipeline", str(load.streams)]
             elif load.keep_alive:
                 words += ["--pipeline", str(load.pipeline)]
             else:
@@ -96,6 +98,16 @@ class Shot:
             words += ["--cpus", ",".join(map(str, cpus))]
         every = LONG_BODY_CHECKED_EVERY if self.case.workload == "transfer-data" else 1
         return [*words, "--expect-status", str(self.case.status), "--check-every", str(every)]
+
+    @property
+    def scheme(self) -> str:
+        """What the generator's URL begins with."""
+        return "rpc" if self.load.rpc else "https" if self.load.tls else "http"
+
+    @property
+    def target(self) -> str:
+        """What it ends with; a procedure has its workload's name."""
+        return f"/{self.case.workload}" if self.load.rpc else self.case.target
 
     def request_words(self) -> list[str]:
         """Return the options that say what is asked, where it is more than a GET."""
@@ -135,7 +147,7 @@ class Driver:
             fields["body_bytes"] = len(answer.body)
             if shot.load.is_timed:
                 shot = _stretched(shot, answer.elapsed_s)
-            fields |= self.drive(server, shot, answer.body)
+            fields |= self.drive(server, shot, answer.encoded or answer.body)
             # Answers of requests that were cut off at the end may still be in the server's work.
             patience_s = VERIFY_S + shot.connections * answer.elapsed_s
             verify.verify_case(
@@ -159,8 +171,7 @@ class Driver:
             LoadError: It failed.
         """
         words = [*self._command, *shot.words(self._placement.load_cpus), *shot.request_words()]
-        scheme = "https" if shot.load.tls else "http"
-        target = f"{scheme}://127.0.0.1:{server.port}{shot.case.target}"
+        target = f"{shot.scheme}://127.0.0.1:{server.port}{shot.target}"
         with tempfile.TemporaryDirectory(prefix="citius-lab-") as folder:
             files = _files(Path(folder), shot.case, body)
             output = Path(folder, "load.json")

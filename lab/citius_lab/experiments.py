@@ -479,6 +479,43 @@ REST_TLS = Experiment(
     window_s=1.0,
 )
 
+RPC = Experiment(
+    "rpc",
+    "The same functions, called by another service",
+    "What does a call cost that is no request?",
+    ("citius", "go-net-http"),
+    (
+        Series(
+            "keep-alive",
+            "closed",
+            "HTTP/1.1, keep-alive",
+            Load(connections=64),
+            ("hello", "parse-msgpack"),
+            is_article=False,
+        ),
+        Series(
+            "h2c",
+            "h2",
+            "HTTP/2, multiplexed",
+            Load(connections=1, http="2", streams=64),
+            ("hello", "parse-msgpack"),
+            is_article=False,
+        ),
+        Series(
+            "rpc",
+            "rpc",
+            "MessagePack-RPC",
+            Load(connections=1, rpc=True, streams=64),
+            ("hello", "parse-msgpack"),
+            is_article=False,
+        ),
+    ),
+    90.0,
+    "go-net-http",
+    window_s=0.8,
+    compares_wires=True,
+)
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
@@ -493,6 +530,7 @@ EXPERIMENTS = {
         PEERS,
         H2,
         REST_TLS,
+        RPC,
     )
 }
 ALL = "all"

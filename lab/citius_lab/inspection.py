@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab import certificate, launch, verify, wires
 from citius_lab.errors import LabError, LaunchError
-from citius_lab.workloads import WrongAnswer, cases_of
+from citius_lab.workloads import PROCEDURES, WrongAnswer, cases_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,10 +99,15 @@ def _wire_faults(contestant: Contestant, cases: list[Case], log_path: Path) -> l
             ) as server:
                 for wire in spoken:
                     if contestant.manner_of(wire) == manner:
-                        faults += _case_faults(server.port, cases, wire)
+                        asked = cases if wire != wires.RPC else _procedures(cases)
+                        faults += _case_faults(server.port, asked, wire)
         except LabError as error:
             faults.append(f"{manner}: {error}")
     return faults
+
+
+def _procedures(cases: list[Case]) -> list[Case]:
+    return [case for case in cases if case.workload in PROCEDURES]
 
 
 def _case_faults(port: int, cases: list[Case], wire: str) -> list[str]:

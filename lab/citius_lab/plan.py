@@ -49,7 +49,7 @@ class Block:
 
     Attributes:
         again: Whether this is the baseline's second start, for the noise floor alone.
-        manner: Which of the contestant's starts it is: ``plain``, ``h2c`` or ``tls``.
+        manner: Which of the contestant's starts it is: ``plain``, ``h2c``, ``tls`` or ``rpc``.
     """
 
     round: int

@@ -28,7 +28,8 @@ class Load:
         keep_alive: False opens a connection for every request.
         http: Version spoken, ``1.1`` or ``2``.
         tls: Whether it is spoken over TLS.
-        streams: Requests under way at once on each connection of HTTP/2.
+        rpc: Whether procedures are called instead, by MessagePack-RPC.
+        streams: Requests or calls under way at once on each connection of a protocol that tells them apart.
         rate: Requests per second of an open pace.
         fraction: The rate as a share of what the same process did in the series ``of``.
         requests: Stops after so many.
@@ -43,6 +44,7 @@ class Load:
     keep_alive: bool = True
     http: str = "1.1"
     tls: bool = False
+    rpc: bool = False
     streams: int = 1
     rate: float | None = None
     fraction: float | None = None
@@ -65,6 +67,8 @@ class Load:
     @property
     def wire(self) -> str:
         """What is spoken, as ``wires`` names it."""
+        if self.rpc:
+            return wires.RPC
         if self.http == "2":
             return wires.H2 if self.tls else wires.H2C
         return wires.HTTPS if self.tls else wires.HTTP1
@@ -72,7 +76,7 @@ class Load:
     @property
     def depth(self) -> int:
         """Requests under way at once on each connection, whatever makes that possible."""
-        return self.streams if self.http == "2" else self.pipeline
+        return self.streams if self.http == "2" or self.rpc else self.pipeline
 
     def fixed_s(self) -> float:
         """Return how long one run takes whatever time there is; 0 if that decides."""
@@ -93,10 +97,10 @@ class Load:
             words.append(f"{self.connections} connections")
         if self.threads > 1:
             words.append(f"{self.threads} threads")
-        if self.http != "1.1" or self.tls:
+        if self.wire in WIRE_WORDS:
             words.append(WIRE_WORDS[self.wire])
         if self.streams > 1:
-            words.append(f"{self.streams} streams on each")
+            words.append(f"{self.streams} {'calls' if self.rpc else 'streams'} on each")
         if self.pipeline > 1:
             words.append(f"{self.pipeline} requests in flight on each")
         if not self.keep_alive:
@@ -161,6 +165,7 @@ WIRE_WORDS = {
     wires.H2C: "HTTP/2 in clear text",
     wires.HTTPS: "HTTP/1.1 over TLS",
     wires.H2: "HTTP/2 over TLS",
+    wires.RPC: "MessagePack-RPC",
 }
 # The wait for the last answers of users that came in time.
 USERS_END_S = 0.5

@@ -26,11 +26,10 @@ def html(view: View, experiment: dict[str, Any]) -> Markup | None:
     found = tables(view, experiment)
     if not found:
         return None
-    intro = (
-        "Every row is one server and one application; only what is spoken on the connection "
-        "differs. Pipelining is shown because it is what multiplexing is compared with: no browser "
-        "does it. An empty cell: the server does not speak that. ?: suspect, for the reasons below."
-    )
+    intro = "Every row is one server and one application; only what is spoken on the connection differs. "
+    if any(series["is_pipelined"] for series in experiment["series"]):
+        intro += "Pipelining is shown because it is what multiplexing is compared with: no browser does it. "
+    intro += "An empty cell: the server does not speak that. ?: suspect, for the reasons below."
     drawn = [
         el("article", el("header", el("h4", title)), wide(_table(head, rows)))
         for title, head, rows in found

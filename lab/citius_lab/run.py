@@ -156,8 +156,9 @@ class Run:
         contestant = self._contestants[block.contestant]
         cases = cases_of(contestant.workloads)
         wire = wires.probe_wire(contestant.wires, is_encrypted=block.manner == "tls")
-        # HTTP/2 has framing of its own; there is nothing to cut or to pipeline.
-        asked = cases and wire is not None and not wires.is_http2(wire)
+        # HTTP/2 and RPC have framing of their own; there is nothing to cut or to pipeline.
+        is_http1 = wire is not None and not wires.is_http2(wire) and block.manner != "rpc"
+        asked = cases and is_http1
         faults = verify.verify_conduct(server.port, cases, wire=wire).faults() if asked else {}
         memory = usage.memory(server.pid)
         self._write(

@@ -14,7 +14,7 @@ from functools import partial
 from http.client import HTTPException, parse_headers
 from typing import TYPE_CHECKING
 
-from citius_lab import verify_http2, wires
+from citius_lab import verify_http2, verify_rpc, wires
 from citius_lab.workloads import Answer, Case, WrongAnswer
 
 if TYPE_CHECKING:
@@ -138,13 +138,15 @@ class Conduct:
 
 def connection(
     port: int, *, timeout_s: float = 10.0, wire: str = wires.HTTP1
-) -> Connection | verify_http2.Connection:
+) -> Connection | verify_http2.Connection | verify_rpc.Connection:
     """Connect to a server that speaks ``wire``.
 
     Raises:
         OSError: It does not accept.
         WrongAnswer: It does not speak that.
     """
+    if wire == wires.RPC:
+        return verify_rpc.Connection(port, timeout_s=timeout_s)
     if wires.is_http2(wire):
         return verify_http2.Connection(port, timeout_s=timeout_s, wire=wire)
     return Connection(port, timeout_s=timeout_s, wire=wire)

@@ -1,4 +1,4 @@
-"""What can be spoken on a connection: HTTP/1.1 or HTTP/2, in clear text or over TLS.
+"""What can be spoken on a connection: HTTP/1.1 or HTTP/2, in clear text or over TLS, or MessagePack-RPC.
 
 Clear-text HTTP/2 is spoken by prior knowledge; over TLS the version is agreed on by ALPN.
 """
@@ -38,5 +38,5 @@ def client_context(wire: str) -> ssl.SSLContext:
     return context
 
 
-HTTP1, H2C, HTTPS, H2 = "http/1.1", "h2c", "https", "h2"
-WIRES = (HTTP1, H2C, HTTPS, H2)
+HTTP1, H2C, HTTPS, H2, RPC = "http/1.1", "h2c", "https", "h2", "rpc"
+WIRES = (HTTP1, H2C, HTTPS, H2, RPC)

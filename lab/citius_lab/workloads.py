@@ -22,12 +22,17 @@ class WrongAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One complete HTTP response as the verifier saw it."""
+    """One complete response as the verifier saw it.
+
+    Attributes:
+        encoded: The result of a procedure as it came, around the text in ``body``.
+    """
 
     status: int
     content_type: str
     body: bytes
     elapsed_s: float
+    encoded: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +236,9 @@ _CHECKS: dict[str, Callable[[Answer, str], None]] = {
 }
 
 WORKLOADS = tuple(_CHECKS)
+
+# Those that are procedures, too, where a contestant has any; none takes parameters.
+PROCEDURES = ("hello", "parse-msgpack")
 
 # 100 connections is article 002's number and 40 article 004's. The loop of a million steps takes a
 # plain Python server some 60 ms, so eight connections keep it busy without queueing for seconds. A

@@ -1,7 +1,8 @@
-"""HTTP/2 and TLS: who is asked by them, with which words, and whether answers are still checked."""
+"""HTTP/2, TLS and RPC: who is asked by them, with which words, and whether answers are still checked."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import socket
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import h2.config
 import h2.connection
 import h2.events
+import msgpack
 import pytest
 
 from citius_lab import certificate, contestants, experiments, plan, verify, wires
@@ -114,6 +116,66 @@ def test_a_server_without_http2_is_told_so() -> None:
         thread.join(5)
 
 
+@contextlib.contextmanager
+def answering(*messages: object) -> Iterator[int]:
+    """A port where each connection's only call is answered by one of these in turn."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for message in messages:
+                peer, _ = listener.accept()
+                with peer:
+                    assert msgpack.unpackb(peer.recv(65_536)) == [0, 1, "hello", []]
+                    peer.sendall(message if isinstance(message, bytes) else msgpack.packb(message))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join(5)
+
+
+def test_results_of_procedures_are_checked() -> None:
+    chance = random.Random(1)
+    wrong = {
+        "Something else": [1, 1, None, "Something else"],
+        "expected a text": [1, 1, None, b"Welcome!\n"],
+        "the call failed: .*no such": [1, 1, {"message": "no such procedure"}, None],
+        "not the answer": [1, 2, None, "Welcome!\n"],
+        "not MessagePack": b"\xc1",
+        "closed the connection": b"\x94\x01",
+    }
+    with answering([1, 1, None, "Welcome!\n"], *wrong.values()) as port:
+        answer = verify.verify_case(port, HELLO, chance, wire=wires.RPC, timeout_s=5)
+        # The generator compares the result as it is sent.
+        assert (answer.body, answer.encoded) == (b"Welcome!\n", b"\xa9Welcome!\n")
+        for why in wrong:
+            with pytest.raises(WrongAnswer, match=why):
+                verify.verify_case(port, HELLO, chance, wire=wires.RPC, timeout_s=5)
+
+
+def test_procedures_are_asked_where_there_are_any() -> None:
+    found = contestants.load([contestants.lab_root() / "contestants"])
+    (part,) = plan.make(
+        "rpc", experiments.named("rpc"), list(found.values()),
+        budget_s=None, random=random.Random(1), seed=1,
+    ).parts  # fmt: skip
+    callable_ = {
+        block.contestant
+        for block in part.blocks
+        for cell in block.cells
+        if part.series_of(cell).load.rpc
+    }
+    assert callable_ == {"citius"}
+    assert {block.manner for block in part.blocks} == {"plain", "rpc"}
+    command = found["citius"].command(port=4711, workers=1, manner="rpc")
+    assert command[command.index("--rpc") + 1] == "127.0.0.1:4711"
+    (series,) = (one for one in part.series if one.load.rpc)
+    shot = Shot.of(series, CASE_BY_ID["parse-msgpack"], window_s=1.0, warmup_s=0.0, rate=None)
+    assert f"{shot.scheme}://host{shot.target}" == "rpc://host/parse-msgpack"
+    assert "--pipeline 64" in " ".join(shot.words(()))
+    assert series.load.text() == "closed loop, 1 connections, MessagePack-RPC, 64 calls on each"
+
+
 def test_each_contestant_is_asked_by_what_it_speaks() -> None:
     found = contestants.load([contestants.lab_root() / "contestants"])
     (part,) = plan.make(
@@ -127,7 +189,7 @@ def test_each_contestant_is_asked_by_what_it_speaks() -> None:
             asked.setdefault(block.contestant, set()).add(wire)
             assert found[block.contestant].manner_of(wire) == block.manner
     assert asked["nghttpd"] == {wires.H2C, wires.H2}
-    assert asked["citius"] == set(wires.WIRES)
+    assert asked["citius"] == {*wires.WIRES} - {wires.RPC}
 
 
 def test_the_generator_is_told_what_to_speak() -> None:
@@ -147,6 +209,8 @@ def test_the_generator_is_told_what_to_speak() -> None:
         ('wires = ["http/3"]', "it speaks 'http/3'"),
         ('wires = ["http/1.1", "https"]', "wires over TLS and start_tls go together"),
         ('start_tls = ["server"]', "wires over TLS and start_tls go together"),
+        ('wires = ["http/1.1", "rpc"]', "the wire rpc and start_rpc go together"),
+        ('start_rpc = ["server"]', "the wire rpc and start_rpc go together"),
     ],
 )
 def test_a_definition_that_contradicts_itself_is_refused(

@@ -9,12 +9,14 @@ from citius import Response
 
 
 def add(app):
-    """Give ``app`` the routes whose work is not worth compiling."""
+    """Give ``app`` the routes whose work is not worth compiling; two of them are procedures, too."""
 
+    @app.rpc
     @app.get("/")
     def hello():
         return "Welcome!\n"
 
+    @app.rpc("parse-msgpack")
     @app.get("/parse-msgpack")
     def parse_msgpack():
         return records_citius.parse_msgpack()
