@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 
+import pytest
 from rig import Server, wait_for
 
 APP = """
@@ -29,6 +30,33 @@ def open_gate():
 def quick(name):
     return {"name": name, "thread": threading.current_thread().name}
 """
+
+# Behind a middleware there is a request object, and another way to a thread.
+WITH_MIDDLEWARE = (
+    APP
+    + """
+who = contextvars.ContextVar("who", default="nobody")
+
+@app.middleware
+def introduce(request, call_next):
+    who.set(request.headers.get("who", "nobody"))
+    return call_next(request)
+
+@app.get("/who", blocking=True)
+def ask_who():
+    before = who.get()
+    who.set("somebody else")
+    return before
+
+@app.get("/who/pieces", blocking=True)
+def who_in_pieces():
+    def pieces():
+        yield who.get() + " "
+        time.sleep(0.01)
+        yield who.get()
+    return pieces()
+"""
+)
 
 
 def test_a_full_pool_is_503_and_recovers(serve) -> None:
@@ -56,3 +84,28 @@ def test_a_full_pool_is_503_and_recovers(serve) -> None:
     found = json.loads(server.get("/quick/y").body)
     assert found["name"] == "y"
     assert found["thread"].startswith("citius-blocking-")
+
+
+@pytest.mark.parametrize("app", [APP, WITH_MIDDLEWARE], ids=["plain", "middleware"])
+def test_who_leaves_while_queued_is_not_worked_for(serve, app: str) -> None:
+    server: Server = serve(app, "--blocking-threads", "1", "--blocking-queue-max", "4")
+    with server.connect() as busy:
+        busy.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(lambda: len(json.loads(server.get("/running").body)) == 1, "the thread to be busy")
+        for _ in range(3):
+            with server.connect() as gone:
+                gone.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert server.get("/running").status == 200  # it has been taken by now
+            assert server.get("/running").status == 200  # and its end, too
+        server.get("/open")
+        assert busy.reply().body == b"done"
+    assert server.get("/quick/x").status == 200  # it has waited behind the others
+    assert len(json.loads(server.get("/running").body)) == 1
+
+
+def test_context_variables_go_along_and_stay_with_their_request(serve) -> None:
+    server: Server = serve(WITH_MIDDLEWARE, "--blocking-threads", "2")
+    for name in ("ann", "bob"):
+        assert server.get("/who", who=name).body == name.encode()
+        assert server.get("/who/pieces", who=name).body == f"{name} {name}".encode()
+    assert server.get("/who").body == b"nobody"
