@@ -1,6 +1,6 @@
 //! A request head: owned bytes and the spans of its parts.
 //!
-//! One copy of the head out of the read buffer (tens of nanoseconds) buys a request that may
+//! One copy of the head out of the read buffer buys a request that may
 //! outlive its turn. Nothing else is copied or decoded until somebody asks.
 
 use alloc::boxed::Box;

@@ -139,5 +139,5 @@ impl EventLoop {
 /// Those whose loops are open, and perhaps some that were closed since the last was made.
 static LOOPS: Mutex<Vec<Py<EventLoop>>> = Mutex::new(Vec::new());
 
-/// Wake-ups before the loop has a turn: some 100 µs of a chain that does nothing else.
+/// Wake-ups before the loop has a turn, so that a chain keeps nobody else waiting for ever.
 const BATCH_MAX: u32 = 100;

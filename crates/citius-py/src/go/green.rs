@@ -318,5 +318,5 @@ fn translate(py: Python<'_>, raised: PyErr) -> PyErr {
 /// Those whose hubs are alive, and perhaps some that died since the last was made.
 static HUBS: Mutex<Vec<Py<Hub>>> = Mutex::new(Vec::new());
 
-/// Switches from greenlet to greenlet before the hub has a turn: some 100 µs of a chain that does nothing else.
+/// Switches from greenlet to greenlet before the hub has a turn, so that a chain keeps nobody else waiting for ever.
 const DIRECT_MAX: u32 = 200;

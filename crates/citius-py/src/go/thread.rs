@@ -295,9 +295,9 @@ static ATTACHING: AtomicUsize = AtomicUsize::new(0);
 static HAS_GIL: AtomicBool = AtomicBool::new(true);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Waking a parked thread was measured at 10 to 50 µs; looking for longer than that is a waste.
+/// Looking for longer than it takes to wake a parked thread is a waste.
 const PATIENCE_MAX: Duration = Duration::from_micros(40);
-/// Whoever sends and then receives is back here in a microsecond or two.
+/// Whoever sends and then receives is back here before this is over.
 const COURTESY: Duration = Duration::from_micros(10);
 /// Pauses between two looks at the clock.
 const LOOKS: u32 = 8;

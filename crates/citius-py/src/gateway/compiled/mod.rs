@@ -46,9 +46,8 @@ pub(crate) struct Handler {
     told_ms: AtomicU32,
 }
 
-/// Microseconds of work from which the GIL is given away for it. Giving it away and taking it again was
-/// measured at a tenth of a microsecond where nobody wants it, and at up to the switch interval (5 ms)
-/// where somebody does.
+/// Microseconds of work from which the GIL is given away for it. Who gives it away while others want it may
+/// have it back only after the interpreter's switch interval, 5 ms by default.
 const RELEASE_US: u64 = 100;
 /// One call in so many is measured.
 const MEASURED_EVERY: u32 = 64;
