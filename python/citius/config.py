@@ -248,6 +248,11 @@ class Config:
         1, "Processes, each with its own listening socket.", kind="int", minimum=1, maximum=1024,
         flags=("--workers", "-w"), env=("CITIUS_WORKERS", "WEB_CONCURRENCY"), group=WORKERS,
     )  # fmt: skip
+    reactor_threads: int = _option(
+        1, "Threads of each worker that serve, each with an event loop of its own; for interpreters without "
+        "a GIL. With one they take turns.",
+        kind="int", minimum=1, maximum=256, unit="threads", group=WORKERS,
+    )  # fmt: skip
     loop: Loop = _option(
         "auto", "Event loop: auto takes uvloop where it is installed; none serves without a loop, "
         "for applications whose handlers are all `def`; gevent patches the standard library and runs "
@@ -545,6 +550,21 @@ class Config:
             raise ConfigError(
                 "supervisor is off and workers is above 1: somebody has to start them"
             )
+
+        if self.reactor_threads > 1:
+            self._check_reactor_threads()
+
+    def _check_reactor_threads(self) -> None:
+        """That whatever else is asked for knows of more reactors than one."""
+        if self.loop in ("gevent", "none"):
+            raise ConfigError(
+                f"reactor_threads wants an asyncio loop in each thread, and loop is {self.loop}; use workers"
+            )
+        for name in ("management", "otel"):
+            if getattr(self, name):
+                raise ConfigError(
+                    f"{name} knows one reactor of each worker, and reactor_threads asks for more; use workers"
+                )
 
     @property
     def is_tls(self) -> bool:

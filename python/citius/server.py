@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from citius import logging, observe, pidfile, privileges, systemd
-from citius._core import Reactor, __version__
+from citius._core import Reactor, TlsTickets, __version__
 from citius.app import App
 from citius.config import Config
 from citius.errors import CitiusError, ConfigError
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from citius._core import Tls, TlsTickets
+    from citius._core import Tls
     from citius.interfaces import Application
     from citius.management import Management
     from citius.metrics import Ledger
+    from citius.siblings import Sibling
 
 EXIT_STARTUP = 3
 
@@ -66,8 +67,8 @@ class Place:
     """Which of its pages is the worker's."""
     tickets: TlsTickets | None = None
     """The secret of TLS session tickets that all workers share."""
-    tls: Tls | None = None
-    """What connections are secured with; loaded while the worker may read keys."""
+    tls: list[Tls] = field(default_factory=list["Tls"])
+    """What connections are secured with, for each reactor; loaded while the worker may read keys."""
     meeting: str | None = None
     """The directory in which the workers' rooms find each other, if there can be several workers."""
 
@@ -141,7 +142,9 @@ def work(target: App | str, config: Config, place: Place) -> int:
         if config.is_tls:
             from citius import tls
 
-            place.tls = tls.load(config, place.tickets)
+            place.tickets = place.tickets or TlsTickets()
+            loaded = (tls.load(config, place.tickets) for _ in range(config.reactor_threads))
+            place.tls = [one for one in loaded if one is not None]
         privileges.drop(config)
         if config.loop == "gevent":
             from citius.hosts import gevent
@@ -195,6 +198,11 @@ class Service:
                 "--rpc serves procedures of a native application, and this one has none; declare them "
                 "with @app.rpc"
             )
+        if isinstance(app, WsgiApp) and config.reactor_threads > 1:
+            raise ConfigError(
+                "--reactor-threads gives each thread an event loop, and a WSGI application has none; "
+                "use --threads or --workers"
+            )
         if isinstance(app, WsgiApp) and place.listeners:
             app.address = place.listeners[0].getsockname()
         if isinstance(app, App):
@@ -210,6 +218,7 @@ class Service:
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
         self._loop: Any = None
+        self._siblings: list[Sibling] = []
         self._watch: Watch | None = None
         self._relay: Any = None
         if observe.is_wanted(config) or place.page is not None:
@@ -239,28 +248,11 @@ class Service:
 
     def open(self, loop: Any) -> Reactor:
         """Listen; from now on the host has to turn the reactor."""
-        config = self.config
-        reactor = Reactor(
-            self._gateway,
-            limits=config.limits_in_force,
-            server_header=config.server_name,
-            date_header=config.date_header,
-            headers=config.standing_headers,
-            loop=loop,
-            observer=None if self._watch is None else self._watch.observer,
-            log=logging.log,
-            mounts=self._mounts,
-            compress=config.compress,
-            compress_types=config.compress_types,
-            trusted=config.trusted,
-            forwarded=config.believed,
-            http=config.http_versions,
-            h2c_upgrade=config.h2c_upgrade,
-            tls=self.place.tls,
-        )
         for listener in self.place.listeners:
-            listen(listener, config.backlog, str(listener.getsockname()))
-            reactor.listen(listener.fileno(), rpc=is_rpc(listener), tls=is_secured_rpc(listener))
+            listen(listener, self.config.backlog, str(listener.getsockname()))
+        reactor = self._make_reactor(loop, self._watch)
+        if self.config.reactor_threads > 1:
+            self._open_siblings()
         self._reactor, self._loop = reactor, loop
         if self.place.meeting is not None and isinstance(self._app, App):
             from citius.rooms import Relay
@@ -272,6 +264,54 @@ class Service:
             self._watch.ready()
         self.place.ready()
         return reactor
+
+    def _make_reactor(self, loop: Any, watch: Watch | None) -> Reactor:
+        """A reactor for a loop, which listens."""
+        config = self.config
+        reactor = Reactor(
+            self._gateway,
+            limits=config.limits_in_force,
+            server_header=config.server_name,
+            date_header=config.date_header,
+            headers=config.standing_headers,
+            loop=loop,
+            observer=None if watch is None else watch.observer,
+            log=logging.log,
+            mounts=self._mounts,
+            compress=config.compress,
+            compress_types=config.compress_types,
+            trusted=config.trusted,
+            forwarded=config.believed,
+            http=config.http_versions,
+            h2c_upgrade=config.h2c_upgrade,
+            tls=self.place.tls.pop() if config.is_tls else None,
+        )
+        for listener in self.place.listeners:
+            reactor.listen(listener.fileno(), rpc=is_rpc(listener), tls=is_secured_rpc(listener))
+        return reactor
+
+    def _open_siblings(self) -> None:
+        """The other reactors of this worker."""
+        from citius.metrics import READY
+        from citius.siblings import Sibling, has_gil
+
+        if has_gil():
+            logging.warning(
+                "--reactor-threads: the threads take turns on this interpreter, which has a GIL; "
+                "--workers serve side by side"
+            )
+        for number in range(1, self.config.reactor_threads):
+            watch = None
+            if self._watch is not None:
+                watch = Watch(self.config)
+                watch.observer.set_state(READY, os.getpid())
+
+            def make(loop: Any, watch: Watch | None = watch) -> Reactor:
+                return self._make_reactor(loop, watch)
+
+            sibling = Sibling(number, self.config.loop, make, watch, _tasks_open)
+            self._siblings.append(sibling)
+            sibling.start()
 
     @property
     def beat_s(self) -> float | None:
@@ -285,7 +325,8 @@ class Service:
         if self._watch is not None:
             self._watch.beat(self._loop, self._pool, self.beat_s or observe.BEAT_S)
         if self.place.beat is not None and self._reactor is not None:
-            self.place.beat(self._reactor.requests_total)
+            siblings = sum(one.requests_total for one in self._siblings)
+            self.place.beat(self._reactor.requests_total + siblings)
 
     def beat_on(self, loop: Any, beat_s: float) -> None:
         """The same, and again every ``beat_s``."""
@@ -300,8 +341,18 @@ class Service:
         if self._reactor is not None:
             if self.place.silence is not None:
                 self.place.silence()
-            # The reactor has closed its own descriptors then; without ours the port is free.
-            self._reactor.drain(on_drained)
+            left = 1 + len(self._siblings)
+
+            def drained() -> None:
+                nonlocal left
+                left -= 1
+                if left == 0:
+                    on_drained()
+
+            # The reactors have closed their own descriptors then; without ours the port is free.
+            self._reactor.drain(drained)
+            for sibling in self._siblings:
+                sibling.drain(drained)
             for listener in self.place.listeners:
                 listener.close()
 
@@ -309,9 +360,12 @@ class Service:
         """Close whatever is open now, then call ``then``. Nothing is waited for from here on."""
         self._left_at = monotonic()
         if self._reactor is not None:
-            if self._reactor.requests_open:
-                logging.warning(f"{self._reactor.requests_open} open requests were cut off")
+            siblings = sum(one.requests_open for one in self._siblings)
+            if requests_open := self._reactor.requests_open + siblings:
+                logging.warning(f"{requests_open} open requests were cut off")
             self._reactor.close()
+            for sibling in self._siblings:
+                sibling.cut()
         then()
 
     async def stop(self) -> None:
@@ -324,6 +378,10 @@ class Service:
             logging.warning(
                 f"{_tasks_open()} requests did not end within the drain time; left behind"
             )
+        if self._siblings and not await self._end_siblings():
+            logging.warning(
+                "requests of other threads did not end within the drain time; left behind"
+            )
         self.is_ending = True
         if self._relay is not None:
             self._relay.close()
@@ -332,6 +390,15 @@ class Service:
         finally:
             if self._watch is not None:
                 self._watch.close()
+
+    async def _end_siblings(self) -> bool:
+        for sibling in self._siblings:
+            sibling.end()
+        try:
+            return await self._until(lambda: all(one.has_ended for one in self._siblings))
+        finally:
+            for sibling in self._siblings:
+                sibling.leave()
 
     async def _close_pool(self, left_at: float) -> bool:
         if self._loop is None:

@@ -7,6 +7,10 @@
 //!
 //! Locks: every `Mutex` here is held for moments in which no Python code can run, so that no thread
 //! ever waits for one while it holds the GIL; the one exception, the reactor itself, is only ever tried.
+//!
+//! Nothing needs a GIL: all classes are `frozen`, so that the compiler asks of each that it may be shared between
+//! threads, and what `unsafe` says beyond that holds for objects that nobody else can have yet (`records`,
+//! reference counts of one in `task` and `start`, which other threads' references can only make larger).
 #![allow(
     unsafe_code,
     reason = "reference counts, PyIter_Send and contexts have no safe binding (task.rs); native handlers \
@@ -34,7 +38,7 @@ mod task;
 mod tls;
 
 /// The module `citius._core`.
-#[pymodule(gil_used = true)]
+#[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("METRICS", observe::metrics(module.py())?)?;

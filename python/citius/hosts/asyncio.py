@@ -47,7 +47,7 @@ def run(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         main = loop.create_task(_serve(service, loop), name="citius")
         loop.run_until_complete(main)
     finally:
-        _close(loop)
+        close_loop(loop)
 
 
 async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
@@ -100,7 +100,7 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         logging.warning("the application's shutdown did not end and was broken off")
 
 
-def _close(loop: asyncio.AbstractEventLoop) -> None:
+def close_loop(loop: asyncio.AbstractEventLoop) -> None:
     """Cancel what the application left behind and close the loop."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
