@@ -1,8 +1,8 @@
 """Requests per second of a compiled handler with ``pool=True``: one thread of the pool against several.
 
 The handler is the lab's loop of a million steps, compiled by numba; both servers are one process each and
-may use all CPUs, and the load generator needs next to none of them. Rounds are interleaved; the ratio is that of the
-medians, with the smallest and the largest of the rounds' own ratios. Every answer is checked.
+may use all CPUs, and the load generator needs next to none of them. Rounds are interleaved; the ratio is
+that of the medians, with the smallest and the largest of the rounds' own ratios. Every answer is checked.
 ``scripts/bench-pool.py [--seconds 2] [--rounds 4] [--threads 2]``.
 """
 
