@@ -93,7 +93,11 @@ class BlockingPool:
 
             if not self._put(job):
                 raise ServiceUnavailable(headers={"retry-after": "1"})
-            answer, error = await done
+            try:
+                answer, error = await done
+            finally:
+                # A task that is cancelled before it waits for the future does not cancel it; the job asks it.
+                done.cancel()
             if error is None:
                 return answer
             try:

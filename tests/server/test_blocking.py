@@ -89,18 +89,22 @@ def test_a_full_pool_is_503_and_recovers(serve) -> None:
 @pytest.mark.parametrize("app", [APP, WITH_MIDDLEWARE], ids=["plain", "middleware"])
 def test_who_leaves_while_queued_is_not_worked_for(serve, app: str) -> None:
     server: Server = serve(app, "--blocking-threads", "1", "--blocking-queue-max", "4")
-    with server.connect() as busy:
+    # What is asked on a connection that is there already is heard in its turn; new ones may go before.
+    with server.connect() as busy, server.connect() as other:
+        assert other.request("GET", "/running").status == 200
         busy.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-        wait_for(lambda: len(json.loads(server.get("/running").body)) == 1, "the thread to be busy")
+        wait_for(
+            lambda: len(json.loads(other.request("GET", "/running").body)) == 1, "a busy thread"
+        )
         for _ in range(3):
             with server.connect() as gone:
                 gone.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-                assert server.get("/running").status == 200  # it has been taken by now
-            assert server.get("/running").status == 200  # and its end, too
-        server.get("/open")
+                assert other.request("GET", "/running").status == 200  # it has been taken by now
+            assert other.request("GET", "/running").status == 200  # and its end, too
+        other.request("GET", "/open")
         assert busy.reply().body == b"done"
-    assert server.get("/quick/x").status == 200  # it has waited behind the others
-    assert len(json.loads(server.get("/running").body)) == 1
+        assert other.request("GET", "/quick/x").status == 200  # it has waited behind the others
+        assert len(json.loads(other.request("GET", "/running").body)) == 1
 
 
 def test_context_variables_go_along_and_stay_with_their_request(serve) -> None:
