@@ -627,6 +627,9 @@ class Config:
         for text in self.env:
             if text.find("=") < 1:
                 raise ConfigError(f"env: expected NAME=value, got {text!r}")
+        self._check_headers()
+
+    def _check_headers(self) -> None:
         for text in self.header:
             if text.find(":") < 1:
                 raise ConfigError(f"header: expected NAME:VALUE, got {text!r}")
