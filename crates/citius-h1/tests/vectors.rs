@@ -51,7 +51,7 @@ fn every_fault_has_a_vector() {
     let blocks = || vectors.iter().flat_map(|(_, vector)| &vector.blocks);
     // Those of HTTP/2 and of calls have their tests in citius-h2 and citius-rpc.
     let of_others = |fault: &&Fault| {
-        ["RFC 9113", "RFC 754", "MessagePack-RPC"]
+        ["RFC 9113", "RFC 9218", "RFC 754", "MessagePack-RPC"]
             .iter()
             .any(|spec| fault.spec().starts_with(spec))
     };
