@@ -585,10 +585,15 @@ impl Connection {
         }
         let head_bytes_max = cx.limits.head_bytes_max as usize;
         let window = input.get(..head_bytes_max).unwrap_or(input);
-        let mut head = cx.heads.take();
-        if self.searched == 0
-            && let Ok(length) = head::parse(window, cx.limits, &mut head)
-        {
+        let (mut head, mut length) = if self.searched == 0 {
+            cx.heads.recall(window)
+        } else {
+            (cx.heads.take(), 0)
+        };
+        if length == 0 && self.searched == 0 {
+            length = head::parse(window, cx.limits, &mut head).unwrap_or_default();
+        }
+        if length > 0 {
             *input = input.get(length..).unwrap_or_default();
             return Ok(Some(head));
         }

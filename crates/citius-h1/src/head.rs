@@ -57,6 +57,7 @@ pub(crate) fn parse(input: &[u8], limits: &Limits, head: &mut Head) -> Result<us
     facts.settle(input, limits, head).map_err(Stop::Fault)?;
     head.bytes
         .extend_from_slice(input.get(..length).unwrap_or_default());
+    head.is_verbatim = true;
     Ok(length)
 }
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use citius_http::{Blame, Fault};
+use citius_testkit::driver::{Driver, Echo};
 use citius_testkit::play;
-use citius_testkit::transcript::{self, Transcript};
+use citius_testkit::transcript::{self, Step, Transcript};
 
 fn vectors() -> Vec<(String, Transcript)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/h1");
@@ -29,6 +30,28 @@ fn every_vector_comes_out_as_written_however_it_is_cut() {
         failures.join("\n")
     );
     assert!(vectors.len() >= 150, "only {} vectors found", vectors.len());
+}
+
+#[test]
+fn a_head_that_was_read_before_means_the_same_again() {
+    for (name, vector) in vectors() {
+        let steps = vector.blocks.iter().flat_map(|block| &block.steps);
+        let inputs: Vec<_> = steps
+            .filter_map(|step| match step {
+                Step::Input(bytes) => Some(bytes.clone()),
+                _ => None,
+            })
+            .collect();
+        let (mut one, mut other) = (Echo::default(), Echo::default());
+        let mut first = Driver::new(&vector.limits, &mut one);
+        first.offer(inputs.clone());
+        first.finish();
+        let (seen, written) = (first.seen.clone(), first.written.clone());
+        let mut again = Driver::after(first, &vector.limits, &mut other);
+        again.offer(inputs);
+        again.finish();
+        assert_eq!((again.seen, again.written), (seen, written), "{name}");
+    }
 }
 
 #[test]

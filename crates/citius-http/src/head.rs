@@ -141,6 +141,9 @@ pub struct Head {
     pub origin: Option<Box<Origin>>,
     /// The encryption of the connection; `None` in clear text.
     pub tls: Option<Arc<Tls>>,
+    /// Whether all of it but `origin` and `tls` is what HTTP/1 reads in `bytes`: the same bytes mean the same again.
+    /// Whoever changes anything else of a head directly has to unset it.
+    pub is_verbatim: bool,
 }
 
 impl Head {
@@ -207,6 +210,7 @@ impl Head {
         self.expects_continue = other.expects_continue;
         self.origin.clone_from(&other.origin);
         self.tls.clone_from(&other.tls);
+        self.is_verbatim = false;
     }
 
     /// Becomes what the log says of a call of the procedure `name`. What a request line could not have is
@@ -260,6 +264,7 @@ impl Head {
         let mut fields = core::mem::take(&mut self.fields);
         fields.retain(|field| !self.slice(field.name).eq_ignore_ascii_case(name));
         self.fields = fields;
+        self.is_verbatim = false;
     }
 
     /// Empties the head and keeps its memory.
@@ -280,10 +285,11 @@ impl Head {
         self.expects_continue = false;
         self.origin = None;
         self.tls = None;
+        self.is_verbatim = false;
     }
 }
 
-/// Heads that are done with, kept for their memory.
+/// Heads that are done with, kept for their memory, and for what they say: clients repeat themselves.
 #[derive(Debug, Default)]
 #[expect(
     clippy::vec_box,
@@ -304,15 +310,84 @@ impl HeadPool {
         reason = "the box is the thing pooled"
     )]
     pub fn take(&mut self) -> Box<Head> {
-        self.0.pop().unwrap_or_default()
+        let mut head = self.0.pop().unwrap_or_default();
+        if head.is_verbatim {
+            head.clear();
+        }
+        head
     }
 
-    /// Takes back a head for its memory.
+    /// The head that `input` begins with, and its length, if the one that would be taken next is the same to the byte;
+    /// otherwise an empty one, and zero.
+    #[inline]
+    pub fn recall(&mut self, input: &[u8]) -> (Box<Head>, usize) {
+        let mut head = self.0.pop().unwrap_or_default();
+        if head.is_verbatim {
+            if input.starts_with(&head.bytes) {
+                let length = head.bytes.len();
+                return (head, length);
+            }
+            head.clear();
+        }
+        (head, 0)
+    }
+
+    /// Takes back a head that is done with.
     #[inline]
     pub fn give(&mut self, mut head: Box<Head>) {
         if self.0.len() < Self::KEPT_MAX && head.bytes.capacity() <= Self::KEPT_BYTES_MAX {
-            head.clear();
+            if head.is_verbatim {
+                head.origin = None;
+                head.tls = None;
+            } else {
+                head.clear();
+            }
             self.0.push(head);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(pool: &mut HeadPool, change: impl FnOnce(&mut Head)) {
+        let mut head = pool.take();
+        head.bytes.extend_from_slice(b"GET / HTTP/1.1\r\n\r\n");
+        head.is_verbatim = true;
+        change(&mut head);
+        pool.give(head);
+    }
+
+    #[test]
+    fn a_head_is_recalled_by_the_same_bytes_alone() {
+        let mut pool = HeadPool::default();
+        given(&mut pool, |head| head.origin = Some(Box::default()));
+        let (head, length) = pool.recall(b"GET / HTTP/1.1\r\n\r\nGET");
+        assert_eq!((length, head.origin.is_none()), (18, true));
+        for other in [
+            &b"GET / HTTP/1.1\r\n\r"[..],
+            b"GET /a HTTP/1.1\r\n\r\n",
+            b"",
+        ] {
+            given(&mut pool, |_| {});
+            let (head, length) = pool.recall(other);
+            assert_eq!((length, head.bytes.len()), (0, 0), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_was_changed_is_not_recalled() {
+        let changes: [fn(&mut Head); 4] = [
+            |head| head.set_field(b"host", b"a"),
+            |head| head.drop_field(b"host"),
+            |head| head.be_call(b"name"),
+            |head| head.copy_from(&Head::default()),
+        ];
+        for change in changes {
+            let mut pool = HeadPool::default();
+            given(&mut pool, change);
+            assert_eq!(pool.recall(b"GET / HTTP/1.1\r\n\r\n").1, 0);
         }
     }
 }

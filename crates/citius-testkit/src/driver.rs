@@ -178,6 +178,18 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// The same, with the heads that another connection of the reactor is done with.
+    pub fn after(
+        other: Driver<'_>,
+        limits: &'a Limits,
+        application: &'a mut dyn Application,
+    ) -> Self {
+        Self {
+            heads: other.heads,
+            ..Self::new(limits, application)
+        }
+    }
+
     /// Data that come from now on are not joined to earlier ones.
     pub fn separate(&mut self) {
         self.is_apart = true;
