@@ -25,7 +25,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
 use crate::answer::{self, Asked, Settled, Stage};
@@ -774,9 +774,19 @@ impl Driver {
     }
 }
 
+/// Calls back whoever waited for `waiter`. asyncio's tasks are shown a future of asyncio's own.
+pub(crate) fn call_back(callback: &Bound<'_, PyAny>, waiter: &Bound<'_, PyAny>) -> PyResult<()> {
+    if callback.is_exact_instance_of::<PyCFunction>() {
+        callback.call1((finished(callback.py())?,))?;
+    } else {
+        callback.call1((waiter,))?;
+    }
+    Ok(())
+}
+
 /// The finished future that a woken task looks at. It is one of asyncio's own, for of those a task takes the result
 /// without looking a method up and calling it, which was a tenth of what a message of a WebSocket cost.
-pub(crate) fn finished(py: Python<'_>) -> PyResult<&'static Py<PyAny>> {
+fn finished(py: Python<'_>) -> PyResult<&'static Py<PyAny>> {
     static FINISHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     FINISHED.get_or_try_init(py, || {
         let keywords = PyDict::new(py);

@@ -19,6 +19,7 @@ use super::ask::{Ask, Form, error};
 use super::event_loop::EventLoop;
 use super::{Outcome, Ticket, Waker, place};
 use crate::link::lock;
+use crate::task::{call_back, enter_context, exit_context};
 
 /// How a coroutine is woken.
 pub(crate) struct Sleeper {
@@ -93,9 +94,10 @@ impl Wait {
             state.callback.take()
         };
         if let Some((callback, context)) = callback {
-            context
-                .bind(py)
-                .call_method1(intern!(py, "run"), (callback, this))?;
+            enter_context(py, &context)?;
+            let called = call_back(callback.bind(py), this.bind(py).as_any());
+            exit_context(py, &context);
+            called?;
         }
         Ok(())
     }
@@ -158,7 +160,8 @@ impl Wait {
         Ok(outcome)
     }
 
-    fn finish(&self, py: Python<'_>, outcome: Outcome) -> PyErr {
+    /// What the `await` comes to, as an iterator says it: `None` by ending, for that takes no exception.
+    fn finish(&self, py: Python<'_>, outcome: Outcome) -> PyResult<Option<Py<PyAny>>> {
         let over = {
             let mut state = lock(&self.state);
             state.stage = Stage::Over;
@@ -166,13 +169,13 @@ impl Wait {
             state.ask.take()
         };
         drop(over);
-        match self.form.shape(py, outcome) {
-            Ok(value) => {
-                // A tuple as the only argument would be taken for the arguments.
-                PyStopIteration::new_err((value,))
-            }
-            Err(error) => error,
+        let value = self.form.shape(py, outcome)?;
+        if value.is_none(py) {
+            return Ok(None);
         }
+        // Made here: an exception that is still to be made is made from a tuple of arguments, in more steps.
+        let stop = py.get_type::<PyStopIteration>().call1((value,))?;
+        Err(PyErr::from_value(stop))
     }
 }
 
@@ -216,7 +219,7 @@ impl Wait {
         ))
     }
 
-    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
         let (py, this) = (slf.py(), slf.get());
         let (stage, ask) = {
             let mut state = lock(&this.state);
@@ -231,17 +234,17 @@ impl Wait {
             Stage::Fresh => {
                 let ask = ask.expect("kept until it begins");
                 match Self::begin(slf, ask)? {
-                    Some(outcome) => Err(this.finish(py, outcome)),
-                    None => Ok(slf.clone().into_any().unbind()),
+                    Some(outcome) => this.finish(py, outcome),
+                    None => Ok(Some(slf.clone().into_any().unbind())),
                 }
             }
-            Stage::Settled(outcome) => Err(this.finish(py, outcome)),
+            Stage::Settled(outcome) => this.finish(py, outcome),
             Stage::Waiting(ticket) => {
                 // Stepped by somebody else than the loop: wait on.
                 let mut state = lock(&this.state);
                 state.stage = Stage::Waiting(ticket);
                 state.is_blocking = true;
-                Ok(slf.clone().into_any().unbind())
+                Ok(Some(slf.clone().into_any().unbind()))
             }
             Stage::Cancelled | Stage::Over => Err(PyRuntimeError::new_err(format!(
                 "{} can be awaited once; make another one",

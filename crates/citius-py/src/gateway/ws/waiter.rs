@@ -10,14 +10,14 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict};
+use pyo3::types::PyDict;
 
 use crate::awaited::awaited_by_looking;
 use crate::gateway::ws::Line;
 use crate::gateway::ws::line::Look;
 use crate::link::lock;
 use crate::support;
-use crate::task::{enter_context, exit_context, finished};
+use crate::task::{call_back, enter_context, exit_context};
 
 /// A future that is done when there may be something to see.
 #[pyclass(frozen, module = "citius._core", name = "_Waiter", freelist = 64)]
@@ -64,7 +64,7 @@ impl Waiter {
         };
         let called = match context {
             Some(context) if may_step => enter_context(py, &context).and_then(|()| {
-                let called = Self::call(slf, callback.bind(py));
+                let called = call_back(callback.bind(py), slf.as_any());
                 exit_context(py, &context);
                 called
             }),
@@ -73,16 +73,6 @@ impl Waiter {
         if let Err(error) = called {
             error.write_unraisable(py, Some(callback.bind(py)));
         }
-    }
-
-    /// asyncio's tasks are shown a future of asyncio's own.
-    fn call(slf: &Bound<'_, Self>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
-        if callback.is_exact_instance_of::<PyCFunction>() {
-            callback.call1((finished(slf.py())?,))?;
-        } else {
-            callback.call1((slf,))?;
-        }
-        Ok(())
     }
 
     fn call_soon(
