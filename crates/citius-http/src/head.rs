@@ -111,6 +111,10 @@ pub enum BodyLength {
 
 /// A request head whose framing has been checked.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each answers a question of its own"
+)]
 pub struct Head {
     /// The head as sent, request line to blank line; one of HTTP/2 is kept in HTTP/1.1's form, its
     /// authority as `host`, its crumbs of cookie joined, an extended CONNECT's protocol as a field `:protocol`.
