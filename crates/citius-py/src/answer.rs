@@ -187,18 +187,24 @@ pub(crate) fn conclude_plainly<S: Sink>(
     Settled::Answered
 }
 
-/// Logs an exception that nobody has handled.
+/// An exception as it is logged: what it says, and where it comes from.
 #[cold]
-pub(crate) fn report_error(py: Python<'_>, error: &PyErr, asked: &Asked<'_>) {
+pub(crate) fn with_traceback(py: Python<'_>, error: &PyErr) -> String {
     let trace = error
         .traceback(py)
         .and_then(|trace| trace.format().ok())
         .map_or_else(String::new, |trace| format!("\n{trace}"));
+    format!("{error}{trace}")
+}
+
+/// Logs an exception that nobody has handled.
+#[cold]
+pub(crate) fn report_error(py: Python<'_>, error: &PyErr, asked: &Asked<'_>) {
     let (id, link) = (asked.id, asked.link);
     link.log(
         py,
         LEVEL_ERROR,
-        &format!("request {}: {error}{trace}", id.stream),
+        &format!("request {}: {}", id.stream, with_traceback(py, error)),
     );
 }
 

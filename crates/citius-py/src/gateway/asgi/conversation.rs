@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smallvec::SmallVec;
 
+use crate::answer::with_traceback;
 use crate::gateway::Held;
 use crate::gateway::asgi::message::{self, Body, Message, Start};
 use crate::gateway::asgi::waiting::{Done, Receive, Room};
@@ -636,11 +637,8 @@ impl<'a, 'py> Talk<'a, 'py> {
             this.link.log(py, LEVEL_DEBUG, &what);
             return;
         }
-        let trace = error
-            .traceback(py)
-            .and_then(|trace| trace.format().ok())
-            .map_or_else(String::new, |trace| format!("\n{trace}"));
-        this.report(py, &format!("the ASGI application raised {error}{trace}"));
+        let raised = with_traceback(py, error);
+        this.report(py, &format!("the ASGI application raised {raised}"));
         if progress == Progress::Complete {
             this.flow_rest(py, sink);
         } else {

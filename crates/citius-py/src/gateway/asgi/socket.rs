@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::answer;
+use crate::answer::{self, with_traceback};
 use crate::awaited::awaited_by_looking;
 use crate::gateway::Turn;
 use crate::gateway::asgi::Plan;
@@ -368,11 +368,8 @@ impl Errand for SocketTalk<'_, '_> {
                 line.link.log(py, LEVEL_DEBUG, &what);
             }
             Some(error) => {
-                let trace = error
-                    .traceback(py)
-                    .and_then(|trace| trace.format().ok())
-                    .map_or_else(String::new, |trace| format!("\n{trace}"));
-                this.report(py, &format!("the ASGI application raised {error}{trace}"));
+                let raised = with_traceback(py, error);
+                this.report(py, &format!("the ASGI application raised {raised}"));
                 if is_unanswered {
                     self.give_up(py, sink);
                 } else {
