@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cpu_time import cpu_s
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -114,12 +116,6 @@ def ask(pid: int, port: int, seconds: float, connections: int, expected: str) ->
     if wrong := {kind: n for kind, n in record["errors"].items() if n}:
         raise SystemExit(f"wrong answers: {wrong}")
     return Round(record["completed"] / record["elapsed_s"], used_s / record["elapsed_s"])
-
-
-def cpu_s(pid: int) -> float:
-    """Seconds that a process has used, in its own code and in the kernel."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

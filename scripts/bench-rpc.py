@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from cpu_time import cpu_s
 
 ROOT = Path(__file__).parents[1]
 LOAD = ROOT / "python/citius/bin/citius-load"
@@ -129,12 +130,6 @@ def cost_us(way: Way, pid: int, seconds: float, cpu: int) -> float:
     if wrong := {kind: n for kind, n in record["errors"].items() if n}:
         raise SystemExit(f"{way.name}: {wrong}")
     return used_s / record["completed"] * 1e6
-
-
-def cpu_s(pid: int) -> float:
-    """Seconds that a process has used, in its own code and in the kernel."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

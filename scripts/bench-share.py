@@ -28,6 +28,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cpu_time import cpu_s
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -190,15 +192,6 @@ class Server:
         for line in self.process.stdout:
             self._log += line
 
-    def cpu_s(self) -> float:
-        """CPU time of the process and its descendants, all threads."""
-        total_ns, pids = 0, [self.process.pid]
-        for pid in pids:
-            for task in Path(f"/proc/{pid}/task").iterdir():
-                total_ns += int((task / "schedstat").read_text().split()[0])
-                pids += map(int, (task / "children").read_text().split())
-        return total_ns / 1e9
-
     def stop(self) -> None:
         """TERM; KILL for who does not hear."""
         self.process.terminate()
@@ -236,9 +229,9 @@ def load(server: Server, seconds: float, cpu: int) -> tuple[float, float]:
         str(LOAD), f"http://127.0.0.1:{server.port}/", "-c", str(CONNECTIONS), "-d", f"{seconds}s",
         "--cpus", str(cpu), "--quiet", "--json", "-",
     ]  # fmt: skip
-    before = server.cpu_s()
+    before = cpu_s(server.process.pid)
     done = subprocess.run(command, capture_output=True, text=True)
-    spent = server.cpu_s() - before
+    spent = cpu_s(server.process.pid) - before
     if done.returncode:
         sys.exit(f"bench-share: {done.stderr}")
     record = json.loads(done.stdout)

@@ -30,6 +30,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cpu_time import cpu_s
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -198,15 +200,6 @@ class Server:
                     raise RuntimeError(self._log.read_text()[-500:].strip()) from None
                 time.sleep(0.05)
 
-    def cpu_s(self) -> float:
-        """CPU time of the process and its descendants, all threads."""
-        total_ns, pids = 0, [self.process.pid]
-        for pid in pids:
-            for task in Path(f"/proc/{pid}/task").iterdir():
-                total_ns += int((task / "schedstat").read_text().split()[0])
-                pids += map(int, (task / "children").read_text().split())
-        return total_ns / 1e9
-
     def stop(self) -> None:
         """TERM; KILL for who does not hear."""
         self.process.terminate()
@@ -228,9 +221,9 @@ def cost_us(server: Server, work: Work, seconds: float, cpu: int) -> float:
         str(LOAD), f"ws://127.0.0.1:{server.port}{work.path}", "-c", str(CONNECTIONS), *work.options,
         "--body", "x" * work.body_bytes, "-d", f"{seconds}s", "--cpus", str(cpu), "--quiet", "--json", "-",
     ]  # fmt: skip
-    before = server.cpu_s()
+    before = cpu_s(server.process.pid)
     done = subprocess.run(command, capture_output=True, text=True)
-    spent = server.cpu_s() - before
+    spent = cpu_s(server.process.pid) - before
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
     record: dict[str, Any] = json.loads(done.stdout)

@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from cpu_time import cpu_s
+
 ROOT = Path(__file__).parents[1]
 CITIUS = Path(sys.executable).parent / "citius"
 APP = """
@@ -53,12 +55,6 @@ CASES = [
     ("/def", 1), ("/async", 1), ("/suspends", 1), ("/items/7", 1), ("/query?page=2&q=x", 1),
     ("/request", 1), ("/def", 24), ("/async", 24),
 ]  # fmt: skip
-
-
-def cpu_s(pid: int) -> float:
-    """User and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(pid: int, url: str, pipeline: int, seconds: float, cpu: int) -> str:
