@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False
+# cython: language_level=3, boundscheck=False, freethreading_compatible=True
 # Handlers in Cython for app.py; see README.md for how to build them.
 from citius cimport (
     CITIUS_OK,

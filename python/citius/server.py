@@ -402,7 +402,7 @@ class Service:
 
     async def _close_pool(self, left_at: float) -> bool:
         if self._loop is None:
-            return self._pool.close(max(0.0, left_at - monotonic()))
+            return self._pool.close(max(_STOP_POLL_S, left_at - monotonic()))
         return await self._until(lambda: self._pool.close(0.0))
 
     async def _until(self, is_done: Callable[[], bool]) -> bool:
@@ -411,9 +411,11 @@ class Service:
 
         # Not in one wait: the loop has to hear the signal that means "now", which changes the time.
         while not is_done():
-            if self._left_at is None or monotonic() >= self._left_at:
-                return False
+            is_late = self._left_at is None or monotonic() >= self._left_at
             await sleep(_STOP_POLL_S)
+            if is_late:
+                # A thread says that it has finished a moment after it has answered.
+                return is_done()
         return True
 
     def _make_pool(self) -> Any:

@@ -158,7 +158,7 @@ class Client:
             return
         self._closed = True
         self._loop.remove_reader(self._reactor.fileno())
-        self._reactor.close()
+        self._in_loop(self._reactor.close)
         if self._pool is not None:
             self._pool.close(self._timeout_s)
         try:

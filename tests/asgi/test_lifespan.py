@@ -83,15 +83,15 @@ HANGS = """
         while True:
             try:
                 await asyncio.sleep(1000)
-            finally:
-                {finally_}
+            except asyncio.CancelledError:
+                {cancelled}
 """
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
 def test_a_shutdown_that_hangs_can_be_broken_off(serve_asgi, loop: str, number) -> None:
-    source = HANGS.replace("{before}", "pass").replace("{finally_}", "pass")
+    source = HANGS.replace("{before}", "pass").replace("{cancelled}", "raise")
     server = serve_asgi(source, "--loop", loop, lifespan="on")
     server.signal(signal.SIGINT)
     server.wait_for_log("asked to stop")
@@ -102,7 +102,7 @@ def test_a_shutdown_that_hangs_can_be_broken_off(serve_asgi, loop: str, number) 
 
 def test_a_shutdown_that_does_not_heed_its_cancellation_is_left_behind(serve_asgi) -> None:
     server = serve_asgi(
-        HANGS.replace("{before}", "pass").replace("{finally_}", "continue"), lifespan="on"
+        HANGS.replace("{before}", "pass").replace("{cancelled}", "continue"), lifespan="on"
     )
     server.signal(signal.SIGTERM)
     server.wait_for_log("asked to stop")
@@ -114,7 +114,7 @@ def test_a_shutdown_that_does_not_heed_its_cancellation_is_left_behind(serve_asg
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
 def test_a_start_that_hangs_can_be_broken_off(serve_asgi, number) -> None:
     before = "print('asked to start', file=sys.stderr, flush=True); await asyncio.sleep(1000)"
-    source = HANGS.replace("{before}", before).replace("{finally_}", "pass")
+    source = HANGS.replace("{before}", before).replace("{cancelled}", "raise")
     server = serve_asgi(source, lifespan="on", ready=False)
     server.wait_for_log("asked to start")
     server.signal(number)
@@ -123,7 +123,7 @@ def test_a_start_that_hangs_can_be_broken_off(serve_asgi, number) -> None:
 
 
 def test_under_a_supervisor_it_can_be_broken_off_as_well(serve_asgi) -> None:
-    source = HANGS.replace("{before}", "pass").replace("{finally_}", "pass")
+    source = HANGS.replace("{before}", "pass").replace("{cancelled}", "raise")
     server = serve_asgi(source, "--workers", "2", "--drain-s", "30", lifespan="on")
     server.signal(signal.SIGINT)
     wait_for(lambda: server.err.count("asked to stop") == 2, "both workers to be asked")

@@ -166,4 +166,10 @@ static PyMethodDef methods[] = {{"capsule", capsule, METH_NOARGS, NULL},
                                 {"layout", layout, METH_NOARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "misuse", NULL, -1, methods, NULL, NULL, NULL, NULL};
-PyMODINIT_FUNC PyInit_misuse(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit_misuse(void) {
+  PyObject *module = PyModule_Create(&definition);
+#ifdef Py_GIL_DISABLED
+  if (module != NULL) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+  return module;
+}

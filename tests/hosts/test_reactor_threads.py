@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 from citius.rpc import Client
+from citius.siblings import has_gil
 from pki import Pki, connect
 from rig import Peer, Server, wait_for
 from rpc_rig import rpc_address
@@ -96,7 +97,8 @@ def by_thread(server: Server, stack: ExitStack) -> dict[str, Peer]:
 
 
 def test_each_serves_and_connections_stay(server: Server) -> None:
-    assert server.err.count("take turns on this interpreter") == 1
+    # The server runs under the interpreter of the tests.
+    assert server.err.count("take turns on this interpreter") == has_gil()
     with ExitStack() as stack:
         found = by_thread(server, stack)
         assert set(found) == {"MainThread", "citius-reactor-1", "citius-reactor-2"}

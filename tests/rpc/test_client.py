@@ -318,6 +318,7 @@ def test_async_nobody_listens() -> None:
 
 
 def test_greenlets_share_a_connection(procedures) -> None:
+    pytest.importorskip("gevent")
     program = f"""
         from gevent import monkey; monkey.patch_all()
         import gevent, time

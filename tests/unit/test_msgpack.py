@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from citius._core import RecordDecoder
 from citius.msgpack import decode_many, decoder_of
+from citius.siblings import has_gil
 
 
 class Plain(msgspec.Struct):
@@ -175,8 +176,9 @@ def test_nothing_leaks() -> None:
     before = sys.getallocatedblocks()
     rounds(50)
     gc.collect()
-    assert abs(sys.getallocatedblocks() - before) < 100
-    references = sys.getrefcount(Plain)
-    kept = decode(messages)
-    assert sys.getrefcount(Plain) == references + len(kept)
-    assert not any(gc.is_tracked(record) for record in kept)
+    assert sys.getallocatedblocks() - before < 100
+    if has_gil():  # else types count their references per thread, and all objects are tracked
+        references = sys.getrefcount(Plain)
+        kept = decode(messages)
+        assert sys.getrefcount(Plain) == references + len(kept)
+        assert not any(gc.is_tracked(record) for record in kept)
