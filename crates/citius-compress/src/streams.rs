@@ -23,6 +23,7 @@ const STEP_BYTES: usize = 128 * 1024;
 #[derive(Clone, Debug)]
 pub struct Compressor {
     policy: Arc<Policy>,
+    limits: Limits,
     /// Streams that are being compressed.
     n_streams: Arc<AtomicU32>,
 }
@@ -79,10 +80,11 @@ pub trait Sink {
 }
 
 impl Compressor {
-    /// Compression as `policy` says.
-    pub fn new(policy: Policy) -> Self {
+    /// Compression as `policy` says, as much as `limits` allow.
+    pub fn new(policy: Policy, limits: Limits) -> Self {
         Self {
             policy: Arc::new(policy),
+            limits,
             n_streams: Arc::default(),
         }
     }
@@ -106,7 +108,6 @@ impl Compressor {
         streams: &mut Streams,
         stream: u32,
         action: Action<'_>,
-        limits: &Limits,
         sink: &mut impl Sink,
     ) -> Result<(), Fault> {
         let Some(at) = streams.0.iter().position(|entry| entry.stream == stream) else {
@@ -120,13 +121,13 @@ impl Compressor {
             }
             Action::Respond(answer, payload) => {
                 let entry = streams.0.swap_remove(at);
-                self.respond(&entry, answer, payload, limits, sink)
+                self.respond(&entry, answer, payload, sink)
             }
             Action::Start(answer) => {
                 let Some(entry) = streams.0.get_mut(at) else {
                     return sink.send(action);
                 };
-                let outcome = self.start(entry, answer, limits, sink);
+                let outcome = self.start(entry, answer, sink);
                 if outcome.is_err() || entry.running.is_none() {
                     streams.0.swap_remove(at);
                 }
@@ -163,7 +164,6 @@ impl Compressor {
         entry: &Entry,
         answer: Answer<'_>,
         payload: Payload<'_>,
-        limits: &Limits,
         sink: &mut impl Sink,
     ) -> Result<(), Fault> {
         let bytes: &[u8] = match &payload {
@@ -174,8 +174,8 @@ impl Compressor {
         };
         let length = bytes.len() as u64;
         let is_announced = answer.fields.content_length.is_none_or(|n| n == length);
-        if length < u64::from(limits.compress_bytes_min)
-            || length > u64::from(limits.compress_bytes_max)
+        if length < u64::from(self.limits.compress_bytes_min)
+            || length > u64::from(self.limits.compress_bytes_max)
             || !is_announced
             || !self.policy.may_code(&answer)
         {
@@ -200,16 +200,15 @@ impl Compressor {
         &self,
         entry: &mut Entry,
         answer: Answer<'_>,
-        limits: &Limits,
         sink: &mut impl Sink,
     ) -> Result<(), Fault> {
         let announced = answer.fields.content_length;
-        let is_short = announced.is_some_and(|n| n < u64::from(limits.compress_bytes_min));
+        let is_short = announced.is_some_and(|n| n < u64::from(self.limits.compress_bytes_min));
         if is_short || !self.policy.may_code(&answer) {
             return sink.send(Action::Start(answer));
         }
         // Whoever asks for the head alone learns what the whole would look like.
-        let place = Place::take(&self.n_streams, limits.compress_streams_max);
+        let place = Place::take(&self.n_streams, self.limits.compress_streams_max);
         let coding = entry.coding.filter(|_| place.is_some());
         let encoder = coding.and_then(|coding| Encoder::new(coding, None).ok());
         let fields = coded_fields(answer.fields, encoder.as_ref().and(coding))?;
@@ -452,10 +451,11 @@ mod tests {
     }
 
     fn begun(wire: &mut Wire) -> (Compressor, Streams) {
-        let compressor = Compressor::new(Policy {
+        let policy = Policy {
             codings: vec![Coding::Gzip],
             types: Vec::new(),
-        });
+        };
+        let compressor = Compressor::new(policy, Limits::default());
         let mut streams = Streams(vec![Entry {
             stream: 7,
             coding: Some(Coding::Gzip),
@@ -467,9 +467,7 @@ mod tests {
             content_type: Some(b"text/plain"),
             fields: &Fields::EMPTY,
         });
-        compressor
-            .send(&mut streams, 7, start, &Limits::default(), wire)
-            .unwrap();
+        compressor.send(&mut streams, 7, start, wire).unwrap();
         (compressor, streams)
     }
 
@@ -481,7 +479,6 @@ mod tests {
     fn much_at_once_goes_step_by_step_and_what_follows_waits() {
         let mut wire = Wire::default();
         let (compressor, mut streams) = begun(&mut wire);
-        let limits = Limits::default();
         let large = content(1_000_000, 500_000);
         let trailers = Fields::EMPTY;
         for action in [
@@ -493,9 +490,7 @@ mod tests {
                 trailers: &trailers,
             },
         ] {
-            compressor
-                .send(&mut streams, 7, action, &limits, &mut wire)
-                .unwrap();
+            compressor.send(&mut streams, 7, action, &mut wire).unwrap();
         }
         assert_eq!(streams.unfinished().collect::<Vec<_>>(), [7]);
         let mut steps = 0;
@@ -522,7 +517,7 @@ mod tests {
         };
         let (compressor, mut streams) = begun(&mut wire);
         let action = Action::Data(file(1_000_000));
-        let mut outcome = compressor.send(&mut streams, 7, action, &Limits::default(), &mut wire);
+        let mut outcome = compressor.send(&mut streams, 7, action, &mut wire);
         while outcome.is_ok() && streams.is_unfinished(7) {
             outcome = streams.go_on(7, &mut wire);
         }
@@ -535,9 +530,7 @@ mod tests {
         let mut wire = Wire::default();
         let (compressor, mut streams) = begun(&mut wire);
         for action in [Action::Data(file(1_000_000)), Action::Abort] {
-            compressor
-                .send(&mut streams, 7, action, &Limits::default(), &mut wire)
-                .unwrap();
+            compressor.send(&mut streams, 7, action, &mut wire).unwrap();
         }
         assert!(wire.is_over && streams.is_empty());
         assert_eq!(compressor.n_streams.load(Ordering::Relaxed), 0);

@@ -21,6 +21,7 @@ use alloc::boxed::Box;
 
 use citius_http::{
     Action, BodyLength, Closing, Event, Fault, Fields, Head, HeadPool, Limits, Millis, Output,
+    Plain,
 };
 
 use crate::chunked::{Chunked, Piece};
@@ -229,6 +230,32 @@ impl Connection {
         };
         self.follow_up(index, cx, out);
         result
+    }
+
+    /// What [`send`](Self::send) does with [`Plain::action`], if nothing else has to be considered; `false`: nothing is
+    /// done, and it has to be said at length.
+    #[inline]
+    pub fn respond(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        plain: Plain<'_>,
+        out: &mut Output,
+    ) -> bool {
+        if !self.awaits_nothing_else() || !self.queue.awaits_plainly(stream) {
+            return false;
+        }
+        let (media_type, body) = (plain.media_type, plain.body);
+        let Some(head) = cx.template.head_for(media_type, body.len() as u64) else {
+            return false;
+        };
+        let tail = out.tail();
+        tail.reserve(head.len().saturating_add(body.len()));
+        tail.extend_from_slice(head);
+        tail.extend_from_slice(body);
+        self.queue.pop(out);
+        self.since = cx.now;
+        true
     }
 
     /// Whether one request is all there is: it is the only one, complete, and nothing has come after it.

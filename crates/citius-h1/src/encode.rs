@@ -5,6 +5,7 @@
 //! were built, its media type is checked by the caller.
 
 use alloc::vec::Vec;
+use core::ptr;
 
 use citius_http::{Answer, Fault, Fields, Output, Payload, Status};
 
@@ -43,6 +44,8 @@ pub struct Template {
     /// The whole head; empty at first.
     bytes: Vec<u8>,
     media_type: Vec<u8>,
+    /// The same as the last [`Plain`](citius_http::Plain) answer gave it, to be known by its address.
+    plain_type: &'static [u8],
     /// Where in `bytes` the digits of the length begin.
     length_at: usize,
     /// The length they say.
@@ -54,6 +57,29 @@ impl Template {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.media_type.clear();
+        self.plain_type = &[];
+    }
+
+    /// The head of a plain answer with a body so long, if it is for this media type.
+    #[inline]
+    pub(crate) fn head_for(&mut self, media_type: &'static [u8], length: u64) -> Option<&[u8]> {
+        if !ptr::eq(self.plain_type, media_type) && !self.recognises(media_type) {
+            return None;
+        }
+        if self.length != length {
+            self.set_length(length);
+        }
+        Some(&self.bytes)
+    }
+
+    /// The same by what it says; from then on it is known by its address.
+    #[cold]
+    fn recognises(&mut self, media_type: &'static [u8]) -> bool {
+        let is_same = self.is_for(media_type);
+        if is_same {
+            self.plain_type = media_type;
+        }
+        is_same
     }
 
     /// Whether the last plain 200 had this media type, which has been checked then.

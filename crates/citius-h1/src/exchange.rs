@@ -83,6 +83,13 @@ impl Exchange {
         self.progress != Progress::Unanswered
     }
 
+    /// Whether a plain answer is all that is to be said: nothing is said yet, no `connection` field is due, and the
+    /// body goes with the head.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.progress == Progress::Unanswered && !self.closes && !self.head_only && !self.http10
+    }
+
     /// Takes out what waits for its turn, to give it back with [`Exchange::park`].
     #[expect(
         clippy::unnecessary_box_returns,
@@ -478,12 +485,28 @@ impl Queue {
             return;
         }
         self.first = self.first.wrapping_add(1);
+        self.front = None;
+        if self.behind.capacity() > 0 {
+            self.advance(out);
+        }
+    }
+
+    /// The next one becomes the front.
+    fn advance(&mut self, out: &mut Output) {
         self.front = self.behind.pop_front();
         if let Some(front) = &mut self.front {
             self.parked_bytes = self.parked_bytes.saturating_sub(front.flush(out));
         } else if self.behind.capacity() > Self::IDLE_CAPACITY_MAX {
             self.behind = VecDeque::new();
         }
+    }
+
+    /// Whether `stream` is the only exchange and a plain answer is all that is to be said.
+    #[inline]
+    pub(crate) fn awaits_plainly(&self, stream: u32) -> bool {
+        stream == self.first
+            && self.behind.is_empty()
+            && self.front.as_ref().is_some_and(Exchange::is_plain)
     }
 
     /// Forgets all.

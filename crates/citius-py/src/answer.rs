@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
+use citius_http::{Action, Answer, Fault, Fields, Head, Method, Output, Payload, Plain, Status};
 use citius_reactor::{Peer, StreamId};
 use citius_route::{Captures, Converter};
 use pyo3::exceptions::PyBaseException;
@@ -119,8 +119,9 @@ impl<'a> Asked<'a> {
     }
 }
 
-const TEXT: &[u8] = b"text/plain; charset=utf-8";
-const OCTETS: &[u8] = b"application/octet-stream";
+// Statics, for a plain answer's type is known by its address.
+static TEXT: &[u8] = b"text/plain; charset=utf-8";
+static OCTETS: &[u8] = b"application/octet-stream";
 const JSON: &[u8] = b"application/json";
 const MSGPACK: &[u8] = b"application/msgpack";
 
@@ -266,6 +267,21 @@ fn send<S: Sink>(
     Settled::Answered
 }
 
+/// Sends one plain answer.
+#[inline]
+fn respond<S: Sink>(
+    py: Python<'_>,
+    media_type: &'static [u8],
+    body: &[u8],
+    asked: &Asked<'_>,
+    sink: &mut S,
+) -> Settled {
+    if let Err(fault) = sink.respond(py, Plain { media_type, body }) {
+        report(py, fault, asked);
+    }
+    Settled::Answered
+}
+
 /// Logs what the protocol refused of an application's answer.
 #[cold]
 pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
@@ -289,20 +305,13 @@ fn send_value<S: Sink>(
     sink: &mut S,
 ) -> PyResult<Settled> {
     if let Ok(text) = value.cast_exact::<PyString>() {
-        let answer = Answer {
-            status: Status::OK,
-            content_type: Some(TEXT),
-            fields: &Fields::EMPTY,
-        };
-        return Ok(send(
-            py,
-            answer,
-            Payload::Copied(text.to_str()?.as_bytes()),
-            asked,
-            sink,
-        ));
+        let body = text.to_str()?.as_bytes();
+        return Ok(respond(py, TEXT, body, asked, sink));
     }
     if let Ok(bytes) = value.cast_exact::<PyBytes>() {
+        if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
+            return Ok(respond(py, OCTETS, bytes.as_bytes(), asked, sink));
+        }
         let answer = Answer {
             status: Status::OK,
             content_type: Some(OCTETS),

@@ -6,7 +6,7 @@ use std::thread::ThreadId;
 
 use bytes::Bytes;
 use citius_http::origin::Client;
-use citius_http::{Action, Fault, Head, Limits, Payload};
+use citius_http::{Action, Fault, Head, Limits, Payload, Plain};
 use citius_reactor::{Cast, ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -337,6 +337,12 @@ pub(crate) trait Sink {
     const IN_TURN: bool;
 
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault>;
+
+    /// The same for the answer of most handlers.
+    #[inline]
+    fn respond(&mut self, py: Python<'_>, plain: Plain<'_>) -> Result<(), Fault> {
+        self.send(py, plain.action())
+    }
 }
 
 impl Sink for Reply<'_> {
@@ -345,6 +351,11 @@ impl Sink for Reply<'_> {
     #[inline]
     fn send(&mut self, _py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
         Reply::send(self, action)
+    }
+
+    #[inline]
+    fn respond(&mut self, _py: Python<'_>, plain: Plain<'_>) -> Result<(), Fault> {
+        Reply::respond(self, plain)
     }
 }
 

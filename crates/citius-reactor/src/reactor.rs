@@ -187,6 +187,10 @@ impl Reactor {
             token(INDEX_TIMER, 0),
             EventFlags::IN,
         )?;
+        let limits = options.limits.clone();
+        let compressor = options
+            .compression
+            .map(|policy| Compressor::new(policy, limits));
         let watch = Watch::new(options.observer, &options.limits);
         let server = options.server.map_or_else(Vec::new, |name| {
             [b"server: ", name.as_bytes(), b"\r\n"].concat()
@@ -201,7 +205,7 @@ impl Reactor {
             timers,
             mailbox: Arc::new(mailbox),
             files: Files::new(options.limits.files_open_max),
-            compressor: options.compression.map(Compressor::new),
+            compressor,
             tools: Tools {
                 clock: Clock::new(options.date),
                 limits: options.limits,

@@ -2,18 +2,18 @@
 
 use std::net::SocketAddr;
 
-use citius_compress::{Compressor, Sink, Streams};
+use citius_compress::{Compressor, Sink};
 use citius_http::{
-    Action, Answer, Call, Fault, Fields, FileRange, Head, Limits, Millis, Output, Payload,
+    Action, Answer, Call, Fault, Fields, FileRange, Head, Limits, Millis, Payload, Plain,
 };
-use citius_observe::{Ending, Note};
+use citius_observe::Ending;
 use citius_ws::{Close, Kind};
 
-use crate::conn::{Transport, read_file};
+use crate::conn::{Conn, Transport, read_file};
 use crate::mailbox::Letter;
-use crate::socket::{Codecs, Socket};
+use crate::reactor::Tools;
+use crate::socket::Codecs;
 use crate::watch::{self, Watch};
-use crate::wire::Wire;
 
 /// A connection of one reactor; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,19 +106,14 @@ pub trait Service {
 }
 
 /// The way back to the client, for as long as a service call lasts.
+///
+/// Borrows what it may need in few pieces: one is made for every request.
 pub struct Reply<'a> {
-    pub(crate) id: StreamId,
-    pub(crate) peer: Peer,
-    pub(crate) transport: &'a Transport,
-    pub(crate) wire: &'a mut Wire,
-    pub(crate) context: citius_h1::Context<'a>,
-    pub(crate) output: &'a mut Output,
-    pub(crate) rooms: &'a mut smallvec::SmallVec<[u32; 2]>,
-    pub(crate) notes: &'a mut smallvec::SmallVec<[Note; 1]>,
+    pub(crate) stream: u32,
+    pub(crate) conn: &'a mut Conn,
+    pub(crate) tools: &'a mut Tools,
     pub(crate) watch: &'a mut Watch,
     pub(crate) compressor: Option<&'a Compressor>,
-    pub(crate) codings: &'a mut Streams,
-    pub(crate) sockets: &'a mut Vec<Socket>,
     pub(crate) codecs: &'a mut Codecs,
 }
 
@@ -137,23 +132,28 @@ impl Sink for Onward<'_, '_> {
 
 impl Reply<'_> {
     /// The request this reply belongs to.
+    #[inline]
     pub fn id(&self) -> StreamId {
-        self.id
+        StreamId {
+            connection: self.conn.id,
+            stream: self.stream,
+        }
     }
 
     /// Who asks.
+    #[inline]
     pub fn peer(&self) -> Peer {
-        self.peer
+        self.conn.peer
     }
 
     /// The turn's clock.
     pub fn now(&self) -> Millis {
-        self.context.now
+        self.tools.clock.now
     }
 
     /// The address the client has reached; asks the kernel.
     pub fn local(&self) -> Peer {
-        let socket = match self.transport {
+        let socket = match &self.conn.transport {
             Transport::Socket(socket) => socket,
             Transport::Tls(secured) => &secured.socket,
             Transport::Memory(_) => return Peer::Local,
@@ -166,13 +166,13 @@ impl Reply<'_> {
 
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
-        self.context.limits
+        &self.tools.limits
     }
 
     /// Gives back a head that nobody needs any more, for its memory.
     #[inline]
     pub fn recycle(&mut self, head: Box<Head>) {
-        self.context.heads.give(head);
+        self.tools.heads.give(head);
     }
 
     /// Does what the application wants.
@@ -187,20 +187,39 @@ impl Reply<'_> {
         self.send_on(action)
     }
 
+    /// Answers plainly: what [`send`](Self::send) does with [`Plain::action`], sooner.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn respond(&mut self, plain: Plain<'_>) -> Result<(), Fault> {
+        let (conn, mut context) = (&mut *self.conn, self.tools.context());
+        let is_said = self.compressor.is_none()
+            && !self.watch.is_on
+            && conn
+                .wire
+                .respond(&mut context, self.stream, plain, &mut conn.output);
+        if is_said {
+            return Ok(());
+        }
+        self.send(plain.action())
+    }
+
     #[inline]
     pub(crate) fn send_on(&mut self, action: Action<'_>) -> Result<(), Fault> {
         if self.watch.is_on {
             return self.send_watched(action);
         }
-        self.wire
-            .send(&mut self.context, self.id.stream, action, self.output)
+        let (conn, mut context) = (&mut *self.conn, self.tools.context());
+        conn.wire
+            .send(&mut context, self.stream, action, &mut conn.output)
     }
 
     /// Says what the request is counted and logged under; see [`Observer::class_of`].
     #[inline]
     pub fn classify(&mut self, class: u16) {
-        if let Some(note) = self.notes.last_mut()
-            && note.stream == self.id.stream
+        if let Some(note) = self.conn.notes.last_mut()
+            && note.stream == self.stream
         {
             note.class = class;
         }
@@ -208,39 +227,45 @@ impl Reply<'_> {
 
     /// The same, and tells the observer what became of it.
     fn send_watched(&mut self, action: Action<'_>) -> Result<(), Fault> {
-        let (wire, stream) = (&mut *self.wire, self.id.stream);
-        let Some(at) = self.notes.iter().position(|note| note.stream == stream) else {
-            return wire.send(&mut self.context, stream, action, self.output);
+        let (stream, context) = (self.stream, &mut self.tools.context());
+        let Conn {
+            wire,
+            notes,
+            output,
+            ..
+        } = &mut *self.conn;
+        let Some(at) = notes.iter().position(|note| note.stream == stream) else {
+            return wire.send(context, stream, action, output);
         };
-        let ending = watch::take_note_of(&mut self.notes[at], &action);
+        let ending = watch::take_note_of(&mut notes[at], &action);
         let sent = match (&self.watch.observer, action) {
             (Some(observer), Action::Respond(answer, payload)) if observer.adds_fields() => {
-                let fields = &observer.add_fields(&self.notes[at], answer.fields);
+                let fields = &observer.add_fields(&notes[at], answer.fields);
                 let action = Action::Respond(Answer { fields, ..answer }, payload);
-                wire.send(&mut self.context, stream, action, self.output)
+                wire.send(context, stream, action, output)
             }
             (Some(observer), Action::Start(answer)) if observer.adds_fields() => {
-                let fields = &observer.add_fields(&self.notes[at], answer.fields);
+                let fields = &observer.add_fields(&notes[at], answer.fields);
                 let action = Action::Start(Answer { fields, ..answer });
-                wire.send(&mut self.context, stream, action, self.output)
+                wire.send(context, stream, action, output)
             }
             (Some(observer), Action::Switch { protocol, fields }) if observer.adds_fields() => {
-                let fields = &observer.add_fields(&self.notes[at], fields);
+                let fields = &observer.add_fields(&notes[at], fields);
                 let action = Action::Switch { protocol, fields };
-                wire.send(&mut self.context, stream, action, self.output)
+                wire.send(context, stream, action, output)
             }
-            (_, action) => wire.send(&mut self.context, stream, action, self.output),
+            (_, action) => wire.send(context, stream, action, output),
         };
         match (sent, ending) {
             (Err(fault), _) => {
-                let note = &mut self.notes[at];
+                let note = &mut notes[at];
                 if !note.has_begun {
                     // What the application meant to say was not said.
                     (note.status, note.bytes) = (0, 0);
                 }
-                self.watch.end(self.notes.remove(at), Ending::Broken(fault));
+                self.watch.end(notes.remove(at), Ending::Broken(fault));
             }
-            (Ok(()), Some(ending)) => self.watch.end(self.notes.remove(at), ending),
+            (Ok(()), Some(ending)) => self.watch.end(notes.remove(at), ending),
             (Ok(()), None) => {}
         }
         sent
@@ -252,24 +277,23 @@ impl Reply<'_> {
         compressor: &Compressor,
         action: Action<'_>,
     ) -> Result<(), Fault> {
-        let (stream, limits) = (self.id.stream, self.context.limits);
-        let mut codings = std::mem::take(self.codings);
-        let sent = compressor.send(&mut codings, stream, action, limits, &mut Onward(self));
-        *self.codings = codings;
+        let mut codings = std::mem::take(&mut self.conn.codings);
+        let sent = compressor.send(&mut codings, self.stream, action, &mut Onward(self));
+        self.conn.codings = codings;
         sent
     }
 
     /// Takes the next step of an answer that the compressor has not sent all of.
     pub(crate) fn go_on(&mut self) -> Result<(), Fault> {
-        let mut codings = std::mem::take(self.codings);
-        let sent = codings.go_on(self.id.stream, &mut Onward(self));
-        *self.codings = codings;
+        let mut codings = std::mem::take(&mut self.conn.codings);
+        let sent = codings.go_on(self.stream, &mut Onward(self));
+        self.conn.codings = codings;
         sent
     }
 
     /// The answer goes out as it is: whoever gives it has chosen its coding.
     pub fn keep_as_is(&mut self) {
-        self.codings.forget(self.id.stream);
+        self.conn.codings.forget(self.stream);
     }
 
     /// Answers a call of a procedure by an error that says no more than the fault.
@@ -288,31 +312,32 @@ impl Reply<'_> {
 
     /// Has a call given up when it has taken so long from now.
     pub fn give_up_after(&mut self, ms: u64) {
-        let due_at = self.context.now.saturating_add(ms);
-        self.wire.set_due(self.id.stream, due_at);
+        let due_at = self.tools.clock.now.saturating_add(ms);
+        self.conn.wire.set_due(self.stream, due_at);
     }
 
     /// Asks for `bytes` more of the body.
     pub fn want(&mut self, bytes: u64) {
-        self.wire
-            .want(&mut self.context, self.id.stream, bytes, self.output);
+        let (conn, mut context) = (&mut *self.conn, self.tools.context());
+        conn.wire
+            .want(&mut context, self.stream, bytes, &mut conn.output);
     }
 
     /// Bytes of a streamed answer that may be sent now without piling up.
     ///
     /// Zero in HTTP/1 while an earlier request of the connection is unanswered: what is sent then is parked.
     pub fn room(&self) -> usize {
-        if self.codings.is_unfinished(self.id.stream) {
+        if self.conn.codings.is_unfinished(self.stream) {
             return 0;
         }
-        let (limits, queued) = (self.context.limits, self.output.len());
-        self.wire.room(self.id.stream, limits, queued)
+        let (limits, queued) = (&self.tools.limits, self.conn.output.len());
+        self.conn.wire.room(self.stream, limits, queued)
     }
 
     /// Asks for one call of [`Service::room`] when there is room again.
     pub fn await_room(&mut self) {
-        if !self.rooms.contains(&self.id.stream) {
-            self.rooms.push(self.id.stream);
+        if !self.conn.rooms.contains(&self.stream) {
+            self.conn.rooms.push(self.stream);
         }
     }
 

@@ -118,7 +118,7 @@ impl Reply<'_> {
     /// Keeps the connection from taking anything behind this request for another one, as it may become a
     /// WebSocket. `false`: there is something, or the connection is about to close.
     pub fn hold(&mut self) -> bool {
-        self.wire.hold(self.id.stream)
+        self.conn.wire.hold(self.stream)
     }
 
     /// Makes the request a WebSocket, as agreed upon; `fields` are the answer's.
@@ -126,7 +126,7 @@ impl Reply<'_> {
     /// # Errors
     /// The request has been answered, or was not held.
     pub fn open_socket(&mut self, agreed: Agreed, fields: &Fields) -> Result<(), Fault> {
-        if !self.wire.is_open(self.id.stream) {
+        if !self.conn.wire.is_open(self.stream) {
             return Ok(());
         }
         self.keep_as_is();
@@ -135,16 +135,16 @@ impl Reply<'_> {
             fields,
         })?;
         // Most connections have one, and a vector that grows by itself begins with four.
-        self.sockets.reserve_exact(1);
-        self.sockets.push(Socket {
-            stream: self.id.stream,
-            codec: citius_ws::Connection::new(agreed, self.context.now),
+        self.conn.sockets.reserve_exact(1);
+        self.conn.sockets.push(Socket {
+            stream: self.stream,
+            codec: citius_ws::Connection::new(agreed, self.tools.clock.now),
             held: Vec::new(),
             is_paused: false,
             owed: 0,
             has_ended: false,
         });
-        self.want(u64::from(self.context.limits.body_window_bytes));
+        self.want(u64::from(self.tools.limits.body_window_bytes));
         if self.codecs.is_draining {
             self.close_socket(&Close::new(Code::SERVICE_RESTART, ""));
         }
@@ -154,13 +154,13 @@ impl Reply<'_> {
     /// Sends a message; nothing once the socket is closing.
     #[inline]
     pub fn send_message(&mut self, kind: Kind, payload: Payload<'_>) {
-        let Some(socket) = find(self.sockets, self.id.stream) else {
+        let Some(socket) = find(&mut self.conn.sockets, self.stream) else {
             return;
         };
         if !socket.codec.is_open() {
             return;
         }
-        let limits = self.context.limits;
+        let limits = &self.tools.limits;
         let mut frames = std::mem::take(&mut self.codecs.frames);
         frames.clear();
         let mut behind = None;
@@ -178,7 +178,8 @@ impl Reply<'_> {
                     Payload::Shared(bytes) => bytes,
                     Payload::File(_) => &[],
                 };
-                let mut context = Codecs::context(&mut self.codecs.tools, self.context.now, limits);
+                let mut context =
+                    Codecs::context(&mut self.codecs.tools, self.tools.clock.now, limits);
                 socket.codec.send(&mut context, kind, bytes, &mut frames);
             }
             // Nobody makes messages of files.
@@ -196,8 +197,8 @@ impl Reply<'_> {
     pub fn close_socket(&mut self, close: &Close) {
         let mut frames = std::mem::take(&mut self.codecs.frames);
         frames.clear();
-        if let Some(socket) = find(self.sockets, self.id.stream) {
-            socket.codec.close(self.context.now, close, &mut frames);
+        if let Some(socket) = find(&mut self.conn.sockets, self.stream) {
+            socket.codec.close(self.tools.clock.now, close, &mut frames);
         }
         self.write_frames(&frames);
         self.codecs.frames = frames;
@@ -213,7 +214,7 @@ impl Reply<'_> {
 
     /// The socket is over: so is its tunnel.
     fn end_socket(&mut self) {
-        forget(self.sockets, self.id.stream);
+        forget(&mut self.conn.sockets, self.stream);
         let trailers = &Fields::EMPTY;
         // Refused only when the connection is being cut already.
         let _ = self.send_on(Action::End { trailers });

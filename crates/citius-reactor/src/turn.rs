@@ -610,21 +610,11 @@ impl Reactor {
     #[inline]
     pub(crate) fn reply<'a>(&'a mut self, conn: &'a mut Conn, stream: u32) -> Reply<'a> {
         Reply {
-            id: StreamId {
-                connection: conn.id,
-                stream,
-            },
-            peer: conn.peer,
-            transport: &conn.transport,
-            wire: &mut conn.wire,
-            context: self.tools.context(),
-            output: &mut conn.output,
-            rooms: &mut conn.rooms,
-            notes: &mut conn.notes,
+            stream,
+            conn,
+            tools: &mut self.tools,
             watch: &mut self.watch,
             compressor: self.compressor.as_ref(),
-            codings: &mut conn.codings,
-            sockets: &mut conn.sockets,
             codecs: &mut self.codecs,
         }
     }

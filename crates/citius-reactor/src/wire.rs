@@ -7,7 +7,7 @@
 //! connection's protocol (prior knowledge, `upgrade: h2c`, ALPN) replaces the value and hands over the unread bytes.
 
 use citius_h1::Context;
-use citius_http::{Action, Closing, Event, Fault, Head, Limits, Millis, Output, Version};
+use citius_http::{Action, Closing, Event, Fault, Head, Limits, Millis, Output, Plain, Version};
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +208,21 @@ impl Wire {
             H1(wire) => wire.send(cx, stream, action, out),
             H2(wire) => apart(|| wire.send(&mut h2(cx), stream, action, out)),
             Rpc(wire) => apart(|| wire.send(rpc(cx), stream, action, out)),
+        }
+    }
+
+    /// Gives a plain answer, if that takes nothing but to write it; `false`: it has to be said at length.
+    #[inline]
+    pub(crate) fn respond(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        plain: Plain<'_>,
+        out: &mut Output,
+    ) -> bool {
+        match self {
+            H1(wire) => wire.respond(cx, stream, plain, out),
+            H2(_) | Rpc(_) => false,
         }
     }
 

@@ -1,0 +1,189 @@
+//! A plain answer is the same however it is said: [`Connection::respond`] against [`Connection::send`].
+
+use citius_h1::{Connection, Context, Template};
+use citius_http::{Closing, Event, Fields, HeadPool, Limits, Output, Plain};
+
+static TEXT: &[u8] = b"text/plain";
+static OCTETS: &[u8] = b"application/octet-stream";
+
+/// What is answered: a media type and a body.
+const ANSWERS: [(&[u8], &[u8]); 5] = [
+    (TEXT, b"one"),
+    (TEXT, b"two"),
+    (TEXT, b""),
+    (OCTETS, b"eleven bytes"),
+    (TEXT, b"again"),
+];
+
+/// What a run comes to.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    written: Vec<u8>,
+    closing: Option<Closing>,
+    deadline: Option<u64>,
+}
+
+/// Requests, each answered by the next of [`ANSWERS`].
+struct Run<'a> {
+    /// The bytes of each read.
+    reads: &'a [&'a [u8]],
+    /// All requests of a read are taken before the last of them is answered first.
+    backwards: bool,
+    drains: bool,
+    standing: Fields,
+}
+
+impl<'a> Run<'a> {
+    fn of(reads: &'a [&'a [u8]]) -> Self {
+        Self {
+            reads,
+            backwards: false,
+            drains: false,
+            standing: Fields::EMPTY,
+        }
+    }
+
+    /// The outcome, and how many answers `respond` has given, if it was asked.
+    fn outcome(&self, plainly: bool) -> (Outcome, usize) {
+        let (limits, mut heads, mut template) =
+            (Limits::default(), HeadPool::default(), Template::default());
+        let (mut connection, mut out) = (Connection::new(0), Output::default());
+        let (mut n_answers, mut n_plain, mut rest) = (0, 0, Vec::new());
+        for (now, read) in (1..).zip(self.reads) {
+            let date = format!("date: {}\r\n", now / 3);
+            if now % 3 == 0 {
+                template.clear();
+            }
+            let mut cx = Context {
+                now,
+                limits: &limits,
+                heads: &mut heads,
+                server: b"server: s\r\n",
+                date: date.as_bytes(),
+                standing: &self.standing,
+                template: &mut template,
+            };
+            rest.extend_from_slice(read);
+            let (mut input, mut streams) = (&rest[..], Vec::new());
+            loop {
+                let event = connection.receive(&mut cx, &mut input, &mut out);
+                let has_event = event.is_some();
+                match event {
+                    Some(Event::Request { stream, .. }) => streams.push(stream),
+                    Some(other) => panic!("nobody asked for {other:?}"),
+                    None => {}
+                }
+                if self.drains && now == 2 {
+                    connection.drain();
+                }
+                if has_event && self.backwards {
+                    continue;
+                }
+                while let Some(stream) = streams.pop() {
+                    let (media_type, body) = ANSWERS[n_answers % ANSWERS.len()];
+                    n_answers += 1;
+                    let plain = Plain { media_type, body };
+                    if plainly && connection.respond(&mut cx, stream, plain, &mut out) {
+                        n_plain += 1;
+                    } else {
+                        let sent = connection.send(&mut cx, stream, plain.action(), &mut out);
+                        sent.expect("a valid answer");
+                    }
+                }
+                if !has_event {
+                    break;
+                }
+            }
+            rest = input.to_vec();
+        }
+        let outcome = Outcome {
+            written: out.pieces().flatten().copied().collect(),
+            closing: connection.closing(),
+            deadline: connection.deadline(&limits),
+        };
+        (outcome, n_plain)
+    }
+
+    /// Both ways come to the same; returns how many answers were given sooner.
+    #[track_caller]
+    fn check(&self) -> usize {
+        let (expected, _) = self.outcome(false);
+        let (outcome, n_plain) = self.outcome(true);
+        assert_eq!(
+            outcome.written.escape_ascii().to_string(),
+            expected.written.escape_ascii().to_string()
+        );
+        assert_eq!(outcome, expected);
+        n_plain
+    }
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const HEAD: &[u8] = b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n";
+const CLOSE: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+const HTTP10: &[u8] = b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+const POST: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
+
+#[test]
+fn most_answers_are_given_sooner() {
+    // The first of its type makes the template, and so does the first after that was cleared.
+    assert!(Run::of(&[GET; 40]).check() >= 15);
+    let together = [GET; 40].concat();
+    assert!(Run::of(&[GET, GET, &together, GET]).check() >= 25);
+}
+
+#[test]
+fn others_are_given_the_same_way_as_ever() {
+    for last in [HEAD, CLOSE, HTTP10, POST] {
+        let plain_before = Run::of(&[GET, GET]).check();
+        assert_eq!(Run::of(&[GET, GET, last]).check(), plain_before, "{last:?}");
+        Run::of(&[GET, GET, last, GET, GET]).check();
+        Run::of(&[GET, GET, &[GET, last, GET].concat()]).check();
+    }
+}
+
+#[test]
+fn answers_keep_their_order() {
+    let together = [GET; 7].concat();
+    let reads = [GET, GET, &together, GET, &together];
+    let run = Run {
+        backwards: true,
+        ..Run::of(&reads)
+    };
+    run.check();
+}
+
+#[test]
+fn a_head_that_has_begun_to_arrive_counts() {
+    let reads: [&[u8]; 4] = [GET, GET, &[GET, &GET[..10]].concat(), &GET[10..]];
+    Run::of(&reads).check();
+}
+
+#[test]
+fn a_connection_that_drains_says_so() {
+    let run = Run {
+        drains: true,
+        ..Run::of(&[GET, GET, GET])
+    };
+    run.check();
+    assert!(run.outcome(true).0.closing.is_some());
+}
+
+#[test]
+fn standing_fields_are_said() {
+    let mut standing = Fields::default();
+    standing.push(b"x-standing", b"1").expect("a valid field");
+    let run = Run {
+        standing,
+        ..Run::of(&[GET; 9])
+    };
+    assert!(run.check() > 0);
+    let written = run.outcome(true).0.written;
+    assert_eq!(
+        written
+            .windows(13)
+            .filter(|w| w == b"x-standing: 1")
+            .count(),
+        9
+    );
+}
