@@ -148,6 +148,9 @@ pub struct Head {
     /// Whether all of it but `origin` and `tls` is what HTTP/1 reads in `bytes`: the same bytes mean the same again.
     /// Whoever changes anything else of a head directly has to unset it.
     pub is_verbatim: bool,
+    /// What whoever answers knows of these bytes, for when a client says the same again; 0: nothing.
+    /// For what follows from the bytes alone, and goes with them.
+    pub memo: u32,
 }
 
 impl Head {
@@ -215,6 +218,7 @@ impl Head {
         self.origin.clone_from(&other.origin);
         self.tls.clone_from(&other.tls);
         self.is_verbatim = false;
+        self.memo = 0;
     }
 
     /// Becomes what the log says of a call of the procedure `name`. What a request line could not have is
@@ -290,6 +294,7 @@ impl Head {
         self.origin = None;
         self.tls = None;
         self.is_verbatim = false;
+        self.memo = 0;
     }
 }
 
@@ -366,17 +371,24 @@ mod tests {
     #[test]
     fn a_head_is_recalled_by_the_same_bytes_alone() {
         let mut pool = HeadPool::default();
-        given(&mut pool, |head| head.origin = Some(Box::default()));
+        given(&mut pool, |head| {
+            head.origin = Some(Box::default());
+            head.memo = 7;
+        });
         let (head, length) = pool.recall(b"GET / HTTP/1.1\r\n\r\nGET");
-        assert_eq!((length, head.origin.is_none()), (18, true));
+        assert_eq!((length, head.origin.is_none(), head.memo), (18, true, 7));
         for other in [
             &b"GET / HTTP/1.1\r\n\r"[..],
             b"GET /a HTTP/1.1\r\n\r\n",
             b"",
         ] {
-            given(&mut pool, |_| {});
+            given(&mut pool, |head| head.memo = 7);
             let (head, length) = pool.recall(other);
-            assert_eq!((length, head.bytes.len()), (0, 0), "{other:?}");
+            assert_eq!(
+                (length, head.bytes.len(), head.memo),
+                (0, 0, 0),
+                "{other:?}"
+            );
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
 use citius_reactor::ws::{Opening, Refusal, Transport};
 use citius_reactor::{Reply, StreamId};
-use citius_route::{Converter, Found, Param, Pattern, Router};
+use citius_route::{Captures, Converter, Found, Param, Pattern, Router};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -75,6 +75,8 @@ pub(crate) struct Route {
     pub(super) pool: Option<Arc<Pool>>,
     /// What its requests are counted and logged under: its pattern's place among the labels.
     class: u16,
+    /// Its place among the routes, from 1; 0 for what is none.
+    place: u32,
 }
 
 /// What an open exchange of this gateway has.
@@ -96,6 +98,8 @@ pub(crate) struct Held {
 #[derive(Clone, Default)]
 pub(crate) struct Routes {
     router: Router<Arc<Route>>,
+    /// Those of the router by their places, for heads that come again.
+    known: Vec<Arc<Route>>,
     /// Those of WebSockets, all of the method GET.
     sockets: Router<Arc<Route>>,
     has_sockets: bool,
@@ -151,11 +155,14 @@ impl Native {
         args: SmallNames,
         stream: bool,
     ) -> PyResult<()> {
-        let (parsed, route) = self.route(py, pattern, handler, kind, args, stream)?;
-        lock(&self.routes)
-            .router
-            .insert(method, &parsed, Arc::new(route))
-            .map_err(pattern_error)
+        let (parsed, mut route) = self.route(py, pattern, handler, kind, args, stream)?;
+        let mut routes = lock(&self.routes);
+        route.place = u32::try_from(routes.known.len() + 1).unwrap_or(0);
+        let route = Arc::new(route);
+        let added = routes.router.insert(method, &parsed, Arc::clone(&route));
+        added.map_err(pattern_error)?;
+        routes.known.push(route);
+        Ok(())
     }
 
     #[pyo3(signature = (pattern, handler, *, kind, args = SmallNames::default()))]
@@ -212,6 +219,7 @@ impl Native {
             compiled: None,
             pool: None,
             class: 0,
+            place: 0,
         };
         lock(&self.routes).unmatched = Some(Arc::new(route));
         Ok(())
@@ -219,6 +227,27 @@ impl Native {
 }
 
 impl Routes {
+    /// The route that a head with this memo led to before.
+    #[inline]
+    fn recall(&self, memo: u32) -> Option<&Arc<Route>> {
+        self.known.get((memo as usize).wrapping_sub(1))
+    }
+
+    /// The route of a request, with its path parameters.
+    fn find(&self, head: &mut Head, captures: &mut Captures) -> Found<'_, Arc<Route>> {
+        let method = match head.method {
+            Method::Get => Cow::Borrowed("GET"),
+            _ => String::from_utf8_lossy(head.slice(head.method_span)),
+        };
+        let found = self.router.find(&method, head.path(), captures);
+        if let Found::Route(route) = found
+            && route.params.is_empty()
+        {
+            head.memo = route.place;
+        }
+        found
+    }
+
     pub(super) fn labels(&self) -> &[String] {
         &self.labels
     }
@@ -285,6 +314,7 @@ impl Native {
             compiled,
             pool: (kind == Kind::Pooled).then(|| Arc::clone(&self.pool)),
             class: lock(&self.routes).class_of(pattern),
+            place: 0,
         };
         Ok((parsed, route))
     }
@@ -318,22 +348,21 @@ pub(super) fn request(
     {
         return;
     }
-    let found = {
-        let head = asked.head.as_deref().expect("it was put there just now");
-        let method = match head.method {
-            Method::Get => Cow::Borrowed("GET"),
-            _ => String::from_utf8_lossy(head.slice(head.method_span)),
-        };
-        routes
-            .router
-            .find(&method, head.path(), &mut asked.captures)
-    };
-    let route = match found {
-        Found::Route(route) => route,
-        Found::MethodNotAllowed(allow) => {
-            return answer_unmatched(turn, routes, Some(allow), &mut asked, ended, reply);
-        }
-        Found::Nothing => return answer_unmatched(turn, routes, None, &mut asked, ended, reply),
+    let head = asked
+        .head
+        .as_deref_mut()
+        .expect("it was put there just now");
+    let route = match routes.recall(head.memo) {
+        Some(route) => route,
+        None => match routes.find(head, &mut asked.captures) {
+            Found::Route(route) => route,
+            Found::MethodNotAllowed(allow) => {
+                return answer_unmatched(turn, routes, Some(allow), &mut asked, ended, reply);
+            }
+            Found::Nothing => {
+                return answer_unmatched(turn, routes, None, &mut asked, ended, reply);
+            }
+        },
     };
     asked.route = Some(route);
     reply.classify(route.class);
