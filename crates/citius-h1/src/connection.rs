@@ -95,6 +95,26 @@ pub struct Connection {
     lingers: bool,
 }
 
+/// An [`Event::Request`] by itself.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the event's own fields")]
+pub struct Request {
+    pub stream: u32,
+    pub head: Box<Head>,
+    pub ended: bool,
+}
+
+impl From<Request> for Event<'_> {
+    #[inline]
+    fn from(request: Request) -> Self {
+        Self::Request {
+            stream: request.stream,
+            head: request.head,
+            ended: request.ended,
+        }
+    }
+}
+
 /// What the next byte is part of.
 #[derive(Debug)]
 enum Reading {
@@ -169,6 +189,33 @@ impl Connection {
     /// tells it.
     #[inline]
     pub fn receive<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &'i [u8],
+        out: &mut Output,
+    ) -> Option<Event<'i>> {
+        match self.recall(cx, input) {
+            Some(request) => Some(request.into()),
+            None => self.receive_anew(cx, input, out),
+        }
+    }
+
+    /// The first half of [`receive`](Self::receive): a request whose head says the same to the byte as the one that was
+    /// given back last, for clients repeat themselves. Otherwise nothing is done.
+    #[inline]
+    pub fn recall(&mut self, cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request> {
+        if !matches!(self.reading, Reading::Head) || self.searched > 0 || self.is_full(cx.limits) {
+            return None;
+        }
+        let head = cx.heads.recall(head_window(input, cx.limits))?;
+        *input = input.get(head.bytes.len()..).unwrap_or_default();
+        self.unread = !input.is_empty();
+        Some(self.begin(head))
+    }
+
+    /// The second half of [`receive`](Self::receive): whatever else there is.
+    #[inline]
+    pub fn receive_anew<'i>(
         &mut self,
         cx: &mut Context<'_>,
         input: &mut &'i [u8],
@@ -560,7 +607,7 @@ impl Connection {
                         return None;
                     }
                     match self.take_head(cx, input) {
-                        Ok(Some(head)) => return Some(self.begin(head)),
+                        Ok(Some(head)) => return Some(self.begin(head).into()),
                         Ok(None) if self.peer_finished => return self.conclude(cx, out),
                         Ok(None) => return None,
                         Err(fault) => {
@@ -610,17 +657,11 @@ impl Connection {
         if self.searched == 0 && !self.find_start(input)? {
             return Ok(None);
         }
-        let head_bytes_max = cx.limits.head_bytes_max as usize;
-        let window = input.get(..head_bytes_max).unwrap_or(input);
-        let (mut head, mut length) = if self.searched == 0 {
-            cx.heads.recall(window)
-        } else {
-            (cx.heads.take(), 0)
-        };
-        if length == 0 && self.searched == 0 {
-            length = head::parse(window, cx.limits, &mut head).unwrap_or_default();
-        }
-        if length > 0 {
+        let window = head_window(input, cx.limits);
+        let mut head = cx.heads.take();
+        if self.searched == 0
+            && let Ok(length) = head::parse(window, cx.limits, &mut head)
+        {
             *input = input.get(length..).unwrap_or_default();
             return Ok(Some(head));
         }
@@ -690,7 +731,7 @@ impl Connection {
 
     /// A request is taken.
     #[inline]
-    fn begin(&mut self, head: Box<Head>) -> Event<'static> {
+    fn begin(&mut self, head: Box<Head>) -> Request {
         let exchange = Exchange::new(&head);
         let closes = exchange.closes;
         let stream = self.queue.push(exchange);
@@ -712,7 +753,7 @@ impl Connection {
                 Expecting::Nothing
             };
         }
-        Event::Request {
+        Request {
             stream,
             head,
             ended,
@@ -1050,6 +1091,12 @@ impl Connection {
         self.since = now;
         self.window_bytes = 0;
     }
+}
+
+/// As much of `input` as a head may take up.
+#[inline]
+fn head_window<'i>(input: &'i [u8], limits: &Limits) -> &'i [u8] {
+    input.get(..limits.head_bytes_max as usize).unwrap_or(input)
 }
 
 /// Requests that may wait for their answers; without one there would be no service at all.

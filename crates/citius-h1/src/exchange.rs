@@ -381,7 +381,7 @@ impl Queue {
     /// Number of exchanges.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        usize::from(self.front.is_some()).saturating_add(self.behind.len())
+        usize::from(self.front.is_some()).wrapping_add(self.behind.len())
     }
 
     /// Whether there is none.

@@ -32,5 +32,5 @@ mod host;
 mod scan;
 
 pub use citius_http::Closing;
-pub use connection::{Connection, Context};
+pub use connection::{Connection, Context, Request};
 pub use encode::Template;

@@ -326,31 +326,41 @@ impl HeadPool {
         head
     }
 
-    /// The head that `input` begins with, and its length, if the one that would be taken next is the same to the byte;
-    /// otherwise an empty one, and zero.
+    /// The head that would be taken next, if `input` begins with the very same bytes.
     #[inline]
-    pub fn recall(&mut self, input: &[u8]) -> (Box<Head>, usize) {
-        let mut head = self.0.pop().unwrap_or_default();
-        if head.is_verbatim {
-            if input.starts_with(&head.bytes) {
-                let length = head.bytes.len();
-                return (head, length);
-            }
-            head.clear();
+    pub fn recall(&mut self, input: &[u8]) -> Option<Box<Head>> {
+        let next = self.0.last()?;
+        if next.is_verbatim && !next.bytes.is_empty() && input.starts_with(&next.bytes) {
+            self.0.pop()
+        } else {
+            None
         }
-        (head, 0)
     }
 
     /// Takes back a head that is done with.
     #[inline]
-    pub fn give(&mut self, mut head: Box<Head>) {
+    pub fn give(&mut self, head: Box<Head>) {
+        if head.is_verbatim && head.origin.is_none() && head.tls.is_none() {
+            self.keep(head);
+        } else {
+            self.give_changed(head);
+        }
+    }
+
+    #[inline(never)]
+    fn give_changed(&mut self, mut head: Box<Head>) {
+        if head.is_verbatim {
+            head.origin = None;
+            head.tls = None;
+        } else {
+            head.clear();
+        }
+        self.keep(head);
+    }
+
+    #[inline]
+    fn keep(&mut self, head: Box<Head>) {
         if self.0.len() < Self::KEPT_MAX && head.bytes.capacity() <= Self::KEPT_BYTES_MAX {
-            if head.is_verbatim {
-                head.origin = None;
-                head.tls = None;
-            } else {
-                head.clear();
-            }
             self.0.push(head);
         }
     }
@@ -375,20 +385,21 @@ mod tests {
             head.origin = Some(Box::default());
             head.memo = 7;
         });
-        let (head, length) = pool.recall(b"GET / HTTP/1.1\r\n\r\nGET");
-        assert_eq!((length, head.origin.is_none(), head.memo), (18, true, 7));
+        let head = pool.recall(b"GET / HTTP/1.1\r\n\r\nGET");
+        let head = head.expect("the same bytes");
+        assert_eq!(
+            (head.bytes.len(), head.origin.is_none(), head.memo),
+            (18, true, 7)
+        );
         for other in [
             &b"GET / HTTP/1.1\r\n\r"[..],
             b"GET /a HTTP/1.1\r\n\r\n",
             b"",
         ] {
             given(&mut pool, |head| head.memo = 7);
-            let (head, length) = pool.recall(other);
-            assert_eq!(
-                (length, head.bytes.len(), head.memo),
-                (0, 0, 0),
-                "{other:?}"
-            );
+            assert!(pool.recall(other).is_none(), "{other:?}");
+            let head = pool.take();
+            assert_eq!((head.bytes.len(), head.memo), (0, 0), "{other:?}");
         }
     }
 
@@ -403,7 +414,7 @@ mod tests {
         for change in changes {
             let mut pool = HeadPool::default();
             given(&mut pool, change);
-            assert_eq!(pool.recall(b"GET / HTTP/1.1\r\n\r\n").1, 0);
+            assert!(pool.recall(b"GET / HTTP/1.1\r\n\r\n").is_none());
         }
     }
 }

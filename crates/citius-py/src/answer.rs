@@ -267,21 +267,6 @@ fn send<S: Sink>(
     Settled::Answered
 }
 
-/// Sends one plain answer.
-#[inline]
-fn respond<S: Sink>(
-    py: Python<'_>,
-    media_type: &'static [u8],
-    body: &[u8],
-    asked: &Asked<'_>,
-    sink: &mut S,
-) -> Settled {
-    if let Err(fault) = sink.respond(py, Plain { media_type, body }) {
-        report(py, fault, asked);
-    }
-    Settled::Answered
-}
-
 /// Logs what the protocol refused of an application's answer.
 #[cold]
 pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
@@ -296,6 +281,26 @@ pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
     );
 }
 
+/// The plain answer that a handler's value is, if it is text or bytes that are few enough to be copied.
+#[inline]
+pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain<'a>>> {
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return Ok(Some(Plain {
+            media_type: TEXT,
+            body: text.to_str()?.as_bytes(),
+        }));
+    }
+    if let Ok(bytes) = value.cast_exact::<PyBytes>()
+        && bytes.as_bytes().len() < Output::SHARED_BYTES_MIN
+    {
+        return Ok(Some(Plain {
+            media_type: OCTETS,
+            body: bytes.as_bytes(),
+        }));
+    }
+    Ok(None)
+}
+
 /// Sends what a handler returned.
 #[inline]
 fn send_value<S: Sink>(
@@ -304,20 +309,14 @@ fn send_value<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
-    if let Ok(text) = value.cast_exact::<PyString>() {
-        let body = text.to_str()?.as_bytes();
-        return Ok(respond(py, TEXT, body, asked, sink));
-    }
-    if let Ok(bytes) = value.cast_exact::<PyBytes>() {
-        if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
-            return Ok(respond(py, OCTETS, bytes.as_bytes(), asked, sink));
+    if let Some(plain) = plain_of(value)? {
+        if sink.respond(plain) {
+            return Ok(Settled::Answered);
         }
-        let answer = Answer {
-            status: Status::OK,
-            content_type: Some(OCTETS),
-            fields: &Fields::EMPTY,
-        };
-        return Ok(send(py, answer, payload(bytes), asked, sink));
+        if let Err(fault) = sink.send(py, plain.action()) {
+            report(py, fault, asked);
+        }
+        return Ok(Settled::Answered);
     }
     if let Ok(response) = value.cast::<Response>() {
         return send_response(py, response, asked, sink);

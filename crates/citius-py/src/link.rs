@@ -338,10 +338,10 @@ pub(crate) trait Sink {
 
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault>;
 
-    /// The same for the answer of most handlers.
+    /// The same for a plain answer, if there is a shorter way; `false`: nothing is done.
     #[inline]
-    fn respond(&mut self, py: Python<'_>, plain: Plain<'_>) -> Result<(), Fault> {
-        self.send(py, plain.action())
+    fn respond(&mut self, _plain: Plain<'_>) -> bool {
+        false
     }
 }
 
@@ -354,7 +354,7 @@ impl Sink for Reply<'_> {
     }
 
     #[inline]
-    fn respond(&mut self, _py: Python<'_>, plain: Plain<'_>) -> Result<(), Fault> {
+    fn respond(&mut self, plain: Plain<'_>) -> bool {
         Reply::respond(self, plain)
     }
 }

@@ -187,22 +187,16 @@ impl Reply<'_> {
         self.send_on(action)
     }
 
-    /// Answers plainly: what [`send`](Self::send) does with [`Plain::action`], sooner.
-    ///
-    /// # Errors
-    /// As there.
+    /// Answers plainly, if that takes nothing but to write it; `false`: nothing is done, and
+    /// [`send`](Self::send) has to do it.
     #[inline]
-    pub fn respond(&mut self, plain: Plain<'_>) -> Result<(), Fault> {
-        let (conn, mut context) = (&mut *self.conn, self.tools.context());
-        let is_said = self.compressor.is_none()
-            && !self.watch.is_on
-            && conn
-                .wire
-                .respond(&mut context, self.stream, plain, &mut conn.output);
-        if is_said {
-            return Ok(());
+    pub fn respond(&mut self, plain: Plain<'_>) -> bool {
+        if self.compressor.is_some() || self.watch.is_on {
+            return false;
         }
-        self.send(plain.action())
+        let (conn, mut context) = (&mut *self.conn, self.tools.context());
+        conn.wire
+            .respond(&mut context, self.stream, plain, &mut conn.output)
     }
 
     #[inline]

@@ -12,7 +12,7 @@
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use citius_h1::Closing;
+use citius_h1::{Closing, Request};
 use citius_http::{Action, Answer, Call, Event, Fault, Fields, Head, Millis, Payload, Status};
 use citius_observe::Tally;
 use citius_ws::Code;
@@ -414,6 +414,10 @@ impl Reactor {
                 self.come_again(conn);
                 break;
             }
+            if let Some(request) = conn.wire.recall(&mut self.tools.context(), input) {
+                self.request(conn, request, service);
+                continue;
+            }
             let mut context = self.tools.context();
             let Some(event) = conn.wire.receive(&mut context, input, &mut conn.output) else {
                 conn.is_held_back = !conn.wire.wants_input(&self.tools.limits);
@@ -472,40 +476,15 @@ impl Reactor {
         match event {
             Event::Request {
                 stream,
-                mut head,
+                head,
                 ended,
             } => {
-                self.requests_total += 1;
-                let stream = if head.asks_upgrade {
-                    self.upgrade(conn, stream, &mut head, ended)
-                } else {
-                    stream
+                let request = Request {
+                    stream,
+                    head,
+                    ended,
                 };
-                conn.has_asked = true;
-                if self.draining {
-                    // Before it is answered, so that the answer says `connection: close`.
-                    self.drain_wire(conn);
-                }
-                if let Transport::Tls(secured) = &conn.transport {
-                    head.tls = secured.session.facts().cloned();
-                }
-                if conn.is_trusted {
-                    self.proxies.believe(&mut head);
-                }
-                if self.watch.is_on {
-                    let course = self.watch.begin(conn, stream, &mut head);
-                    if course != Course::Serve {
-                        return self.answer_ourselves(conn, stream, head, course);
-                    }
-                }
-                if let Some(compressor) = &self.compressor {
-                    let (wire, codings) = (&conn.wire, &mut conn.codings);
-                    if codings.len() >= CODINGS_KEPT_MAX {
-                        codings.retain(|stream| wire.is_open(stream));
-                    }
-                    compressor.begin(codings, stream, &head);
-                }
-                service.request(head, ended, &mut self.reply(conn, stream));
+                self.request(conn, request, service);
             }
             Event::Call { stream, call } => self.take_call(conn, stream, call, service),
             Event::Data { stream, bytes } if socket::is_socket(&conn.sockets, stream) => {
@@ -534,6 +513,46 @@ impl Reactor {
                 );
             }
         }
+    }
+
+    /// A request head is complete. Apart from the other events, for moving one of those about takes time.
+    fn request<S: Service>(&mut self, conn: &mut Conn, request: Request, service: &mut S) {
+        let Request {
+            stream,
+            mut head,
+            ended,
+        } = request;
+        self.requests_total += 1;
+        let stream = if head.asks_upgrade {
+            self.upgrade(conn, stream, &mut head, ended)
+        } else {
+            stream
+        };
+        conn.has_asked = true;
+        if self.draining {
+            // Before it is answered, so that the answer says `connection: close`.
+            self.drain_wire(conn);
+        }
+        if let Transport::Tls(secured) = &conn.transport {
+            head.tls = secured.session.facts().cloned();
+        }
+        if conn.is_trusted {
+            self.proxies.believe(&mut head);
+        }
+        if self.watch.is_on {
+            let course = self.watch.begin(conn, stream, &mut head);
+            if course != Course::Serve {
+                return self.answer_ourselves(conn, stream, head, course);
+            }
+        }
+        if let Some(compressor) = &self.compressor {
+            let (wire, codings) = (&conn.wire, &mut conn.codings);
+            if codings.len() >= CODINGS_KEPT_MAX {
+                codings.retain(|stream| wire.is_open(stream));
+            }
+            compressor.begin(codings, stream, &head);
+        }
+        service.request(head, ended, &mut self.reply(conn, stream));
     }
 
     /// A call of a procedure is complete.

@@ -6,7 +6,7 @@
 //! Rules of this file: no protocol is told apart anywhere else but by a method of [`Wire`]; whoever changes a
 //! connection's protocol (prior knowledge, `upgrade: h2c`, ALPN) replaces the value and hands over the unread bytes.
 
-use citius_h1::Context;
+use citius_h1::{Context, Request};
 use citius_http::{Action, Closing, Event, Fault, Head, Limits, Millis, Output, Plain, Version};
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
@@ -120,7 +120,17 @@ impl Wire {
 
     // --- bytes and time coming in -------------------------------------------------------------
 
-    /// Takes as much of `input` as it can and returns the next event; to be called until `None`.
+    /// The next request, if it says the same as one before it, which HTTP/1 alone remembers.
+    #[inline]
+    pub(crate) fn recall(&mut self, cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request> {
+        match self {
+            H1(wire) => wire.recall(cx, input),
+            H2(_) | Rpc(_) => None,
+        }
+    }
+
+    /// Takes as much of `input` as it can and returns the next event, unless [`recall`](Self::recall) has one; to be
+    /// called until `None`.
     #[inline]
     pub(crate) fn receive<'i>(
         &mut self,
@@ -129,7 +139,7 @@ impl Wire {
         out: &mut Output,
     ) -> Option<Event<'i>> {
         match self {
-            H1(wire) => wire.receive(cx, input, out),
+            H1(wire) => wire.receive_anew(cx, input, out),
             H2(wire) => apart(|| wire.receive(&mut h2(cx), input, out)),
             Rpc(wire) => apart(|| wire.receive(rpc(cx), input, out)),
         }

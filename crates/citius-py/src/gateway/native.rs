@@ -69,6 +69,8 @@ pub(crate) struct Route {
     arguments: SmallVec<[Argument; 4]>,
     pub(crate) params: Vec<Param>,
     streams_body: bool,
+    /// It is a `def` handler without arguments, at a path without parameters: a call is all it takes.
+    is_bare: bool,
     /// The native code, which is called in place of `handler`.
     pub(super) compiled: Option<Arc<Handler>>,
     /// Where it is called, if not on the reactor's thread.
@@ -216,6 +218,7 @@ impl Native {
             arguments: SmallVec::new(),
             params: Vec::new(),
             streams_body: false,
+            is_bare: false,
             compiled: None,
             pool: None,
             class: 0,
@@ -305,10 +308,13 @@ impl Native {
             }
             _ => None,
         };
+        let arguments: SmallVec<[Argument; 4]> =
+            args.0.into_iter().map(argument).collect::<PyResult<_>>()?;
         let route = Route {
             handler,
             kind,
-            arguments: args.0.into_iter().map(argument).collect::<PyResult<_>>()?,
+            is_bare: kind == Kind::Def && arguments.is_empty() && parsed.params.is_empty(),
+            arguments,
             params: parsed.params.clone(),
             streams_body,
             compiled,
@@ -341,31 +347,24 @@ pub(super) fn request(
     ended: bool,
     reply: &mut Reply<'_>,
 ) {
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-    if routes.has_sockets
-        && let Some(transport) = asked.head.as_deref().and_then(Opening::transport)
-        && open_socket(turn, routes, transport, &mut asked, reply)
-    {
-        return;
-    }
-    let head = asked
-        .head
-        .as_deref_mut()
-        .expect("it was put there just now");
+    let (mut head, mut captures) = (head, Captures::new());
     let route = match routes.recall(head.memo) {
         Some(route) => route,
-        None => match routes.find(head, &mut asked.captures) {
-            Found::Route(route) => route,
-            Found::MethodNotAllowed(allow) => {
-                return answer_unmatched(turn, routes, Some(allow), &mut asked, ended, reply);
+        None => match find_route(turn, routes, head, &mut captures, ended, reply) {
+            Some((route, found_for)) => {
+                head = found_for;
+                route
             }
-            Found::Nothing => {
-                return answer_unmatched(turn, routes, None, &mut asked, ended, reply);
-            }
+            None => return,
         },
     };
-    asked.route = Some(route);
     reply.classify(route.class);
+    if ended && route.is_bare {
+        return call_bare(turn, route, head, reply);
+    }
+    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    asked.captures = captures;
+    asked.route = Some(route);
     if route.compiled.is_some() {
         return compiled::request(turn, route, asked, ended, reply);
     }
@@ -374,6 +373,51 @@ pub(super) fn request(
     } else {
         await_body(turn, route, asked, reply);
     }
+}
+
+/// The route of a head that is not known yet, and the head; `None` if it is answered without one.
+#[inline(never)]
+fn find_route<'a>(
+    turn: &mut Turn<'_, '_>,
+    routes: &'a Routes,
+    mut head: Box<Head>,
+    captures: &mut Captures,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) -> Option<(&'a Arc<Route>, Box<Head>)> {
+    if routes.has_sockets
+        && let Some(transport) = Opening::transport(&head)
+    {
+        let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+        if open_socket(turn, routes, transport, &mut asked, reply) {
+            return None;
+        }
+        head = asked.head.take().expect("there is no socket to take it");
+    }
+    let allow = match routes.find(&mut head, captures) {
+        Found::Route(route) => return Some((route, head)),
+        Found::MethodNotAllowed(allow) => Some(allow),
+        Found::Nothing => None,
+    };
+    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    answer_unmatched(turn, routes, allow, &mut asked, ended, reply);
+    None
+}
+
+/// Calls a handler that wants to know nothing of its request; most answer plainly, and nothing else has to be made.
+#[inline]
+fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
+    turn.tasks.stand(turn.py);
+    let result = route.handler.bind(turn.py).call0();
+    if let Ok(value) = &result
+        && let Ok(Some(plain)) = answer::plain_of(value)
+        && reply.respond(plain)
+    {
+        return reply.recycle(head);
+    }
+    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    asked.route = Some(route);
+    conclude_in_turn(turn.py, result, &mut asked, reply, turn.tasks);
 }
 
 /// A piece of the body.
