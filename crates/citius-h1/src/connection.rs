@@ -210,7 +210,23 @@ impl Connection {
         let head = cx.heads.recall(head_window(input, cx.limits))?;
         *input = input.get(head.bytes.len()..).unwrap_or_default();
         self.unread = !input.is_empty();
-        Some(self.begin(head))
+        if !head.is_plain() {
+            return Some(self.begin(head));
+        }
+        // What `begin` comes to for most heads.
+        self.fresh = false;
+        self.blank_line_taken = false;
+        Some(Request {
+            stream: self.queue.push(Exchange::PLAIN),
+            head,
+            ended: true,
+        })
+    }
+
+    /// Whether [`receive`](Self::receive) has nothing to do before more input comes, if there is none left.
+    #[inline]
+    pub fn awaits_head(&self) -> bool {
+        matches!(self.reading, Reading::Head) && !self.peer_finished
     }
 
     /// The second half of [`receive`](Self::receive): whatever else there is.
@@ -289,7 +305,8 @@ impl Connection {
         plain: Plain<'_>,
         out: &mut Output,
     ) -> bool {
-        if !self.awaits_nothing_else() || !self.queue.awaits_plainly(stream) {
+        let is_all = self.queue.awaits_plainly(stream) && self.goes_on_with_a_head();
+        if !is_all {
             return false;
         }
         let (media_type, body) = (plain.media_type, plain.body);
@@ -297,7 +314,7 @@ impl Connection {
             return false;
         };
         let tail = out.tail();
-        tail.reserve(head.len().saturating_add(body.len()));
+        tail.reserve(head.len().wrapping_add(body.len()));
         tail.extend_from_slice(head);
         tail.extend_from_slice(body);
         self.queue.pop(out);
@@ -308,10 +325,13 @@ impl Connection {
     /// Whether one request is all there is: it is the only one, complete, and nothing has come after it.
     #[inline]
     fn awaits_nothing_else(&self) -> bool {
-        self.queue.len() == 1
-            && self.searched == 0
-            && !self.draining
-            && matches!(self.reading, Reading::Head)
+        self.queue.len() == 1 && self.goes_on_with_a_head()
+    }
+
+    /// Whether the next byte begins another request, which will be taken.
+    #[inline]
+    fn goes_on_with_a_head(&self) -> bool {
+        self.searched == 0 && !self.draining && matches!(self.reading, Reading::Head)
     }
 
     /// What [`send`](Self::send) comes to for nearly every answer: nothing else has to be considered.

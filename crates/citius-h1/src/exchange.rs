@@ -60,6 +60,16 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
+    /// Of a request whose head [is plain](Head::is_plain).
+    pub(crate) const PLAIN: Self = Self {
+        parked: None,
+        progress: Progress::Unanswered,
+        closes: false,
+        peer_closes: false,
+        head_only: false,
+        http10: false,
+    };
+
     /// Of a request that has just been taken.
     pub(crate) fn new(head: &Head) -> Self {
         Self {

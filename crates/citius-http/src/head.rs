@@ -154,6 +154,16 @@ pub struct Head {
 }
 
 impl Head {
+    /// Whether it is all of its request and the connection goes on behind it, as HTTP/1.1 has it where nothing else is
+    /// said, and its answer has a body.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.body == BodyLength::None
+            && self.keep_alive
+            && self.version == Version::Http11
+            && self.method != Method::Head
+    }
+
     /// The bytes of `span`; empty if it is not one of this head's.
     #[inline]
     pub fn slice(&self, span: Span) -> &[u8] {

@@ -60,6 +60,23 @@ impl Output {
         self.tail.capacity()
     }
 
+    /// Lends `spare` to an empty output: its small pieces go there. Swaps, if it has memory already.
+    #[inline]
+    pub fn lend(&mut self, spare: &mut Vec<u8>) {
+        debug_assert!(self.is_empty() && spare.is_empty());
+        core::mem::swap(&mut self.tail, spare);
+    }
+
+    /// Takes the memory of an empty output, which owns none from then on.
+    #[inline]
+    pub fn take_memory(&mut self) -> Vec<u8> {
+        debug_assert!(self.is_empty());
+        if self.parts.capacity() > 0 {
+            self.parts = VecDeque::new();
+        }
+        core::mem::take(&mut self.tail)
+    }
+
     /// Where small pieces are appended.
     #[inline]
     pub fn tail(&mut self) -> &mut Vec<u8> {

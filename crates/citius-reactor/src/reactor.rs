@@ -7,7 +7,7 @@ use std::sync::Arc;
 use citius_compress::{Compressor, Policy};
 use citius_forwarded::Proxies;
 use citius_h1::{Context, Template};
-use citius_http::{Fields, HeadPool, Limits, Millis, Output};
+use citius_http::{Fields, HeadPool, Limits, Millis};
 use citius_observe::Observer;
 use citius_tls::{Bench, Server};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
@@ -70,7 +70,7 @@ pub struct Reactor {
     /// What every read goes into first. One for all connections: idle ones hold no buffer.
     pub(crate) inbox: Box<[u8]>,
     /// The memory that the connection in hand writes into, for the same reason.
-    pub(crate) spare_output: Output,
+    pub(crate) spare_output: Vec<u8>,
     pub(crate) spare_letters: Vec<(StreamId, Letter)>,
     /// Connections that could go on at once but have had their share of this turn.
     pub(crate) again: Vec<ConnectionId>,
@@ -215,7 +215,7 @@ impl Reactor {
                 standing: options.standing,
             },
             inbox: new_inbox(),
-            spare_output: Output::default(),
+            spare_output: Vec::new(),
             spare_letters: Vec::new(),
             again: Vec::new(),
             requests_total: 0,

@@ -418,6 +418,10 @@ impl Reactor {
                 self.request(conn, request, service);
                 continue;
             }
+            if input.is_empty() && conn.wire.awaits_head() {
+                conn.is_held_back = !conn.wire.wants_input(&self.tools.limits);
+                return;
+            }
             let mut context = self.tools.context();
             let Some(event) = conn.wire.receive(&mut context, input, &mut conn.output) else {
                 conn.is_held_back = !conn.wire.wants_input(&self.tools.limits);
@@ -1115,7 +1119,7 @@ impl Reactor {
     #[inline]
     fn lend_output(&mut self, conn: &mut Conn) {
         if conn.output.is_empty() {
-            std::mem::swap(&mut conn.output, &mut self.spare_output);
+            conn.output.lend(&mut self.spare_output);
         }
     }
 
@@ -1125,11 +1129,11 @@ impl Reactor {
     #[inline]
     fn take_back_output(&mut self, conn: &mut Conn) {
         if conn.output.is_empty() && conn.output.capacity() > 0 {
-            let output = std::mem::take(&mut conn.output);
-            if output.capacity() > self.spare_output.capacity()
-                && output.capacity() <= SPARE_OUTPUT_BYTES_MAX
+            let memory = conn.output.take_memory();
+            if memory.capacity() > self.spare_output.capacity()
+                && memory.capacity() <= SPARE_OUTPUT_BYTES_MAX
             {
-                self.spare_output = output;
+                self.spare_output = memory;
             }
         }
     }

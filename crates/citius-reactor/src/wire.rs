@@ -129,6 +129,15 @@ impl Wire {
         }
     }
 
+    /// Whether [`receive`](Self::receive) has nothing to do before more input comes, if there is none left.
+    #[inline]
+    pub(crate) fn awaits_head(&self) -> bool {
+        match self {
+            H1(wire) => wire.awaits_head(),
+            H2(_) | Rpc(_) => false,
+        }
+    }
+
     /// Takes as much of `input` as it can and returns the next event, unless [`recall`](Self::recall) has one; to be
     /// called until `None`.
     #[inline]
