@@ -37,10 +37,17 @@ def ask(app: App, path: str = "/", method: str = "GET", **options: Any) -> Answe
 
 
 def answer_of(value: Any, **options: Any) -> Answer:
-    """What becomes of a handler's return value."""
+    """What becomes of a handler's return value: always the same, as the first or as a later one."""
     app = App()
     app.get("/")(lambda: value)
-    return ask(app, **options)
+    app.get("/request")(lambda request: value)
+    with Client(app) as client:
+        paths = ("/", "/", "/request", "/", "/request", "/request", "/")
+        answers = [client.get(path, **options) for path in paths]
+    for answer in answers[1:]:
+        assert (answer.status, answer.content) == (answers[0].status, answers[0].content)
+        assert dict(answer.headers) == dict(answers[0].headers)
+    return answers[0]
 
 
 class TestReturnValues:
@@ -343,6 +350,55 @@ class TestRoutes:
             for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
                 assert client.request(method, "/").text == method
             assert client.head("/").headers["x"] == "head"
+
+    def test_heads_that_come_again_find_their_routes_again(self) -> None:
+        app = App()
+        app.get("/")(lambda: "root")
+        app.get("/a")(lambda: b"a")
+        app.get("/request")(lambda request: request.path)
+        app.get("/i/{n:int}")(lambda n: str(n))
+        app.get("/i/{n:int}/bare")(lambda: "any")
+        app.post("/a")(lambda: "posted")
+
+        @app.get("/async")
+        async def coroutine() -> str:
+            return "async"
+
+        asked = [
+            ("GET", "/", (200, "root")),
+            ("GET", "/a", (200, "a")),
+            ("POST", "/a", (200, "posted")),
+            ("GET", "/request", (200, "/request")),
+            ("GET", "/i/1", (200, "1")),
+            ("GET", "/i/2", (200, "2")),
+            ("GET", "/i/2/bare", (200, "any")),
+            ("GET", "/async", (200, "async")),
+            ("HEAD", "/", (200, "")),
+            ("GET", "/b", (404, "Not Found")),
+            ("PUT", "/a", (405, "Method Not Allowed")),
+        ]
+        with Client(app) as client:
+            for times in range(1, 4):
+                for method, path, expected in asked:
+                    for _ in range(times):
+                        answer = client.request(method, path)
+                        assert (answer.status, answer.text) == expected, (method, path)
+
+    def test_a_bare_handler_that_fails_fails_as_any_other(self) -> None:
+        app, calls = App(), []
+
+        @app.get("/")
+        def hello() -> str:
+            calls.append(None)
+            if len(calls) % 3 == 0:
+                raise ValueError("every third")
+            return "\ud800" if len(calls) % 5 == 0 else "Hello"
+
+        with Client(app, raise_errors=False) as client:
+            answers = [client.get("/") for _ in range(15)]
+        expected = [500 if n % 3 == 0 or n % 5 == 0 else 200 for n in range(1, 16)]
+        assert [answer.status for answer in answers] == expected
+        assert {answer.text for answer in answers if answer.status == 200} == {"Hello"}
 
     def test_head_comes_with_get(self) -> None:
         app = App()

@@ -712,13 +712,8 @@ fn call(
     if route.kind != Kind::Async {
         turn.tasks.stand(py);
     }
-    if route.arguments.is_empty() && unmatched.is_none() && route.kind != Kind::Blocking {
-        return finish(turn, handler.call0(), route.kind, asked, reply);
-    }
     let arguments = match unmatched {
-        Some((status, allow)) => asked
-            .request(py, body_ended)
-            .and_then(|request| (request.clone(), status, allow).into_pyobject(py)),
+        Some(unmatched) => unmatched_arguments(py, unmatched, asked, body_ended),
         None => arguments(py, route, asked, body_ended),
     };
     let arguments = match arguments {
@@ -728,7 +723,15 @@ fn call(
     if route.kind == Kind::Blocking {
         return submit(turn, handler, &arguments, asked, body_ended, reply);
     }
-    finish(turn, handler.call1(arguments), route.kind, asked, reply);
+    // As far as possible without a tuple, which costs as much as the call.
+    let result = match arguments.as_slice() {
+        [] => handler.call0(),
+        [one] => handler.call1((one,)),
+        [one, two] => handler.call1((one, two)),
+        [one, two, three] => handler.call1((one, two, three)),
+        more => PyTuple::new(py, more).and_then(|arguments| handler.call1(arguments)),
+    };
+    finish(turn, result, route.kind, asked, reply);
 }
 
 #[inline]
@@ -748,10 +751,10 @@ fn finish(
 }
 
 /// Hands a request to the thread pool.
-fn submit(
-    turn: &mut Turn<'_, '_>,
+fn submit<'py>(
+    turn: &mut Turn<'_, 'py>,
     handler: &Bound<'_, PyAny>,
-    arguments: &Bound<'_, PyTuple>,
+    arguments: &[Bound<'py, PyAny>],
     asked: &mut Asked<'_>,
     body_ended: bool,
     reply: &mut Reply<'_>,
@@ -766,6 +769,7 @@ fn submit(
         drop(turn.link.with_open(reply.id(), |exchange| {
             exchange.native().request.replace(kept)
         }));
+        let arguments = PyTuple::new(py, arguments)?;
         submit
             .bind(py)
             .call1((request, handler, arguments))?
@@ -793,37 +797,64 @@ fn request_of(turn: &Turn<'_, '_>, id: StreamId) -> Option<Py<Request>> {
     turn.link.with(id, request).flatten()
 }
 
-/// The positional arguments of a handler.
+/// The positional arguments of a call.
+type Arguments<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
+
+/// The arguments of a handler of a route.
+#[inline]
 fn arguments<'py>(
     py: Python<'py>,
     route: &Route,
     asked: &mut Asked<'_>,
     body_ended: bool,
-) -> PyResult<Bound<'py, PyTuple>> {
+) -> PyResult<Arguments<'py>> {
+    let mut arguments = Arguments::new();
     // Parameters first: making the request takes the captures along.
-    let mut values: SmallVec<[Option<Bound<'py, PyAny>>; 4]> = SmallVec::new();
     for argument in &route.arguments {
-        values.push(match *argument {
-            Argument::Param(at, converter) => {
-                let value = match (&asked.request, asked.captures.get(at)) {
-                    (None, Some(text)) => convert(py, converter, text)?,
-                    (Some(request), _) => {
-                        let params = request.bind(py).getattr(pyo3::intern!(py, "path_params"))?;
-                        params.get_item(route.params[at].name.as_str())?
-                    }
-                    (None, None) => py.None().into_bound(py),
-                };
-                Some(value)
-            }
-            Argument::Request => None,
+        arguments.push(match *argument {
+            Argument::Param(at, converter) => param(py, route, at, converter, asked)?,
+            Argument::Request => py.None().into_bound(py),
         });
     }
-    let mut objects: SmallVec<[Bound<'py, PyAny>; 4]> = SmallVec::new();
-    for value in values {
-        objects.push(match value {
-            Some(value) => value,
-            None => asked.request(py, body_ended)?.clone().into_any(),
-        });
+    for (value, argument) in arguments.iter_mut().zip(&route.arguments) {
+        if let Argument::Request = argument {
+            *value = asked.request(py, body_ended)?.clone().into_any();
+        }
     }
-    PyTuple::new(py, objects)
+    Ok(arguments)
+}
+
+/// The path parameter at place `at` of a route.
+fn param<'py>(
+    py: Python<'py>,
+    route: &Route,
+    at: usize,
+    converter: Converter,
+    asked: &Asked<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match (&asked.request, asked.captures.get(at)) {
+        (None, Some(text)) => convert(py, converter, text),
+        (Some(request), _) => {
+            let params = request.bind(py).getattr(pyo3::intern!(py, "path_params"))?;
+            params.get_item(route.params[at].name.as_str())
+        }
+        (None, None) => Ok(py.None().into_bound(py)),
+    }
+}
+
+/// The arguments of the handler of requests that no route takes.
+#[cold]
+fn unmatched_arguments<'py>(
+    py: Python<'py>,
+    (status, allow): (u16, &str),
+    asked: &mut Asked<'_>,
+    body_ended: bool,
+) -> PyResult<Arguments<'py>> {
+    Ok([
+        asked.request(py, body_ended)?.clone().into_any(),
+        status.into_pyobject(py)?.into_any(),
+        allow.into_pyobject(py)?.into_any(),
+    ]
+    .into_iter()
+    .collect())
 }
