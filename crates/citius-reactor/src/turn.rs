@@ -414,13 +414,13 @@ impl Reactor {
                 self.come_again(conn);
                 break;
             }
-            if let Some(request) = conn.wire.recall(&mut self.tools.context(), input) {
-                self.request(conn, request, service);
-                continue;
-            }
             if input.is_empty() && conn.wire.awaits_head() {
                 conn.is_held_back = !conn.wire.wants_input(&self.tools.limits);
                 return;
+            }
+            if let Some(request) = conn.wire.recall(&mut self.tools.context(), input) {
+                self.request(conn, request, service);
+                continue;
             }
             let mut context = self.tools.context();
             let Some(event) = conn.wire.receive(&mut context, input, &mut conn.output) else {
