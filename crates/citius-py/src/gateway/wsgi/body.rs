@@ -61,6 +61,12 @@ pub(super) fn conclude<S: Sink>(
             return None;
         }
     };
+    if let Some(only) = only_block_of(&iterable) {
+        if let Err(error) = respond(py, std::slice::from_ref(&only), shared, asked, sink) {
+            fail(py, &error, shared, asked, sink);
+        }
+        return None;
+    }
     if let Ok(file) = iterable.cast_exact::<FileWrapper>() {
         match respond_file(py, file.get(), shared, asked, sink) {
             Ok(true) => {
@@ -95,6 +101,16 @@ pub(super) fn conclude<S: Sink>(
     }
     close(py, &iterable);
     None
+}
+
+/// The block of a list of one, which is what most applications return.
+#[inline]
+fn only_block_of<'py>(iterable: &Bound<'py, PyAny>) -> Option<Bound<'py, PyBytes>> {
+    let list = iterable.cast_exact::<PyList>().ok()?;
+    if list.len() != 1 {
+        return None;
+    }
+    list.get_item(0).ok()?.cast_into().ok()
 }
 
 /// The blocks of a list or a tuple: all there will be, and nothing to close.
@@ -132,10 +148,7 @@ fn respond_file<S: Sink>(
         if !said.is_announced {
             return Err(not_announced());
         }
-        (
-            said.fields.content_length,
-            said.is_sent || said.is_committed,
-        )
+        (said.content_length(), said.is_sent || said.is_committed)
     };
     if is_begun {
         return Ok(false);
@@ -178,7 +191,7 @@ fn begin<S: Sink>(
     }
     let (is_sent, announced, written_bytes) = {
         let said = shared.in_hand();
-        (said.is_sent, said.fields.content_length, said.written.len())
+        (said.is_sent, said.content_length(), said.written.len())
     };
     let first_bytes = first.as_ref().map_or(0, |first| first.as_bytes().len());
     let so_far = (written_bytes + first_bytes) as u64;
@@ -273,12 +286,12 @@ fn send_whole<S: Sink>(
 ) -> PyResult<()> {
     let total_bytes = body.len();
     let status = said.answer().status;
-    match said.fields.content_length {
-        Some(announced) if announced == total_bytes => said.fields.content_length = None,
+    match said.content_length() {
+        Some(announced) if announced == total_bytes => said.forget_content_length(),
         Some(announced) if announced < total_bytes => {
             too_long(py, asked, announced);
             body = first_bytes(body, announced);
-            said.fields.content_length = None;
+            said.forget_content_length();
         }
         Some(announced) if !status.has_no_body() && !is_head(py, asked) => {
             return Err(PyValueError::new_err(format!(
@@ -323,7 +336,7 @@ fn first_bytes(body: Payload<'_>, most: u64) -> Payload<'_> {
 fn start<S: Sink>(py: Python<'_>, said: &mut Said, sink: &mut S) {
     said.is_sent = true;
     said.is_committed = true;
-    said.due_bytes = said.fields.content_length;
+    said.due_bytes = said.content_length();
     // What could be refused of it has been checked by `start_response`.
     let _ = sink.send(py, Action::Start(said.answer()));
     let written = std::mem::take(&mut said.written);

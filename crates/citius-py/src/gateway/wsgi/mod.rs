@@ -10,7 +10,7 @@
 //!
 //! In the last two a body longer than `body_window_bytes` is read while it comes.
 //!
-//! Reading order: this file, [`environ`], [`start`], [`body`], [`input`], [`call`].
+//! Reading order: this file, [`environ`], [`start`], [`announce`], [`body`], [`input`], [`call`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -30,6 +30,7 @@ use crate::gateway::{Held as AnyHeld, Turn};
 use crate::link::{Exchange, Link, lock};
 use crate::task::Tasks;
 
+mod announce;
 mod body;
 mod call;
 mod environ;

@@ -3,30 +3,25 @@
 //! What the application says is checked here, while it is running and can be told. Most applications
 //! keep neither callable beyond their answer; then the next request gets the same ones.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Answer, Fault, Fields, Limits, Status};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use citius_http::{Answer, Limits};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::PyBytes;
 use pyo3::{ffi, intern};
 
+use super::announce::Announcements;
 use super::call::Call;
 use crate::link::lock;
 
 /// What one application call has said so far.
 #[derive(Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about one answer"
-)]
 pub(super) struct Said {
     /// `start_response` has been called.
     pub(super) is_announced: bool,
-    pub(super) status: Option<Status>,
-    media_type: Vec<u8>,
-    has_media_type: bool,
-    pub(super) fields: Fields,
+    announcements: Announcements,
     /// There are body bytes: the head can no longer be replaced.
     pub(super) is_committed: bool,
     /// The head is on its way.
@@ -35,174 +30,35 @@ pub(super) struct Said {
     pub(super) written: Vec<u8>,
     /// Bytes that the announced length leaves to be sent, once the head is on its way.
     pub(super) due_bytes: Option<u64>,
+    /// The call that all of this is about.
+    call: u32,
 }
 
 impl Said {
     pub(super) fn answer(&self) -> Answer<'_> {
-        Answer {
-            status: self.status.unwrap_or(Status::OK),
-            content_type: self.has_media_type.then_some(&self.media_type),
-            fields: &self.fields,
-        }
+        self.announcements.answer()
     }
 
-    fn reset(&mut self) {
+    /// The announced length of the body.
+    pub(super) fn content_length(&self) -> Option<u64> {
+        self.announcements
+            .content_length()
+            .filter(|_| self.is_announced)
+    }
+
+    /// Has the protocol say how long the body is, which it knows.
+    pub(super) fn forget_content_length(&mut self) {
+        self.announcements.forget_content_length();
+    }
+
+    /// Makes it ready for another call. What was announced is kept, to be known again.
+    fn reset(&mut self, call: u32) {
         self.is_announced = false;
-        self.status = None;
-        self.media_type.clear();
-        self.has_media_type = false;
-        self.fields.clear();
         self.is_committed = false;
         self.is_sent = false;
         self.written = Vec::new();
         self.due_bytes = None;
-    }
-
-    fn announce(&mut self, status: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.media_type.clear();
-        self.has_media_type = false;
-        self.fields.clear();
-        self.status = Some(parse_status(status)?);
-        match headers.cast_exact::<PyList>() {
-            Ok(list) => list.iter().try_for_each(|header| self.add(&header)),
-            Err(_) => headers
-                .try_iter()?
-                .try_for_each(|header| self.add(&header?)),
-        }
-    }
-
-    #[inline]
-    fn add(&mut self, header: &Bound<'_, PyAny>) -> PyResult<()> {
-        let pair = header
-            .cast::<PyTuple>()
-            .ok()
-            .filter(|pair| pair.len() == 2)
-            .ok_or_else(|| {
-                PyTypeError::new_err("start_response: headers is a list of (name, value) tuples")
-            })?;
-        let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
-        let (name, value) = (native_string(&name)?, native_string(&value)?);
-        with_latin(name, |name| {
-            with_latin(value, |value| self.push(name, value))
-        })
-    }
-
-    #[inline]
-    fn push(&mut self, name: &[u8], value: &[u8]) -> PyResult<()> {
-        if name.len() == 12 && name.eq_ignore_ascii_case(b"content-type") && !self.has_media_type {
-            if !value
-                .iter()
-                .all(|&byte| citius_http::fields::is_value_byte(byte))
-            {
-                return Err(refused(Fault::AnswerFieldValue, name));
-            }
-            self.has_media_type = true;
-            self.media_type.extend_from_slice(value.trim_ascii());
-            return Ok(());
-        }
-        if is_hop_by_hop(name, value) {
-            return Err(PyValueError::new_err(format!(
-                "start_response: {}: {} is between the server and its peer (PEP 3333, \"Other HTTP \
-                 Features\"); leave it out, the server sends what is needed",
-                String::from_utf8_lossy(name),
-                String::from_utf8_lossy(value),
-            )));
-        }
-        self.fields
-            .push(name, value)
-            .map_err(|fault| refused(fault, name))
-    }
-}
-
-/// Whether an application may not send this field (RFC 9110 §7.6.1).
-///
-/// `Connection: close` and `keep-alive` are requests that can be granted or are granted anyway, and
-/// other servers take them.
-fn is_hop_by_hop(name: &[u8], value: &[u8]) -> bool {
-    match name.len() {
-        10 if name.eq_ignore_ascii_case(b"connection") => {
-            !value.split(|&b| b == b',').all(|option| {
-                let option = option.trim_ascii();
-                option.eq_ignore_ascii_case(b"close") || option.eq_ignore_ascii_case(b"keep-alive")
-            })
-        }
-        2 => name.eq_ignore_ascii_case(b"te"),
-        7 => name.eq_ignore_ascii_case(b"upgrade") || name.eq_ignore_ascii_case(b"trailer"),
-        8 => name.eq_ignore_ascii_case(b"trailers"),
-        16..=19 => [
-            &b"proxy-connection"[..],
-            b"transfer-encoding",
-            b"proxy-authenticate",
-            b"proxy-authorization",
-        ]
-        .iter()
-        .any(|hop| name.eq_ignore_ascii_case(hop)),
-        _ => false,
-    }
-}
-
-#[cold]
-fn refused(fault: Fault, name: &[u8]) -> PyErr {
-    PyValueError::new_err(format!(
-        "start_response: header {:?}: {}",
-        String::from_utf8_lossy(name),
-        fault.text()
-    ))
-}
-
-/// `"404 Not Found"`: three digits, and a space if there is more.
-fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
-    let text = native_string(status)?;
-    let code = match text.as_bytes() {
-        [_, _, _] => digits(text),
-        [_, _, _, b' ', ..] => text.get(..3).and_then(digits),
-        _ => None,
-    };
-    code.and_then(Status::new)
-        .filter(|status| !status.is_informational())
-        .ok_or_else(|| {
-            PyValueError::new_err(format!(
-                "start_response: a status is three digits from 200 to 599, a space and a reason, \
-                 not {text:?}"
-            ))
-        })
-}
-
-fn digits(text: &str) -> Option<u16> {
-    // `parse` alone would take a sign.
-    let all = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| all)
-}
-
-fn native_string<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    let text = value.cast::<PyString>().map_err(|_| {
-        let kind = value.get_type();
-        let kind = kind
-            .name()
-            .map_or_else(|_| String::new(), |name| name.to_string());
-        PyTypeError::new_err(format!(
-            "start_response: status, names and values are str, not {kind} ({value:?})"
-        ))
-    })?;
-    text.to_str()
-}
-
-/// Calls `act` with `text` as it is on the wire, where a byte is the character of its number.
-#[inline]
-fn with_latin<R>(text: &str, act: impl FnOnce(&[u8]) -> PyResult<R>) -> PyResult<R> {
-    if text.is_ascii() {
-        return act(text.as_bytes());
-    }
-    let bytes: Option<Vec<u8>> = text
-        .chars()
-        .map(|c| u8::try_from(u32::from(c)).ok())
-        .collect();
-    match bytes {
-        Some(bytes) => act(&bytes),
-        None => Err(PyValueError::new_err(format!(
-            "start_response: {text:?} has characters beyond U+00FF (PEP 3333, \"A Note On String \
-             Types\")"
-        ))),
+        self.call = call;
     }
 }
 
@@ -214,6 +70,8 @@ pub(super) struct Shared {
     said: Mutex<Option<Box<Said>>>,
     /// Where `write` sends at once; without one it collects.
     late: Mutex<Option<Arc<Call>>>,
+    /// Numbers the calls that these are made for; what another one has said is forgotten when somebody looks.
+    call: AtomicU32,
 }
 
 /// What has been said, in hand: no lock is held meanwhile, for looking at it may run Python code.
@@ -225,7 +83,11 @@ pub(super) struct InHand<'a> {
 
 impl Shared {
     pub(super) fn in_hand(&self) -> InHand<'_> {
-        let said = lock(&self.said).take().unwrap_or_default();
+        let mut said = lock(&self.said).take().unwrap_or_default();
+        let call = self.call.load(Ordering::Relaxed);
+        if said.call != call {
+            said.reset(call);
+        }
         InHand {
             shared: self,
             said: Some(said),
@@ -298,7 +160,7 @@ impl Start {
             _ => {}
         }
         said.is_announced = false;
-        let outcome = said.announce(status, headers);
+        let outcome = said.announcements.announce(status, headers);
         said.is_announced = outcome.is_ok();
         outcome.map(|()| self.write.clone_ref(py))
     }
@@ -364,6 +226,7 @@ impl Callables {
             collected_bytes_max: limits.wsgi_write_bytes_max as usize,
             said: Mutex::default(),
             late: Mutex::default(),
+            call: AtomicU32::new(0),
         });
         let write = Write {
             shared: Arc::clone(&shared),
@@ -390,12 +253,13 @@ impl Callables {
         if !is_ours {
             return None;
         }
-        self.shared.in_hand().reset();
+        self.shared.call.fetch_add(1, Ordering::Relaxed);
         Some(self)
     }
 }
 
-fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t {
+/// References to `object`, ours among them.
+pub(super) fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t {
     // SAFETY: `object` is a live reference, and the GIL is held as `_py` says.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
