@@ -294,7 +294,7 @@ impl Call {
             let limits = &self.link.limits;
             let mut desk = gateway.take_desk(py, limits)?;
             let head = asked.head.as_deref().expect("put there just now");
-            let prepared = desk.prepare(py, limits, head, self.peer, input, body_ended);
+            let prepared = desk.prepare(py, limits, head, self.peer, input, body_ended, false);
             gateway.give_desk(desk);
             prepared
         });
@@ -308,7 +308,7 @@ impl Call {
                 let result = gateway
                     .app
                     .bind(py)
-                    .call1((environ, &callables.start_response));
+                    .call1((environ.dict, &callables.start_response));
                 if let Some(pump) = body::conclude(py, result, &shared, &mut asked, &mut late) {
                     self.drive(py, pump, &mut asked, kill);
                 }

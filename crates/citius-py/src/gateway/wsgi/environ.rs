@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use citius_http::origin::{Client, Scheme};
-use citius_http::{Head, Method, Origin, Tls, Version};
+use citius_http::{Head, Origin, Tls};
 use citius_reactor::Peer;
 use citius_route::decode;
 use pyo3::prelude::*;
@@ -16,6 +16,8 @@ use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObjectExt, intern};
 use smallvec::SmallVec;
 
+use super::recent::{Recent, set_line, version};
+use super::start::references;
 use crate::request::latin;
 
 /// Makes environs. Each thread that calls the application has its own.
@@ -23,37 +25,36 @@ pub(super) struct Environs {
     template: Py<PyDict>,
     /// Where the application is mounted, without a slash at its end.
     root: Vec<u8>,
-    names: HashMap<Box<[u8]>, Name>,
-    /// The peer of the latest request: those of one connection mostly come together.
-    peer: Option<(SocketAddr, Py<PyString>, Py<PyString>)>,
+    keys: HashMap<Box<[u8]>, Py<PyString>>,
+    peers: Peers,
+    recent: Vec<Recent>,
+    /// Which of them was used last.
+    latest: usize,
+    /// Environs that are copies before one is lent again.
+    copies_due: u32,
 }
 
-/// A field name as environ has it.
-struct Name {
-    key: Py<PyString>,
-    /// The latest value, if it is of a kind that clients repeat.
-    latest: Option<Latest>,
+/// Keys that are kept; a client may send any number of other names.
+const KEYS_KEPT_MAX: usize = 128;
+/// Kinds of heads whose environs serve again.
+const RECENT_MAX: usize = 16;
+/// How many copies an application gets that kept or changed what it was lent: making that anew costs as
+/// much as a dozen copies.
+const COPIES_AFTER_LOSS: u32 = 1024;
+
+/// An environ on its way to the application.
+pub(super) struct Environ<'py> {
+    pub(super) dict: Bound<'py, PyDict>,
+    loan: Option<Loan>,
 }
 
-#[derive(Default)]
-struct Latest {
-    bytes: Vec<u8>,
-    text: Option<Py<PyString>>,
+/// An environ that is to come back.
+struct Loan {
+    /// Its place among the recent ones.
+    at: usize,
+    /// The dict's version as it was lent.
+    version: u64,
 }
-
-/// Names that are kept; a client may send any number of others.
-const NAMES_KEPT_MAX: usize = 128;
-/// Bytes of a value that is kept for the next request.
-const VALUE_KEPT_BYTES_MAX: usize = 128;
-/// Fields whose values say more about the kind of client than about the request.
-const REPEATED: [&[u8]; 6] = [
-    b"accept",
-    b"accept-encoding",
-    b"accept-language",
-    b"connection",
-    b"host",
-    b"user-agent",
-];
 
 /// What else an environ says of a request.
 pub(super) struct Extra<'py> {
@@ -68,46 +69,141 @@ impl Environs {
         Self {
             template,
             root: root.as_bytes().to_vec(),
-            names: HashMap::default(),
-            peer: None,
+            keys: HashMap::default(),
+            peers: Peers::default(),
+            recent: Vec::new(),
+            latest: 0,
+            copies_due: 0,
         }
     }
 
-    /// The environ of one request.
+    /// The environ of one request. With `lends` it may be one that was used before: then it is to be
+    /// handed to [`take_back`](Self::take_back) before another one is made.
+    #[inline]
     pub(super) fn make<'py>(
         &mut self,
         py: Python<'py>,
         head: &Head,
         peer: Peer,
         extra: Extra<'py>,
+        lends: bool,
+    ) -> PyResult<Environ<'py>> {
+        let Some((at, has_fields)) = self.find(py, head) else {
+            let dict = self.make_once(py, head, peer)?;
+            return Self::finish(dict, head, extra);
+        };
+        self.latest = at;
+        let recent = &mut self.recent[at];
+        let (template, root) = (self.template.bind(py), &*self.root);
+        let (peer, peers) = (peer.address(), &mut self.peers);
+        let dict = recent.tell(template, root, head, has_fields, peer, peers)?;
+        let has_more = extra.input.is_some()
+            || extra.dechunked_bytes.is_some()
+            || head.tls.is_some()
+            || head.origin.is_some();
+        if lends && !has_more {
+            if self.copies_due > 0 {
+                self.copies_due -= 1;
+            } else if let Some(version) = version(&dict) {
+                let loan = Some(Loan { at, version });
+                return Ok(Environ { dict, loan });
+            }
+        }
+        let copy = dict.copy()?;
+        recent.give(dict);
+        if has_more {
+            return Self::finish(copy, head, extra);
+        }
+        Ok(Environ {
+            dict: copy,
+            loan: None,
+        })
+    }
+
+    /// Has an environ serve again, if it was lent and is as it was, and nobody else has it.
+    #[inline]
+    pub(super) fn take_back(&mut self, environ: Environ<'_>) {
+        let Some(loan) = environ.loan else {
+            return;
+        };
+        let is_ours = references(environ.dict.py(), environ.dict.as_unbound()) == 1;
+        if is_ours && version(&environ.dict) == Some(loan.version) {
+            self.recent[loan.at].give(environ.dict);
+        } else {
+            self.copies_due = COPIES_AFTER_LOSS;
+        }
+    }
+
+    /// The recent environ that can be made to say what `head` does, and whether it says so of all fields;
+    /// `None` if the head is of a kind that none serves.
+    #[inline]
+    fn find(&mut self, py: Python<'_>, head: &Head) -> Option<(usize, bool)> {
+        let latest = self.recent.get(self.latest);
+        if latest.is_some_and(|latest| latest.has_fields_of(head)) {
+            return Some((self.latest, true));
+        }
+        let mut known = self.recent.iter();
+        let at = match known.position(|recent| recent.has_names_of(head)) {
+            Some(at) => at,
+            None => self.learn(py, head)?,
+        };
+        Some((at, self.recent[at].has_fields_of(head)))
+    }
+
+    /// Makes room for another kind of heads; if there is none, in the place of one that was not used last.
+    #[cold]
+    fn learn(&mut self, py: Python<'_>, head: &Head) -> Option<usize> {
+        if !Recent::may_serve(head) {
+            return None;
+        }
+        let mut keys = Vec::with_capacity(head.fields.len());
+        for (name, _) in head.fields() {
+            let key = self.key_of(py, name);
+            // Repeated fields are joined, which is not done in place.
+            let is_same =
+                |earlier: &Bound<'_, PyString>| key.as_ref().is_some_and(|key| earlier.is(key));
+            if keys.iter().flatten().any(is_same) {
+                return None;
+            }
+            keys.push(key);
+        }
+        let keys = keys.into_iter().map(|key| key.map(Bound::unbind));
+        let recent = Recent::new(head, keys.collect());
+        if self.recent.len() < RECENT_MAX {
+            self.recent.push(recent);
+            return Some(self.recent.len() - 1);
+        }
+        let at = (self.latest + 1) % RECENT_MAX;
+        self.recent[at] = recent;
+        Some(at)
+    }
+
+    /// The environ of a head that does not serve again.
+    #[cold]
+    fn make_once<'py>(
+        &mut self,
+        py: Python<'py>,
+        head: &Head,
+        peer: Peer,
     ) -> PyResult<Bound<'py, PyDict>> {
         let environ = self.template.bind(py).copy()?;
-        match head.method {
-            // As in the template.
-            Method::Get => {}
-            _ => environ.set_item(
-                intern!(py, "REQUEST_METHOD"),
-                latin(py, head.slice(head.method_span)),
-            )?,
-        }
-        let protocol = match head.version {
-            // As in the template.
-            Version::Http11 | Version::Rpc => None,
-            Version::Http2 => Some(intern!(py, "HTTP/2")),
-            Version::Http10 => Some(intern!(py, "HTTP/1.0")),
-        };
-        if let Some(protocol) = protocol {
-            environ.set_item(intern!(py, "SERVER_PROTOCOL"), protocol)?;
-        }
-        let target = head.slice(head.target);
-        if target != b"/" {
-            self.set_target(py, &environ, head, target)?;
-        }
-        self.set_peer(py, &environ, peer)?;
+        set_line(&environ, head, &self.root, None)?;
+        self.peers.set(&environ, peer.address())?;
+        self.set_fields(py, &environ, head)?;
+        Ok(environ)
+    }
+
+    /// Adds what only this request has.
+    #[cold]
+    fn finish<'py>(
+        environ: Bound<'py, PyDict>,
+        head: &Head,
+        extra: Extra<'py>,
+    ) -> PyResult<Environ<'py>> {
+        let py = environ.py();
         if let Some(input) = extra.input {
             environ.set_item(intern!(py, "wsgi.input"), input)?;
         }
-        self.set_fields(py, &environ, head)?;
         if let Some(facts) = &head.tls {
             Self::secure(&environ, facts)?;
         }
@@ -118,60 +214,10 @@ impl Environs {
             let _ = environ.del_item(intern!(py, "HTTP_TRANSFER_ENCODING"));
             environ.set_item(intern!(py, "CONTENT_LENGTH"), bytes.to_string())?;
         }
-        Ok(environ)
-    }
-
-    fn set_target(
-        &self,
-        py: Python<'_>,
-        environ: &Bound<'_, PyDict>,
-        head: &Head,
-        target: &[u8],
-    ) -> PyResult<()> {
-        let target = latin(py, target);
-        environ.set_item(intern!(py, "REQUEST_URI"), &target)?;
-        environ.set_item(intern!(py, "RAW_URI"), target)?;
-        let path = decode(head.path());
-        // A proxy may have cut the root off or not. `*` is no path (PEP 3333 wants a slash or nothing).
-        let path = match path.strip_prefix(self.root.as_slice()) {
-            Some(rest) if !self.root.is_empty() && (rest.is_empty() || rest[0] == b'/') => rest,
-            _ if *path == *b"*" => b"",
-            _ => &path,
-        };
-        environ.set_item(intern!(py, "PATH_INFO"), latin(py, path))?;
-        if head.query.is_some() {
-            environ.set_item(intern!(py, "QUERY_STRING"), latin(py, head.query()))?;
-        }
-        Ok(())
-    }
-
-    fn set_peer(
-        &mut self,
-        py: Python<'_>,
-        environ: &Bound<'_, PyDict>,
-        peer: Peer,
-    ) -> PyResult<()> {
-        let Peer::Internet(address) = peer else {
-            return Ok(());
-        };
-        let (_, host, port) = match &mut self.peer {
-            Some(known) if known.0 == address => known,
-            Some(known) => {
-                if known.0.ip() != address.ip() {
-                    known.1 = PyString::new(py, &address.ip().to_string()).unbind();
-                }
-                known.2 = PyString::new(py, itoa::Buffer::new().format(address.port())).unbind();
-                known.0 = address;
-                known
-            }
-            None => self.peer.insert((
-                address,
-                PyString::new(py, &address.ip().to_string()).unbind(),
-                PyString::new(py, &address.port().to_string()).unbind(),
-            )),
-        };
-        environ.set_item(intern!(py, "REMOTE_ADDR"), &*host)?;
-        environ.set_item(intern!(py, "REMOTE_PORT"), &*port)
+        Ok(Environ {
+            dict: environ,
+            loan: None,
+        })
     }
 
     /// What an encrypted connection adds, under the names of Apache's `mod_ssl`.
@@ -248,18 +294,16 @@ impl Environs {
         environ: &Bound<'_, PyDict>,
         head: &Head,
     ) -> PyResult<()> {
-        let mut before: SmallVec<[*mut pyo3::ffi::PyObject; 16]> = SmallVec::new();
+        let mut before: SmallVec<[Bound<'_, PyString>; 16]> = SmallVec::new();
         for (name, value) in head.fields() {
-            let Some((key, text)) = self.field(py, name, value)? else {
+            let Some(key) = self.key_of(py, name) else {
                 continue;
             };
-            let key_place = key.as_ptr();
-            // Keys that are not kept have an identity of their own each time: those are looked up.
-            let is_repeated = before.contains(&key_place)
-                || self.names.len() >= NAMES_KEPT_MAX && environ.contains(&key)?;
+            let text = latin(py, value);
+            let is_repeated = before.iter().any(|earlier| earlier.is(&key));
             if !is_repeated {
                 environ.set_item(&key, text)?;
-                before.push(key_place);
+                before.push(key);
                 continue;
             }
             let earlier = environ.get_item(&key)?.expect("it was set before");
@@ -274,71 +318,63 @@ impl Environs {
         Ok(())
     }
 
-    /// Key and value of a field; `None` if it is not the application's to see.
-    #[inline]
-    fn field<'py>(
-        &mut self,
-        py: Python<'py>,
-        name: &[u8],
-        value: &[u8],
-    ) -> PyResult<Option<(Bound<'py, PyString>, Bound<'py, PyString>)>> {
-        let Some(known) = self.names.get_mut(name) else {
-            return self.new_field(py, name, value);
-        };
-        let text = match &mut known.latest {
-            None => latin(py, value),
-            Some(latest) => latest.text_of(py, value),
-        };
-        Ok(Some((known.key.bind(py).clone(), text)))
-    }
-
-    #[cold]
-    fn new_field<'py>(
-        &mut self,
-        py: Python<'py>,
-        name: &[u8],
-        value: &[u8],
-    ) -> PyResult<Option<(Bound<'py, PyString>, Bound<'py, PyString>)>> {
-        let Some(key) = key(name) else {
-            return Ok(None);
-        };
-        let text = latin(py, value);
-        let lower = name.to_ascii_lowercase();
-        // One key for all spellings of a name, so that repetitions are found by identity.
-        if lower != name && self.names.len() < NAMES_KEPT_MAX {
-            self.new_field(py, &lower, value)?;
+    /// The key of a field, the same object for all spellings of its name; `None` if the field is not the
+    /// application's to see.
+    fn key_of<'py>(&mut self, py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+        if let Some(known) = self.keys.get(name) {
+            return Some(known.bind(py).clone());
         }
-        let key = match self.names.get(lower.as_slice()) {
-            Some(known) => known.key.bind(py).clone(),
-            None => PyString::intern(py, &key),
-        };
-        if self.names.len() < NAMES_KEPT_MAX {
-            let latest = REPEATED.contains(&lower.as_slice()).then(Latest::default);
-            let known = Name {
-                key: key.clone().unbind(),
-                latest,
-            };
-            self.names.insert(name.into(), known);
+        let key = PyString::intern(py, &key(name)?);
+        if self.keys.len() < KEYS_KEPT_MAX {
+            self.keys.insert(name.into(), key.clone().unbind());
         }
-        Ok(Some((key, text)))
+        Some(key)
     }
 }
 
-impl Latest {
-    #[inline]
-    fn text_of<'py>(&mut self, py: Python<'py>, value: &[u8]) -> Bound<'py, PyString> {
-        if let Some(text) = &self.text
-            && self.bytes == value
-        {
-            return text.bind(py).clone();
-        }
-        let text = latin(py, value);
-        if value.len() <= VALUE_KEPT_BYTES_MAX {
-            self.bytes.clear();
-            self.bytes.extend_from_slice(value);
-            self.text = Some(text.clone().unbind());
-        }
-        text
+/// Addresses as texts, of the latest peers of so many: those of one connection ask again.
+pub(super) struct Peers(Box<[Option<KnownPeer>]>);
+
+struct KnownPeer {
+    address: SocketAddr,
+    host: Py<PyString>,
+    port: Py<PyString>,
+}
+
+/// Peers whose texts are kept: a power of two.
+const PEERS_KEPT_MAX: usize = 128;
+
+impl Default for Peers {
+    fn default() -> Self {
+        Self((0..PEERS_KEPT_MAX).map(|_| None).collect())
+    }
+}
+
+impl Peers {
+    /// Says who asks; without an address it is nobody.
+    pub(super) fn set(
+        &mut self,
+        environ: &Bound<'_, PyDict>,
+        address: Option<SocketAddr>,
+    ) -> PyResult<()> {
+        let py = environ.py();
+        let (host_key, port_key) = (intern!(py, "REMOTE_ADDR"), intern!(py, "REMOTE_PORT"));
+        let Some(address) = address else {
+            environ.set_item(host_key, intern!(py, ""))?;
+            return environ.set_item(port_key, intern!(py, ""));
+        };
+        // One host's connections have neighbouring ports.
+        let place = &mut self.0[usize::from(address.port()) % PEERS_KEPT_MAX];
+        let known = match place {
+            Some(known) if known.address == address => known,
+            _ => place.insert(KnownPeer {
+                address,
+                host: PyString::new(py, &address.ip().to_string()).unbind(),
+                port: PyString::new(py, itoa::Buffer::new().format(address.port())).unbind(),
+            }),
+        };
+        environ.set_item(host_key, &known.host)?;
+        environ.set_item(port_key, &known.port)
     }
 }
 

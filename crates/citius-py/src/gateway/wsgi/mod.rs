@@ -10,7 +10,7 @@
 //!
 //! In the last two a body longer than `body_window_bytes` is read while it comes.
 //!
-//! Reading order: this file, [`environ`], [`start`], [`announce`], [`body`], [`input`], [`call`].
+//! Reading order: this file, [`environ`], [`recent`], [`start`], [`announce`], [`body`], [`input`], [`call`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use pyo3::types::PyDict;
 
 use self::body::{Pump, Stepped};
 use self::call::{Call, Job};
-use self::environ::{Environs, Extra};
+use self::environ::{Environ, Environs, Extra};
 use self::input::Input;
 use self::start::Callables;
 use crate::answer::{self, Asked};
@@ -36,6 +36,7 @@ mod call;
 mod environ;
 mod file;
 mod input;
+mod recent;
 mod start;
 
 pub(crate) use self::call::Job as WsgiJob;
@@ -227,8 +228,10 @@ impl Wsgi {
 }
 
 impl Desk {
-    /// The arguments of the application.
+    /// The arguments of the application. With `lends` they are to be handed to
+    /// [`clear`](Self::clear) before the desk serves another call.
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "a request and how it is called")]
     fn prepare<'py>(
         &mut self,
         py: Python<'py>,
@@ -237,7 +240,8 @@ impl Desk {
         peer: Peer,
         input: Option<Bound<'py, PyAny>>,
         body_ended: bool,
-    ) -> PyResult<(Bound<'py, PyDict>, Callables)> {
+        lends: bool,
+    ) -> PyResult<(Environ<'py>, Callables)> {
         let dechunked = body_ended && head.body == citius_http::BodyLength::Chunked;
         let dechunked_bytes = match (&input, dechunked) {
             (_, false) => None,
@@ -248,12 +252,19 @@ impl Desk {
             input,
             dechunked_bytes,
         };
-        let environ = self.environs.make(py, head, peer, extra)?;
+        let environ = self.environs.make(py, head, peer, extra, lends)?;
         let callables = match self.callables.take() {
             Some(callables) => callables,
             None => Callables::new(py, limits)?,
         };
         Ok((environ, callables))
+    }
+
+    /// Makes it ready for another call, with what the last one has left.
+    #[inline]
+    fn clear(&mut self, py: Python<'_>, environ: Environ<'_>, callables: Callables) {
+        self.environs.take_back(environ);
+        self.callables = callables.recycle(py);
     }
 }
 
@@ -374,15 +385,14 @@ fn call_inline(
 ) {
     let py = turn.py;
     turn.tasks.stand(py);
+    let limits = &asked.link.limits;
     let prepared = complete_input(py, body).and_then(|input| {
-        let limits = &asked.link.limits;
         let mut desk = gateway.take_desk(py, limits)?;
         let head = asked.head.as_deref().expect("put there by the caller");
-        let prepared = desk.prepare(py, limits, head, asked.peer, input, true);
-        gateway.give_desk(desk);
-        prepared
+        let arguments = desk.prepare(py, limits, head, asked.peer, input, true, true)?;
+        Ok((desk, arguments))
     });
-    let (environ, callables) = match prepared {
+    let (mut desk, (environ, callables)) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             answer::conclude_plainly(py, &error, asked, reply);
@@ -392,9 +402,10 @@ fn call_inline(
     let result = gateway
         .app
         .bind(py)
-        .call1((environ, &callables.start_response));
+        .call1((&environ.dict, &callables.start_response));
     let pump = body::conclude(py, result, &callables.shared, asked, reply);
-    gateway.give_callables(py, callables);
+    desk.clear(py, environ, callables);
+    gateway.give_desk(desk);
     if let Some(mut pump) = pump {
         pump.pause(py, turn.tasks);
         let head = asked.head.take();
