@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
+from itertools import count
+from pathlib import Path
 
 from rig import Server
 
@@ -100,6 +103,30 @@ def test_repetitions_are_found_among_any_number_of_names(serve_wsgi) -> None:
         lines = b"".join(b"X-%d: a\r\nx-%d: b\r\n" % (n, n) for n in range(start, start + 45))
         environ = environ_of(server, b"GET / HTTP/1.1\r\nHost: a\r\n" + lines + b"\r\n")
         assert {environ[f"HTTP_X_{n}"] for n in range(start, start + 45)} == {"a, b"}
+
+
+def test_names_that_clients_make_up_are_forgotten(serve_way) -> None:
+    server = serve_way("""
+def application(environ, start_response):
+    return answer(start_response, b"")
+""")
+
+    def resident_kb() -> int:
+        pages = Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize() // 1024
+
+    def ask(n_requests: int) -> None:
+        for _ in range(n_requests):
+            lines = "".join(f"x-made-up-{next(numbers)}: a\r\n" for _ in range(60))
+            peer.send(f"GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n".encode())
+            assert peer.reply().status == 200
+
+    numbers = count()
+    with server.connect() as peer:
+        ask(200)
+        before_kb = resident_kb()
+        ask(2000)  # 120 000 names, of which each would take a hundred bytes
+        assert resident_kb() - before_kb < 6 * 1024
 
 
 def test_underscores_never_pass_for_hyphens(serve_wsgi) -> None:

@@ -14,7 +14,6 @@ use citius_route::decode;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObjectExt, intern};
-use smallvec::SmallVec;
 
 use super::recent::{Recent, set_line, version};
 use super::start::references;
@@ -156,19 +155,19 @@ impl Environs {
         if !Recent::may_serve(head) {
             return None;
         }
-        let mut keys = Vec::with_capacity(head.fields.len());
-        for (name, _) in head.fields() {
-            let key = self.key_of(py, name);
-            // Repeated fields are joined, which is not done in place.
-            let is_same =
-                |earlier: &Bound<'_, PyString>| key.as_ref().is_some_and(|key| earlier.is(key));
-            if keys.iter().flatten().any(is_same) {
-                return None;
-            }
-            keys.push(key);
+        let distinct = PyDict::new(py);
+        let keys: Box<[_]> = head
+            .fields()
+            .map(|(name, _)| self.key_of(py, name))
+            .collect();
+        for key in keys.iter().flatten() {
+            distinct.set_item(key, py.None()).ok()?;
         }
-        let keys = keys.into_iter().map(|key| key.map(Bound::unbind));
-        let recent = Recent::new(head, keys.collect());
+        // Repeated fields are joined, which is not done in place.
+        if distinct.len() < keys.iter().flatten().count() {
+            return None;
+        }
+        let recent = Recent::new(head, keys);
         if self.recent.len() < RECENT_MAX {
             self.recent.push(recent);
             return Some(self.recent.len() - 1);
@@ -294,16 +293,13 @@ impl Environs {
         environ: &Bound<'_, PyDict>,
         head: &Head,
     ) -> PyResult<()> {
-        let mut before: SmallVec<[Bound<'_, PyString>; 16]> = SmallVec::new();
         for (name, value) in head.fields() {
             let Some(key) = self.key_of(py, name) else {
                 continue;
             };
             let text = latin(py, value);
-            let is_repeated = before.iter().any(|earlier| earlier.is(&key));
-            if !is_repeated {
+            if !environ.contains(&key)? {
                 environ.set_item(&key, text)?;
-                before.push(key);
                 continue;
             }
             let earlier = environ.get_item(&key)?.expect("it was set before");
@@ -318,16 +314,18 @@ impl Environs {
         Ok(())
     }
 
-    /// The key of a field, the same object for all spellings of its name; `None` if the field is not the
-    /// application's to see.
-    fn key_of<'py>(&mut self, py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+    /// The key of a field; `None` if the field is not the application's to see.
+    fn key_of(&mut self, py: Python<'_>, name: &[u8]) -> Option<Py<PyString>> {
         if let Some(known) = self.keys.get(name) {
-            return Some(known.bind(py).clone());
+            return Some(known.clone_ref(py));
         }
-        let key = PyString::intern(py, &key(name)?);
-        if self.keys.len() < KEYS_KEPT_MAX {
-            self.keys.insert(name.into(), key.clone().unbind());
+        let key = key(name)?;
+        if self.keys.len() >= KEYS_KEPT_MAX {
+            // Never interned: some versions of Python keep interned strings for good, and clients choose these.
+            return Some(PyString::new(py, &key).unbind());
         }
+        let key = PyString::intern(py, &key).unbind();
+        self.keys.insert(name.into(), key.clone_ref(py));
         Some(key)
     }
 }
