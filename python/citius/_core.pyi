@@ -709,6 +709,9 @@ class TlsInfo:
     def is_resumed(self) -> bool:
         """Whether an earlier session was taken up."""
 
+def count_touch() -> None:
+    """Say that something lasting was done to a request's task, which has noted it (``citius._task``)."""
+
 def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
     """The certificate of ``--ssl-dev`` kept in a directory, made if there is none that is good for a week.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from citius._core import count_touch
+
 
 class RequestTask(asyncio.Task[Any]):
     """A task that remembers whether somebody did something to it that lasts.
@@ -29,4 +31,5 @@ class RequestTask(asyncio.Task[Any]):
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__("touched", True)
+        count_touch()
         super().__setattr__(name, value)

@@ -29,6 +29,7 @@ mod host;
 mod link;
 mod negotiate;
 mod observe;
+mod ownership;
 mod records;
 mod request;
 mod response;
@@ -67,5 +68,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
     go::register(module)?;
     module.add_class::<task::Driver>()?;
+    module.add_function(wrap_pyfunction!(task::count_touch, module)?)?;
     Ok(())
 }

@@ -16,6 +16,7 @@
 //! through asyncio's documented protocol between tasks and futures; no private state is touched.
 
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_http::{Fault, Form};
@@ -31,6 +32,7 @@ use pyo3::{IntoPyObjectExt, ffi};
 use crate::answer::{self, Asked, Settled, Stage};
 use crate::gateway::{asgi, rpc, ws};
 use crate::link::{Late, Link, Sink, lock};
+use crate::ownership::{first_weak_reference, references};
 use crate::request::Request;
 
 /// Whom the result of a coroutine is for.
@@ -106,7 +108,6 @@ struct Asyncio {
     task_type: Py<PyAny>,
     enter_task: Py<PyAny>,
     leave_task: Py<PyAny>,
-    weak_references: Py<PyAny>,
     current_task: Py<PyAny>,
     starts_eagerly: bool,
 }
@@ -116,10 +117,12 @@ struct Spare {
     task: Py<PyAny>,
     driver: Py<Driver>,
     context: Py<PyAny>,
-    /// References to the task and its context, and weak ones to the task, when nobody else has any.
+    /// References to the task and its context, and the first weak one to the task, when nobody else has any.
     references: ffi::Py_ssize_t,
     context_references: ffi::Py_ssize_t,
-    weak_references: usize,
+    weak_reference: usize,
+    /// What [`TOUCHES`] was when the task was last found untouched.
+    touches: u64,
 }
 
 impl Tasks {
@@ -176,8 +179,8 @@ impl Tasks {
         // Whoever went through all tasks of the loop may have found the spare among them.
         if self
             .spare
-            .as_ref()
-            .is_some_and(|spare| is_touched(py, &spare.task))
+            .as_mut()
+            .is_some_and(|spare| spare.is_touched(py))
             && let Some(spare) = self.spare.take()
         {
             spare.driver.get().retire(py);
@@ -198,9 +201,9 @@ impl Tasks {
             return Err(error);
         }
         if spare.references == 0 {
-            spare.references = reference_count(&spare.task);
-            spare.context_references = reference_count(&spare.context);
-            spare.weak_references = asyncio.count_weak_references(py, &spare.task);
+            spare.references = references(py, &spare.task);
+            spare.context_references = references(py, &spare.context);
+            spare.weak_reference = first_weak_reference(py, &spare.task);
         }
         self.place = Place::Spare;
         Ok(())
@@ -280,14 +283,14 @@ impl Tasks {
     /// After a coroutine that did not suspend: may the spare serve again?
     #[inline]
     fn check_spare(&mut self, py: Python<'_>) {
-        let (Some(asyncio), Some(spare)) = (&self.asyncio, &self.spare) else {
+        let Some(spare) = &mut self.spare else {
             return;
         };
-        let untouched = reference_count(&spare.task) == spare.references
-            && !is_touched(py, &spare.task)
-            && reference_count(&spare.context) == spare.context_references
+        let untouched = references(py, &spare.task) == spare.references
+            && !spare.is_touched(py)
+            && references(py, &spare.context) == spare.context_references
             && self.pristine.is_same(py, &spare.context)
-            && asyncio.count_weak_references(py, &spare.task) == spare.weak_references;
+            && first_weak_reference(py, &spare.task) == spare.weak_reference;
         if !untouched {
             self.leave(py);
             if let Some(spare) = self.spare.take() {
@@ -337,7 +340,6 @@ impl Asyncio {
             task_type: py.import("citius._task")?.getattr("RequestTask")?.unbind(),
             enter_task: tasks.getattr("_enter_task")?.unbind(),
             leave_task: tasks.getattr("_leave_task")?.unbind(),
-            weak_references: py.import("weakref")?.getattr("getweakrefcount")?.unbind(),
             current_task: tasks.getattr("current_task")?.unbind(),
             starts_eagerly: py.version_info() >= (3, 12),
         })
@@ -364,15 +366,36 @@ impl Asyncio {
             context,
             references: 0,
             context_references: 0,
-            weak_references: 0,
+            weak_reference: 0,
+            touches: 0,
         })
     }
+}
 
-    fn count_weak_references(&self, py: Python<'_>, task: &Py<PyAny>) -> usize {
-        let count = self.weak_references.bind(py).call1((task,));
-        count
-            .and_then(|count| count.extract())
-            .unwrap_or(usize::MAX)
+/// How often anything was done to a task that a later request would feel, on all threads together: while nothing
+/// was, no spare need be asked.
+static TOUCHES: AtomicU64 = AtomicU64::new(1);
+
+/// Called by `RequestTask` after it has noted that it was touched.
+#[pyfunction]
+pub(crate) fn count_touch() {
+    TOUCHES.fetch_add(1, Ordering::Release);
+}
+
+impl Spare {
+    /// Whether a handler has called something of the task's that a later request would feel.
+    #[inline]
+    fn is_touched(&mut self, py: Python<'_>) -> bool {
+        let touches = TOUCHES.load(Ordering::Acquire);
+        if self.touches == touches {
+            return false;
+        }
+        let touched = self.task.bind(py).getattr(intern!(py, "touched"));
+        let touched = touched.is_ok_and(|touched| touched.is_truthy().unwrap_or(true));
+        if !touched {
+            self.touches = touches;
+        }
+        touched
     }
 }
 
@@ -447,18 +470,6 @@ impl Pristine {
         };
         context.len().is_ok_and(|n| n == self.values.len()) && self.values.iter().all(holds)
     }
-}
-
-fn reference_count(object: &Py<PyAny>) -> ffi::Py_ssize_t {
-    // SAFETY: `object` is a live reference and the GIL is held by every caller.
-    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
-}
-
-/// Whether a handler has called something of the task's that a later request would feel.
-fn is_touched(py: Python<'_>, task: &Py<PyAny>) -> bool {
-    task.bind(py)
-        .getattr(intern!(py, "touched"))
-        .is_ok_and(|touched| touched.is_truthy().unwrap_or(true))
 }
 
 /// A coroutine that has suspended, and what its result is for.
@@ -718,7 +729,7 @@ impl Driver {
                     push,
                     &mut talk,
                     &this.link,
-                    this.id,
+                    this.id(),
                 )
             }
             Pending::Rpc(link, id, form) => {

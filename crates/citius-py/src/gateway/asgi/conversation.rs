@@ -21,6 +21,7 @@ use smallvec::SmallVec;
 
 use crate::answer::with_traceback;
 use crate::gateway::Held;
+use crate::gateway::asgi::heading::Headings;
 use crate::gateway::asgi::message::{self, Body, Message, Start};
 use crate::gateway::asgi::waiting::{Done, Receive, Room};
 use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Link, Sink, lock, payload};
@@ -28,15 +29,24 @@ use crate::support;
 use crate::task::{Errand, Next, Pending, is_cancellation};
 
 /// What the conversations of one reactor have in common.
-pub(crate) struct Common {
+pub(super) struct Common {
     create_future: Py<PyAny>,
     /// `{"type": "http.request", "body": b"", "more_body": False}`, to be copied.
     empty_request: Py<PyDict>,
+    headings: Headings,
+}
+
+/// A request whose application is not called yet. Its callables know the conversation that keeps them here.
+pub(super) struct Uncalled {
+    pub(super) head: Box<Head>,
+    pub(super) receive: Py<PyAny>,
+    pub(super) send: Py<PyAny>,
 }
 
 /// How far the application is with its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
 enum Progress {
+    #[default]
     Silent,
     /// The start is said; it leaves with the first piece of the body.
     Started,
@@ -49,7 +59,6 @@ enum Progress {
 /// One request and its answer, as the application hears and says them.
 #[pyclass(frozen, module = "citius._core", name = "_Conversation", freelist = 64)]
 pub(crate) struct Conversation {
-    pub(crate) id: StreamId,
     pub(crate) link: Arc<Link>,
     common: Arc<Common>,
     state: Mutex<State>,
@@ -59,11 +68,14 @@ pub(crate) struct Conversation {
     clippy::struct_excessive_bools,
     reason = "independent facts about one request and its answer"
 )]
+#[derive(Default)]
 struct State {
+    /// Absent between two requests.
+    id: Option<StreamId>,
     /// The application's step is on the stack, and so is the reply.
     in_hand: bool,
-    /// The head, until the application is called.
-    uncalled: Option<Box<Head>>,
+    /// What the application is to be called with.
+    uncalled: Option<Uncalled>,
     /// What the application was called with, for messages about it.
     scope: Option<Py<PyDict>>,
     // What has come.
@@ -107,6 +119,7 @@ impl Common {
         Ok(Self {
             create_future: event_loop.getattr(py, "create_future")?,
             empty_request: empty_request.unbind(),
+            headings: Headings::default(),
         })
     }
 }
@@ -122,7 +135,7 @@ impl Conversation {
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let said = message::read(&this.link, message)?;
+        let said = message::read(&this.link, &this.common.headings, message)?;
         let has_room = this.say(py, said, message)?;
         if has_room {
             Done::get(py)
@@ -133,52 +146,44 @@ impl Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(
-        link: &Arc<Link>,
-        common: &Arc<Common>,
-        head: &Head,
-        body_ended: bool,
-        reply: &Reply<'_>,
-    ) -> Self {
+    pub(super) fn new(link: &Arc<Link>, common: &Arc<Common>) -> Self {
         Self {
-            id: reply.id(),
             link: Arc::clone(link),
             common: Arc::clone(common),
-            state: Mutex::new(State {
-                in_hand: true,
-                uncalled: None,
-                scope: None,
-                piece: None,
-                more_pieces: Vec::new(),
-                body_ended,
-                end_told: false,
-                credit: 0,
-                wants: 0,
-                is_gone: false,
-                receivers: SmallVec::new(),
-                progress: Progress::Silent,
-                start: None,
-                hints: Vec::new(),
-                pieces: SmallVec::new(),
-                trailers: Fields::EMPTY,
-                awaits_trailers: false,
-                is_body_over: false,
-                head_only: head.method == Method::Head,
-                due: None,
-                said_bytes: 0,
-                queued_bytes: 0,
-                awaits_room: false,
-                senders: SmallVec::new(),
-            }),
+            state: Mutex::default(),
         }
     }
 
-    pub(super) fn keep_uncalled(&self, head: Box<Head>) {
-        lock(&self.state).uncalled = Some(head);
+    /// Becomes that of another request; it is new, or has [forgotten](Self::forget) the one before.
+    #[inline]
+    pub(super) fn begin(&self, head: &Head, body_ended: bool, reply: &Reply<'_>) {
+        let mut state = lock(&self.state);
+        state.id = Some(reply.id());
+        state.in_hand = true;
+        state.body_ended = body_ended;
+        state.head_only = head.method == Method::Head;
     }
 
-    /// The head of a request whose application is to be called now.
-    pub(super) fn take_uncalled(&self) -> Option<Box<Head>> {
+    /// Lets go of everything that belongs to the request.
+    #[inline]
+    pub(super) fn forget(&self) {
+        let state = std::mem::take(&mut *lock(&self.state));
+        drop(state);
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> StreamId {
+        lock(&self.state)
+            .id
+            .expect("whoever knows it is about its request")
+    }
+
+    pub(super) fn keep_uncalled(&self, uncalled: Uncalled) {
+        lock(&self.state).uncalled = Some(uncalled);
+    }
+
+    /// A request whose application is to be called now.
+    pub(super) fn take_uncalled(&self) -> Option<Uncalled> {
         lock(&self.state).uncalled.take()
     }
 
@@ -239,8 +244,8 @@ impl Conversation {
         let said = (std::mem::take(&mut state.pieces), state.start.take());
         let uncalled = state.uncalled.take();
         drop(state);
-        if let Some(head) = uncalled {
-            self.link.keep_head(head);
+        if let Some(uncalled) = uncalled {
+            self.link.keep_head(uncalled.head);
         }
         wake(py, receivers);
         wake(py, senders);
@@ -302,7 +307,7 @@ impl Conversation {
             state.wants += bytes;
         } else {
             drop(state);
-            self.link.post(py, self.id, Letter::Want(bytes));
+            self.link.post(py, self.id(), Letter::Want(bytes));
         }
     }
 
@@ -341,7 +346,7 @@ impl Conversation {
         let asks = !std::mem::replace(&mut state.awaits_room, true) && !state.in_hand;
         drop(state);
         if asks {
-            self.link.post(py, self.id, Letter::AwaitRoom);
+            self.link.post(py, self.id(), Letter::AwaitRoom);
         }
         Ok(Some(future))
     }
@@ -356,7 +361,7 @@ impl Conversation {
         match said {
             Message::Start(start) if state.progress == Progress::Silent => {
                 let is_bodiless = state.head_only || start.status.has_no_body();
-                state.due = start.fields.content_length.filter(|_| !is_bodiless);
+                state.due = start.content_length.filter(|_| !is_bodiless);
                 state.awaits_trailers = start.trailers;
                 state.progress = Progress::Started;
                 state.start = Some(start);
@@ -398,7 +403,7 @@ impl Conversation {
         drop(state);
         let mut late = Late {
             link: &self.link,
-            id: self.id,
+            id: self.id(),
         };
         self.flow(py, &mut late);
         Ok(has_room)
@@ -428,8 +433,8 @@ impl Conversation {
         drop(state);
         self.send_hints(py, hints, sink);
         let sent = match start {
-            Some(mut start) if ends && pieces.len() <= 1 && !start.trailers => {
-                respond(py, &mut start, pieces.first(), sink)
+            Some(start) if ends && pieces.len() <= 1 && !start.trailers => {
+                respond(py, &start, pieces.first(), sink)
             }
             start => stream(py, start, &pieces, ends.then_some(&trailers), sink),
         };
@@ -437,7 +442,7 @@ impl Conversation {
             self.report(py, &format!("{} ({})", fault.text(), fault.spec()));
         }
         if ends && !S::IN_TURN {
-            drop(self.link.take(self.id));
+            drop(self.link.take(self.id()));
         }
         wake(py, receivers);
     }
@@ -478,7 +483,7 @@ impl Conversation {
             (Some(method), Some(path)) => {
                 format!("{} {}", method.escape_debug(), path.escape_debug())
             }
-            _ => format!("request {}", self.id.stream),
+            _ => format!("request {}", self.id().stream),
         }
     }
 }
@@ -522,7 +527,7 @@ impl State {
 #[inline]
 fn respond<S: Sink>(
     py: Python<'_>,
-    start: &mut Start,
+    start: &Start,
     piece: Option<&Body>,
     sink: &mut S,
 ) -> Result<(), Fault> {
@@ -536,10 +541,17 @@ fn respond<S: Sink>(
         }
     };
     // The encoder counts by itself, and has a short way for answers that say nothing else.
-    if start.fields.content_length == Some(body.len()) {
-        start.fields.content_length = None;
+    if start
+        .content_length
+        .is_none_or(|length| length == body.len())
+    {
+        let answer = answer(py, start, &start.heading.fields);
+        return sink.send(py, Action::Respond(answer, body));
     }
-    sink.send(py, Action::Respond(answer(py, start), body))
+    sink.send(
+        py,
+        Action::Respond(answer(py, start, &start.fields()), body),
+    )
 }
 
 /// Sends the head, if it has not left, and pieces; and the end, if there are `trailers`.
@@ -551,11 +563,11 @@ fn stream<S: Sink>(
     sink: &mut S,
 ) -> Result<(), Fault> {
     if let Some(mut start) = start {
-        if trailers.is_some() && !start.trailers && start.fields.content_length.is_none() {
+        if trailers.is_some() && !start.trailers && start.content_length.is_none() {
             let body_bytes = pieces.iter().map(|piece| piece.len(py)).sum();
-            start.fields.content_length = Some(body_bytes);
+            start.content_length = Some(body_bytes);
         }
-        sink.send(py, Action::Start(answer(py, &start)))?;
+        sink.send(py, Action::Start(answer(py, &start, &start.fields())))?;
     }
     for piece in pieces {
         let data = match piece {
@@ -571,11 +583,12 @@ fn stream<S: Sink>(
 }
 
 #[inline]
-fn answer<'a>(py: Python<'a>, start: &'a Start) -> Answer<'a> {
+fn answer<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> Answer<'a> {
+    let media = start.heading.content_type.as_ref();
     Answer {
         status: start.status,
-        content_type: start.content_type.as_ref().map(|media| media.as_bytes(py)),
-        fields: &start.fields,
+        content_type: media.map(|media| media.as_bytes(py)),
+        fields,
     }
 }
 
@@ -711,7 +724,7 @@ impl Errand for Talk<'_, '_> {
             }
         }
         this.forget_scope();
-        drop(this.link.take(this.id));
+        drop(this.link.take(this.id()));
         Next::Done(ends_task)
     }
 
@@ -736,10 +749,10 @@ impl Errand for Talk<'_, '_> {
         }
         let kept = self.conversation.clone().unbind();
         if is_complete {
-            drop(this.link.take(this.id));
+            drop(this.link.take(this.id()));
         } else {
             let held = Held::Asgi(kept.clone_ref(py));
-            let replaced = this.link.with_open(this.id, |exchange| {
+            let replaced = this.link.with_open(this.id(), |exchange| {
                 let held = std::mem::replace(&mut exchange.held, held);
                 (held, exchange.task.replace(task))
             });
@@ -755,7 +768,7 @@ impl Errand for Talk<'_, '_> {
         self.conclude_error(py, error, reply);
         let this = self.conversation.get();
         this.forget_scope();
-        drop(this.link.take(this.id));
+        drop(this.link.take(this.id()));
     }
 }
 

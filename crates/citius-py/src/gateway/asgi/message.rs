@@ -2,6 +2,9 @@
 //!
 //! Whatever is wrong with one is raised in the application that sent it, with what was expected.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use citius_http::{Fields, Payload, Status};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -9,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
 
 use crate::file;
+use crate::gateway::asgi::heading::{Heading, Headings};
 use crate::link::Link;
 
 /// What an application says.
@@ -30,8 +34,8 @@ pub(super) enum Message {
 /// The start of an answer.
 pub(super) struct Start {
     pub(super) status: Status,
-    pub(super) content_type: Option<Py<PyBytes>>,
-    pub(super) fields: Fields,
+    pub(super) heading: Arc<Heading>,
+    pub(super) content_length: Option<u64>,
     /// A trailer section is to come.
     pub(super) trailers: bool,
 }
@@ -41,10 +45,19 @@ impl Start {
     pub(super) fn plain(status: Status) -> Self {
         Self {
             status,
-            content_type: None,
-            fields: Fields::default(),
+            heading: Arc::default(),
+            content_length: None,
             trailers: false,
         }
+    }
+
+    /// The fields of an answer whose end is not told by its body's length.
+    pub(super) fn fields(&self) -> Cow<'_, Fields> {
+        let mut fields = Cow::Borrowed(&self.heading.fields);
+        if self.content_length.is_some() {
+            fields.to_mut().content_length = self.content_length;
+        }
+        fields
     }
 }
 
@@ -63,21 +76,78 @@ impl Body {
     }
 }
 
+/// What most messages say, by key.
+#[derive(Default)]
+struct Parts<'py> {
+    kind: Option<Bound<'py, PyAny>>,
+    status: Option<Bound<'py, PyAny>>,
+    headers: Option<Bound<'py, PyAny>>,
+    body: Option<Bound<'py, PyAny>>,
+    more_body: Option<Bound<'py, PyAny>>,
+    trailers: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> Parts<'py> {
+    /// Looks the keys up, once through the dictionary: keys that are written in code are the interned strings
+    /// themselves. Others are looked up as equal ones.
+    #[inline]
+    fn of(message: &Bound<'py, PyDict>) -> PyResult<Self> {
+        let py = message.py();
+        let mut parts = Self::default();
+        for (key, value) in message {
+            let place = if key.is(intern!(py, "type")) {
+                &mut parts.kind
+            } else if key.is(intern!(py, "body")) {
+                &mut parts.body
+            } else if key.is(intern!(py, "status")) {
+                &mut parts.status
+            } else if key.is(intern!(py, "headers")) {
+                &mut parts.headers
+            } else if key.is(intern!(py, "more_body")) {
+                &mut parts.more_body
+            } else if key.is(intern!(py, "trailers")) {
+                &mut parts.trailers
+            } else {
+                return Self::look_up(message);
+            };
+            *place = Some(value);
+        }
+        Ok(parts)
+    }
+
+    #[cold]
+    fn look_up(message: &Bound<'py, PyDict>) -> PyResult<Self> {
+        let py = message.py();
+        Ok(Self {
+            kind: message.get_item(intern!(py, "type"))?,
+            status: message.get_item(intern!(py, "status"))?,
+            headers: message.get_item(intern!(py, "headers"))?,
+            body: message.get_item(intern!(py, "body"))?,
+            more_body: message.get_item(intern!(py, "more_body"))?,
+            trailers: message.get_item(intern!(py, "trailers"))?,
+        })
+    }
+}
+
 /// Reads a message.
 #[inline]
-pub(super) fn read(link: &Link, message: &Bound<'_, PyAny>) -> PyResult<Message> {
-    let py = message.py();
+pub(super) fn read(
+    link: &Link,
+    headings: &Headings,
+    message: &Bound<'_, PyAny>,
+) -> PyResult<Message> {
     let Ok(message) = message.cast::<PyDict>() else {
         return Err(PyTypeError::new_err(format!(
             "send() expects a dict, got {}",
             message.get_type().name()?
         )));
     };
-    let kind = item(message, intern!(py, "type"))?;
+    let mut parts = Parts::of(message)?;
+    let kind = required(parts.kind.take(), message, "type")?;
     let kind = kind.cast::<PyString>()?.to_str()?;
     match kind {
-        "http.response.body" => body(message),
-        "http.response.start" => start(message).map(Message::Start),
+        "http.response.body" => body(message.py(), parts),
+        "http.response.start" => begin(message, parts, headings).map(Message::Start),
         "http.response.pathsend" => pathsend(link, message),
         "http.response.zerocopysend" => zerocopysend(link, message),
         "http.response.trailers" => trailers(message),
@@ -90,21 +160,25 @@ pub(super) fn read(link: &Link, message: &Bound<'_, PyAny>) -> PyResult<Message>
 }
 
 #[inline]
-fn body(message: &Bound<'_, PyDict>) -> PyResult<Message> {
-    let py = message.py();
-    let body = match message.get_item(intern!(py, "body"))? {
+fn body(py: Python<'_>, parts: Parts<'_>) -> PyResult<Message> {
+    let body = match parts.body {
         None => PyBytes::new(py, b"").unbind(),
         Some(body) => bytes_of(body, "'body' of 'http.response.body'")?,
     };
     Ok(Message::Body {
         body: Body::Bytes(body),
-        more: flag(message, intern!(py, "more_body"))?,
+        more: is_set(parts.more_body)?,
     })
 }
 
-pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
-    let py = message.py();
-    let code = item(message, intern!(py, "status"))?;
+/// Reads a message that starts an answer.
+pub(super) fn start(message: &Bound<'_, PyDict>, headings: &Headings) -> PyResult<Start> {
+    begin(message, Parts::of(message)?, headings)
+}
+
+#[inline]
+fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, headings: &Headings) -> PyResult<Start> {
+    let code = required(parts.status, message, "status")?;
     let status = code.extract::<u16>().ok().and_then(Status::new);
     let status = status.filter(|status| !status.is_informational());
     let status = status.ok_or_else(|| {
@@ -112,33 +186,16 @@ pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
             "'status' of 'http.response.start' is a number from 200 to 599, got {code:?}"
         ))
     })?;
-    let mut started = Start {
+    let (heading, content_length) = match parts.headers {
+        Some(headers) => headings.read(&headers)?,
+        None => Default::default(),
+    };
+    Ok(Start {
         status,
-        content_type: None,
-        fields: Fields::default(),
-        trailers: flag(message, intern!(py, "trailers"))?,
-    };
-    let Some(headers) = message.get_item(intern!(py, "headers"))? else {
-        return Ok(started);
-    };
-    for_each_field(&headers, |name, value| {
-        let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
-        // Apart from the others, because the encoder knows the last one.
-        if name_bytes == b"content-type" && started.content_type.is_none() {
-            if !value_bytes
-                .iter()
-                .copied()
-                .all(citius_http::fields::is_value_byte)
-            {
-                return Err(refused(name, value, citius_http::Fault::AnswerFieldValue));
-            }
-            started.content_type = Some(value.clone().unbind());
-            return Ok(());
-        }
-        let pushed = started.fields.push(name_bytes, value_bytes);
-        pushed.map_err(|fault| refused(name, value, fault))
-    })?;
-    Ok(started)
+        heading,
+        content_length,
+        trailers: is_set(parts.trailers)?,
+    })
 }
 
 fn trailers(message: &Bound<'_, PyDict>) -> PyResult<Message> {
@@ -202,14 +259,26 @@ fn item<'py>(
     message: &Bound<'py, PyDict>,
     name: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    message
-        .get_item(name)?
-        .ok_or_else(|| PyKeyError::new_err(format!("the ASGI message {message} has no {name:?}")))
+    required(message.get_item(name)?, message, name.to_str()?)
+}
+
+#[inline]
+fn required<'py>(
+    value: Option<Bound<'py, PyAny>>,
+    message: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    value.ok_or_else(|| PyKeyError::new_err(format!("the ASGI message {message} has no '{name}'")))
 }
 
 #[inline]
 pub(super) fn flag(message: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<bool> {
-    match message.get_item(name)? {
+    is_set(message.get_item(name)?)
+}
+
+#[inline]
+fn is_set(value: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+    match value {
         None => Ok(false),
         Some(value) => match value.cast::<PyBool>() {
             Ok(value) => Ok(value.is_true()),

@@ -6,7 +6,8 @@
 //! piece, when it ends or suspends; what it says later leaves as letters. Nobody cancels an application
 //! whose client is gone: as ASGI has it, `receive` tells `http.disconnect` and `send` raises.
 //!
-//! Messages: `message.rs`; the dictionary of a request: `scope.rs`; what is awaited: `waiting.rs`.
+//! Messages: `message.rs`; the dictionary of a request: `scope.rs`; what it is called with besides: `callables.rs`; what is
+//! awaited: `waiting.rs`.
 
 use std::sync::Arc;
 
@@ -14,16 +15,21 @@ use citius_http::{Fields, Head};
 use citius_reactor::Reply;
 use citius_reactor::ws::Opening;
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::gateway::asgi::callables::Callables;
+use crate::gateway::asgi::conversation::Uncalled;
 use crate::gateway::{Held, Turn};
 use crate::link::Exchange;
 use crate::task::Errand as _;
 
+mod callables;
 mod conversation;
+mod fields;
+mod heading;
 mod message;
+mod own;
 mod scope;
 mod socket;
 mod waiting;
@@ -60,6 +66,7 @@ pub(crate) struct Plan {
     pub(crate) app: Py<PyAny>,
     scopes: scope::Scopes,
     common: Arc<conversation::Common>,
+    spare: callables::Spare,
 }
 
 impl Asgi {
@@ -71,8 +78,9 @@ impl Asgi {
         })?;
         Ok(Plan {
             app: self.app.clone_ref(py),
-            scopes: scope::Scopes::new(py, &self.root_path, &self.state, self.is_debug)?,
+            scopes: scope::Scopes::new(&self.root_path, self.state.clone_ref(py), self.is_debug),
             common: Arc::new(conversation::Common::new(py, event_loop)?),
+            spare: callables::Spare::default(),
         })
     }
 }
@@ -90,20 +98,31 @@ pub(crate) fn request(
         return socket::request(turn, plan, head, transport, reply);
     }
     let awaits_consent = head.expects_continue;
-    let made = Conversation::new(turn.link, &plan.common, &head, ended, reply);
-    let conversation = match Bound::new(py, made) {
-        Ok(conversation) => conversation,
+    let taken = plan
+        .spare
+        .take(py, turn.link, &plan.common, &head, ended, reply);
+    let callables = match taken {
+        Ok(callables) => callables,
         Err(error) => return error.write_unraisable(py, None),
     };
     if ended {
-        return call(turn, plan, &conversation, head, reply);
+        return call(turn, plan, callables, head, reply);
     }
-    enter(turn, &conversation);
+    enter(turn, callables.conversation.bind(py));
     if awaits_consent {
         // RFC 9110 §10.1.1: the client is told to go on when the application asks for the body.
-        return call(turn, plan, &conversation, head, reply);
+        return call(turn, plan, callables, head, reply);
     }
-    conversation.get().keep_uncalled(head);
+    let Callables {
+        conversation,
+        receive,
+        send,
+    } = callables;
+    conversation.get().keep_uncalled(Uncalled {
+        head,
+        receive,
+        send,
+    });
     conversation.get().want_window(reply);
     // Comes when what has arrived with the head has been taken in.
     reply.await_room();
@@ -124,8 +143,8 @@ pub(crate) fn end(turn: &mut Turn<'_, '_>, plan: &Plan, trailers: Fields, reply:
         return;
     };
     conversation.get().end_body(turn.py);
-    if let Some(head) = conversation.get().take_uncalled() {
-        call(turn, plan, &conversation, head, reply);
+    if let Some(uncalled) = conversation.get().take_uncalled() {
+        call_late(turn, plan, conversation, uncalled, reply);
     }
 }
 
@@ -135,7 +154,7 @@ pub(crate) fn room(turn: &mut Turn<'_, '_>, plan: &Plan, reply: &mut Reply<'_>) 
         return;
     };
     match conversation.get().take_uncalled() {
-        Some(head) => call(turn, plan, &conversation, head, reply),
+        Some(uncalled) => call_late(turn, plan, conversation, uncalled, reply),
         None => conversation.get().has_room(turn.py),
     }
 }
@@ -145,20 +164,36 @@ pub(crate) fn abandon(py: Python<'_>, conversation: &Py<Conversation>) {
     conversation.get().disconnect(py);
 }
 
+/// Calls the application of a request whose body has come after its head.
+fn call_late(
+    turn: &mut Turn<'_, '_>,
+    plan: &Plan,
+    conversation: Bound<'_, Conversation>,
+    uncalled: Uncalled,
+    reply: &mut Reply<'_>,
+) {
+    let callables = Callables {
+        conversation: conversation.unbind(),
+        receive: uncalled.receive,
+        send: uncalled.send,
+    };
+    call(turn, plan, callables, uncalled.head, reply);
+}
+
 /// Calls the application and steps it.
 #[inline]
 fn call(
     turn: &mut Turn<'_, '_>,
     plan: &Plan,
-    conversation: &Bound<'_, Conversation>,
+    callables: Callables,
     head: Box<Head>,
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
+    let conversation = callables.conversation.bind(py);
     let called = plan.scopes.make(py, &head, reply).and_then(|scope| {
         conversation.get().show(scope.clone().unbind());
-        let receive = conversation.getattr(intern!(py, "receive"))?;
-        let send = conversation.getattr(intern!(py, "send"))?;
+        let (receive, send) = (callables.receive.bind(py), callables.send.bind(py));
         plan.app.bind(py).call1((scope, receive, send))
     });
     reply.recycle(head);
@@ -167,6 +202,7 @@ fn call(
         Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
         Err(error) => talk.fail(py, &error, reply),
     }
+    plan.spare.give(py, callables);
 }
 
 /// Enters an exchange before its application is called.
@@ -174,7 +210,7 @@ fn enter(turn: &Turn<'_, '_>, conversation: &Bound<'_, Conversation>) {
     let kept = conversation.clone().unbind();
     let replaced = turn
         .link
-        .with_open(conversation.get().id, |exchange: &mut Exchange| {
+        .with_open(conversation.get().id(), |exchange: &mut Exchange| {
             std::mem::replace(&mut exchange.held, Held::Asgi(kept))
         });
     drop(replaced);

@@ -1,11 +1,12 @@
-//! The scope of a request: a dictionary, copied from a template and filled in.
+//! The scope of a request: a copy of the one before, corrected where this request says something else.
 //!
-//! Copying a dictionary that has all its keys is one allocation and a block copy; names of fields, whole
-//! field lines that clients send with each request, and paths come from small caches of immutable
-//! objects. The caches are direct-mapped and bounded: nothing a client sends makes them grow, and what
-//! may be a secret is never in them.
+//! The one before is kept as the *sheet*, which no application ever sees. Copying a dictionary that has all its
+//! keys is one allocation and a block copy; what the two requests have in common needs nothing else. What is
+//! mutable in a scope is each request's own (`own.rs`, `fields.rs`); the rest are immutable objects, from
+//! small bounded caches where they are likely to be needed again.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use citius_http::origin::Client;
@@ -14,20 +15,42 @@ use citius_reactor::{ConnectionId, Peer, Reply};
 use citius_route::decode;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
+use crate::gateway::asgi::fields::{Cache, FieldLists};
+use crate::gateway::asgi::own::Own;
 use crate::link::lock;
+use crate::ownership::references;
 
 /// Makes the scopes of one application.
 pub(crate) struct Scopes {
-    template: Py<PyDict>,
-    /// The same for WebSockets.
-    socket_template: Py<PyDict>,
     root_path: String,
     state: Py<PyDict>,
-    caches: Mutex<Option<Box<Caches>>>,
+    is_debug: bool,
+    /// Taken out, not locked, while a scope is made: making objects may run the garbage collector, and that
+    /// Python code.
+    sheet: Mutex<Option<Box<Sheet>>>,
+}
+
+/// A scope as it was last made, and what it was made from.
+struct Sheet {
+    scope: Py<PyDict>,
+    // What is in `scope`.
+    connection: Option<ConnectionId>,
+    method: Method,
+    version: Version,
+    path: Vec<u8>,
+    query: Vec<u8>,
+    state: Py<PyDict>,
+    asgi: Own,
+    extensions: Own,
+    headers: FieldLists,
+    // What other requests may need again.
+    paths: Cache<(Py<PyString>, Py<PyBytes>)>,
     /// Both ends of each connection, by its place in the reactor's table.
-    ends: Mutex<Vec<Option<Ends>>>,
+    ends: Vec<Option<Ends>>,
+    /// The server's own end that was made last: most connections come to the same.
+    server: Option<(SocketAddr, Py<PyAny>)>,
 }
 
 /// What is the same for all requests of a connection.
@@ -35,85 +58,37 @@ struct Ends {
     generation: u32,
     client: Py<PyAny>,
     server: Py<PyAny>,
-    /// What an encrypted connection adds to the template's extensions, made when it is first asked for.
-    secured: Option<Py<PyDict>>,
-}
-
-#[derive(Default)]
-struct Caches {
-    names: Cache<Py<PyBytes>>,
-    lines: Cache<Py<PyTuple>>,
-    paths: Cache<(Py<PyString>, Py<PyBytes>)>,
+    /// The extensions of an encrypted connection, made when they are first asked for.
+    secured: Option<Own>,
 }
 
 impl Scopes {
-    pub(crate) fn new(
-        py: Python<'_>,
-        root_path: &str,
-        state: &Py<PyDict>,
-        is_debug: bool,
-    ) -> PyResult<Self> {
-        let versions = PyDict::new(py);
-        versions.set_item("version", "3.0")?;
-        versions.set_item("spec_version", "2.5")?;
-        let extensions = PyDict::new(py);
-        for name in [
-            "http.response.pathsend",
-            "http.response.zerocopysend",
-            "http.response.trailers",
-            "http.response.early_hint",
-        ] {
-            extensions.set_item(name, PyDict::new(py))?;
-        }
-        if is_debug {
-            extensions.set_item("http.response.debug", PyDict::new(py))?;
-        }
-        let template = PyDict::new(py);
-        template.set_item(intern!(py, "type"), intern!(py, "http"))?;
-        template.set_item(intern!(py, "asgi"), versions)?;
-        template.set_item(intern!(py, "http_version"), intern!(py, "1.1"))?;
-        template.set_item(intern!(py, "method"), intern!(py, "GET"))?;
-        template.set_item(intern!(py, "scheme"), intern!(py, "http"))?;
-        template.set_item(intern!(py, "path"), "")?;
-        template.set_item(intern!(py, "raw_path"), PyBytes::new(py, b""))?;
-        template.set_item(intern!(py, "query_string"), PyBytes::new(py, b""))?;
-        template.set_item(intern!(py, "root_path"), root_path)?;
-        template.set_item(intern!(py, "headers"), py.None())?;
-        template.set_item(intern!(py, "client"), py.None())?;
-        template.set_item(intern!(py, "server"), py.None())?;
-        template.set_item(intern!(py, "state"), py.None())?;
-        template.set_item(intern!(py, "extensions"), extensions)?;
-        let socket_extensions = PyDict::new(py);
-        socket_extensions.set_item("websocket.http.response", PyDict::new(py))?;
-        let socket_template = template.copy()?;
-        socket_template.set_item(intern!(py, "type"), intern!(py, "websocket"))?;
-        socket_template.set_item(intern!(py, "scheme"), intern!(py, "ws"))?;
-        socket_template.set_item(intern!(py, "extensions"), socket_extensions)?;
-        socket_template.set_item(intern!(py, "subprotocols"), py.None())?;
-        socket_template.del_item(intern!(py, "method"))?;
-        Ok(Self {
-            socket_template: socket_template.unbind(),
-            template: template.unbind(),
+    pub(crate) fn new(root_path: &str, state: Py<PyDict>, is_debug: bool) -> Self {
+        Self {
             root_path: root_path.to_owned(),
-            state: state.clone_ref(py),
-            caches: Mutex::default(),
-            ends: Mutex::default(),
-        })
+            state,
+            is_debug,
+            sheet: Mutex::default(),
+        }
     }
 
     /// The scope of one request.
+    #[inline]
     pub(crate) fn make<'py>(
         &self,
         py: Python<'py>,
         head: &Head,
         reply: &Reply<'_>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let scope = self.template.bind(py).copy()?;
-        if head.method != Method::Get {
-            scope.set_item(intern!(py, "method"), method(py, head))?;
-        }
-        self.complete(&scope, head, reply)?;
-        Ok(scope)
+        let sheet = lock(&self.sheet).take();
+        let mut sheet = match sheet {
+            Some(sheet) => sheet,
+            None => Box::new(Sheet::new(py, self)?),
+        };
+        let made = sheet.make(py, self, head, reply);
+        let replaced = lock(&self.sheet).replace(sheet);
+        drop(replaced);
+        made
     }
 
     /// The scope of a request for a WebSocket.
@@ -124,111 +99,22 @@ impl Scopes {
         protocols: &[String],
         reply: &Reply<'_>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let scope = self.socket_template.bind(py).copy()?;
+        let scope = self.make(py, head, reply)?;
+        scope.set_item(intern!(py, "type"), intern!(py, "websocket"))?;
+        scope.del_item(intern!(py, "method"))?;
         scope.set_item(intern!(py, "subprotocols"), protocols)?;
-        self.complete(&scope, head, reply)?;
         let scheme = intern!(py, "scheme");
         let is_secure = scope
             .get_item(scheme)?
             .is_some_and(|scheme| scheme.eq("https").unwrap_or(false));
         scope.set_item(scheme, if is_secure { "wss" } else { "ws" })?;
+        let extensions = PyDict::new(py);
+        extensions.set_item("websocket.http.response", PyDict::new(py))?;
         if let Some(facts) = &head.tls {
-            let extensions = PyDict::new(py);
-            extensions.set_item("websocket.http.response", PyDict::new(py))?;
             extensions.set_item(intern!(py, "tls"), crate::tls::extension(py, facts)?)?;
-            scope.set_item(intern!(py, "extensions"), extensions)?;
         }
+        scope.set_item(intern!(py, "extensions"), extensions)?;
         Ok(scope)
-    }
-
-    /// Puts what the request and its connection say into a copy of a template.
-    #[inline]
-    fn complete(&self, scope: &Bound<'_, PyDict>, head: &Head, reply: &Reply<'_>) -> PyResult<()> {
-        let py = scope.py();
-        // Taken out, not locked: making objects may run the garbage collector, and that Python code.
-        let mut caches = lock(&self.caches).take().unwrap_or_default();
-        let filled = self.fill(scope, head, &mut caches);
-        *lock(&self.caches) = Some(caches);
-        filled?;
-        let (client, server) = self.ends(py, reply)?;
-        scope.set_item(intern!(py, "client"), client)?;
-        scope.set_item(intern!(py, "server"), server)?;
-        scope.set_item(intern!(py, "state"), self.state.bind(py).copy()?)?;
-        if let Some(facts) = &head.tls {
-            scope.set_item(intern!(py, "scheme"), intern!(py, "https"))?;
-            scope.set_item(intern!(py, "extensions"), self.secured(py, facts, reply)?)?;
-        }
-        if let Some(origin) = head.origin.as_deref() {
-            Self::correct(scope, head, origin)?;
-        }
-        Ok(())
-    }
-
-    /// Puts what a trusted proxy says in the place of what the connection and the options say.
-    #[cold]
-    fn correct(scope: &Bound<'_, PyDict>, head: &Head, origin: &Origin) -> PyResult<()> {
-        let py = scope.py();
-        match origin.client {
-            None => {}
-            Some(Client::Hidden) => scope.set_item(intern!(py, "client"), py.None())?,
-            Some(Client::Address(address)) => {
-                scope.set_item(intern!(py, "client"), end(py, Peer::Internet(address))?)?;
-            }
-        }
-        if let Some(scheme) = origin.scheme {
-            scope.set_item(intern!(py, "scheme"), scheme.name())?;
-        }
-        let (host, port) = origin.server();
-        if let Some(port) = port {
-            // The connection's own end, where the proxy has only told the port.
-            let own = scope.get_item(intern!(py, "server"))?;
-            let host = match host {
-                Some(host) => Some(unbracketed(host).to_owned()),
-                None => own.and_then(|own| own.get_item(0).ok()?.extract().ok()),
-            };
-            if let Some(host) = host {
-                scope.set_item(intern!(py, "server"), (host, port))?;
-            }
-        }
-        if let Some(prefix) = &origin.prefix {
-            let root_path = decode(prefix.as_bytes());
-            let root_path = String::from_utf8_lossy(&root_path);
-            let path = decode(head.path());
-            let path = format!("{root_path}{}", String::from_utf8_lossy(&path));
-            let raw_path = [prefix.as_bytes(), head.path()].concat();
-            scope.set_item(intern!(py, "root_path"), root_path)?;
-            scope.set_item(intern!(py, "path"), path)?;
-            scope.set_item(intern!(py, "raw_path"), PyBytes::new(py, &raw_path))?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn fill(&self, scope: &Bound<'_, PyDict>, head: &Head, caches: &mut Caches) -> PyResult<()> {
-        let py = scope.py();
-        match head.version {
-            // As in the template.
-            Version::Http11 | Version::Rpc => {}
-            Version::Http2 => scope.set_item(intern!(py, "http_version"), intern!(py, "2"))?,
-            Version::Http10 => scope.set_item(intern!(py, "http_version"), intern!(py, "1.0"))?,
-        }
-        let (path, raw_path) = self.path(py, head.path(), caches);
-        scope.set_item(intern!(py, "path"), path)?;
-        scope.set_item(intern!(py, "raw_path"), raw_path)?;
-        let query = head.query();
-        if !query.is_empty() {
-            scope.set_item(intern!(py, "query_string"), PyBytes::new(py, query))?;
-        }
-        let headers = PyList::empty(py);
-        for field in &head.fields {
-            let line = citius_http::head::Span {
-                start: field.name.start,
-                end: field.value.end,
-            };
-            let (name, value) = (head.slice(field.name), head.slice(field.value));
-            headers.append(caches.line(py, head.slice(line), name, value)?)?;
-        }
-        scope.set_item(intern!(py, "headers"), headers)
     }
 
     /// The path decoded, and as it was sent; the root path goes before both, as ASGI wants it.
@@ -236,85 +122,253 @@ impl Scopes {
         &self,
         py: Python<'py>,
         raw: &[u8],
-        caches: &mut Caches,
     ) -> (Bound<'py, PyString>, Bound<'py, PyBytes>) {
-        if let Some((path, raw_path)) = caches.paths.find(raw) {
-            return (path.bind(py).clone(), raw_path.bind(py).clone());
-        }
         let with_root = if self.root_path.is_empty() {
             Cow::Borrowed(raw)
         } else {
             Cow::Owned([self.root_path.as_bytes(), raw].concat())
         };
-        let raw_path = PyBytes::new(py, &with_root);
         let mut path = self.root_path.clone();
         path.push_str(&String::from_utf8_lossy(&decode(raw)));
-        let path = PyString::new(py, &path);
-        let kept = (path.clone().unbind(), raw_path.clone().unbind());
-        caches.paths.keep(raw, kept);
-        (path, raw_path)
+        (PyString::new(py, &path), PyBytes::new(py, &with_root))
     }
 
-    /// Both ends of the connection; made once for each.
-    fn ends<'py>(
-        &self,
-        py: Python<'py>,
-        reply: &Reply<'_>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let ConnectionId { index, generation } = reply.id().connection;
-        let index = index as usize;
-        if let Some(Some(ends)) = lock(&self.ends).get(index)
-            && ends.generation == generation
-        {
-            return Ok((ends.client.bind(py).clone(), ends.server.bind(py).clone()));
+    /// What the server can do beyond what all can.
+    fn extensions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let extensions = PyDict::new(py);
+        for name in [
+            "http.response.pathsend",
+            "http.response.zerocopysend",
+            "http.response.trailers",
+            "http.response.early_hint",
+        ] {
+            extensions.set_item(name, PyDict::new(py))?;
         }
-        let client = end(py, reply.peer())?;
-        let server = end(py, reply.local())?;
-        let made = Ends {
-            generation,
-            client: client.clone().unbind(),
-            server: server.clone().unbind(),
-            secured: None,
-        };
-        let mut ends = lock(&self.ends);
-        if ends.len() <= index {
-            ends.resize_with(index + 1, || None);
+        if self.is_debug {
+            extensions.set_item("http.response.debug", PyDict::new(py))?;
         }
-        let replaced = ends[index].replace(made);
-        drop(ends);
-        drop(replaced);
-        Ok((client, server))
+        Ok(extensions)
     }
 }
 
-impl Scopes {
-    /// The extensions of an encrypted connection; made once for each.
-    fn secured<'py>(
-        &self,
+impl Sheet {
+    #[cold]
+    fn new(py: Python<'_>, scopes: &Scopes) -> PyResult<Self> {
+        let versions = PyDict::new(py);
+        versions.set_item("version", "3.0")?;
+        versions.set_item("spec_version", "2.5")?;
+        let mut asgi = Own::like(&versions);
+        let mut extensions = Own::like(&scopes.extensions(py)?);
+        let state = PyDict::new(py);
+        let empty = PyBytes::new(py, b"");
+        let scope = PyDict::new(py);
+        scope.set_item(intern!(py, "type"), intern!(py, "http"))?;
+        scope.set_item(intern!(py, "asgi"), asgi.take(py)?)?;
+        scope.set_item(intern!(py, "http_version"), intern!(py, "1.1"))?;
+        scope.set_item(intern!(py, "method"), intern!(py, "GET"))?;
+        scope.set_item(intern!(py, "scheme"), intern!(py, "http"))?;
+        scope.set_item(intern!(py, "path"), "")?;
+        scope.set_item(intern!(py, "raw_path"), &empty)?;
+        scope.set_item(intern!(py, "query_string"), &empty)?;
+        scope.set_item(intern!(py, "root_path"), &scopes.root_path)?;
+        scope.set_item(intern!(py, "headers"), py.None())?;
+        scope.set_item(intern!(py, "client"), py.None())?;
+        scope.set_item(intern!(py, "server"), py.None())?;
+        scope.set_item(intern!(py, "state"), &state)?;
+        scope.set_item(intern!(py, "extensions"), extensions.take(py)?)?;
+        Ok(Self {
+            scope: scope.unbind(),
+            connection: None,
+            method: Method::Get,
+            version: Version::Http11,
+            path: Vec::new(),
+            query: Vec::new(),
+            state: state.unbind(),
+            asgi,
+            extensions,
+            headers: FieldLists::default(),
+            paths: Cache::default(),
+            ends: Vec::new(),
+            server: None,
+        })
+    }
+
+    #[inline]
+    fn make<'py>(
+        &mut self,
         py: Python<'py>,
+        scopes: &Scopes,
+        head: &Head,
+        reply: &Reply<'_>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let scope = self.scope.bind(py).clone();
+        if head.method != self.method || head.method == Method::Other {
+            scope.set_item(intern!(py, "method"), method(py, head))?;
+            self.method = head.method;
+        }
+        if head.version != self.version {
+            scope.set_item(intern!(py, "http_version"), version(py, head.version))?;
+            self.version = head.version;
+        }
+        if head.path() != self.path {
+            self.set_path(&scope, scopes, head.path())?;
+        }
+        if head.query() != self.query {
+            self.set_query(&scope, head.query())?;
+        }
+        if self.connection != Some(reply.id().connection) {
+            self.set_ends(&scope, reply)?;
+        }
+        if let Some(headers) = self.headers.renewed(py, head)? {
+            scope.set_item(intern!(py, "headers"), headers)?;
+        }
+        if let Some(asgi) = self.asgi.renewed(py)? {
+            scope.set_item(intern!(py, "asgi"), asgi)?;
+        }
+        if let Some(extensions) = self.extensions.renewed(py)? {
+            scope.set_item(intern!(py, "extensions"), extensions)?;
+        }
+        let state = scopes.state.bind(py);
+        // It is known here and in the sheet.
+        let is_empty_still =
+            state.is_empty() && self.state.bind(py).is_empty() && references(py, &self.state) == 2;
+        if !is_empty_still {
+            let state = state.copy()?;
+            scope.set_item(intern!(py, "state"), &state)?;
+            self.state = state.unbind();
+        }
+        let scope = scope.copy()?;
+        if let Some(facts) = &head.tls {
+            scope.set_item(intern!(py, "scheme"), intern!(py, "https"))?;
+            let secured = self.secured(py, scopes, facts, reply)?;
+            scope.set_item(intern!(py, "extensions"), secured)?;
+        }
+        if let Some(origin) = head.origin.as_deref() {
+            correct(&scope, head, origin)?;
+        }
+        Ok(scope)
+    }
+
+    fn set_path(&mut self, scope: &Bound<'_, PyDict>, scopes: &Scopes, raw: &[u8]) -> PyResult<()> {
+        let py = scope.py();
+        // No path is empty: whatever fails on the way, the next request sets its own.
+        self.path.clear();
+        if let Some((path, raw_path)) = self.paths.find(raw) {
+            scope.set_item(intern!(py, "path"), path)?;
+            scope.set_item(intern!(py, "raw_path"), raw_path)?;
+        } else {
+            let (path, raw_path) = scopes.path(py, raw);
+            scope.set_item(intern!(py, "path"), &path)?;
+            scope.set_item(intern!(py, "raw_path"), &raw_path)?;
+            self.paths.keep(raw, (path.unbind(), raw_path.unbind()));
+        }
+        self.path.extend_from_slice(raw);
+        Ok(())
+    }
+
+    fn set_query(&mut self, scope: &Bound<'_, PyDict>, query: &[u8]) -> PyResult<()> {
+        let py = scope.py();
+        scope.set_item(intern!(py, "query_string"), PyBytes::new(py, query))?;
+        self.query.clear();
+        self.query.extend_from_slice(query);
+        Ok(())
+    }
+
+    fn set_ends(&mut self, scope: &Bound<'_, PyDict>, reply: &Reply<'_>) -> PyResult<()> {
+        let py = scope.py();
+        let connection = reply.id().connection;
+        let index = connection.index as usize;
+        if self.ends.len() <= index {
+            self.ends.resize_with(index + 1, || None);
+        }
+        let known = self.ends[index].take();
+        let ends = match known {
+            Some(ends) if ends.generation == connection.generation => ends,
+            _ => Ends {
+                generation: connection.generation,
+                client: end(py, reply.peer())?,
+                server: self.server_end(py, reply.local())?,
+                secured: None,
+            },
+        };
+        self.connection = None;
+        scope.set_item(intern!(py, "client"), &ends.client)?;
+        scope.set_item(intern!(py, "server"), &ends.server)?;
+        self.connection = Some(connection);
+        self.ends[index] = Some(ends);
+        Ok(())
+    }
+
+    fn server_end(&mut self, py: Python<'_>, local: Peer) -> PyResult<Py<PyAny>> {
+        let address = local.address();
+        if let (Some((known, end)), Some(address)) = (&self.server, address)
+            && *known == address
+        {
+            return Ok(end.clone_ref(py));
+        }
+        let end = end(py, local)?;
+        self.server = address.map(|address| (address, end.clone_ref(py)));
+        Ok(end)
+    }
+
+    /// The extensions of an encrypted connection.
+    #[inline(never)]
+    fn secured<'py>(
+        &mut self,
+        py: Python<'py>,
+        scopes: &Scopes,
         facts: &Tls,
         reply: &Reply<'_>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        // `ends` has made the connection's entry.
-        let index = reply.id().connection.index as usize;
-        if let Some(Some(Ends {
-            secured: Some(made),
-            ..
-        })) = lock(&self.ends).get(index)
-        {
-            return Ok(made.bind(py).clone());
+        let ends = self.ends[reply.id().connection.index as usize]
+            .as_mut()
+            .expect("`set_ends` has made the connection's");
+        if ends.secured.is_none() {
+            let example = scopes.extensions(py)?;
+            example.set_item(intern!(py, "tls"), crate::tls::extension(py, facts)?)?;
+            ends.secured = Some(Own::like(&example));
         }
-        let template = self.template.bind(py).get_item(intern!(py, "extensions"))?;
-        let made = match template {
-            Some(template) => template.cast::<PyDict>()?.copy()?,
-            None => PyDict::new(py),
-        };
-        made.set_item(intern!(py, "tls"), crate::tls::extension(py, facts)?)?;
-        if let Some(Some(ends)) = lock(&self.ends).get_mut(index) {
-            ends.secured = Some(made.clone().unbind());
-        }
-        Ok(made)
+        ends.secured.as_mut().expect("made above").take(py)
     }
+}
+
+/// Puts what a trusted proxy says in the place of what the connection and the options say.
+#[cold]
+fn correct(scope: &Bound<'_, PyDict>, head: &Head, origin: &Origin) -> PyResult<()> {
+    let py = scope.py();
+    match origin.client {
+        None => {}
+        Some(Client::Hidden) => scope.set_item(intern!(py, "client"), py.None())?,
+        Some(Client::Address(address)) => {
+            scope.set_item(intern!(py, "client"), end(py, Peer::Internet(address))?)?;
+        }
+    }
+    if let Some(scheme) = origin.scheme {
+        scope.set_item(intern!(py, "scheme"), scheme.name())?;
+    }
+    let (host, port) = origin.server();
+    if let Some(port) = port {
+        // The connection's own end, where the proxy has only told the port.
+        let own = scope.get_item(intern!(py, "server"))?;
+        let host = match host {
+            Some(host) => Some(unbracketed(host).to_owned()),
+            None => own.and_then(|own| own.get_item(0).ok()?.extract().ok()),
+        };
+        if let Some(host) = host {
+            scope.set_item(intern!(py, "server"), (host, port))?;
+        }
+    }
+    if let Some(prefix) = &origin.prefix {
+        let root_path = decode(prefix.as_bytes());
+        let root_path = String::from_utf8_lossy(&root_path);
+        let path = decode(head.path());
+        let path = format!("{root_path}{}", String::from_utf8_lossy(&path));
+        let raw_path = [prefix.as_bytes(), head.path()].concat();
+        scope.set_item(intern!(py, "root_path"), root_path)?;
+        scope.set_item(intern!(py, "path"), path)?;
+        scope.set_item(intern!(py, "raw_path"), PyBytes::new(py, &raw_path))?;
+    }
+    Ok(())
 }
 
 /// The host without the brackets that an IPv6 address has in a URI.
@@ -326,13 +380,21 @@ fn unbracketed(host: &str) -> &str {
 }
 
 /// An address as ASGI shows it: host and port, or `None`.
-fn end(py: Python<'_>, peer: Peer) -> PyResult<Bound<'_, PyAny>> {
+fn end(py: Python<'_>, peer: Peer) -> PyResult<Py<PyAny>> {
     match peer {
         Peer::Internet(address) => {
             let end = (address.ip().to_string(), address.port());
-            Ok(end.into_pyobject(py)?.into_any())
+            Ok(end.into_pyobject(py)?.into_any().unbind())
         }
-        Peer::Local => Ok(py.None().into_bound(py)),
+        Peer::Local => Ok(py.None()),
+    }
+}
+
+fn version(py: Python<'_>, version: Version) -> &Bound<'_, PyString> {
+    match version {
+        Version::Http11 | Version::Rpc => intern!(py, "1.1"),
+        Version::Http2 => intern!(py, "2"),
+        Version::Http10 => intern!(py, "1.0"),
     }
 }
 
@@ -354,111 +416,4 @@ fn method<'py>(py: Python<'py>, head: &Head) -> Bound<'py, PyString> {
         }
     };
     known.clone()
-}
-
-impl Caches {
-    /// Name and value of a field; `line` is what the client sent of both.
-    #[inline]
-    fn line<'py>(
-        &mut self,
-        py: Python<'py>,
-        line: &[u8],
-        name: &[u8],
-        value: &[u8],
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        if let Some(pair) = self.lines.find(line) {
-            return Ok(pair.bind(py).clone());
-        }
-        let name = self.name(py, name);
-        let pair = PyTuple::new(py, [&name, &PyBytes::new(py, value)])?;
-        if is_repeated(name.as_bytes()) {
-            self.lines.keep(line, pair.clone().unbind());
-        }
-        Ok(pair)
-    }
-
-    fn name<'py>(&mut self, py: Python<'py>, name: &[u8]) -> Bound<'py, PyBytes> {
-        if let Some(known) = self.names.find(name) {
-            return known.bind(py).clone();
-        }
-        let made = PyBytes::new(py, &name.to_ascii_lowercase());
-        self.names.keep(name, made.clone().unbind());
-        made
-    }
-}
-
-/// Fields whose values a client repeats with every request, and which are no secrets.
-fn is_repeated(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"host"
-            | b"user-agent"
-            | b"accept"
-            | b"accept-encoding"
-            | b"accept-language"
-            | b"connection"
-            | b"content-type"
-            | b"content-length"
-            | b"transfer-encoding"
-            | b"cache-control"
-            | b"pragma"
-            | b"origin"
-            | b"dnt"
-            | b"te"
-            | b"priority"
-            | b"upgrade-insecure-requests"
-            | b"x-forwarded-proto"
-            | b"x-forwarded-host"
-    ) || name.starts_with(b"sec-")
-}
-
-/// A direct-mapped cache of objects made from bytes.
-struct Cache<T> {
-    slots: Box<[Slot<T>]>,
-}
-
-/// The bytes, and what was made of them.
-type Slot<T> = Option<(Box<[u8]>, T)>;
-
-impl<T> Cache<T> {
-    const SLOTS: usize = 256;
-    const KEY_BYTES_MAX: usize = 256;
-
-    /// Eight bytes at a time, mixed by a multiplication. A client that finds keys which meet in one slot
-    /// makes its own requests a little slower.
-    #[inline]
-    fn slot_of(key: &[u8]) -> usize {
-        let mut hash = key.len() as u64;
-        for piece in key.chunks(8) {
-            let mut word = [0; 8];
-            word[..piece.len()].copy_from_slice(piece);
-            hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word))
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        }
-        // The upper bits are the ones that all bytes have gone into.
-        (hash >> 56) as usize % Self::SLOTS
-    }
-
-    #[inline]
-    fn find(&self, key: &[u8]) -> Option<&T> {
-        match &self.slots[Self::slot_of(key)] {
-            Some((known, value)) if **known == *key => Some(value),
-            _ => None,
-        }
-    }
-
-    /// Keeps `value` in the place of whatever was there.
-    fn keep(&mut self, key: &[u8], value: T) {
-        if key.len() <= Self::KEY_BYTES_MAX {
-            self.slots[Self::slot_of(key)] = Some((key.into(), value));
-        }
-    }
-}
-
-impl<T> Default for Cache<T> {
-    fn default() -> Self {
-        Self {
-            slots: (0..Self::SLOTS).map(|_| None).collect(),
-        }
-    }
 }

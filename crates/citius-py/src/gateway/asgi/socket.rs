@@ -17,6 +17,7 @@ use crate::answer::{self, with_traceback};
 use crate::awaited::awaited_by_looking;
 use crate::gateway::Turn;
 use crate::gateway::asgi::Plan;
+use crate::gateway::asgi::heading::Headings;
 use crate::gateway::asgi::message::{self, Start};
 use crate::gateway::asgi::waiting::{self, Done};
 use crate::gateway::ws;
@@ -94,7 +95,7 @@ impl Socket {
             ("websocket.http.response.start", Stage::Asked)
                 if lock(&self.state).denial.is_none() =>
             {
-                let start = message::start(message)?;
+                let start = message::start(message, &Headings::default())?;
                 lock(&self.state).denial = Some((start, Vec::new()));
             }
             ("websocket.http.response.body", Stage::Asked)
@@ -218,10 +219,11 @@ impl Socket {
     }
 
     fn answer<S: Sink>(&self, py: Python<'_>, start: &Start, body: &[u8], sink: &mut S) {
+        let media = start.heading.content_type.as_ref();
         let answer = Answer {
             status: start.status,
-            content_type: start.content_type.as_ref().map(|media| media.as_bytes(py)),
-            fields: &start.fields,
+            content_type: media.map(|media| media.as_bytes(py)),
+            fields: &start.fields(),
         };
         if let Err(fault) = sink.send(py, Action::Respond(answer, Payload::Copied(body))) {
             self.report(py, fault.text());

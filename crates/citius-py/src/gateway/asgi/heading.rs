@@ -1,0 +1,187 @@
+//! The headers of `http.response.start`, checked once for all answers that say the same.
+//!
+//! An application says the same headers again and again, with other lengths: a handful of lists are kept as they
+//! were said, and one that says the same to the byte means the same. `content-length` is compared by its name and
+//! read anew each time.
+//!
+//! Invariant: what is kept was checked, for the very bytes it is found by; both are immutable. Bounds: [`Headings::KEPT`]
+//! lists of [`FIELDS_KEPT_MAX`] lines and [`BYTES_KEPT_MAX`] bytes. Lists with `set-cookie` are not kept: their
+//! values are somebody's, and no other answer says them.
+
+use std::sync::{Arc, Mutex};
+
+use citius_http::Fields;
+use citius_http::fields::{is_value_byte, parse_decimal};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use crate::gateway::asgi::message::{for_each_field, refused};
+use crate::link::lock;
+
+/// What a list of headers says.
+#[derive(Default)]
+pub(super) struct Heading {
+    /// The first `content-type`: apart from the others, because the encoder knows the last one.
+    pub(super) content_type: Option<Py<PyBytes>>,
+    /// The others, without `content-length`.
+    pub(super) fields: Fields,
+}
+
+/// Headings that were said before.
+#[derive(Default)]
+pub(super) struct Headings(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    said: [Option<Said>; Headings::KEPT],
+    /// Where the latest one was found or put.
+    latest: usize,
+}
+
+/// A list of headers as it was said, and what it says.
+struct Said {
+    lines: Vec<(Py<PyBytes>, Py<PyBytes>)>,
+    heading: Arc<Heading>,
+}
+
+/// Lines of a list that is kept.
+const FIELDS_KEPT_MAX: usize = 24;
+/// Bytes of names and values of a list that is kept.
+const BYTES_KEPT_MAX: usize = 2048;
+
+impl Headings {
+    const KEPT: usize = 4;
+
+    /// What `headers` says, and the `content-length` among them.
+    ///
+    /// # Errors
+    /// What is wrong with the first line that may not be sent.
+    #[inline]
+    pub(super) fn read(&self, headers: &Bound<'_, PyAny>) -> PyResult<(Arc<Heading>, Option<u64>)> {
+        let list = headers.cast_exact::<PyList>().ok();
+        if let Some(found) = list.and_then(|list| self.find(list)) {
+            return Ok(found);
+        }
+        let (heading, content_length) = parse(headers)?;
+        let heading = Arc::new(heading);
+        if let Some(lines) = list.and_then(lines_to_keep) {
+            let said = Said {
+                lines,
+                heading: Arc::clone(&heading),
+            };
+            let mut kept = lock(&self.0);
+            kept.latest = (kept.latest + 1) % Self::KEPT;
+            let at = kept.latest;
+            let replaced = kept.said[at].replace(said);
+            drop(kept);
+            drop(replaced);
+        }
+        Ok((heading, content_length))
+    }
+
+    #[inline]
+    fn find(&self, list: &Bound<'_, PyList>) -> Option<(Arc<Heading>, Option<u64>)> {
+        let mut kept = lock(&self.0);
+        let latest = kept.latest;
+        for at in 0..Self::KEPT {
+            let at = (latest + at) % Self::KEPT;
+            let mut content_length = None;
+            if let Some(said) = &kept.said[at]
+                && said.is_said_by(list, &mut content_length)
+            {
+                let heading = Arc::clone(&said.heading);
+                kept.latest = at;
+                return Some((heading, content_length));
+            }
+        }
+        None
+    }
+}
+
+impl Said {
+    /// Whether `list` says the same, but for its `content_length`.
+    #[inline]
+    fn is_said_by(&self, list: &Bound<'_, PyList>, content_length: &mut Option<u64>) -> bool {
+        let py = list.py();
+        if list.len() != self.lines.len() {
+            return false;
+        }
+        self.lines.iter().zip(list).all(|((name, value), pair)| {
+            let Some((other_name, other_value)) = line_of(&pair) else {
+                return false;
+            };
+            if !is_same(name.bind(py), other_name) {
+                return false;
+            }
+            if !is_content_length(name.as_bytes(py)) {
+                return is_same(value.bind(py), other_value);
+            }
+            let length = parse_decimal(other_value.as_bytes().trim_ascii());
+            let is_first = content_length.is_none();
+            if is_first {
+                *content_length = length;
+            }
+            length.is_some() && (is_first || *content_length == length)
+        })
+    }
+}
+
+/// Name and value of a header said in the usual way.
+#[inline]
+fn line_of<'a, 'py>(
+    pair: &'a Bound<'py, PyAny>,
+) -> Option<(&'a Bound<'py, PyBytes>, &'a Bound<'py, PyBytes>)> {
+    let [name, value] = pair.cast_exact::<PyTuple>().ok()?.as_slice() else {
+        return None;
+    };
+    Some((name.cast_exact().ok()?, value.cast_exact().ok()?))
+}
+
+/// Whether two objects hold the same bytes. Constants of the application are the same object each time.
+#[inline]
+fn is_same(one: &Bound<'_, PyBytes>, other: &Bound<'_, PyBytes>) -> bool {
+    one.is(other) || one.as_bytes() == other.as_bytes()
+}
+
+#[inline]
+fn is_content_length(name: &[u8]) -> bool {
+    name.len() == 14 && name.eq_ignore_ascii_case(b"content-length")
+}
+
+/// The lines of a list that may be kept.
+#[cold]
+fn lines_to_keep(list: &Bound<'_, PyList>) -> Option<Vec<(Py<PyBytes>, Py<PyBytes>)>> {
+    if list.len() > FIELDS_KEPT_MAX {
+        return None;
+    }
+    let mut bytes_left = BYTES_KEPT_MAX;
+    let mut lines = Vec::with_capacity(list.len());
+    for pair in list {
+        let (name, value) = line_of(&pair)?;
+        let line_bytes = name.as_bytes().len() + value.as_bytes().len();
+        bytes_left = bytes_left.checked_sub(line_bytes)?;
+        if name.as_bytes().eq_ignore_ascii_case(b"set-cookie") {
+            return None;
+        }
+        lines.push((name.clone().unbind(), value.clone().unbind()));
+    }
+    Some(lines)
+}
+
+fn parse(headers: &Bound<'_, PyAny>) -> PyResult<(Heading, Option<u64>)> {
+    let mut heading = Heading::default();
+    for_each_field(headers, |name, value| {
+        let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
+        if name_bytes == b"content-type" && heading.content_type.is_none() {
+            if !value_bytes.iter().copied().all(is_value_byte) {
+                return Err(refused(name, value, citius_http::Fault::AnswerFieldValue));
+            }
+            heading.content_type = Some(value.clone().unbind());
+            return Ok(());
+        }
+        let pushed = heading.fields.push(name_bytes, value_bytes);
+        pushed.map_err(|fault| refused(name, value, fault))
+    })?;
+    let content_length = heading.fields.content_length.take();
+    Ok((heading, content_length))
+}
