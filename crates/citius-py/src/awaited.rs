@@ -1,11 +1,47 @@
 //! Objects that are awaited like coroutines and have no code of their own: each step is a look at some state.
 //!
 //! They fulfil `collections.abc.Coroutine`, because applications hand them to `asyncio.create_task`. A look ends
-//! with `StopIteration` and the value, or gives what is to be waited for before the next look.
+//! with a value, or gives what is to be waited for before the next look.
+//!
+//! A value leaves an iterator in an exception, which is made, caught and taken apart again. Coroutines have a way
+//! without one (`am_send`), for which there is no method that could be declared; [`hasten`] puts it in. Whoever does not take that way (`await` from Python 3.12 on, or a `send` by hand) finds the methods.
 
-/// Makes a class such an object. It has a method `look(&self, py: Python<'_>) -> PyResult<Py<PyAny>>`.
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::{PyClass, PyTypeInfo, ffi};
+
+/// What a look at the state brings.
+pub(crate) enum Look {
+    /// It is over, with this value.
+    Over(Py<PyAny>),
+    /// Something to wait for.
+    Wait(Py<PyAny>),
+}
+
+/// An object that is awaited by looking.
+pub(crate) trait Looking:
+    PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync
+{
+    fn look(&self, py: Python<'_>) -> PyResult<Look>;
+}
+
+/// Makes a class that is [`Looking`] such an object.
 macro_rules! awaited_by_looking {
     ($class:ident) => {
+        impl $class {
+            fn step(&self, py: pyo3::Python<'_>) -> pyo3::PyResult<pyo3::Py<pyo3::PyAny>> {
+                match $crate::awaited::Looking::look(self, py)? {
+                    $crate::awaited::Look::Wait(awaited) => Ok(awaited),
+                    $crate::awaited::Look::Over(value) => {
+                        Err(pyo3::exceptions::PyStopIteration::new_err((value,)))
+                    }
+                }
+            }
+        }
+
         #[pyo3::pymethods]
         impl $class {
             fn __await__(slf: pyo3::Py<Self>) -> pyo3::Py<Self> {
@@ -17,7 +53,7 @@ macro_rules! awaited_by_looking {
             }
 
             fn __next__(&self, py: pyo3::Python<'_>) -> pyo3::PyResult<pyo3::Py<pyo3::PyAny>> {
-                self.look(py)
+                self.step(py)
             }
 
             fn send(
@@ -25,7 +61,7 @@ macro_rules! awaited_by_looking {
                 py: pyo3::Python<'_>,
                 _value: &pyo3::Bound<'_, pyo3::PyAny>,
             ) -> pyo3::PyResult<pyo3::Py<pyo3::PyAny>> {
-                self.look(py)
+                self.step(py)
             }
 
             #[pyo3(signature = (error, *_rest))]
@@ -43,3 +79,84 @@ macro_rules! awaited_by_looking {
 }
 
 pub(crate) use awaited_by_looking;
+
+/// Gives a class the short way. Once, before there is an object of it.
+pub(crate) fn hasten<T: Looking>(py: Python<'_>) {
+    set_slots(py, T::type_object_raw(py), send_by_looking::<T>, itself);
+}
+
+/// Gives the short way to a class whose objects are over when they are made, with `None`.
+pub(crate) fn hasten_done<T: PyTypeInfo>(py: Python<'_>) {
+    let class = T::type_object_raw(py);
+    set_slots(py, class, send_to_done, itself);
+    // SAFETY: a class of ours that nobody uses yet.
+    unsafe { (*class).tp_iternext = Some(next_of_done) };
+}
+
+fn set_slots(
+    _py: Python<'_>,
+    class: *mut ffi::PyTypeObject,
+    send: ffi::sendfunc,
+    await_: ffi::unaryfunc,
+) {
+    // SAFETY: classes live for ever, and this one has a method `__await__`.
+    let slots = unsafe { (*class).tp_as_async };
+    // SAFETY: the slots of a class of ours that nobody uses yet.
+    let slots = unsafe { &mut *slots };
+    slots.am_send = Some(send);
+    slots.am_await = Some(await_);
+}
+
+unsafe extern "C" fn itself(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this with a live object, in hand of the GIL.
+    unsafe { ffi::Py_NewRef(object) }
+}
+
+/// At its end, without a value.
+unsafe extern "C" fn next_of_done(_object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn send_to_done(
+    _object: *mut ffi::PyObject,
+    _value: *mut ffi::PyObject,
+    result: *mut *mut ffi::PyObject,
+) -> ffi::PySendResult {
+    // SAFETY: a constant's address.
+    let none = unsafe { ffi::Py_None() };
+    // SAFETY: None lives for ever, and the GIL is in hand.
+    let none = unsafe { ffi::Py_NewRef(none) };
+    // SAFETY: the interpreter gives a place for the result.
+    unsafe { *result = none };
+    ffi::PySendResult::PYGEN_RETURN
+}
+
+unsafe extern "C" fn send_by_looking<T: Looking>(
+    object: *mut ffi::PyObject,
+    _value: *mut ffi::PyObject,
+    result: *mut *mut ffi::PyObject,
+) -> ffi::PySendResult {
+    let (sent, how) = Python::attach(|py| {
+        // SAFETY: the interpreter calls this with a live object.
+        let object = unsafe { Bound::from_borrowed_ptr(py, object) };
+        // SAFETY: the slot is in this class alone, which has no subclasses.
+        let object = unsafe { object.cast_unchecked::<T>() };
+        let looked = catch_unwind(AssertUnwindSafe(|| object.get().look(py)));
+        let looked = looked.unwrap_or_else(|_| {
+            Err(PyRuntimeError::new_err(
+                "a defect of the server's: it panicked",
+            ))
+        });
+        match looked {
+            Ok(Look::Over(value)) => (value.into_ptr(), ffi::PySendResult::PYGEN_RETURN),
+            Ok(Look::Wait(awaited)) => (awaited.into_ptr(), ffi::PySendResult::PYGEN_NEXT),
+            Err(error) => {
+                error.restore(py);
+                (ptr::null_mut(), ffi::PySendResult::PYGEN_ERROR)
+            }
+        }
+    });
+    // SAFETY: the interpreter gives a place for the result.
+    unsafe { *result = sent };
+    how
+}

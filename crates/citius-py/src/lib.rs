@@ -26,6 +26,7 @@ mod file;
 mod gateway;
 mod go;
 mod host;
+mod items;
 mod link;
 mod negotiate;
 mod observe;
@@ -50,6 +51,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
+    gateway::asgi::hasten_all(module.py());
+    gateway::ws::hasten_all(module.py());
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::ws::room::Room>()?;
     module.add_class::<gateway::wsgi::Wsgi>()?;

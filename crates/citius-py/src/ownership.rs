@@ -1,13 +1,16 @@
-//! Whether anybody else knows an object of ours: only then may it serve another request.
+//! Whether anybody else knows or has changed an object of ours: only if nobody has may it serve another request.
 //!
-//! Both answers are hints that another thread can only spoil towards "yes": whoever is to make a new reference
-//! needs one first, and there is none but ours.
+//! What is said of references can only be spoilt towards "yes" by another thread: whoever is to make a new one needs
+//! one first, and there is none but ours.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::mem::{offset_of, size_of};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
 
 /// How many references there are to an object.
 #[inline]
@@ -35,4 +38,22 @@ pub(crate) fn first_weak_reference<T>(_py: Python<'_>, object: &Py<T>) -> usize 
     // SAFETY: the pointer to the first weak reference lies there, as long as the object lives.
     let list = unsafe { AtomicPtr::from_ptr(list.cast::<*mut c_void>()) };
     list.load(Ordering::Relaxed).addr()
+}
+
+/// The number that the interpreter gives to what is in a dictionary, and that no other content of any dictionary has
+/// had (PEP 509). `None` where there is no such number: from Python 3.14 on.
+#[inline]
+pub(crate) fn version(dict: &Bound<'_, PyDict>) -> Option<u64> {
+    static IS_KNOWN: PyOnceLock<bool> = PyOnceLock::new();
+    let py = dict.py();
+    if !*IS_KNOWN.get_or_init(py, || py.version_info() < (3, 14)) {
+        return None;
+    }
+    // PEP 509: it lies behind the number of items.
+    let offset = offset_of!(ffi::PyDictObject, ma_used) + size_of::<ffi::Py_ssize_t>();
+    // SAFETY: that is within every dictionary.
+    let version = unsafe { dict.as_ptr().byte_add(offset) };
+    // SAFETY: 64 bits that the interpreter has initialised and keeps aligned, as long as the dictionary lives.
+    let version = unsafe { AtomicU64::from_ptr(version.cast()) };
+    Some(version.load(Ordering::Relaxed))
 }

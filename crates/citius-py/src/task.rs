@@ -123,6 +123,9 @@ struct Spare {
     weak_reference: usize,
     /// What [`TOUCHES`] was when the task was last found untouched.
     touches: u64,
+    /// The task has parked itself, and its references are counted since. Before that they change with its first
+    /// step, which may be the loop's to make.
+    is_counted: bool,
 }
 
 impl Tasks {
@@ -200,7 +203,8 @@ impl Tasks {
                 .call1((&asyncio.event_loop, &spare.task))?;
             return Err(error);
         }
-        if spare.references == 0 {
+        if !spare.is_counted {
+            spare.is_counted = spare.driver.get().is_parked();
             spare.references = references(py, &spare.task);
             spare.context_references = references(py, &spare.context);
             spare.weak_reference = first_weak_reference(py, &spare.task);
@@ -368,6 +372,7 @@ impl Asyncio {
             context_references: 0,
             weak_reference: 0,
             touches: 0,
+            is_counted: false,
         })
     }
 }
@@ -685,6 +690,11 @@ impl Driver {
         Self::wake(py, wakeup);
     }
 
+    /// Whether the task of a spare has come to wait for us.
+    fn is_parked(&self) -> bool {
+        lock(&self.state).wakeup.is_some()
+    }
+
     /// Ends the task of a spare that was kept by somebody.
     fn retire(&self, py: Python<'_>) {
         let wakeup = {
@@ -783,6 +793,13 @@ impl Driver {
     ) -> Progress {
         advance(py, coroutine, push, errand, &mut Late { link, id })
     }
+}
+
+/// The message that a task was cancelled with, as arguments to `cancel`.
+fn told<'py>(error: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    let arguments = error.getattr(intern!(error.py(), "args"))?;
+    let arguments = arguments.cast_into::<PyTuple>()?;
+    Ok(arguments.get_slice(0, 1))
 }
 
 /// Calls back whoever waited for `waiter`. asyncio's tasks are shown a future of asyncio's own.
@@ -901,7 +918,8 @@ impl Driver {
         // it waits for: as a task does, cancel that first and wait for it to tell.
         if let Some(awaited) = awaited
             && let Some(cancel) = awaited.bind(py).getattr_opt(intern!(py, "cancel"))?
-            && cancel.call0()?.is_truthy()?
+            // With what the task was told: anyio knows its own cancellations by that.
+            && cancel.call1(told(&error)?)?.is_truthy()?
         {
             return Ok(awaited);
         }

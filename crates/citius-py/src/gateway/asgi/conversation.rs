@@ -431,7 +431,9 @@ impl Conversation {
             SmallVec::new()
         };
         drop(state);
-        self.send_hints(py, hints, sink);
+        if !hints.is_empty() {
+            self.send_hints(py, hints, sink);
+        }
         let sent = match start {
             Some(start) if ends && pieces.len() <= 1 && !start.trailers => {
                 respond(py, &start, pieces.first(), sink)
@@ -444,7 +446,9 @@ impl Conversation {
         if ends && !S::IN_TURN {
             drop(self.link.take(self.id()));
         }
-        wake(py, receivers);
+        if !receivers.is_empty() {
+            wake(py, receivers);
+        }
     }
 
     fn send_hints<S: Sink>(&self, py: Python<'_>, hints: Vec<Fields>, sink: &mut S) {

@@ -11,6 +11,7 @@
 
 use citius_http::Head;
 use citius_http::head::{FieldSpan, Span};
+use pyo3::ffi::Py_ssize_t;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -21,41 +22,54 @@ pub(super) struct FieldLists {
     names: Cache<Py<PyBytes>>,
     lines: Cache<Py<PyTuple>>,
     sections: Sections,
-    /// The list that the latest request has got, and the one of a section's that it is a copy of.
+    /// The list that the latest request with a known section has got, and the one it is a copy of.
     latest: Option<(Py<PyList>, Py<PyList>)>,
 }
 
+/// The list for a request.
+pub(super) enum FieldList<'py> {
+    /// The one of the latest request with a known section.
+    Latest,
+    /// A new one, which is the latest from now on.
+    Renewed(Bound<'py, PyList>),
+    /// One that will hardly be needed again.
+    Single(Bound<'py, PyList>),
+}
+
 impl FieldLists {
-    /// The list for a request, which its caller keeps until it gets the next one; `None` if the one before serves
-    /// again, because it says the same and nobody else has kept it or changed it.
+    /// The list for a request. The latest has to be [as it was made](Self::is_as_made), or forgotten.
     #[inline]
-    pub(super) fn renewed<'py>(
-        &mut self,
-        py: Python<'py>,
-        head: &Head,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
+    pub(super) fn list<'py>(&mut self, py: Python<'py>, head: &Head) -> PyResult<FieldList<'py>> {
         let section = section_of(head);
         let Some(original) = section.and_then(|section| self.sections.find(head, section)) else {
-            // The caller lets go of it: from here on, others may know it as well as we.
-            self.latest = None;
             let made = self.make(py, head)?;
             if let Some(section) = section {
                 self.sections.note(head, section, &made);
             }
-            return Ok(Some(made));
+            return Ok(FieldList::Single(made));
         };
         let original = original.bind(py);
-        // It is known here and to the caller.
-        if let Some((latest, copied)) = &self.latest
+        if let Some((_, copied)) = &self.latest
             && copied.is(original)
-            && references(py, latest) == 2
-            && is_same(latest.bind(py), original)
         {
-            return Ok(None);
+            return Ok(FieldList::Latest);
         }
         let copy = original.get_slice(0, original.len());
         self.latest = Some((copy.clone().unbind(), original.clone().unbind()));
-        Ok(Some(copy))
+        Ok(FieldList::Renewed(copy))
+    }
+
+    /// Whether the latest list is as it was made, and known as often as we know it: `known`.
+    #[inline]
+    pub(super) fn is_as_made(&self, py: Python<'_>, known: Py_ssize_t) -> bool {
+        self.latest.as_ref().is_none_or(|(latest, original)| {
+            references(py, latest) == known && is_same(latest.bind(py), original.bind(py))
+        })
+    }
+
+    /// Has the next request get another one.
+    pub(super) fn forget(&mut self) {
+        self.latest = None;
     }
 
     fn make<'py>(&mut self, py: Python<'py>, head: &Head) -> PyResult<Bound<'py, PyList>> {

@@ -13,6 +13,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, 
 
 use crate::file;
 use crate::gateway::asgi::heading::{Heading, Headings};
+use crate::items::for_each_item;
 use crate::link::Link;
 
 /// What an application says.
@@ -88,13 +89,13 @@ struct Parts<'py> {
 }
 
 impl<'py> Parts<'py> {
-    /// Looks the keys up, once through the dictionary: keys that are written in code are the interned strings
-    /// themselves. Others are looked up as equal ones.
+    /// Goes once through the dictionary: keys that are written in code are the interned strings themselves. Others
+    /// are looked up as equal ones.
     #[inline]
     fn of(message: &Bound<'py, PyDict>) -> PyResult<Self> {
         let py = message.py();
         let mut parts = Self::default();
-        for (key, value) in message {
+        let is_usual = for_each_item(message, |key, value| {
             let place = if key.is(intern!(py, "type")) {
                 &mut parts.kind
             } else if key.is(intern!(py, "body")) {
@@ -108,11 +109,16 @@ impl<'py> Parts<'py> {
             } else if key.is(intern!(py, "trailers")) {
                 &mut parts.trailers
             } else {
-                return Self::look_up(message);
+                return false;
             };
-            *place = Some(value);
+            *place = Some(value.to_owned());
+            true
+        });
+        if is_usual {
+            Ok(parts)
+        } else {
+            Self::look_up(message)
         }
-        Ok(parts)
     }
 
     #[cold]
@@ -314,7 +320,7 @@ pub(super) fn for_each_field<'py>(
         let pair = pair?;
         let (name, value) = match pair.cast::<PyTuple>() {
             Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?),
-            _ => pair.extract()?,
+            _ => two_of(&pair)?,
         };
         match (name.cast::<PyBytes>(), value.cast::<PyBytes>()) {
             (Ok(name), Ok(value)) => act(name, value)?,
@@ -326,6 +332,18 @@ pub(super) fn for_each_field<'py>(
         }
     }
     Ok(())
+}
+
+/// A header that is no tuple: ASGI allows any iterable of two.
+#[cold]
+fn two_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let mut items = pair.try_iter()?;
+    match (items.next(), items.next(), items.next()) {
+        (Some(name), Some(value), None) => Ok((name?, value?)),
+        _ => Err(PyValueError::new_err(format!(
+            "a header of 'headers' is a name and a value, got {pair:?}"
+        ))),
+    }
 }
 
 #[cold]

@@ -36,7 +36,7 @@ mod waiting;
 
 pub(crate) use conversation::{Conversation, Talk};
 pub(crate) use socket::{Socket, SocketTalk};
-pub(crate) use waiting::Done;
+pub(crate) use waiting::{Done, hasten_all};
 
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]
@@ -202,6 +202,7 @@ fn call(
         Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
         Err(error) => talk.fail(py, &error, reply),
     }
+    plan.scopes.settle(py);
     plan.spare.give(py, callables);
 }
 

@@ -1,19 +1,19 @@
 //! Dictionaries that each request has for itself and that seldom change: made once, they serve request after request.
 //!
 //! An application may change what it finds in its scope, and no other request may see that. Most change nothing:
-//! then the next request gets the same objects. Invariant: what serves again is known to nobody but the template
-//! of scopes, and so is every container in it, and each holds the very objects it was made with.
+//! then the next request gets the same objects. Invariant: what serves again is known to nobody but us, and so is
+//! every container in it, and each holds the very objects it was made with.
 
 use pyo3::ffi::Py_ssize_t;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::ownership::references;
+use crate::ownership::{references, version};
 
 /// A dictionary of constants and of containers of them.
 pub(super) struct Own {
     items: Items,
-    latest: Option<Py<PyDict>>,
+    latest: Option<Latest>,
 }
 
 type Items = Vec<(Py<PyAny>, Item)>;
@@ -24,6 +24,16 @@ enum Item {
     List(Vec<Py<PyAny>>),
 }
 
+struct Latest {
+    dict: Py<PyDict>,
+    /// Where all containers are dictionaries, and those have versions: the outer's, and the inner ones with theirs.
+    /// Otherwise one has to look at everything.
+    versions: Option<(u64, Inner)>,
+}
+
+/// The dictionaries in a dictionary, with their versions.
+type Inner = Vec<(Py<PyDict>, u64)>;
+
 impl Own {
     /// Of dictionaries that are filled like `example`.
     pub(super) fn like(example: &Bound<'_, PyDict>) -> Self {
@@ -33,39 +43,58 @@ impl Own {
         }
     }
 
-    /// The dictionary for a request, which its caller keeps until it gets the next one; `None` if the one before
-    /// serves again.
+    /// The dictionary for the next request, if the one before cannot serve again. `known`: how often we know that
+    /// one.
     #[inline]
-    pub(super) fn renewed<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        // It is known here and to the caller.
-        self.other_than(py, 2)
-    }
-
-    /// The dictionary for a request; its caller keeps none.
-    pub(super) fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let renewed = self.other_than(py, 1)?;
-        Ok(match (renewed, &self.latest) {
-            (None, Some(latest)) => latest.bind(py).clone(),
-            (Some(renewed), _) => renewed,
-            (None, None) => unreachable!("only the latest is not renewed"),
-        })
-    }
-
-    #[inline]
-    fn other_than<'py>(
+    pub(super) fn renewed<'py>(
         &mut self,
         py: Python<'py>,
         known: Py_ssize_t,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         if let Some(latest) = &self.latest
-            && references(py, latest) == known
-            && is_as_made(latest.bind(py), &self.items)
+            && references(py, &latest.dict) == known
+            && latest.is_as_made(py, &self.items)
         {
             return Ok(None);
         }
-        let made = make(py, &self.items)?;
-        self.latest = Some(made.clone().unbind());
-        Ok(Some(made))
+        let (dict, latest) = Latest::new(py, &self.items)?;
+        let replaced = self.latest.replace(latest);
+        drop(replaced);
+        Ok(Some(dict))
+    }
+
+    /// The dictionary for the next request; nobody but us has kept the one before.
+    pub(super) fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        Ok(match (self.renewed(py, 1)?, &self.latest) {
+            (Some(renewed), _) => renewed,
+            (None, Some(latest)) => latest.dict.bind(py).clone(),
+            (None, None) => unreachable!("there is one that need not be renewed"),
+        })
+    }
+}
+
+impl Latest {
+    #[cold]
+    fn new<'py>(py: Python<'py>, items: &Items) -> PyResult<(Bound<'py, PyDict>, Self)> {
+        let mut inner = Some(Inner::new());
+        let dict = make(py, items, &mut inner)?;
+        let latest = Self {
+            dict: dict.clone().unbind(),
+            versions: version(&dict).zip(inner),
+        };
+        Ok((dict, latest))
+    }
+
+    #[inline]
+    fn is_as_made(&self, py: Python<'_>, items: &Items) -> bool {
+        let Some((outer, inner)) = &self.versions else {
+            return holds(self.dict.bind(py), items);
+        };
+        version(self.dict.bind(py)) == Some(*outer)
+            && inner.iter().all(|(dict, made)| {
+                // Known here and to its container.
+                references(py, dict) == 2 && version(dict.bind(py)) == Some(*made)
+            })
     }
 }
 
@@ -85,47 +114,55 @@ fn items_of(example: &Bound<'_, PyDict>) -> Items {
         .collect()
 }
 
-fn make<'py>(py: Python<'py>, items: &Items) -> PyResult<Bound<'py, PyDict>> {
+/// A dictionary with `items`. `inner` becomes `None` if not all that is in it has a version.
+fn make<'py>(
+    py: Python<'py>,
+    items: &Items,
+    inner: &mut Option<Inner>,
+) -> PyResult<Bound<'py, PyDict>> {
     let made = PyDict::new(py);
     for (key, item) in items {
         match item {
             Item::Constant(value) => made.set_item(key, value)?,
-            Item::Dict(items) => made.set_item(key, make(py, items)?)?,
-            Item::List(values) => made.set_item(key, PyList::new(py, values)?)?,
+            Item::Dict(items) => {
+                let dict = make(py, items, inner)?;
+                made.set_item(key, &dict)?;
+                match (version(&dict), &mut *inner) {
+                    (Some(version), Some(inner)) => inner.push((dict.unbind(), version)),
+                    _ => *inner = None,
+                }
+            }
+            Item::List(values) => {
+                made.set_item(key, PyList::new(py, values)?)?;
+                *inner = None;
+            }
         }
     }
     Ok(made)
 }
 
-#[inline]
-fn is_as_made(dict: &Bound<'_, PyDict>, items: &Items) -> bool {
+/// Whether `dict` is as it was made of `items`.
+fn holds(dict: &Bound<'_, PyDict>, items: &Items) -> bool {
     let py = dict.py();
     // One is the iterator's for the moment, the other its container's.
     let is_ours = |value: &Bound<'_, PyAny>| references(py, value.as_unbound()) == 2;
     let is_same = |value: &Bound<'_, PyAny>, item: &Item| match item {
         Item::Constant(known) => value.is(known),
-        Item::Dict(items) => match value.cast_exact::<PyDict>() {
-            Ok(dict) => is_ours(value) && is_as_made(dict, items),
-            Err(_) => false,
-        },
-        Item::List(values) => match value.cast_exact::<PyList>() {
-            Ok(list) => {
-                is_ours(value)
-                    && list.len() == values.len()
-                    && list
-                        .iter()
-                        .zip(values)
-                        .all(|(value, known)| value.is(known))
-            }
-            Err(_) => false,
-        },
+        Item::Dict(items) => {
+            let dict = value.cast_exact::<PyDict>();
+            is_ours(value) && dict.is_ok_and(|dict| holds(dict, items))
+        }
+        Item::List(values) => value.cast_exact::<PyList>().is_ok_and(|list| {
+            is_ours(value)
+                && list.len() == values.len()
+                && list
+                    .iter()
+                    .zip(values)
+                    .all(|(value, known)| value.is(known))
+        }),
     };
-    if dict.len() != items.len() {
-        return false;
-    }
-    // An empty one, as most are, needs no iterator.
-    items.is_empty()
-        || dict
+    dict.len() == items.len()
+        && dict
             .iter()
             .zip(items)
             .all(|((key, value), (known, item))| key.is(known) && is_same(&value, item))

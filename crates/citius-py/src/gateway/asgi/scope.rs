@@ -1,9 +1,13 @@
-//! The scope of a request: a copy of the one before, corrected where this request says something else.
+//! The scope of a request: the one before, corrected where this request says something else.
 //!
-//! The one before is kept as the *sheet*, which no application ever sees. Copying a dictionary that has all its
-//! keys is one allocation and a block copy; what the two requests have in common needs nothing else. What is
-//! mutable in a scope is each request's own (`own.rs`, `fields.rs`); the rest are immutable objects, from
-//! small bounded caches where they are likely to be needed again.
+//! The *sheet* is a scope that no application ever sees. What two requests have in common stays in it, and a
+//! copy of it is one allocation and a block copy. An application that neither keeps nor changes its scope leaves
+//! it to the next request, and not even a copy is made. What is mutable in a scope is each request's own
+//! (`own.rs`, `fields.rs`); the rest are immutable objects, from small bounded caches where they are likely to
+//! be needed again.
+//!
+//! Invariant: once a request's application has been stepped and the sheet is *settled*, all that it can still reach
+//! is its own, and nothing it has put anywhere is kept here.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -13,14 +17,15 @@ use citius_http::origin::Client;
 use citius_http::{Head, Method, Origin, Tls, Version};
 use citius_reactor::{ConnectionId, Peer, Reply};
 use citius_route::decode;
+use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::gateway::asgi::fields::{Cache, FieldLists};
+use crate::gateway::asgi::fields::{Cache, FieldList, FieldLists};
 use crate::gateway::asgi::own::Own;
 use crate::link::lock;
-use crate::ownership::references;
+use crate::ownership::{references, version};
 
 /// Makes the scopes of one application.
 pub(crate) struct Scopes {
@@ -35,8 +40,15 @@ pub(crate) struct Scopes {
 /// A scope as it was last made, and what it was made from.
 struct Sheet {
     scope: Py<PyDict>,
+    /// The latest request's scope, as full as `scope`, and its version, if it may serve again.
+    given: Option<(Py<PyDict>, u64)>,
+    /// Since the latest request.
+    is_settled: bool,
     // What is in `scope`.
     connection: Option<ConnectionId>,
+    /// `client` is in `given` alone: at one request a connection it is all that changes.
+    is_client_given: bool,
+    server_put: Option<Py<PyAny>>,
     method: Method,
     version: Version,
     path: Vec<u8>,
@@ -49,7 +61,7 @@ struct Sheet {
     paths: Cache<(Py<PyString>, Py<PyBytes>)>,
     /// Both ends of each connection, by its place in the reactor's table.
     ends: Vec<Option<Ends>>,
-    /// The server's own end that was made last: most connections come to the same.
+    /// The server's own end that was made last.
     server: Option<(SocketAddr, Py<PyAny>)>,
 }
 
@@ -80,15 +92,38 @@ impl Scopes {
         head: &Head,
         reply: &Reply<'_>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        self.make_for(py, head, reply, true)
+    }
+
+    #[inline]
+    fn make_for<'py>(
+        &self,
+        py: Python<'py>,
+        head: &Head,
+        reply: &Reply<'_>,
+        is_whole: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let sheet = lock(&self.sheet).take();
         let mut sheet = match sheet {
             Some(sheet) => sheet,
             None => Box::new(Sheet::new(py, self)?),
         };
-        let made = sheet.make(py, self, head, reply);
+        let made = sheet.make(py, self, head, reply, is_whole)?;
         let replaced = lock(&self.sheet).replace(sheet);
         drop(replaced);
-        made
+        Ok(made)
+    }
+
+    /// The application that has the latest scope has been stepped.
+    #[inline]
+    pub(crate) fn settle(&self, py: Python<'_>) {
+        let sheet = lock(&self.sheet).take();
+        if let Some(mut sheet) = sheet
+            && sheet.settle(py).is_ok()
+        {
+            let replaced = lock(&self.sheet).replace(sheet);
+            drop(replaced);
+        }
     }
 
     /// The scope of a request for a WebSocket.
@@ -99,7 +134,7 @@ impl Scopes {
         protocols: &[String],
         reply: &Reply<'_>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let scope = self.make(py, head, reply)?;
+        let scope = self.make_for(py, head, reply, false)?;
         scope.set_item(intern!(py, "type"), intern!(py, "websocket"))?;
         scope.del_item(intern!(py, "method"))?;
         scope.set_item(intern!(py, "subprotocols"), protocols)?;
@@ -157,8 +192,7 @@ impl Sheet {
         let versions = PyDict::new(py);
         versions.set_item("version", "3.0")?;
         versions.set_item("spec_version", "2.5")?;
-        let mut asgi = Own::like(&versions);
-        let mut extensions = Own::like(&scopes.extensions(py)?);
+        let (mut asgi, mut extensions) = (Own::like(&versions), Own::like(&scopes.extensions(py)?));
         let state = PyDict::new(py);
         let empty = PyBytes::new(py, b"");
         let scope = PyDict::new(py);
@@ -178,7 +212,11 @@ impl Sheet {
         scope.set_item(intern!(py, "extensions"), extensions.take(py)?)?;
         Ok(Self {
             scope: scope.unbind(),
+            given: None,
+            is_settled: true,
             connection: None,
+            is_client_given: false,
+            server_put: None,
             method: Method::Get,
             version: Version::Http11,
             path: Vec::new(),
@@ -193,6 +231,7 @@ impl Sheet {
         })
     }
 
+    /// The scope of a request. `is_whole`: nobody adds to it.
     #[inline]
     fn make<'py>(
         &mut self,
@@ -200,44 +239,51 @@ impl Sheet {
         scopes: &Scopes,
         head: &Head,
         reply: &Reply<'_>,
+        is_whole: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let scope = self.scope.bind(py).clone();
+        if !self.is_settled {
+            self.settle(py)?;
+        }
         if head.method != self.method || head.method == Method::Other {
-            scope.set_item(intern!(py, "method"), method(py, head))?;
+            self.put(intern!(py, "method"), &method(py, head))?;
             self.method = head.method;
         }
         if head.version != self.version {
-            scope.set_item(intern!(py, "http_version"), version(py, head.version))?;
+            self.put(intern!(py, "http_version"), version_name(py, head.version))?;
             self.version = head.version;
         }
         if head.path() != self.path {
-            self.set_path(&scope, scopes, head.path())?;
+            self.set_path(py, scopes, head.path())?;
         }
         if head.query() != self.query {
-            self.set_query(&scope, head.query())?;
+            self.set_query(py, head.query())?;
         }
         if self.connection != Some(reply.id().connection) {
-            self.set_ends(&scope, reply)?;
+            self.set_ends(py, reply)?;
         }
-        if let Some(headers) = self.headers.renewed(py, head)? {
+        let headers = match self.headers.list(py, head)? {
+            FieldList::Latest => None,
+            FieldList::Renewed(list) => {
+                self.put(intern!(py, "headers"), &list)?;
+                None
+            }
+            FieldList::Single(list) => Some(list),
+        };
+        self.is_settled = false;
+        let state = scopes.state.bind(py);
+        let is_in_sheet =
+            headers.is_none() && state.is_empty() && head.tls.is_none() && head.origin.is_none();
+        if is_in_sheet && is_whole {
+            return self.give(py);
+        }
+        self.given = None;
+        let scope = self.copy(py)?;
+        if let Some(headers) = headers {
             scope.set_item(intern!(py, "headers"), headers)?;
         }
-        if let Some(asgi) = self.asgi.renewed(py)? {
-            scope.set_item(intern!(py, "asgi"), asgi)?;
+        if !state.is_empty() {
+            scope.set_item(intern!(py, "state"), state.copy()?)?;
         }
-        if let Some(extensions) = self.extensions.renewed(py)? {
-            scope.set_item(intern!(py, "extensions"), extensions)?;
-        }
-        let state = scopes.state.bind(py);
-        // It is known here and in the sheet.
-        let is_empty_still =
-            state.is_empty() && self.state.bind(py).is_empty() && references(py, &self.state) == 2;
-        if !is_empty_still {
-            let state = state.copy()?;
-            scope.set_item(intern!(py, "state"), &state)?;
-            self.state = state.unbind();
-        }
-        let scope = scope.copy()?;
         if let Some(facts) = &head.tls {
             scope.set_item(intern!(py, "scheme"), intern!(py, "https"))?;
             let secured = self.secured(py, scopes, facts, reply)?;
@@ -249,33 +295,90 @@ impl Sheet {
         Ok(scope)
     }
 
-    fn set_path(&mut self, scope: &Bound<'_, PyDict>, scopes: &Scopes, raw: &[u8]) -> PyResult<()> {
-        let py = scope.py();
+    /// Puts a value into the sheet, and into the scope that serves again.
+    #[inline]
+    fn put(&self, key: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        self.scope.bind(py).set_item(key, value)?;
+        match &self.given {
+            Some((given, _)) => given.bind(py).set_item(key, value),
+            None => Ok(()),
+        }
+    }
+
+    /// The scope of a request that is all in the sheet.
+    #[inline]
+    fn give<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let scope = match &self.given {
+            Some((given, _)) => given.bind(py).clone(),
+            None => self.copy(py)?,
+        };
+        self.given = version(&scope).map(|version| (scope.clone().unbind(), version));
+        Ok(scope)
+    }
+
+    /// Lets go of everything that the latest request's application knows or has changed.
+    #[inline]
+    fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.is_settled = true;
+        if let Some((given, made)) = &self.given
+            && (references(py, given) != 1 || version(given.bind(py)) != Some(*made))
+        {
+            self.given = None;
+        }
+        // Each part is known to whoever has made it, to the sheet and to the scope that serves again.
+        let known = 2 + Py_ssize_t::from(self.given.is_some());
+        let scope = self.scope.bind(py);
+        let mut is_renewed = false;
+        if !self.headers.is_as_made(py, known) {
+            self.headers.forget();
+            scope.set_item(intern!(py, "headers"), py.None())?;
+            is_renewed = true;
+        }
+        if let Some(asgi) = self.asgi.renewed(py, known)? {
+            scope.set_item(intern!(py, "asgi"), asgi)?;
+            is_renewed = true;
+        }
+        if let Some(extensions) = self.extensions.renewed(py, known)? {
+            scope.set_item(intern!(py, "extensions"), extensions)?;
+            is_renewed = true;
+        }
+        if references(py, &self.state) != known || !self.state.bind(py).is_empty() {
+            let state = PyDict::new(py);
+            scope.set_item(intern!(py, "state"), &state)?;
+            self.state = state.unbind();
+            is_renewed = true;
+        }
+        if is_renewed {
+            self.given = None;
+        }
+        Ok(())
+    }
+
+    fn set_path(&mut self, py: Python<'_>, scopes: &Scopes, raw: &[u8]) -> PyResult<()> {
         // No path is empty: whatever fails on the way, the next request sets its own.
         self.path.clear();
         if let Some((path, raw_path)) = self.paths.find(raw) {
-            scope.set_item(intern!(py, "path"), path)?;
-            scope.set_item(intern!(py, "raw_path"), raw_path)?;
+            self.put(intern!(py, "path"), path.bind(py))?;
+            self.put(intern!(py, "raw_path"), raw_path.bind(py))?;
         } else {
             let (path, raw_path) = scopes.path(py, raw);
-            scope.set_item(intern!(py, "path"), &path)?;
-            scope.set_item(intern!(py, "raw_path"), &raw_path)?;
+            self.put(intern!(py, "path"), &path)?;
+            self.put(intern!(py, "raw_path"), &raw_path)?;
             self.paths.keep(raw, (path.unbind(), raw_path.unbind()));
         }
         self.path.extend_from_slice(raw);
         Ok(())
     }
 
-    fn set_query(&mut self, scope: &Bound<'_, PyDict>, query: &[u8]) -> PyResult<()> {
-        let py = scope.py();
-        scope.set_item(intern!(py, "query_string"), PyBytes::new(py, query))?;
+    fn set_query(&mut self, py: Python<'_>, query: &[u8]) -> PyResult<()> {
+        self.put(intern!(py, "query_string"), &PyBytes::new(py, query))?;
         self.query.clear();
         self.query.extend_from_slice(query);
         Ok(())
     }
 
-    fn set_ends(&mut self, scope: &Bound<'_, PyDict>, reply: &Reply<'_>) -> PyResult<()> {
-        let py = scope.py();
+    fn set_ends(&mut self, py: Python<'_>, reply: &Reply<'_>) -> PyResult<()> {
         let connection = reply.id().connection;
         let index = connection.index as usize;
         if self.ends.len() <= index {
@@ -292,11 +395,42 @@ impl Sheet {
             },
         };
         self.connection = None;
-        scope.set_item(intern!(py, "client"), &ends.client)?;
-        scope.set_item(intern!(py, "server"), &ends.server)?;
+        // Most connections have come to the same end.
+        if !self
+            .server_put
+            .as_ref()
+            .is_some_and(|put| put.is(&ends.server))
+        {
+            self.put(intern!(py, "server"), ends.server.bind(py))?;
+            self.server_put = Some(ends.server.clone_ref(py));
+        }
+        if let Some((given, _)) = &self.given {
+            given
+                .bind(py)
+                .set_item(intern!(py, "client"), &ends.client)?;
+            self.is_client_given = true;
+        } else {
+            self.scope
+                .bind(py)
+                .set_item(intern!(py, "client"), &ends.client)?;
+            self.is_client_given = false;
+        }
         self.connection = Some(connection);
         self.ends[index] = Some(ends);
         Ok(())
+    }
+
+    /// Copies the sheet.
+    fn copy<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let scope = self.scope.bind(py);
+        if self.is_client_given
+            && let Some(connection) = self.connection
+            && let Some(ends) = &self.ends[connection.index as usize]
+        {
+            scope.set_item(intern!(py, "client"), &ends.client)?;
+            self.is_client_given = false;
+        }
+        scope.copy()
     }
 
     fn server_end(&mut self, py: Python<'_>, local: Peer) -> PyResult<Py<PyAny>> {
@@ -390,7 +524,7 @@ fn end(py: Python<'_>, peer: Peer) -> PyResult<Py<PyAny>> {
     }
 }
 
-fn version(py: Python<'_>, version: Version) -> &Bound<'_, PyString> {
+fn version_name(py: Python<'_>, version: Version) -> &Bound<'_, PyString> {
     match version {
         Version::Http11 | Version::Rpc => intern!(py, "1.1"),
         Version::Http2 => intern!(py, "2"),

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use citius_http::{Action, Answer, Fault, Fields, Head, Payload, Status};
 use citius_reactor::Reply;
 use citius_reactor::ws::{Close, Code, Transport};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::answer::{self, with_traceback};
-use crate::awaited::awaited_by_looking;
+use crate::awaited::{Look, Looking, awaited_by_looking};
 use crate::gateway::Turn;
 use crate::gateway::asgi::Plan;
 use crate::gateway::asgi::heading::Headings;
@@ -269,15 +269,11 @@ impl Socket {
 #[pyclass(frozen, module = "citius._core", name = "_Connect")]
 struct Connect;
 
-impl Connect {
-    #[expect(
-        clippy::unused_self,
-        reason = "every connection begins with the same message"
-    )]
-    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+impl Looking for Connect {
+    fn look(&self, py: Python<'_>) -> PyResult<Look> {
         let message = PyDict::new(py);
         message.set_item(intern!(py, "type"), intern!(py, "websocket.connect"))?;
-        Err(PyStopIteration::new_err((message.unbind(),)))
+        Ok(Look::Over(message.into_any().unbind()))
     }
 }
 
@@ -325,6 +321,7 @@ pub(super) fn request(
         Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
         Err(error) => talk.fail(py, &error, reply),
     }
+    plan.scopes.settle(py);
 }
 
 /// A socket as the errand of the coroutine that has it.

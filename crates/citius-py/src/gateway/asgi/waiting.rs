@@ -10,7 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 use crate::answer::is_coroutine;
-use crate::awaited::awaited_by_looking;
+use crate::awaited::{Look, Looking, awaited_by_looking, hasten, hasten_done};
 use crate::gateway::asgi::Conversation;
 
 /// Returned by a `send` that has nothing to wait for; there is one.
@@ -25,25 +25,11 @@ impl Done {
     }
 }
 
-/// What a look at the state brings.
-enum Look {
-    /// It is over, with this value.
-    Over(Py<PyAny>),
-    /// A future to wait for.
-    Wait(Py<PyAny>),
-}
-
-/// Goes on with whoever awaits: the value by `StopIteration`, or a future marked as awaited.
-fn go_on(py: Python<'_>, look: Look) -> PyResult<Py<PyAny>> {
-    match look {
-        Look::Over(value) => Err(PyStopIteration::new_err((value,))),
-        Look::Wait(future) => {
-            future
-                .bind(py)
-                .setattr(intern!(py, "_asyncio_future_blocking"), true)?;
-            Ok(future)
-        }
-    }
+/// A future, marked as awaited.
+fn wait(py: Python<'_>, future: Py<PyAny>) -> PyResult<Look> {
+    let mark = intern!(py, "_asyncio_future_blocking");
+    future.bind(py).setattr(mark, true)?;
+    Ok(Look::Wait(future))
 }
 
 #[pymethods]
@@ -77,14 +63,13 @@ impl Done {
 #[pyclass(frozen, module = "citius._core", name = "_Receive", freelist = 64)]
 pub(crate) struct Receive(pub(crate) Py<Conversation>);
 
-impl Receive {
-    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+impl Looking for Receive {
+    fn look(&self, py: Python<'_>) -> PyResult<Look> {
         let conversation = self.0.bind(py).get();
-        let look = match conversation.next_message(py)? {
-            Some(message) => Look::Over(message.into_any().unbind()),
-            None => Look::Wait(conversation.await_message(py)?),
-        };
-        go_on(py, look)
+        match conversation.next_message(py)? {
+            Some(message) => Ok(Look::Over(message.into_any().unbind())),
+            None => wait(py, conversation.await_message(py)?),
+        }
     }
 }
 
@@ -94,18 +79,24 @@ awaited_by_looking!(Receive);
 #[pyclass(frozen, module = "citius._core", name = "_Room")]
 pub(crate) struct Room(pub(crate) Py<Conversation>);
 
-impl Room {
-    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+impl Looking for Room {
+    fn look(&self, py: Python<'_>) -> PyResult<Look> {
         let conversation = self.0.bind(py).get();
-        let look = match conversation.await_room(py)? {
-            None => Look::Over(py.None()),
-            Some(future) => Look::Wait(future),
-        };
-        go_on(py, look)
+        match conversation.await_room(py)? {
+            None => Ok(Look::Over(py.None())),
+            Some(future) => wait(py, future),
+        }
     }
 }
 
 awaited_by_looking!(Room);
+
+/// Makes awaiting cheap. Once, before there are any of these objects.
+pub(crate) fn hasten_all(py: Python<'_>) {
+    hasten_done::<Done>(py);
+    hasten::<Receive>(py);
+    hasten::<Room>(py);
+}
 
 /// What can be stepped, of what an application has returned.
 pub(crate) fn coroutine_of(awaitable: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

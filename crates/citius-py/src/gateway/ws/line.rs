@@ -84,7 +84,7 @@ struct State {
 }
 
 /// What a look at the line brings.
-pub(crate) enum Look {
+pub(crate) enum Taken {
     /// A message: `str` or `bytes`.
     Message(Py<PyAny>),
     /// It is over, and all messages have been taken.
@@ -167,12 +167,12 @@ impl Line {
     }
 
     /// The next message, if there is one.
-    pub(crate) fn take(&self, py: Python<'_>) -> Look {
+    pub(crate) fn take(&self, py: Python<'_>) -> Taken {
         let mut state = lock(&self.state);
         let Some((message, message_bytes)) = state.queue.pop_front() else {
             return match &state.end {
-                Some(end) => Look::Over(end.clone()),
-                None => Look::Nothing,
+                Some(end) => Taken::Over(end.clone()),
+                None => Taken::Nothing,
             };
         };
         state.queued_bytes -= message_bytes;
@@ -189,7 +189,7 @@ impl Line {
         if resumes {
             self.link.post(py, self.id, Letter::Resume);
         }
-        Look::Message(message)
+        Taken::Message(message)
     }
 
     // --- waiting ------------------------------------------------------------------------------

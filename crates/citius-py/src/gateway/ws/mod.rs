@@ -24,6 +24,7 @@ pub(crate) mod waiter;
 
 pub(crate) use line::Line;
 pub(crate) use socket::WebSocket;
+pub(crate) use waiter::hasten_all;
 
 /// What an open exchange has of its socket.
 pub(crate) struct HeldLine {

@@ -14,7 +14,7 @@ use pyo3::types::PyString;
 use crate::answer::{self, Asked, Settled, Stage as AnswerStage};
 use crate::gateway::asgi::Done;
 use crate::gateway::ws::fields_from;
-use crate::gateway::ws::line::{Line, Look, Stage, json_of};
+use crate::gateway::ws::line::{Line, Stage, Taken, json_of};
 use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
 use crate::link::{LEVEL_ERROR, Late, Sink};
 use crate::request::Request;
@@ -240,9 +240,9 @@ impl WebSocket {
     fn _take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.accept_implicitly(py)?;
         match self.line.take(py) {
-            Look::Message(message) => Ok(Some(message)),
-            Look::Nothing => Ok(None),
-            Look::Over(end) => Err(support::connection_closed(py, Some(&end))),
+            Taken::Message(message) => Ok(Some(message)),
+            Taken::Nothing => Ok(None),
+            Taken::Over(end) => Err(support::connection_closed(py, Some(&end))),
         }
     }
 

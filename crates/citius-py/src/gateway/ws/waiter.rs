@@ -6,15 +6,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
+use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::awaited::awaited_by_looking;
+use crate::awaited::{Look, Looking, awaited_by_looking, hasten};
 use crate::gateway::ws::Line;
-use crate::gateway::ws::line::Look;
+use crate::gateway::ws::line::Taken;
 use crate::link::lock;
 use crate::support;
 use crate::task::{call_back, enter_context, exit_context};
@@ -232,17 +232,17 @@ pub(crate) struct NextMessage {
     pub(crate) shape: Shape,
 }
 
-impl NextMessage {
-    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+impl Looking for NextMessage {
+    fn look(&self, py: Python<'_>) -> PyResult<Look> {
         let value = match (self.line.take(py), self.shape) {
-            (Look::Nothing, _) => return Ok(wait(self.line.await_message(py)?)),
-            (Look::Message(message), Shape::Asgi) => asgi_message(py, message)?,
-            (Look::Message(message), _) => message,
-            (Look::Over(end), Shape::Plain) => {
+            (Taken::Nothing, _) => return Ok(Look::Wait(wait(self.line.await_message(py)?))),
+            (Taken::Message(message), Shape::Asgi) => asgi_message(py, message)?,
+            (Taken::Message(message), _) => message,
+            (Taken::Over(end), Shape::Plain) => {
                 return Err(support::connection_closed(py, Some(&end)));
             }
-            (Look::Over(_), Shape::Iteration) => return Err(PyStopAsyncIteration::new_err(())),
-            (Look::Over(end), Shape::Asgi) => {
+            (Taken::Over(_), Shape::Iteration) => return Err(PyStopAsyncIteration::new_err(())),
+            (Taken::Over(end), Shape::Asgi) => {
                 let message = PyDict::new(py);
                 message.set_item(intern!(py, "type"), intern!(py, "websocket.disconnect"))?;
                 message.set_item(intern!(py, "code"), end.code.number())?;
@@ -250,7 +250,7 @@ impl NextMessage {
                 message.into_any().unbind()
             }
         };
-        Err(PyStopIteration::new_err((value,)))
+        Ok(Look::Over(value))
     }
 }
 
@@ -273,13 +273,19 @@ awaited_by_looking!(NextMessage);
 #[pyclass(frozen, module = "citius._core", name = "_RoomToSend", freelist = 64)]
 pub(crate) struct RoomToSend(pub(crate) Arc<Line>);
 
-impl RoomToSend {
-    fn look(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self.0.await_room(py)? {
-            None => Err(PyStopIteration::new_err(())),
-            Some(waiter) => Ok(wait(waiter)),
-        }
+impl Looking for RoomToSend {
+    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+        Ok(match self.0.await_room(py)? {
+            None => Look::Over(py.None()),
+            Some(waiter) => Look::Wait(wait(waiter)),
+        })
     }
 }
 
 awaited_by_looking!(RoomToSend);
+
+/// Makes awaiting cheap. Once, before there are any of these objects.
+pub(crate) fn hasten_all(py: Python<'_>) {
+    hasten::<NextMessage>(py);
+    hasten::<RoomToSend>(py);
+}

@@ -1,0 +1,283 @@
+"""What one request does to its scope, its callables or its headers, no other request sees.
+
+The server makes as little as it can anew for each request (``gateway/asgi/scope.rs``): here applications do
+what would show if it made too little.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+from h2peer import connect
+from rig import Server
+
+Ask = Callable[[], bytes]
+
+CHANGES = """
+    CHANGES = [
+        lambda scope: scope["headers"].append((b"x", b"y")),
+        lambda scope: scope["headers"].clear(),
+        lambda scope: scope["headers"].__setitem__(0, (b"x", b"y")),
+        lambda scope: scope["extensions"].update(mine={}),
+        lambda scope: scope["extensions"].clear(),
+        lambda scope: scope["extensions"].update({"http.response.pathsend": {}}),
+        lambda scope: scope["extensions"]["http.response.trailers"].update(mine=1),
+        lambda scope: scope["asgi"].update(version="2.0"),
+        lambda scope: scope["asgi"].pop("spec_version"),
+        lambda scope: scope["state"].update(mine=1),
+        lambda scope: scope.update(mine=1),
+        lambda scope: scope.update(path="/mine", root_path="/mine", method="MINE"),
+        lambda scope: scope.update(headers=[], extensions={}, state={"mine": 1}),
+        lambda scope: scope.pop("client"),
+        lambda scope: scope.clear(),
+    ]
+"""
+
+
+@contextmanager
+def http1(server: Server) -> Iterator[Ask]:
+    with server.connect() as peer:
+        yield lambda: peer.request("GET", "/").body
+
+
+@contextmanager
+def http2(server: Server) -> Iterator[Ask]:
+    with connect(server) as peer:
+        streams = iter(range(1, 1000, 2))
+        yield lambda: bytes(peer.get(next(streams), "/").body)
+
+
+@pytest.fixture(params=[http1, http2])
+def asking(request: pytest.FixtureRequest) -> Callable[[Server], object]:
+    return request.param
+
+
+@pytest.mark.parametrize("pause", ["", "await asyncio.sleep(0)"], ids=["at_once", "late"])
+def test_changes_of_a_scope_are_its_request_s_alone(serve_asgi, asking, pause: str) -> None:
+    server = serve_asgi(
+        CHANGES
+        + f"""
+    from itertools import count
+    numbers = count()
+
+    async def app(scope, receive, send):
+        seen = repr(scope).encode()
+        {pause}
+        number = next(numbers)
+        if number % 3:
+            CHANGES[number // 3 % len(CHANGES)](scope)
+        await answer(send, seen)
+    """
+    )
+    with asking(server) as ask:
+        first = ask()
+        assert set(ast.literal_eval(first.decode())) >= {"headers", "state", "extensions", "asgi"}
+        for number in range(1, 50):
+            assert ask() == first, number
+
+
+def test_what_a_request_keeps_is_nobody_else_s(serve_asgi, asking) -> None:
+    server = serve_asgi("""
+    from itertools import count
+    numbers = count()
+    kept = []
+
+    async def app(scope, receive, send):
+        parts = [
+            scope, scope["headers"], scope["state"], scope["extensions"], scope["asgi"],
+            *scope["extensions"].values(), receive, send,
+        ]
+        known = [part for part in parts if any(part is other for other in kept)]
+        number = next(numbers)
+        if number % 2:
+            kept.append(parts[number // 2 % len(parts)])
+        await answer(send, f"{len(known)} {len(kept)}".encode())
+    """)
+    with asking(server) as ask:
+        for number in range(1, 45):
+            assert ask() == f"0 {number // 2}".encode()
+
+
+def test_callables_are_known_by_weak_references_too(serve_asgi) -> None:
+    server = serve_asgi("""
+    import weakref
+    known = []
+
+    async def app(scope, receive, send):
+        seen = sum(one() in (receive, send) for one in known)
+        known.append(weakref.ref(send if len(known) % 2 else receive))
+        await answer(send, f"{seen} {len(known)}".encode())
+    """)
+    with server.connect() as peer:
+        for number in range(1, 9):
+            assert peer.request("GET", "/").body == f"0 {number}".encode()
+
+
+def test_a_send_that_was_kept_answers_nobody_else(serve_asgi) -> None:
+    server = serve_asgi("""
+    kept = []
+
+    async def app(scope, receive, send):
+        said = b"nothing"
+        for other in kept:
+            try:
+                await start(other, 404)
+            except RuntimeError as error:
+                said = str(error).encode()
+        kept[:] = [send]
+        await answer(send, said)
+    """)
+    with server.connect() as peer:
+        assert peer.request("GET", "/").body == b"nothing"
+        for _ in range(3):
+            reply = peer.request("GET", "/")
+            assert (reply.status, b"complete already" in reply.body) == (200, True)
+
+
+def test_what_a_request_puts_into_its_scope_goes_with_it(serve_asgi, asking) -> None:
+    server = serve_asgi("""
+    import gc, weakref
+    from itertools import count
+    gc.disable()
+    numbers = count()
+    alive = weakref.WeakSet()
+    class Mine: pass
+
+    async def app(scope, receive, send):
+        seen = len(alive)
+        mine = Mine()
+        alive.add(mine)
+        [
+            lambda: scope["state"].update(mine=mine),
+            lambda: scope["headers"].append(mine),
+            lambda: scope["extensions"].update(mine=mine),
+            lambda: scope["extensions"]["http.response.pathsend"].update(mine=mine),
+            lambda: scope["asgi"].update(mine=mine),
+            lambda: scope.update(mine=mine),
+            lambda: scope.update(headers=[mine]),
+        ][next(numbers) % 7]()
+        await answer(send, str(seen).encode())
+    """)
+    with asking(server) as ask:
+        for _ in range(15):
+            assert ask() == b"0"
+
+
+def test_a_body_that_nobody_reads_is_not_the_next_request_s(serve_asgi) -> None:
+    server = serve_asgi("""
+    async def app(scope, receive, send):
+        if scope["method"] == "PUT":
+            return await answer(send, b"unread")
+        await answer(send, await read(receive))
+    """)
+    with server.connect() as peer:
+        for _ in range(3):
+            assert peer.request("PUT", "/", b"mine").body == b"unread"
+            assert peer.request("POST", "/", b"yours").body == b"yours"
+            assert peer.request("GET", "/").body == b""
+
+
+def test_fields_are_told_as_sent_whatever_was_sent_before(serve_asgi) -> None:
+    server = serve_asgi("""
+    async def app(scope, receive, send):
+        await answer(send, repr((scope["path"], scope["query_string"], scope["headers"])).encode())
+    """)
+    sections: list[list[tuple[str, str]]] = [
+        [],
+        [("accept", "*/*"), ("cookie", "a=1")],
+        [("accept", "*/*"), ("cookie", "a=2")],
+        [("cookie", "a=1"), ("accept", "*/*")],
+        [("accept", "*/*"), ("Cookie", "a=1")],
+        [("x", "y" * 3000)],
+        [(f"x-{number}", "y") for number in range(50)],
+    ]
+    targets = ["/", "/a", "/?q", "/a?q", "/a?", "/" + "b" * 300, "/%61"]
+    with server.connect() as peer:
+        for number in range(150):
+            # Each section some times in a row, and again later.
+            section = sections[number // 4 % len(sections)]
+            target = targets[number % len(targets)]
+            lines = "".join(f"{name}: {value}\r\n" for name, value in section)
+            peer.send(f"GET {target} HTTP/1.1\r\nhost: a\r\n{lines}\r\n".encode())
+            path, _, query = target.partition("?")
+            told = [(b"host", b"a")]
+            told += [(name.lower().encode(), value.encode()) for name, value in section]
+            expected = (path.replace("%61", "a"), query.encode(), told)
+            assert ast.literal_eval(peer.reply("GET").body.decode()) == expected
+
+
+def test_headers_are_sent_as_said_whatever_was_said_before(serve_asgi) -> None:
+    server = serve_asgi("""
+    SAID = [
+        [],
+        [(b"content-type", b"text/plain"), (b"content-length", b"1")],
+        [(b"content-type", b"text/html"), (b"content-length", b"1")],
+        [(b"content-type", b"text/plain"), (b"Content-Length", b"1"), (b"x", b"1")],
+        [(b"content-type", b"text/plain"), (b"x", b"2")],
+        [[b"content-type", b"text/plain"], [b"x", b"2"]],
+        [(b"set-cookie", b"a=1"), (b"set-cookie", b"b=2")],
+        ((b"x", b"3"),),
+        [(b"content-length", b"1"), (b"x", b" 4 ")],
+    ]
+
+    async def app(scope, receive, send):
+        number = int(scope["query_string"])
+        headers = SAID[number % len(SAID)]
+        # Other objects, as most frameworks make them for each answer.
+        if number % 2 and headers and type(headers[0]) is tuple:
+            headers = [(bytes(bytearray(n)), bytes(bytearray(v))) for n, v in headers]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await body(send, b"x")
+    """)
+    text, more = ("content-type", "text/plain"), ("content-length", "1")
+    expected: list[list[tuple[str, str]]] = [
+        [more],
+        [text, more],
+        [("content-type", "text/html"), more],
+        [text, ("x", "1"), more],
+        [text, ("x", "2"), more],
+        [text, ("x", "2"), more],
+        [("set-cookie", "a=1"), ("set-cookie", "b=2"), more],
+        [("x", "3"), more],
+        [("x", "4"), more],
+    ]
+    with server.connect() as peer:
+        for number in [n // 3 for n in range(60)] + list(range(60)):
+            peer.send(b"GET /?%d HTTP/1.1\r\nhost: a\r\n\r\n" % number)
+            head = peer.read_until(b"\r\n\r\n").decode().splitlines()[1:-1]
+            assert peer.read(1) == b"x", server.err
+            lines = [tuple(line.split(": ", 1)) for line in head]
+            lines = [line for line in lines if line[0] not in ("date", "server")]
+            assert lines == expected[number % len(expected)], number
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("[(b'x', b'1'), (b'content-length', b'one')]", "content-length"),
+        ("[(b'x', b'1'), (b'content-length', b'2')]", "shorter than its content-length"),
+        ("[(b'x', b'1\\r\\ny: 2'), (b'content-length', b'1')]", "header"),
+        ("[(b'x', '1'), (b'content-length', b'1')]", "are bytes"),
+        ("[(b'content-length', b'1'), (b'content-length', b'2')]", "content-length"),
+    ],
+)
+def test_headers_that_are_wrong_are_refused_after_right_ones(serve_asgi, wrong, why) -> None:
+    server = serve_asgi(f"""
+    RIGHT = [[(b"x", b"1"), (b"content-length", b"1")],
+             [(b"content-length", b"1"), (b"content-length", b"1")]]
+
+    async def app(scope, receive, send):
+        headers = {wrong} if scope["path"] == "/wrong" else RIGHT[len(scope["path"]) % 2]
+        await send({{"type": "http.response.start", "status": 200, "headers": headers}})
+        await body(send, b"x")
+    """)
+    with server.connect() as peer:
+        ask = partial(peer.request, "GET")
+        assert [ask(path).status for path in ("/", "/", "/a", "/a")] == [200] * 4
+        assert ask("/wrong").status == 500
+        assert ask("/").status == 200
+    server.wait_for_log(why)
