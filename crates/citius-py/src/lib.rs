@@ -10,12 +10,12 @@
 //!
 //! Nothing needs a GIL: all classes are `frozen`, so that the compiler asks of each that it may be shared between
 //! threads, and what `unsafe` says beyond that holds for objects that nobody else can have yet (`records`,
-//! reference counts of one in `task` and `start`, which other threads' references can only make larger). The versions of
-//! dicts (`gateway/wsgi/recent.rs`) do need one, and without it nothing relies on them.
+//! reference counts in `ownership`, which other threads' references can only make larger). The versions of dicts
+//! (`ownership` too) do need one, and without it nothing relies on them.
 #![allow(
     unsafe_code,
-    reason = "reference counts, PyIter_Send and contexts have no safe binding (task.rs); native handlers \
-              are called by address (gateway/compiled/)"
+    reason = "reference counts, versions, slots, PyIter_Send and contexts have no safe binding (ownership.rs, \
+              awaited.rs, items.rs, task.rs); native handlers are called by address (gateway/compiled/)"
 )]
 
 use pyo3::prelude::*;

@@ -21,8 +21,7 @@ use smallvec::SmallVec;
 
 use crate::answer::with_traceback;
 use crate::gateway::Held;
-use crate::gateway::asgi::heading::Headings;
-use crate::gateway::asgi::message::{self, Body, Message, Start};
+use crate::gateway::asgi::message::{self, Body, Lexicon, Message, Start};
 use crate::gateway::asgi::waiting::{Done, Receive, Room};
 use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Link, Sink, lock, payload};
 use crate::support;
@@ -33,7 +32,7 @@ pub(super) struct Common {
     create_future: Py<PyAny>,
     /// `{"type": "http.request", "body": b"", "more_body": False}`, to be copied.
     empty_request: Py<PyDict>,
-    headings: Headings,
+    lexicon: Lexicon,
 }
 
 /// A request whose application is not called yet. Its callables know the conversation that keeps them here.
@@ -119,7 +118,7 @@ impl Common {
         Ok(Self {
             create_future: event_loop.getattr(py, "create_future")?,
             empty_request: empty_request.unbind(),
-            headings: Headings::default(),
+            lexicon: Lexicon::new(py),
         })
     }
 }
@@ -135,7 +134,7 @@ impl Conversation {
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let said = message::read(&this.link, &this.common.headings, message)?;
+        let said = message::read(&this.link, &this.common.lexicon, message)?;
         let has_room = this.say(py, said, message)?;
         if has_room {
             Done::get(py)

@@ -40,8 +40,15 @@ struct Kept {
 
 /// A list of headers as it was said, and what it says.
 struct Said {
-    lines: Vec<(Py<PyBytes>, Py<PyBytes>)>,
+    lines: Vec<Line>,
     heading: Arc<Heading>,
+}
+
+struct Line {
+    name: Py<PyBytes>,
+    value: Py<PyBytes>,
+    /// What it says, if it is a `content-length`.
+    length: Option<u64>,
 }
 
 /// Lines of a list that is kept.
@@ -64,7 +71,7 @@ impl Headings {
         }
         let (heading, content_length) = parse(headers)?;
         let heading = Arc::new(heading);
-        if let Some(lines) = list.and_then(lines_to_keep) {
+        if let Some(lines) = list.and_then(to_keep) {
             let said = Said {
                 lines,
                 heading: Arc::clone(&heading),
@@ -106,22 +113,23 @@ impl Said {
         if list.len() != self.lines.len() {
             return false;
         }
-        self.lines.iter().zip(list).all(|((name, value), pair)| {
-            let Some((other_name, other_value)) = line_of(&pair) else {
+        self.lines.iter().zip(list).all(|(line, pair)| {
+            let Some((name, value)) = line_of(&pair) else {
                 return false;
             };
-            if !is_same(name.bind(py), other_name) {
+            if !is_same(line.name.bind(py), name) {
                 return false;
             }
-            if !is_content_length(name.as_bytes(py)) {
-                return is_same(value.bind(py), other_value);
-            }
-            let length = parse_decimal(other_value.as_bytes().trim_ascii());
-            let is_first = content_length.is_none();
-            if is_first {
-                *content_length = length;
-            }
-            length.is_some() && (is_first || *content_length == length)
+            let Some(known) = line.length else {
+                return is_same(line.value.bind(py), value);
+            };
+            let length = if value.is(&line.value) {
+                Some(known)
+            } else {
+                parse_decimal(value.as_bytes().trim_ascii())
+            };
+            let earlier = std::mem::replace(content_length, length);
+            length.is_some() && (earlier.is_none() || earlier == length)
         })
     }
 }
@@ -143,14 +151,9 @@ fn is_same(one: &Bound<'_, PyBytes>, other: &Bound<'_, PyBytes>) -> bool {
     one.is(other) || one.as_bytes() == other.as_bytes()
 }
 
-#[inline]
-fn is_content_length(name: &[u8]) -> bool {
-    name.len() == 14 && name.eq_ignore_ascii_case(b"content-length")
-}
-
 /// The lines of a list that may be kept.
 #[cold]
-fn lines_to_keep(list: &Bound<'_, PyList>) -> Option<Vec<(Py<PyBytes>, Py<PyBytes>)>> {
+fn to_keep(list: &Bound<'_, PyList>) -> Option<Vec<Line>> {
     if list.len() > FIELDS_KEPT_MAX {
         return None;
     }
@@ -158,12 +161,19 @@ fn lines_to_keep(list: &Bound<'_, PyList>) -> Option<Vec<(Py<PyBytes>, Py<PyByte
     let mut lines = Vec::with_capacity(list.len());
     for pair in list {
         let (name, value) = line_of(&pair)?;
-        let line_bytes = name.as_bytes().len() + value.as_bytes().len();
-        bytes_left = bytes_left.checked_sub(line_bytes)?;
-        if name.as_bytes().eq_ignore_ascii_case(b"set-cookie") {
+        let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
+        bytes_left = bytes_left.checked_sub(name_bytes.len() + value_bytes.len())?;
+        if name_bytes.eq_ignore_ascii_case(b"set-cookie") {
             return None;
         }
-        lines.push((name.clone().unbind(), value.clone().unbind()));
+        let is_length = name_bytes.eq_ignore_ascii_case(b"content-length");
+        lines.push(Line {
+            name: name.clone().unbind(),
+            value: value.clone().unbind(),
+            length: is_length
+                .then(|| parse_decimal(value_bytes.trim_ascii()))
+                .flatten(),
+        });
     }
     Some(lines)
 }

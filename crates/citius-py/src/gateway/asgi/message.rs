@@ -77,6 +77,32 @@ impl Body {
     }
 }
 
+/// The keys of most messages, and what an application has said before under one of them.
+pub(super) struct Lexicon {
+    kind: Py<PyString>,
+    status: Py<PyString>,
+    headers: Py<PyString>,
+    body: Py<PyString>,
+    more_body: Py<PyString>,
+    trailers: Py<PyString>,
+    headings: Headings,
+}
+
+impl Lexicon {
+    pub(super) fn new(py: Python<'_>) -> Self {
+        let key = |name: &str| PyString::intern(py, name).unbind();
+        Self {
+            kind: key("type"),
+            status: key("status"),
+            headers: key("headers"),
+            body: key("body"),
+            more_body: key("more_body"),
+            trailers: key("trailers"),
+            headings: Headings::default(),
+        }
+    }
+}
+
 /// What most messages say, by key.
 #[derive(Default)]
 struct Parts<'py> {
@@ -92,21 +118,20 @@ impl<'py> Parts<'py> {
     /// Goes once through the dictionary: keys that are written in code are the interned strings themselves. Others
     /// are looked up as equal ones.
     #[inline]
-    fn of(message: &Bound<'py, PyDict>) -> PyResult<Self> {
-        let py = message.py();
+    fn of(message: &Bound<'py, PyDict>, lexicon: &Lexicon) -> PyResult<Self> {
         let mut parts = Self::default();
         let is_usual = for_each_item(message, |key, value| {
-            let place = if key.is(intern!(py, "type")) {
+            let place = if key.is(&lexicon.kind) {
                 &mut parts.kind
-            } else if key.is(intern!(py, "body")) {
+            } else if key.is(&lexicon.body) {
                 &mut parts.body
-            } else if key.is(intern!(py, "status")) {
+            } else if key.is(&lexicon.status) {
                 &mut parts.status
-            } else if key.is(intern!(py, "headers")) {
+            } else if key.is(&lexicon.headers) {
                 &mut parts.headers
-            } else if key.is(intern!(py, "more_body")) {
+            } else if key.is(&lexicon.more_body) {
                 &mut parts.more_body
-            } else if key.is(intern!(py, "trailers")) {
+            } else if key.is(&lexicon.trailers) {
                 &mut parts.trailers
             } else {
                 return false;
@@ -139,7 +164,7 @@ impl<'py> Parts<'py> {
 #[inline]
 pub(super) fn read(
     link: &Link,
-    headings: &Headings,
+    lexicon: &Lexicon,
     message: &Bound<'_, PyAny>,
 ) -> PyResult<Message> {
     let Ok(message) = message.cast::<PyDict>() else {
@@ -148,12 +173,12 @@ pub(super) fn read(
             message.get_type().name()?
         )));
     };
-    let mut parts = Parts::of(message)?;
+    let mut parts = Parts::of(message, lexicon)?;
     let kind = required(parts.kind.take(), message, "type")?;
     let kind = kind.cast::<PyString>()?.to_str()?;
     match kind {
         "http.response.body" => body(message.py(), parts),
-        "http.response.start" => begin(message, parts, headings).map(Message::Start),
+        "http.response.start" => begin(message, parts, lexicon).map(Message::Start),
         "http.response.pathsend" => pathsend(link, message),
         "http.response.zerocopysend" => zerocopysend(link, message),
         "http.response.trailers" => trailers(message),
@@ -177,13 +202,14 @@ fn body(py: Python<'_>, parts: Parts<'_>) -> PyResult<Message> {
     })
 }
 
-/// Reads a message that starts an answer.
-pub(super) fn start(message: &Bound<'_, PyDict>, headings: &Headings) -> PyResult<Start> {
-    begin(message, Parts::of(message)?, headings)
+/// Reads a message that starts an answer, of an application that seldom says one.
+pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
+    let lexicon = Lexicon::new(message.py());
+    begin(message, Parts::of(message, &lexicon)?, &lexicon)
 }
 
 #[inline]
-fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, headings: &Headings) -> PyResult<Start> {
+fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, lexicon: &Lexicon) -> PyResult<Start> {
     let code = required(parts.status, message, "status")?;
     let status = code.extract::<u16>().ok().and_then(Status::new);
     let status = status.filter(|status| !status.is_informational());
@@ -193,7 +219,7 @@ fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, headings: &Headings) -> 
         ))
     })?;
     let (heading, content_length) = match parts.headers {
-        Some(headers) => headings.read(&headers)?,
+        Some(headers) => lexicon.headings.read(&headers)?,
         None => Default::default(),
     };
     Ok(Start {

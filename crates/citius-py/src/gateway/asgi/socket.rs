@@ -17,7 +17,6 @@ use crate::answer::{self, with_traceback};
 use crate::awaited::{Look, Looking, awaited_by_looking};
 use crate::gateway::Turn;
 use crate::gateway::asgi::Plan;
-use crate::gateway::asgi::heading::Headings;
 use crate::gateway::asgi::message::{self, Start};
 use crate::gateway::asgi::waiting::{self, Done};
 use crate::gateway::ws;
@@ -95,7 +94,7 @@ impl Socket {
             ("websocket.http.response.start", Stage::Asked)
                 if lock(&self.state).denial.is_none() =>
             {
-                let start = message::start(message, &Headings::default())?;
+                let start = message::start(message)?;
                 lock(&self.state).denial = Some((start, Vec::new()));
             }
             ("websocket.http.response.body", Stage::Asked)
