@@ -4,12 +4,10 @@
 //! one first, and there is none but ours.
 
 use std::ffi::c_void;
-use std::mem::{offset_of, size_of};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 /// How many references there are to an object.
@@ -40,20 +38,24 @@ pub(crate) fn first_weak_reference<T>(_py: Python<'_>, object: &Py<T>) -> usize 
     list.load(Ordering::Relaxed).addr()
 }
 
-/// The number that the interpreter gives to what is in a dictionary, and that no other content of any dictionary has
-/// had (PEP 509). `None` where there is no such number: from Python 3.14 on.
+/// The number that every change of the contents of `dict` makes another, and that no other content of any dict has had
+/// (PEP 509); `None` where Python counts no longer, or several threads may at once.
+#[allow(
+    deprecated,
+    clippy::unnecessary_wraps,
+    reason = "it is there until Python 3.13; where it has gone nothing is lent"
+)]
 #[inline]
 pub(crate) fn version(dict: &Bound<'_, PyDict>) -> Option<u64> {
-    static IS_KNOWN: PyOnceLock<bool> = PyOnceLock::new();
-    let py = dict.py();
-    if !*IS_KNOWN.get_or_init(py, || py.version_info() < (3, 14)) {
-        return None;
+    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+    {
+        let dict = dict.as_ptr().cast::<ffi::PyDictObject>();
+        // SAFETY: a dict is a `PyDictObject`, and the GIL is held, so that nobody changes it meanwhile.
+        Some(unsafe { (*dict).ma_version_tag })
     }
-    // PEP 509: it lies behind the number of items.
-    let offset = offset_of!(ffi::PyDictObject, ma_used) + size_of::<ffi::Py_ssize_t>();
-    // SAFETY: that is within every dictionary.
-    let version = unsafe { dict.as_ptr().byte_add(offset) };
-    // SAFETY: 64 bits that the interpreter has initialised and keeps aligned, as long as the dictionary lives.
-    let version = unsafe { AtomicU64::from_ptr(version.cast()) };
-    Some(version.load(Ordering::Relaxed))
+    #[cfg(any(Py_3_14, Py_GIL_DISABLED))]
+    {
+        let _ = dict;
+        None
+    }
 }

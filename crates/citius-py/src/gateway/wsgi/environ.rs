@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObjectExt, intern};
 
-use super::recent::{Recent, set_line, version};
-use super::start::references;
+use super::recent::{Recent, set_line};
+use crate::ownership::{references, version};
 use crate::request::latin;
 
 /// Makes environs. Each thread that calls the application has its own.

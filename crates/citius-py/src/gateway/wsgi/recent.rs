@@ -255,24 +255,3 @@ pub(super) fn set_line(
     }
     Ok(())
 }
-
-/// A number that every change of the contents of `dict` makes another (PEP 509); `None` where Python
-/// counts no longer, or several threads may at once.
-#[allow(
-    deprecated,
-    clippy::unnecessary_wraps,
-    reason = "it is there until Python 3.13; where it has gone nothing is lent"
-)]
-pub(super) fn version(dict: &Bound<'_, PyDict>) -> Option<u64> {
-    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
-    {
-        let dict = dict.as_ptr().cast::<pyo3::ffi::PyDictObject>();
-        // SAFETY: a dict is a `PyDictObject`, and the GIL is held, so that nobody changes it meanwhile.
-        Some(unsafe { (*dict).ma_version_tag })
-    }
-    #[cfg(any(Py_3_14, Py_GIL_DISABLED))]
-    {
-        let _ = dict;
-        None
-    }
-}

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use citius_http::{Answer, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pyo3::{ffi, intern};
 
 use super::announce::Announcements;
 use super::call::Call;
 use crate::link::lock;
+use crate::ownership::references;
 
 /// What one application call has said so far.
 #[derive(Default)]
@@ -256,10 +257,4 @@ impl Callables {
         self.shared.call.fetch_add(1, Ordering::Relaxed);
         Some(self)
     }
-}
-
-/// References to `object`, ours among them.
-pub(super) fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t {
-    // SAFETY: `object` is a live reference, and the GIL is held as `_py` says.
-    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
