@@ -1,8 +1,10 @@
 """What a server adds to an application: CPU time per request in all, less what the application itself takes.
 
-For a hello of Starlette, FastAPI, Flask and Django: the application's own cost is measured in a process
-that calls it in a loop with a ready scope or environ; the whole is the CPU time of the server's processes
-(schedstat) under closed-loop load, in interleaved rounds. The difference is the server's share.
+For a hello of Starlette, FastAPI, Flask and Django: the whole is the CPU time of the server's processes
+(schedstat) under closed-loop load, in interleaved rounds. The application's own cost is measured in the
+server's process, by another one of it under the same load whose application is timed where it is entered
+and left; in a loop by itself its code and data would stay in the caches, and it would seem cheaper than it
+is anywhere. The difference is the server's share.
 
     make .venv-frameworks/ready
     .venv-frameworks/bin/python scripts/bench-share.py [--seconds 2] [--rounds 3] [starlette …]
@@ -23,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -97,60 +100,114 @@ app = get_wsgi_application()
     ),
 }
 
-# Run by themselves, in the applications' folder: they print microseconds of CPU time per call.
+# Around the application in the server's process: how much CPU time its thread has used in the application's
+# own code, which ends where that calls the server. `/-own` tells the microseconds per call, and begins anew.
+# The two readings of the clock around each piece take time of their own, which is measured and left out.
+OWN = """
+import statistics, threading, time
+from main import app as inner
+
+now = time.thread_time_ns
+spent_ns, pieces, calls = 0, 0, 0
+lock = threading.Lock()
+
+def between():
+    seen = []
+    for _ in range(10_000):
+        begun = now()
+        seen.append(now() - begun)
+    return statistics.median(seen)
+
+def add(ns, n):
+    global spent_ns, pieces, calls
+    with lock:
+        spent_ns, pieces, calls = spent_ns + ns, pieces + n, calls + 1
+
+def told():
+    global spent_ns, pieces, calls
+    with lock:
+        own = (spent_ns - pieces * between()) / max(calls, 1) / 1e3
+        spent_ns = pieces = calls = 0
+    return str(own).encode()
+"""
 OWN_ASGI = """
-import asyncio, sys, time, uvloop
-from main import app
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        return await inner(scope, receive, send)
+    if scope["path"] == "/-own":
+        body = told()
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        return await send({"type": "http.response.body", "body": body})
+    spent, n = 0, 1
 
-SCOPE = {
-    "type": "http", "asgi": {"version": "3.0", "spec_version": "2.5"}, "http_version": "1.1",
-    "method": "GET", "scheme": "http", "path": "/", "raw_path": b"/", "query_string": b"",
-    "root_path": "", "headers": [(b"host", b"127.0.0.1:8000")], "client": ("127.0.0.1", 4000),
-    "server": ("127.0.0.1", 8000), "extensions": {},
-}
-MESSAGE = {"type": "http.request", "body": b"", "more_body": False}
+    async def timed_receive():
+        nonlocal spent, n, begun
+        spent += now() - begun
+        n += 1
+        try:
+            return await receive()
+        finally:
+            begun = now()
 
-async def receive():
-    return MESSAGE
+    async def timed_send(message):
+        nonlocal spent, n, begun
+        spent += now() - begun
+        n += 1
+        try:
+            await send(message)
+        finally:
+            begun = now()
 
-async def send(message):
-    pass
-
-async def main():
-    for n in (2000, int(sys.argv[1])):
-        begun = time.process_time()
-        for _ in range(n):
-            await app({**SCOPE, "state": {}}, receive, send)
-    print((time.process_time() - begun) / n * 1e6)
-
-uvloop.run(main())
+    begun = now()
+    await inner(scope, timed_receive, timed_send)
+    add(spent + now() - begun, n)
 """
 OWN_WSGI = """
-import io, sys, time
-from main import app
+class Timed:
+    def __init__(self, environ, start_response):
+        self.spent, self.n, self.start_response = 0, 1, start_response
+        self.begun = now()
+        self.answer = inner(environ, self.start)
+        self.blocks = iter(self.answer)
+        self.spent += now() - self.begun
 
-ENVIRON = {
-    "REQUEST_METHOD": "GET", "SCRIPT_NAME": "", "PATH_INFO": "/", "QUERY_STRING": "",
-    "SERVER_NAME": "127.0.0.1", "SERVER_PORT": "8000",
-    "SERVER_PROTOCOL": "HTTP/1.1", "HTTP_HOST": "127.0.0.1:8000", "REMOTE_ADDR": "127.0.0.1",
-    "wsgi.version": (1, 0), "wsgi.url_scheme": "http", "wsgi.errors": sys.stderr, "wsgi.multithread": False,
-    "wsgi.multiprocess": False, "wsgi.run_once": False, "wsgi.input": io.BytesIO(),
-}
+    def start(self, *args):
+        self.spent += now() - self.begun
+        self.n += 1
+        try:
+            return self.start_response(*args)
+        finally:
+            self.begun = now()
 
-def start_response(status, headers, exc_info=None):
-    pass
+    def __len__(self):
+        return len(self.answer)
 
-for n in (2000, int(sys.argv[1])):
-    begun = time.process_time()
-    for _ in range(n):
-        answer = app(dict(ENVIRON), start_response)
-        for _block in answer:
-            pass
-        if hasattr(answer, "close"):
-            answer.close()
-print((time.process_time() - begun) / n * 1e6)
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.begun = now()
+        self.n += 1
+        try:
+            return next(self.blocks)
+        finally:
+            self.spent += now() - self.begun
+
+    def close(self):
+        self.begun = now()
+        if hasattr(self.answer, "close"):
+            self.answer.close()
+        add(self.spent + now() - self.begun, self.n + 1)
+
+def app(environ, start_response):
+    if environ["PATH_INFO"] == "/-own":
+        body = told()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+    return Timed(environ, start_response)
 """
-OWN = {"asgi": OWN_ASGI, "wsgi": OWN_WSGI}
+OWN_OF = {"asgi": OWN + OWN_ASGI, "wsgi": OWN + OWN_WSGI}
 
 SERVERS = {
     "asgi": {
@@ -240,7 +297,7 @@ def load(server: Server, seconds: float, cpu: int) -> tuple[float, float]:
 
 
 @contextmanager
-def served(interface: str, folder: str, cpu: int) -> Iterator[dict[str, Server]]:
+def served(interface: str, folder: str, cpu: int, module: str) -> Iterator[dict[str, Server]]:
     """All servers that are here."""
     running: dict[str, Server] = {}
     try:
@@ -248,11 +305,18 @@ def served(interface: str, folder: str, cpu: int) -> Iterator[dict[str, Server]]
             if find_spec(words[0]) is None:
                 print(f"bench-share: no {words[0]} here", file=sys.stderr)
                 continue
+            words = [word.replace("main:", f"{module}:") for word in words]
             running[name] = Server(words, folder, cpu)
         yield running
     finally:
         for server in running.values():
             server.stop()
+
+
+def own_us(server: Server) -> float:
+    """What the application has taken per call since it was last asked."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/-own", timeout=10) as answer:
+        return float(answer.read())
 
 
 def share(name: str, seconds: float, rounds: int) -> None:
@@ -261,34 +325,30 @@ def share(name: str, seconds: float, rounds: int) -> None:
     cpus = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "main.py").write_text(source)
-        own = statistics.median(
-            float(
-                subprocess.run(
-                    [sys.executable, "-c", OWN[interface], str(round(10_000 * seconds))],
-                    cwd=folder, check=True, capture_output=True, text=True,
-                    preexec_fn=lambda: os.sched_setaffinity(0, {cpus[0]}),
-                ).stdout
-            )
-            for _ in range(rounds)
-        )  # fmt: skip
-        print(f"{name}: {own:.1f} µs of its own")
-        with served(interface, folder, cpus[0]) as running:
-            seen: dict[str, list[tuple[float, float]]] = {server: [] for server in running}
+        (Path(folder) / "timed.py").write_text(OWN_OF[interface])
+        with (
+            served(interface, folder, cpus[0], "main") as plain,
+            served(interface, folder, cpus[0], "timed") as timed,
+        ):
+            seen: dict[str, list[tuple[float, float, float]]] = {server: [] for server in plain}
             for turn in range(rounds + 1):
-                for server, process in running.items():
-                    figure = load(process, seconds, cpus[-1])
+                for server, process in plain.items():
+                    in_all, p99 = load(process, seconds, cpus[-1])
+                    own_us(timed[server])
+                    load(timed[server], seconds, cpus[-1])
                     if turn:  # the first is for warming up
-                        seen[server].append(figure)
+                        seen[server].append((in_all, own_us(timed[server]), p99))
     shares = {
-        server: statistics.median(cpu for cpu, _ in figures) - own
+        server: statistics.median(in_all - own for in_all, own, _ in figures)
         for server, figures in seen.items()
     }
+    print(name)
     for server, figures in seen.items():
-        p99 = statistics.median(p99 for _, p99 in figures)
+        in_all, own, p99 = (statistics.median(column) for column in zip(*figures, strict=True))
         ratio = shares["citius"] / shares[server]
         print(
-            f"  {server:9} {shares[server] + own:8.1f} µs in all {shares[server]:8.1f} µs the server's"
-            f"   citius/{server} {ratio:5.2f}   p99 {p99:6.2f} ms",
+            f"  {server:9} {in_all:8.1f} µs in all {own:8.1f} µs the application's"
+            f" {shares[server]:8.1f} µs the server's   citius/{server} {ratio:5.2f}   p99 {p99:6.2f} ms",
             flush=True,
         )
 
