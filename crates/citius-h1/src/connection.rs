@@ -309,14 +309,7 @@ impl Connection {
         if !is_all {
             return false;
         }
-        let (media_type, body) = (plain.media_type, plain.body);
-        let Some(head) = cx.template.head_for(media_type, body.len() as u64) else {
-            return false;
-        };
-        let tail = out.tail();
-        tail.reserve(head.len().wrapping_add(body.len()));
-        tail.extend_from_slice(head);
-        tail.extend_from_slice(body);
+        encode::plain(out.tail(), cx, plain);
         self.queue.pop(out);
         self.since = cx.now;
         true

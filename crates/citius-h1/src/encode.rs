@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-use citius_http::{Answer, Fault, Fields, Output, Payload, Status};
+use citius_http::{Answer, Fault, Fields, Output, Payload, Plain, Status};
 
 use crate::Context;
 
@@ -39,17 +39,34 @@ pub(crate) enum Persistence {
 ///
 /// One copy in place of nine, and a media type that is known to be valid. Duty of whoever keeps one
 /// between calls: [`clear`](Template::clear) it when the server or date line changes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Template {
     /// The whole head; empty at first.
     bytes: Vec<u8>,
     media_type: Vec<u8>,
-    /// The same as the last [`Plain`](citius_http::Plain) answer gave it, to be known by its address.
+    /// Whether it says more than every answer of that type does.
+    has_fields: bool,
+    /// What it is of, as the last [`Plain`] answer gave it, to be known by its addresses.
     plain_type: &'static [u8],
+    plain_fields: &'static Fields,
     /// Where in `bytes` the digits of the length begin.
     length_at: usize,
     /// The length they say.
     length: u64,
+}
+
+impl Default for Template {
+    fn default() -> Self {
+        Self {
+            bytes: Vec::new(),
+            media_type: Vec::new(),
+            has_fields: false,
+            plain_type: &[],
+            plain_fields: const { &Fields::EMPTY },
+            length_at: 0,
+            length: 0,
+        }
+    }
 }
 
 impl Template {
@@ -57,35 +74,20 @@ impl Template {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.media_type.clear();
+        self.has_fields = false;
         self.plain_type = &[];
     }
 
-    /// The head of a plain answer with a body so long, if it is for this media type.
+    /// Whether the last plain answer was of the very same.
     #[inline]
-    pub(crate) fn head_for(&mut self, media_type: &'static [u8], length: u64) -> Option<&[u8]> {
-        if !ptr::eq(self.plain_type, media_type) && !self.recognises(media_type) {
-            return None;
-        }
-        if self.length != length {
-            self.set_length(length);
-        }
-        Some(&self.bytes)
+    fn is_of(&self, media_type: &'static [u8], fields: &'static Fields) -> bool {
+        ptr::eq(self.plain_type, media_type) && ptr::eq(self.plain_fields, fields)
     }
 
-    /// The same by what it says; from then on it is known by its address.
-    #[cold]
-    fn recognises(&mut self, media_type: &'static [u8]) -> bool {
-        let is_same = self.is_for(media_type);
-        if is_same {
-            self.plain_type = media_type;
-        }
-        is_same
-    }
-
-    /// Whether the last plain 200 had this media type, which has been checked then.
+    /// Whether the last plain 200 had this media type, which has been checked then, and said nothing else.
     #[inline]
     pub(crate) fn is_for(&self, media_type: &[u8]) -> bool {
-        self.media_type == media_type && !media_type.is_empty()
+        self.media_type == media_type && !media_type.is_empty() && !self.has_fields
     }
 
     #[cold]
@@ -95,20 +97,28 @@ impl Template {
         date: &[u8],
         standing: &Fields,
         media_type: &[u8],
+        fields: &Fields,
         length: u64,
     ) {
         self.clear();
         self.media_type.extend_from_slice(media_type);
+        self.has_fields = !fields.is_empty();
         for part in [b"HTTP/1.1 200 OK\r\n", server, date] {
             self.bytes.extend_from_slice(part);
         }
         let answer = Answer {
             status: Status::OK,
             content_type: Some(media_type),
-            fields: &Fields::EMPTY,
+            fields,
         };
         standing_lines(&mut self.bytes, standing, &answer);
-        for part in [b"content-type: ", media_type, b"\r\ncontent-length: "] {
+        for part in [
+            b"content-type: ",
+            media_type,
+            b"\r\n",
+            fields.lines(),
+            b"content-length: ",
+        ] {
             self.bytes.extend_from_slice(part);
         }
         self.length_at = self.bytes.len();
@@ -137,13 +147,42 @@ pub(crate) fn plain_head(
 ) {
     let template = &mut *cx.template;
     if !is_known {
-        template.make(cx.server, cx.date, cx.standing, media_type, length);
+        let fields = const { &Fields::EMPTY };
+        template.make(cx.server, cx.date, cx.standing, media_type, fields, length);
     } else if template.length != length {
         template.set_length(length);
     }
     let head = template.bytes.as_slice();
     out.reserve(head.len().saturating_add(body_bytes));
     out.extend_from_slice(head);
+}
+
+/// Appends a plain answer: its head and its body.
+#[inline]
+pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: Plain<'_>) {
+    let length = plain.body.len() as u64;
+    if !cx.template.is_of(plain.media_type, plain.fields) {
+        make_plain(cx, plain.media_type, plain.fields, length);
+    } else if cx.template.length != length {
+        cx.template.set_length(length);
+    }
+    let head = cx.template.bytes.as_slice();
+    out.reserve(head.len().saturating_add(plain.body.len()));
+    out.extend_from_slice(head);
+    out.extend_from_slice(plain.body);
+}
+
+#[cold]
+fn make_plain(
+    cx: &mut Context<'_>,
+    media_type: &'static [u8],
+    fields: &'static Fields,
+    length: u64,
+) {
+    cx.template
+        .make(cx.server, cx.date, cx.standing, media_type, fields, length);
+    cx.template.plain_type = media_type;
+    cx.template.plain_fields = fields;
 }
 
 /// Appends the head of a final answer; room for `body_bytes` more is reserved with it.

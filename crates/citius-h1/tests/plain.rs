@@ -1,18 +1,29 @@
 //! A plain answer is the same however it is said: [`Connection::respond`] against [`Connection::send`].
 
 use citius_h1::{Connection, Context, Template};
+use std::sync::LazyLock;
+
 use citius_http::{Closing, Event, Fields, HeadPool, Limits, Output, Plain};
 
 static TEXT: &[u8] = b"text/plain";
 static OCTETS: &[u8] = b"application/octet-stream";
 
-/// What is answered: a media type and a body.
-const ANSWERS: [(&[u8], &[u8]); 5] = [
-    (TEXT, b"one"),
-    (TEXT, b"two"),
-    (TEXT, b""),
-    (OCTETS, b"eleven bytes"),
-    (TEXT, b"again"),
+static NOTHING_ELSE: Fields = Fields::EMPTY;
+static VARY: LazyLock<Fields> = LazyLock::new(|| {
+    let mut fields = Fields::default();
+    fields.push(b"vary", b"accept").expect("a valid field");
+    fields
+});
+
+/// What is answered: a media type, whether the answer varies, and a body.
+const ANSWERS: [(&[u8], bool, &[u8]); 7] = [
+    (TEXT, false, b"one"),
+    (TEXT, false, b"two"),
+    (TEXT, false, b""),
+    (TEXT, true, b"varied"),
+    (TEXT, false, b"three"),
+    (OCTETS, true, b"eleven bytes"),
+    (OCTETS, true, b"twelve"),
 ];
 
 /// What a run comes to.
@@ -80,9 +91,14 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 while let Some(stream) = streams.pop() {
-                    let (media_type, body) = ANSWERS[n_answers % ANSWERS.len()];
+                    let (media_type, varies, body) = ANSWERS[n_answers % ANSWERS.len()];
                     n_answers += 1;
-                    let plain = Plain { media_type, body };
+                    let fields = if varies { &*VARY } else { &NOTHING_ELSE };
+                    let plain = Plain {
+                        media_type,
+                        fields,
+                        body,
+                    };
                     if plainly && connection.respond(&mut cx, stream, plain, &mut out) {
                         n_plain += 1;
                     } else {

@@ -85,13 +85,15 @@ impl Answer<'_> {
     }
 }
 
-/// The answer of most handlers, whole: a 200 of a media type of the server's own, without further fields.
+/// The answer of most handlers, whole: a 200 of a media type and with fields that the server's own answers have.
 ///
 /// Means the same as [`Action::Respond`] with this [`action`](Self::action), and need not be looked at as that must.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<'a> {
     /// The media type: the very same slice each time, so that it is known again by its address.
     pub media_type: &'static [u8],
+    /// The other fields, known again in the same way: lines, and nothing of what frames an answer.
+    pub fields: &'static Fields,
     /// The body, which is copied.
     pub body: &'a [u8],
 }
@@ -102,7 +104,7 @@ impl<'a> Plain<'a> {
         let answer = Answer {
             status: Status::OK,
             content_type: Some(self.media_type),
-            fields: const { &Fields::EMPTY },
+            fields: self.fields,
         };
         Action::Respond(answer, Payload::Copied(self.body))
     }

@@ -203,9 +203,14 @@ impl Head {
 
     /// The first value of the field `name`, compared without regard to case.
     pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        self.fields()
-            .find(|(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
+        // By length first: most names differ in that, and nothing of them has to be looked at.
+        let is_as_long = |span: Span| span.end.wrapping_sub(span.start) as usize == name.len();
+        self.fields
+            .iter()
+            .find(|field| {
+                is_as_long(field.name) && self.slice(field.name).eq_ignore_ascii_case(name)
+            })
+            .map(|field| self.slice(field.value))
     }
 
     /// Becomes what `other` is, in its own memory.

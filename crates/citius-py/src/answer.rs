@@ -4,7 +4,7 @@
 //! a thread. Only the [`Sink`] differs. Nothing an application returns gets past this file unchecked,
 //! and whatever is wrong with it ends as a logged error and a 500.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use citius_http::{Action, Answer, Fault, Fields, Head, Method, Output, Payload, Plain, Status};
 use citius_reactor::{Peer, StreamId};
@@ -12,7 +12,7 @@ use citius_route::{Captures, Converter};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyType};
 
 use crate::file;
 use crate::gateway::native::Route;
@@ -122,8 +122,15 @@ impl<'a> Asked<'a> {
 // Statics, for a plain answer's type is known by its address.
 static TEXT: &[u8] = b"text/plain; charset=utf-8";
 static OCTETS: &[u8] = b"application/octet-stream";
-const JSON: &[u8] = b"application/json";
-const MSGPACK: &[u8] = b"application/msgpack";
+static JSON: &[u8] = b"application/json";
+static MSGPACK: &[u8] = b"application/msgpack";
+static NO_FIELDS: Fields = Fields::EMPTY;
+/// RFC 9110 §12.5.5: a cache must know that another client could have got the other format.
+static VARY_ACCEPT: LazyLock<Fields> = LazyLock::new(|| {
+    let mut fields = Fields::default();
+    fields.push(b"vary", b"accept").expect("a valid field");
+    fields
+});
 
 /// Sends what a handler returned or raised.
 #[inline]
@@ -287,6 +294,7 @@ pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain
     if let Ok(text) = value.cast_exact::<PyString>() {
         return Ok(Some(Plain {
             media_type: TEXT,
+            fields: &NO_FIELDS,
             body: text.to_str()?.as_bytes(),
         }));
     }
@@ -295,6 +303,7 @@ pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain
     {
         return Ok(Some(Plain {
             media_type: OCTETS,
+            fields: &NO_FIELDS,
             body: bytes.as_bytes(),
         }));
     }
@@ -310,13 +319,10 @@ fn send_value<S: Sink>(
     sink: &mut S,
 ) -> PyResult<Settled> {
     if let Some(plain) = plain_of(value)? {
-        if sink.respond(plain) {
-            return Ok(Settled::Answered);
-        }
-        if let Err(fault) = sink.send(py, plain.action()) {
-            report(py, fault, asked);
-        }
-        return Ok(Settled::Answered);
+        return Ok(send_whole(py, plain, asked, sink));
+    }
+    if is_data(value, asked) {
+        return send_data(py, value, asked, sink);
     }
     if let Ok(response) = value.cast::<Response>() {
         return send_response(py, response, asked, sink);
@@ -330,6 +336,67 @@ fn send_value<S: Sink>(
         return Ok(send(py, answer, Payload::Copied(b""), asked, sink));
     }
     send_body(py, Status::OK, None, Fields::default(), value, asked, sink)
+}
+
+/// Sends a plain answer, the shorter way if there is one.
+#[inline]
+fn send_whole<S: Sink>(
+    py: Python<'_>,
+    plain: Plain<'_>,
+    asked: &Asked<'_>,
+    sink: &mut S,
+) -> Settled {
+    if !sink.respond(plain)
+        && let Err(fault) = sink.send(py, plain.action())
+    {
+        report(py, fault, asked);
+    }
+    Settled::Answered
+}
+
+/// Whether this is known to be a value that is encoded, without asking what else it might be.
+#[inline]
+fn is_data(value: &Bound<'_, PyAny>, asked: &Asked<'_>) -> bool {
+    value.cast_exact::<PyDict>().is_ok()
+        || value.cast_exact::<PyList>().is_ok()
+        || asked.link.data_types.contains(&value.get_type())
+}
+
+/// Sends a value as JSON or MessagePack, as the client would have it.
+fn send_data<S: Sink>(
+    py: Python<'_>,
+    value: &Bound<'_, PyAny>,
+    asked: &mut Asked<'_>,
+    sink: &mut S,
+) -> PyResult<Settled> {
+    let (encode, media_type) = format_for(py, asked);
+    let encoded = encode.call1(py, value)?;
+    let bytes = encoded.cast::<PyBytes>()?;
+    if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
+        let plain = Plain {
+            media_type,
+            fields: &VARY_ACCEPT,
+            body: bytes.as_bytes(),
+        };
+        return Ok(send_whole(py, plain, asked, sink));
+    }
+    let answer = Answer {
+        status: Status::OK,
+        content_type: Some(media_type),
+        fields: &VARY_ACCEPT,
+    };
+    Ok(send(py, answer, payload(bytes), asked, sink))
+}
+
+/// What encodes values for this client, and the media type of what comes out.
+#[inline]
+fn format_for(py: Python<'_>, asked: &Asked<'_>) -> (&'static support::Function, &'static [u8]) {
+    let accepts = |head: &Head| head.field(b"accept").is_some_and(prefers_msgpack);
+    if asked.with_head(py, accepts) {
+        (&support::ENCODE_MSGPACK, MSGPACK)
+    } else {
+        (&support::ENCODE_JSON, JSON)
+    }
 }
 
 fn send_response<S: Sink>(
@@ -424,20 +491,14 @@ fn send_body<S: Sink>(
         }
         return start_stream(py, status, media, &fields, body, kind, asked, sink);
     }
-    let mut msgpack = false;
-    if media.is_none() {
-        msgpack = asked.with_head(py, |head| {
-            head.field(b"accept").is_some_and(prefers_msgpack)
-        });
-        // RFC 9110 §12.5.5: a cache must know that another client could have got the other format.
+    let (encode, own) = if media.is_none() {
         fields.push(b"vary", b"accept").expect("a valid field");
-    }
-    let (encode, own) = if msgpack {
-        (&support::ENCODE_MSGPACK, MSGPACK)
+        format_for(py, asked)
     } else {
         (&support::ENCODE_JSON, JSON)
     };
     let encoded = encode.call1(py, body)?;
+    asked.link.data_types.note(&body.get_type());
     let bytes = encoded.cast::<PyBytes>()?;
     let answer = Answer {
         status,
@@ -445,6 +506,43 @@ fn send_body<S: Sink>(
         fields: &fields,
     };
     Ok(send(py, answer, payload(bytes), asked, sink))
+}
+
+/// Types whose values have been encoded: neither text nor bytes, no answers and nothing to iterate over by
+/// themselves. Asking what a value is takes several times what encoding it does, and a service returns few types.
+pub(crate) struct DataTypes([PyOnceLock<Py<PyType>>; Self::KEPT_MAX]);
+
+impl Default for DataTypes {
+    fn default() -> Self {
+        Self([const { PyOnceLock::new() }; Self::KEPT_MAX])
+    }
+}
+
+impl DataTypes {
+    /// Those beyond are asked each time.
+    const KEPT_MAX: usize = 16;
+
+    #[inline]
+    fn contains(&self, kind: &Bound<'_, PyType>) -> bool {
+        self.0
+            .iter()
+            .map_while(|place| place.get(kind.py()))
+            .any(|known| known.is(kind))
+    }
+
+    #[cold]
+    fn note(&self, kind: &Bound<'_, PyType>) {
+        if self.contains(kind) {
+            return;
+        }
+        let mut kept = kind.clone().unbind();
+        for place in &self.0 {
+            match place.set(kind.py(), kept) {
+                Ok(()) => return,
+                Err(refused) => kept = refused,
+            }
+        }
+    }
 }
 
 /// How an iterator is driven.

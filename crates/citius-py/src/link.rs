@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use smallvec::SmallVec;
 
+use crate::answer::DataTypes;
 use crate::gateway::{Held, native};
 
 /// Shared by the reactor's gateway and everything that may answer late.
@@ -27,6 +28,8 @@ pub(crate) struct Link {
     /// There are heads to give back: most turns are spared the lock.
     has_heads: AtomicBool,
     pub(crate) callbacks: Callbacks,
+    /// What of the values that handlers return is encoded.
+    pub(crate) data_types: DataTypes,
     /// What threads without the GIL want the log to be told.
     notes: Mutex<Vec<(u8, String)>>,
     has_notes: AtomicBool,
@@ -123,6 +126,7 @@ impl Link {
             heads: Mutex::default(),
             has_heads: AtomicBool::new(false),
             callbacks,
+            data_types: DataTypes::default(),
             notes: Mutex::default(),
             has_notes: AtomicBool::new(false),
             request_id_field,

@@ -3,6 +3,10 @@
 /// Whether `accept` ranks MessagePack above JSON. Equal weights go to the one named first; a wildcard
 /// stands behind anything named.
 pub(crate) fn prefers_msgpack(accept: &[u8]) -> bool {
+    // What most clients say that say anything.
+    if accept == b"*/*" || accept == b"application/json" {
+        return false;
+    }
     let (mut json, mut msgpack) = (0u32, 0u32);
     for (position, range) in (0u32..).zip(accept.split(|&byte| byte == b',')) {
         let mut parts = range.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
