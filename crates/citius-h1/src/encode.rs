@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-use citius_http::{Answer, Fault, Fields, Output, Payload, Plain, Status};
+use citius_http::{Answer, Fault, Fields, Metadata, Output, Payload, Plain, Status};
 
 use crate::Context;
 
@@ -39,34 +39,19 @@ pub(crate) enum Persistence {
 ///
 /// One copy in place of nine, and a media type that is known to be valid. Duty of whoever keeps one
 /// between calls: [`clear`](Template::clear) it when the server or date line changes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Template {
     /// The whole head; empty at first.
     bytes: Vec<u8>,
     media_type: Vec<u8>,
     /// Whether it says more than every answer of that type does.
     has_fields: bool,
-    /// What it is of, as the last [`Plain`] answer gave it, to be known by its addresses.
-    plain_type: &'static [u8],
-    plain_fields: &'static Fields,
+    /// What it is of, as the last [`Plain`] answer gave it, to be known by its address.
+    plain: Option<&'static Metadata>,
     /// Where in `bytes` the digits of the length begin.
     length_at: usize,
     /// The length they say.
     length: u64,
-}
-
-impl Default for Template {
-    fn default() -> Self {
-        Self {
-            bytes: Vec::new(),
-            media_type: Vec::new(),
-            has_fields: false,
-            plain_type: &[],
-            plain_fields: const { &Fields::EMPTY },
-            length_at: 0,
-            length: 0,
-        }
-    }
 }
 
 impl Template {
@@ -75,13 +60,13 @@ impl Template {
         self.bytes.clear();
         self.media_type.clear();
         self.has_fields = false;
-        self.plain_type = &[];
+        self.plain = None;
     }
 
     /// Whether the last plain answer was of the very same.
     #[inline]
-    fn is_of(&self, media_type: &'static [u8], fields: &'static Fields) -> bool {
-        ptr::eq(self.plain_type, media_type) && ptr::eq(self.plain_fields, fields)
+    fn is_of(&self, metadata: &'static Metadata) -> bool {
+        self.plain.is_some_and(|plain| ptr::eq(plain, metadata))
     }
 
     /// Whether the last plain 200 had this media type, which has been checked then, and said nothing else.
@@ -161,28 +146,23 @@ pub(crate) fn plain_head(
 #[inline]
 pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: Plain<'_>) {
     let length = plain.body.len() as u64;
-    if !cx.template.is_of(plain.media_type, plain.fields) {
-        make_plain(cx, plain.media_type, plain.fields, length);
+    if !cx.template.is_of(plain.metadata) {
+        make_plain(cx, plain.metadata, length);
     } else if cx.template.length != length {
         cx.template.set_length(length);
     }
     let head = cx.template.bytes.as_slice();
-    out.reserve(head.len().saturating_add(plain.body.len()));
+    out.reserve(head.len().wrapping_add(plain.body.len()));
     out.extend_from_slice(head);
     out.extend_from_slice(plain.body);
 }
 
 #[cold]
-fn make_plain(
-    cx: &mut Context<'_>,
-    media_type: &'static [u8],
-    fields: &'static Fields,
-    length: u64,
-) {
+fn make_plain(cx: &mut Context<'_>, metadata: &'static Metadata, length: u64) {
+    let Metadata { media_type, fields } = metadata;
     cx.template
         .make(cx.server, cx.date, cx.standing, media_type, fields, length);
-    cx.template.plain_type = media_type;
-    cx.template.plain_fields = fields;
+    cx.template.plain = Some(metadata);
 }
 
 /// Appends the head of a final answer; room for `body_bytes` more is reserved with it.

@@ -3,27 +3,29 @@
 use citius_h1::{Connection, Context, Template};
 use std::sync::LazyLock;
 
-use citius_http::{Closing, Event, Fields, HeadPool, Limits, Output, Plain};
+use citius_http::{Closing, Event, Fields, HeadPool, Limits, Metadata, Output, Plain};
 
-static TEXT: &[u8] = b"text/plain";
-static OCTETS: &[u8] = b"application/octet-stream";
+static TEXT: LazyLock<Metadata> = LazyLock::new(|| metadata(b"text/plain", false));
+static VARIED: LazyLock<Metadata> = LazyLock::new(|| metadata(b"text/plain", true));
+static OCTETS: LazyLock<Metadata> = LazyLock::new(|| metadata(b"application/octet-stream", true));
 
-static NOTHING_ELSE: Fields = Fields::EMPTY;
-static VARY: LazyLock<Fields> = LazyLock::new(|| {
+fn metadata(media_type: &'static [u8], varies: bool) -> Metadata {
     let mut fields = Fields::default();
-    fields.push(b"vary", b"accept").expect("a valid field");
-    fields
-});
+    if varies {
+        fields.push(b"vary", b"accept").expect("a valid field");
+    }
+    Metadata { media_type, fields }
+}
 
-/// What is answered: a media type, whether the answer varies, and a body.
-const ANSWERS: [(&[u8], bool, &[u8]); 7] = [
-    (TEXT, false, b"one"),
-    (TEXT, false, b"two"),
-    (TEXT, false, b""),
-    (TEXT, true, b"varied"),
-    (TEXT, false, b"three"),
-    (OCTETS, true, b"eleven bytes"),
-    (OCTETS, true, b"twelve"),
+/// What is answered.
+const ANSWERS: [(&LazyLock<Metadata>, &[u8]); 7] = [
+    (&TEXT, b"one"),
+    (&TEXT, b"two"),
+    (&TEXT, b""),
+    (&VARIED, b"varied"),
+    (&TEXT, b"three"),
+    (&OCTETS, b"eleven bytes"),
+    (&OCTETS, b"twelve"),
 ];
 
 /// What a run comes to.
@@ -91,14 +93,9 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 while let Some(stream) = streams.pop() {
-                    let (media_type, varies, body) = ANSWERS[n_answers % ANSWERS.len()];
+                    let (metadata, body) = ANSWERS[n_answers % ANSWERS.len()];
                     n_answers += 1;
-                    let fields = if varies { &*VARY } else { &NOTHING_ELSE };
-                    let plain = Plain {
-                        media_type,
-                        fields,
-                        body,
-                    };
+                    let plain = Plain { metadata, body };
                     if plainly && connection.respond(&mut cx, stream, plain, &mut out) {
                         n_plain += 1;
                     } else {

@@ -90,10 +90,8 @@ impl Answer<'_> {
 /// Means the same as [`Action::Respond`] with this [`action`](Self::action), and need not be looked at as that must.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<'a> {
-    /// The media type: the very same slice each time, so that it is known again by its address.
-    pub media_type: &'static [u8],
-    /// The other fields, known again in the same way: lines, and nothing of what frames an answer.
-    pub fields: &'static Fields,
+    /// What is said of the body: the very same each time, so that it is known again by its address.
+    pub metadata: &'static Metadata,
     /// The body, which is copied.
     pub body: &'a [u8],
 }
@@ -103,11 +101,20 @@ impl<'a> Plain<'a> {
     pub fn action(self) -> Action<'a> {
         let answer = Answer {
             status: Status::OK,
-            content_type: Some(self.media_type),
-            fields: self.fields,
+            content_type: Some(self.metadata.media_type),
+            fields: &self.metadata.fields,
         };
         Action::Respond(answer, Payload::Copied(self.body))
     }
+}
+
+/// What plain answers of one kind say of their bodies (RFC 9110 §3.2).
+#[derive(Debug)]
+pub struct Metadata {
+    /// The media type, a valid one.
+    pub media_type: &'static [u8],
+    /// The other fields: lines, and nothing of what frames an answer.
+    pub fields: Fields,
 }
 
 /// Body bytes on their way out.

@@ -30,7 +30,7 @@ pub mod status;
 pub mod tls;
 
 pub use call::{Call, Form};
-pub use event::{Action, Answer, Closing, Event, Payload, Plain};
+pub use event::{Action, Answer, Closing, Event, Metadata, Payload, Plain};
 pub use fault::{Blame, Fault};
 pub use fields::Fields;
 pub use file::FileRange;

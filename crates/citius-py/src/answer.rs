@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Method, Output, Payload, Plain, Status};
+use citius_http::{
+    Action, Answer, Fault, Fields, Head, Metadata, Method, Output, Payload, Plain, Status,
+};
 use citius_reactor::{Peer, StreamId};
 use citius_route::{Captures, Converter};
 use pyo3::exceptions::PyBaseException;
@@ -119,18 +121,27 @@ impl<'a> Asked<'a> {
     }
 }
 
-// Statics, for a plain answer's type is known by its address.
-static TEXT: &[u8] = b"text/plain; charset=utf-8";
-static OCTETS: &[u8] = b"application/octet-stream";
-static JSON: &[u8] = b"application/json";
-static MSGPACK: &[u8] = b"application/msgpack";
-static NO_FIELDS: Fields = Fields::EMPTY;
+const TEXT: &[u8] = b"text/plain; charset=utf-8";
+const OCTETS: &[u8] = b"application/octet-stream";
+
+// Statics, for a plain answer's metadata are known by their address.
+static OF_TEXT: Metadata = Metadata {
+    media_type: TEXT,
+    fields: Fields::EMPTY,
+};
+static OF_BYTES: Metadata = Metadata {
+    media_type: OCTETS,
+    fields: Fields::EMPTY,
+};
+static OF_JSON: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/json"));
+static OF_MSGPACK: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/msgpack"));
+
 /// RFC 9110 §12.5.5: a cache must know that another client could have got the other format.
-static VARY_ACCEPT: LazyLock<Fields> = LazyLock::new(|| {
+fn negotiated(media_type: &'static [u8]) -> Metadata {
     let mut fields = Fields::default();
     fields.push(b"vary", b"accept").expect("a valid field");
-    fields
-});
+    Metadata { media_type, fields }
+}
 
 /// Sends what a handler returned or raised.
 #[inline]
@@ -293,8 +304,7 @@ pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
 pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain<'a>>> {
     if let Ok(text) = value.cast_exact::<PyString>() {
         return Ok(Some(Plain {
-            media_type: TEXT,
-            fields: &NO_FIELDS,
+            metadata: &OF_TEXT,
             body: text.to_str()?.as_bytes(),
         }));
     }
@@ -302,8 +312,7 @@ pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain
         && bytes.as_bytes().len() < Output::SHARED_BYTES_MIN
     {
         return Ok(Some(Plain {
-            media_type: OCTETS,
-            fields: &NO_FIELDS,
+            metadata: &OF_BYTES,
             body: bytes.as_bytes(),
         }));
     }
@@ -369,33 +378,35 @@ fn send_data<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
-    let (encode, media_type) = format_for(py, asked);
+    let (encode, metadata) = format_for(py, asked);
     let encoded = encode.call1(py, value)?;
     let bytes = encoded.cast::<PyBytes>()?;
     if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
         let plain = Plain {
-            media_type,
-            fields: &VARY_ACCEPT,
+            metadata,
             body: bytes.as_bytes(),
         };
         return Ok(send_whole(py, plain, asked, sink));
     }
     let answer = Answer {
         status: Status::OK,
-        content_type: Some(media_type),
-        fields: &VARY_ACCEPT,
+        content_type: Some(metadata.media_type),
+        fields: &metadata.fields,
     };
     Ok(send(py, answer, payload(bytes), asked, sink))
 }
 
-/// What encodes values for this client, and the media type of what comes out.
+/// What encodes values for this client, and what is said of what comes out.
 #[inline]
-fn format_for(py: Python<'_>, asked: &Asked<'_>) -> (&'static support::Function, &'static [u8]) {
+fn format_for(
+    py: Python<'_>,
+    asked: &Asked<'_>,
+) -> (&'static support::Function, &'static Metadata) {
     let accepts = |head: &Head| head.field(b"accept").is_some_and(prefers_msgpack);
     if asked.with_head(py, accepts) {
-        (&support::ENCODE_MSGPACK, MSGPACK)
+        (&support::ENCODE_MSGPACK, &OF_MSGPACK)
     } else {
-        (&support::ENCODE_JSON, JSON)
+        (&support::ENCODE_JSON, &OF_JSON)
     }
 }
 
@@ -491,18 +502,21 @@ fn send_body<S: Sink>(
         }
         return start_stream(py, status, media, &fields, body, kind, asked, sink);
     }
-    let (encode, own) = if media.is_none() {
-        fields.push(b"vary", b"accept").expect("a valid field");
-        format_for(py, asked)
+    let (encode, media) = if let Some(media) = media {
+        (&support::ENCODE_JSON, media)
     } else {
-        (&support::ENCODE_JSON, JSON)
+        let (encode, metadata) = format_for(py, asked);
+        for (name, value) in metadata.fields.iter() {
+            fields.push(name, value).expect("a field of the server's");
+        }
+        (encode, metadata.media_type)
     };
     let encoded = encode.call1(py, body)?;
     asked.link.data_types.note(&body.get_type());
     let bytes = encoded.cast::<PyBytes>()?;
     let answer = Answer {
         status,
-        content_type: media.or(Some(own)),
+        content_type: Some(media),
         fields: &fields,
     };
     Ok(send(py, answer, payload(bytes), asked, sink))
