@@ -116,6 +116,8 @@ class Request:
         Raises:
             ClientDisconnected: The rest will never come.
         """
+    def _json_body(self) -> bytes | None:
+        """Return the body, if its ``Content-Type`` is ``application/json`` to the letter."""
     def _set_body(self, whole: bytes) -> None:
         """Keep a body that was read piece by piece for ``body``, ``json`` and the like."""
     def _on_body(self, callback: Callable[[], object]) -> None:
@@ -711,6 +713,12 @@ class TlsInfo:
 
 def count_touch() -> None:
     """Say that something lasting was done to a request's task, which has noted it (``citius._task``)."""
+
+def parse_urlencoded(raw: bytes) -> list[tuple[str, str]]:
+    """The pairs of an ``application/x-www-form-urlencoded`` string (WHATWG URL §5.1), in their order.
+
+    Percent-decoded; bytes that are not UTF-8 become U+FFFD.
+    """
 
 def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
     """The certificate of ``--ssl-dev`` kept in a directory, made if there is none that is good for a week.

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from citius.errors import BadRequest, ClientDisconnected, UnprocessableContent
+from citius.errors import BadRequest, ClientDisconnected, HTTPError, UnprocessableContent
 from citius.headers import Headers, MutableHeaders, Query
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # The constructors are the functions: no frame between the extension and the object.
 headers = Headers
 mutable_headers = MutableHeaders
+query = Query
 state = SimpleNamespace
 
 
@@ -63,26 +64,37 @@ def decode_msgpack(type: Any, data: bytes) -> Any:
 
 
 def _decode(format: str, label: str, type: Any, data: bytes) -> Any:
-    import msgspec
-
-    decode = _decoders.get((format, type)) or _decoder(format, type)
+    decode = _decoders.get((format, type)) or decoder(format, type)
     try:
         return decode(data)
-    except msgspec.ValidationError as error:
-        raise UnprocessableContent(
+    except Exception as error:
+        refusal = refusal_of(error, label)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def refusal_of(error: Exception, label: str) -> HTTPError | None:
+    """What a client is told whose body msgspec did not decode; ``None`` if it was not the body's fault."""
+    import msgspec
+
+    if isinstance(error, msgspec.ValidationError):
+        return UnprocessableContent(
             "the body is not of the expected shape", errors=[mistake(error, "body")]
-        ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"the body is no valid {label}: {error}") from None
+        )
+    if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
+        return BadRequest(f"the body is no valid {label}: {error}")
+    return None
 
 
-def _decoder(format: str, type: Any) -> Callable[[bytes], Any]:
+def decoder(format: str, type: Any) -> Callable[[bytes], Any]:
+    """What decodes bodies of that type; made when it is first needed, and kept."""
     import msgspec
 
     wanted = Any if type is None else type
-    decoder = msgspec.json.Decoder(wanted) if format == "json" else msgspec.msgpack.Decoder(wanted)
-    _decoders[format, type] = decoder.decode
-    return decoder.decode
+    made = msgspec.json.Decoder(wanted) if format == "json" else msgspec.msgpack.Decoder(wanted)
+    _decoders[format, type] = made.decode
+    return made.decode
 
 
 _decoders: dict[tuple[str, Any], Callable[[bytes], Any]] = {}
@@ -92,46 +104,6 @@ def mistake(error: Exception, place: str) -> dict[str, str]:
     """What msgspec says about invalid data, split into where and what."""
     message, _, path = str(error).partition(" - at `")
     return {"in": place, "path": path.rstrip("`") or "$", "message": message}
-
-
-def query(raw: bytes) -> Query:
-    """The parameters of ``a=1&b=2``, percent-decoded; bytes that are not UTF-8 become U+FFFD."""
-    return Query(parse_urlencoded(raw))
-
-
-def parse_urlencoded(raw: bytes) -> list[tuple[str, str]]:
-    """The pairs of an ``application/x-www-form-urlencoded`` string (WHATWG URL §5.1)."""
-    if b"%" not in raw and b"+" not in raw:
-        # Nothing to undo: one conversion for all of it costs half as much.
-        parts = raw.decode("utf-8", "replace").split("&")
-        return [(name, value) for name, _, value in [p.partition("=") for p in parts if p]]
-    pairs: list[tuple[str, str]] = []
-    for part in raw.split(b"&"):
-        if part:
-            name, _, value = part.partition(b"=")
-            pairs.append((_unquote_plus(name), _unquote_plus(value)))
-    return pairs
-
-
-def _unquote_plus(raw: bytes) -> str:
-    if b"+" in raw:
-        raw = raw.replace(b"+", b" ")
-    if b"%" in raw:
-        first, *escapes = raw.split(b"%")
-        parts = [first]
-        for escape in escapes:
-            byte = _HEX.get(escape[:2])
-            parts += (b"%", escape) if byte is None else (byte, escape[2:])
-        raw = b"".join(parts)
-    return raw.decode("utf-8", "replace")
-
-
-# Both cases of every digit: "%2f", "%2F", "%aB".
-_HEX = {
-    bytes((high, low)): bytes.fromhex(chr(high) + chr(low))
-    for high in b"0123456789abcdefABCDEF"
-    for low in b"0123456789abcdefABCDEF"
-}
 
 
 def cookies(values: list[str]) -> dict[str, str]:

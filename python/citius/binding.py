@@ -23,7 +23,7 @@ import types
 from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin, is_typeddict
 
-from citius._core import Request
+from citius._core import Request, parse_urlencoded
 from citius.errors import ConfigError, UnprocessableContent, UnsupportedMediaType
 
 if TYPE_CHECKING:
@@ -182,6 +182,9 @@ def _check(
             raise ConfigError(f"the path parameter {{{name}}} of {pattern} is no Python name")
 
 
+# What the text of a path or a query is already.
+_AS_SENT = (inspect.Parameter.empty, str, Any)
+
 _CONVERTED: dict[str, Any] = {"int": int, "float": float, "str": str, "path": str}
 
 
@@ -198,11 +201,7 @@ def _check_converter(
 
 def _needs_conversion(parameter: _Parameter, in_path: dict[str, str]) -> bool:
     """Whether the extension's value is a string and the annotation says otherwise."""
-    return in_path[parameter.name] in ("str", "path") and parameter.annotation not in (
-        inspect.Parameter.empty,
-        str,
-        Any,
-    )
+    return in_path[parameter.name] in ("str", "path") and parameter.annotation not in _AS_SENT
 
 
 def _is_body(annotation: Any) -> bool:
@@ -247,9 +246,10 @@ def _wrap(
     call: list[str] = []
     in_query = [p for p in parameters if p.source == "query"]
     if in_query:
-        namespace["read_query"] = _query_reader(in_query)
-        targets = ", ".join(f"q_{p.name}" for p in in_query)
-        body.append(f"    {targets}, = read_query(request.raw_query, mistakes)")
+        namespace["parse_urlencoded"] = parse_urlencoded
+        body.append("    pairs = parse_urlencoded(request.raw_query)")
+        body.append("    sent = dict(pairs)")
+        body += [f"    q_{p.name} = {_read_query(p, namespace)}" for p in in_query]
     for p in parameters:
         if p.source == "path":
             args.append(p.name)
@@ -285,42 +285,28 @@ def _wrap(
     return Bound(bound, tuple(args))
 
 
-def _query_reader(
-    parameters: list[_Parameter],
-) -> Callable[[bytes, list[dict[str, str]]], tuple[Any, ...]]:
-    """One function that makes the values of all query parameters."""
-    from citius._support import parse_urlencoded
-
-    readers = [(p.name, _wants_list(p.annotation), _converter(p), p) for p in parameters]
-    defaults = tuple(p.default for p in parameters)
-    all_optional = not any(p.required for p in parameters)
-
-    def read_query(raw: bytes, mistakes: list[dict[str, str]]) -> tuple[Any, ...]:
-        if not raw and all_optional:
-            return defaults
-        pairs = parse_urlencoded(raw)
-        sent = dict(pairs)  # of several with one name the last
-        values: list[Any] = []
-        for name, as_list, convert, parameter in readers:
-            if name in sent:
-                given = [v for n, v in pairs if n == name] if as_list else sent[name]
-                values.append(convert(given, mistakes))
-            elif parameter.required:
-                mistakes.append({"in": "query", "path": name, "message": "missing"})
-                values.append(None)
-            else:
-                values.append(parameter.default)
-        return tuple(values)
-
-    return read_query
+def _read_query(parameter: _Parameter, namespace: dict[str, Any]) -> str:
+    """The expression for a query parameter's value, of ``pairs`` and of ``sent``, the last of each name."""
+    name = parameter.name
+    value = f"sent[{name!r}]"
+    if _wants_list(parameter.annotation):
+        value = f"[v for n, v in pairs if n == {name!r}]"
+    if parameter.annotation not in _AS_SENT:
+        namespace[f"c_{name}"] = _converter(parameter)
+        value = f"c_{name}({value}, mistakes)"
+    if parameter.required:
+        missing = {"in": "query", "path": name, "message": "missing"}
+        otherwise = f"mistakes.append({missing!r})"  # which is None
+    else:
+        namespace[f"d_{name}"] = parameter.default
+        otherwise = f"d_{name}"
+    return f"{value} if {name!r} in sent else {otherwise}"
 
 
 def _converter(parameter: _Parameter) -> Callable[[Any, list[dict[str, str]]], Any]:
     """A function from text (or a list of texts) to the annotated type."""
     annotation = parameter.annotation
     name, place = parameter.name, parameter.source
-    if annotation in (inspect.Parameter.empty, str, Any):
-        return lambda value, mistakes: value
     import msgspec
 
     if annotation not in (int, float, bool):
@@ -359,34 +345,53 @@ def _wants_list(annotation: Any) -> bool:
 
 def _body_reader(parameter: _Parameter) -> Callable[[Request, list[dict[str, str]]], Any]:
     """A function that decodes the body by its media type."""
-    from citius._support import decode_json, decode_msgpack
+    from citius._support import decoder, refusal_of
 
     annotation = parameter.annotation
+    decode_json: Callable[[bytes], Any] | None = None
 
     def read_body(request: Request, mistakes: list[dict[str, str]]) -> Any:
+        nonlocal decode_json
+        data = request._json_body()  # pyright: ignore[reportPrivateUsage]
+        if data is None:
+            return read_other(request, mistakes)
+        try:
+            if decode_json is None:
+                decode_json = decoder("json", annotation)
+            return decode_json(data)
+        except Exception as error:
+            return refuse(error, "JSON", mistakes)
+
+    def read_other(request: Request, mistakes: list[dict[str, str]]) -> Any:
         data = request.body()
         content_type = request.header("content-type")
         if not data and not parameter.required and content_type is None:
             return parameter.default
-        decode = decode_json if content_type == "application/json" else _decoder_for(content_type)
+        format, label = _format_of(content_type)
         try:
-            return decode(annotation, data)
-        except UnprocessableContent as error:
-            mistakes.extend(dict(mistake) for mistake in error.errors)
-            return None
+            return decoder(format, annotation)(data)
+        except Exception as error:
+            return refuse(error, label, mistakes)
 
-    def _decoder_for(content_type: str | None) -> Callable[[Any, bytes], Any]:
-        media_type = (content_type or "").partition(";")[0].strip().lower()
-        if media_type == "application/json" or media_type.endswith("+json"):
-            return decode_json
-        if media_type in MSGPACK_TYPES:
-            return decode_msgpack
-        raise UnsupportedMediaType(
-            "expected application/json or application/msgpack, "
-            f"got {media_type or 'no Content-Type'}"
-        )
+    def refuse(error: Exception, label: str, mistakes: list[dict[str, str]]) -> None:
+        refusal = refusal_of(error, label)
+        if not isinstance(refusal, UnprocessableContent):
+            raise refusal or error from None
+        mistakes.extend(dict(mistake) for mistake in refusal.errors)
 
     return read_body
+
+
+def _format_of(content_type: str | None) -> tuple[str, str]:
+    """How a body is encoded, and how messages call that."""
+    media_type = (content_type or "").partition(";")[0].strip().lower()
+    if media_type == "application/json" or media_type.endswith("+json"):
+        return "json", "JSON"
+    if media_type in MSGPACK_TYPES:
+        return "msgpack", "MessagePack"
+    raise UnsupportedMediaType(
+        f"expected application/json or application/msgpack, got {media_type or 'no Content-Type'}"
+    )
 
 
 MSGPACK_TYPES = frozenset(

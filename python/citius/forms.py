@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from citius._support import parse_urlencoded
+from citius._core import parse_urlencoded
 from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
 from citius.headers import Headers, Query
 

@@ -37,10 +37,16 @@ class Headers(Mapping[str, str]):
         return list(self._items)
 
     def __getitem__(self, name: str) -> str:
-        values = self.getlist(name)
-        if not values:
+        wanted = name.lower()
+        found = None
+        for key, value in self._items:
+            if key == wanted:
+                if found is not None:
+                    return ", ".join(self.getlist(name))
+                found = value
+        if found is None:
             raise KeyError(name)
-        return values[0] if len(values) == 1 else ", ".join(values)
+        return found
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and any(key == name.lower() for key, _ in self._items)

@@ -39,6 +39,7 @@ mod stream;
 mod support;
 mod task;
 mod tls;
+mod urlencoded;
 
 /// The module `citius._core`.
 #[pymodule(gil_used = false)]
@@ -46,6 +47,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("METRICS", observe::metrics(module.py())?)?;
     module.add("LIMITS", host::limit_defaults(module.py())?)?;
+    module.add_function(wrap_pyfunction!(urlencoded::parse_urlencoded, module)?)?;
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;

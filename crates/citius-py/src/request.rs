@@ -10,12 +10,14 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, Settled};
 use crate::gateway::native::Route;
 use crate::link::{Exchange, Late, Link, call_back, client_address, lock};
 use crate::support;
 use crate::tls::TlsInfo;
+use crate::urlencoded::parse_urlencoded;
 
 /// One request; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -74,6 +76,30 @@ impl Request {
             captures: std::mem::take(&mut asked.captures),
             body: Mutex::new(Body {
                 ended: body_ended,
+                ..Body::default()
+            }),
+            made: Mutex::default(),
+        }
+    }
+
+    /// One without a body, at a path without parameters.
+    #[inline]
+    pub(crate) fn alone(
+        id: StreamId,
+        peer: Peer,
+        link: &Arc<Link>,
+        route: &Arc<Route>,
+        head: Box<Head>,
+    ) -> Self {
+        Self {
+            head: Some(head),
+            id,
+            peer,
+            link: Arc::clone(link),
+            route: Some(Arc::clone(route)),
+            captures: Captures::new(),
+            body: Mutex::new(Body {
+                ended: true,
                 ..Body::default()
             }),
             made: Mutex::default(),
@@ -302,7 +328,7 @@ impl Request {
         self.once(
             py,
             |made| &mut made.query,
-            || support::QUERY.call1(py, PyBytes::new(py, self.head().query()).as_any()),
+            || support::QUERY.call1(py, parse_urlencoded(py, self.head().query())?.as_any()),
         )
     }
 
@@ -369,11 +395,12 @@ impl Request {
     }
 
     fn header_items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let items = self
-            .head()
-            .fields()
-            .map(|(name, value)| (latin(py, &name.to_ascii_lowercase()), latin(py, value)));
-        PyList::new(py, items.collect::<Vec<_>>())
+        let items = self.head().fields().map(|(name, value)| {
+            let mut lower = SmallVec::<[u8; 64]>::from_slice(name);
+            lower.make_ascii_lowercase();
+            (latin(py, &lower), latin(py, value))
+        });
+        PyList::new(py, items.collect::<SmallVec<[_; 16]>>())
     }
 
     pub(crate) fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -396,6 +423,14 @@ impl Request {
         let whole = PyBytes::new(py, &std::mem::take(&mut body.bytes));
         body.whole = Some(whole.clone().unbind());
         Ok(whole)
+    }
+
+    /// The body, if it is called `application/json` and nothing else is said of it: what most are called.
+    fn _json_body<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        match self.head().field(b"content-type") {
+            Some(b"application/json") => self.body(py).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn read<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -510,14 +545,11 @@ impl Request {
 
 /// Field values and methods are bytes; each becomes the character of its number (RFC 9110 §5.5).
 pub(crate) fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if text.is_ascii() => PyString::new(py, text),
-        _ => PyString::new(
-            py,
-            &bytes
-                .iter()
-                .map(|&byte| char::from(byte))
-                .collect::<String>(),
-        ),
+    if bytes.is_ascii()
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
+        return PyString::new(py, text);
     }
+    let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+    PyString::new(py, &text)
 }

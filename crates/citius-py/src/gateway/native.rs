@@ -62,6 +62,27 @@ enum Argument {
     Param(usize, Converter),
 }
 
+/// What calling a handler takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// A `def` handler without arguments, at a path without parameters: a call is all it takes.
+    Bare,
+    /// The same with the request for its only argument.
+    Alone,
+    /// Something else.
+    Any,
+}
+
+impl Shape {
+    fn of(kind: Kind, arguments: &[Argument], params: &[Param]) -> Self {
+        match arguments {
+            [] if kind == Kind::Def && params.is_empty() => Self::Bare,
+            [Argument::Request] if kind == Kind::Def && params.is_empty() => Self::Alone,
+            _ => Self::Any,
+        }
+    }
+}
+
 /// A route, ready to be called.
 pub(crate) struct Route {
     handler: Py<PyAny>,
@@ -69,8 +90,7 @@ pub(crate) struct Route {
     arguments: SmallVec<[Argument; 4]>,
     pub(crate) params: Vec<Param>,
     streams_body: bool,
-    /// It is a `def` handler without arguments, at a path without parameters: a call is all it takes.
-    is_bare: bool,
+    shape: Shape,
     /// The native code, which is called in place of `handler`.
     pub(super) compiled: Option<Arc<Handler>>,
     /// Where it is called, if not on the reactor's thread.
@@ -218,7 +238,7 @@ impl Native {
             arguments: SmallVec::new(),
             params: Vec::new(),
             streams_body: false,
-            is_bare: false,
+            shape: Shape::Any,
             compiled: None,
             pool: None,
             class: 0,
@@ -313,7 +333,7 @@ impl Native {
         let route = Route {
             handler,
             kind,
-            is_bare: kind == Kind::Def && arguments.is_empty() && parsed.params.is_empty(),
+            shape: Shape::of(kind, &arguments, &parsed.params),
             arguments,
             params: parsed.params.clone(),
             streams_body,
@@ -359,8 +379,12 @@ pub(super) fn request(
         },
     };
     reply.classify(route.class);
-    if ended && route.is_bare {
-        return call_bare(turn, route, head, reply);
+    if ended {
+        match route.shape {
+            Shape::Bare => return call_bare(turn, route, head, reply),
+            Shape::Alone => return call_alone(turn, route, head, reply),
+            Shape::Any => {}
+        }
     }
     let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
     asked.captures = captures;
@@ -418,6 +442,30 @@ fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply
     let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
     asked.route = Some(route);
     conclude_in_turn(turn.py, result, &mut asked, reply, turn.tasks);
+}
+
+/// Calls a handler that wants its request and nothing else.
+#[inline]
+fn call_alone(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
+    let py = turn.py;
+    turn.tasks.stand(py);
+    let made = Request::alone(reply.id(), reply.peer(), turn.link, route, head);
+    let request = match Bound::new(py, made) {
+        Ok(request) => request,
+        Err(error) => {
+            let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, Box::default());
+            return conclude_in_turn(py, Err(error), &mut asked, reply, turn.tasks);
+        }
+    };
+    let result = route.handler.bind(py).call1((&request,));
+    if let Ok(value) = &result
+        && let Ok(Some(plain)) = answer::plain_of(value)
+        && reply.respond(plain)
+    {
+        return;
+    }
+    let mut asked = Asked::of_request(&request);
+    conclude_in_turn(py, result, &mut asked, reply, turn.tasks);
 }
 
 /// A piece of the body.
