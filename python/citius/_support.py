@@ -64,9 +64,8 @@ def decode_msgpack(type: Any, data: bytes) -> Any:
 
 
 def _decode(format: str, label: str, type: Any, data: bytes) -> Any:
-    decode = _decoders.get((format, type)) or decoder(format, type)
     try:
-        return decode(data)
+        return decoder(format, type)(data)
     except Exception as error:
         refusal = refusal_of(error, label)
         if refusal is None:
@@ -89,12 +88,14 @@ def refusal_of(error: Exception, label: str) -> HTTPError | None:
 
 def decoder(format: str, type: Any) -> Callable[[bytes], Any]:
     """What decodes bodies of that type; made when it is first needed, and kept."""
+    if (kept := _decoders.get((format, type))) is not None:
+        return kept
     import msgspec
 
     wanted = Any if type is None else type
     made = msgspec.json.Decoder(wanted) if format == "json" else msgspec.msgpack.Decoder(wanted)
-    _decoders[format, type] = made.decode
-    return made.decode
+    decode = _decoders[format, type] = made.decode
+    return decode
 
 
 _decoders: dict[tuple[str, Any], Callable[[bytes], Any]] = {}

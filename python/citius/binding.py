@@ -375,8 +375,10 @@ def _body_reader(parameter: _Parameter) -> Callable[[Request, list[dict[str, str
 
     def refuse(error: Exception, label: str, mistakes: list[dict[str, str]]) -> None:
         refusal = refusal_of(error, label)
+        if refusal is None:
+            raise
         if not isinstance(refusal, UnprocessableContent):
-            raise refusal or error from None
+            raise refusal from None
         mistakes.extend(dict(mistake) for mistake in refusal.errors)
 
     return read_body

@@ -233,6 +233,48 @@ def test_a_kept_task_stays_its_requests(server: Server) -> None:
         )
 
 
+KNOWN = """
+import weakref
+known, watched = weakref.WeakKeyDictionary(), {}
+
+async def watch():
+    while True:
+        for task in asyncio.all_tasks():
+            if id(task) not in watched:
+                watched[id(task)] = PLAIN(task)
+        await asyncio.sleep(0.001)
+
+@app.on_startup
+async def begin():
+    app.state.watching = asyncio.ensure_future(watch())
+
+@app.on_shutdown
+async def end():
+    app.state.watching.cancel()
+
+@app.get("/watched")
+async def is_watched():
+    return str(id(asyncio.current_task()) in watched)
+
+@app.get("/{whom}")
+async def whose(whom: str):
+    return known.setdefault(asyncio.current_task(), whom)
+"""
+
+
+@pytest.mark.parametrize("plain", ["id", "weakref.ref", "weakref.proxy"])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_who_knows_a_task_weakly_does_not_know_the_next_one(serve, loop: str, plain: str) -> None:
+    # Whoever watches all tasks may have known a request's before it began.
+    server = serve(KNOWN.replace("PLAIN", plain), "--loop", loop, "--no-access-log")
+    wait_for(lambda: server.get("/watched").body == b"True", "the watcher to see the spare task")
+    for name in "abcde":
+        assert server.get(f"/{name}").body.decode() == name
+    with server.connect() as peer:
+        peer.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % n for n in range(9)))
+        assert [peer.reply().body for _ in range(9)] == [b"%d" % n for n in range(9)]
+
+
 def test_done_callbacks_are_called(server: Server) -> None:
     for how in HOW:
         assert get(server, f"/callback/{how}") == "ok"

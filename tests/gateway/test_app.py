@@ -120,6 +120,13 @@ class TestReturnValues:
         assert answer.headers["set-cookie"].startswith("k=v;")
 
 
+class Picky(msgspec.Struct):
+    name: str
+
+    def __post_init__(self) -> None:
+        raise RuntimeError("picky") from KeyError("why")
+
+
 class TestArguments:
     def test_path_converters(self) -> None:
         app = App()
@@ -137,6 +144,26 @@ class TestArguments:
             assert client.get("/s/a%2Fb%20c").text == "'a/b c'"
             assert client.get("/p/a/b").text == "'a/b'"
             assert client.get("/p/").text == "''"
+
+    def test_what_a_body_s_own_code_raises_keeps_its_cause(self) -> None:
+        app = App()
+        causes: list[BaseException | None] = []
+
+        @app.error(RuntimeError)
+        def picky(request: Request, error: RuntimeError) -> Response:
+            causes.append(error.__cause__)
+            return Response("picky", status=418)
+
+        @app.post("/")
+        def take(body: Picky) -> str:
+            return body.name
+
+        with Client(app) as client:
+            for _ in range(2):
+                assert client.post("/", json={"name": "a"}).status == 418
+            media_type = {"content-type": "application/json; charset=utf-8"}
+            assert client.post("/", content=b'{"name": "a"}', headers=media_type).status == 418
+        assert [str(cause) for cause in causes] == ["'why'"] * 3
 
     def test_path_annotations(self) -> None:
         app = App()

@@ -121,3 +121,9 @@ def test_malformed_bodies_are_400(decode: Any, data: bytes) -> None:
 def test_malformed_bodies_of_a_type_are_400(data: bytes) -> None:
     with pytest.raises(BadRequest, match="no valid JSON"):
         _support.decode_json(Basket, data)
+
+
+def test_decoders_are_made_once() -> None:
+    for format in ("json", "msgpack"):
+        assert _support.decoder(format, Item) is _support.decoder(format, Item)
+        assert _support.decoder(format, Item) is not _support.decoder(format, Basket)

@@ -396,6 +396,28 @@ def application(environ, start_response):
             assert "x-foreign" not in reply.headers
 
 
+def test_owners_and_weak_references_that_are_kept_know_nothing_of_others(serve_way) -> None:
+    server = serve_way("""
+import weakref
+known, owners = weakref.WeakKeyDictionary(), []
+def application(environ, start_response):
+    for owner in owners:
+        try: owner.start_response("500 Oops", [("X-Foreign", "1")])
+        except Exception: pass
+    seen = known.get(start_response, "nobody")
+    known[start_response] = environ["PATH_INFO"]
+    if environ["PATH_INFO"] == "/own":
+        owners.append(start_response.__self__)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [seen.encode()]
+""")
+    with server.connect() as peer:
+        for path in ("/", "/a", "/own", "/b", "/", "/c"):
+            reply = peer.request("GET", path)
+            assert (reply.status, reply.body) == (200, b"nobody")
+            assert "x-foreign" not in reply.headers
+
+
 def test_pipelined_answers_keep_their_order(serve_way) -> None:
     server = serve_way("""
 def application(environ, start_response):

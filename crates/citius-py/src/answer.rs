@@ -546,6 +546,11 @@ impl DataTypes {
 
     #[cold]
     fn note(&self, kind: &Bound<'_, PyType>) {
+        let py = kind.py();
+        // `is_data` knows these two.
+        if kind.is(&py.get_type::<PyDict>()) || kind.is(&py.get_type::<PyList>()) {
+            return;
+        }
         if self.contains(kind) {
             return;
         }

@@ -4,9 +4,11 @@
 //! one first, and there is none but ours.
 
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -19,23 +21,46 @@ pub(crate) fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t 
 
 /// The address of the first of the weak references to an object; 0 if there are none, or none are possible.
 ///
-/// It is another one whenever a weak reference has been added: the interpreter puts new ones in front, and behind the
-/// first one only if that is a plain `weakref.ref` or a proxy, which then had been put in front itself.
+/// Whether it is another one when a weak reference has been added, [`shows_new_weak_references`] says.
 #[inline]
-pub(crate) fn first_weak_reference<T>(_py: Python<'_>, object: &Py<T>) -> usize {
+pub(crate) fn first_weak_reference<T>(py: Python<'_>, object: &Py<T>) -> usize {
+    weak_references(py, object).addr()
+}
+
+/// Whether each weak reference that is added from now on becomes the first one.
+///
+/// The interpreter puts them in front, but those with a callback behind a plain `weakref.ref` or proxy.
+pub(crate) fn shows_new_weak_references<T>(py: Python<'_>, object: &Py<T>) -> bool {
+    let first = weak_references(py, object);
+    if first.is_null() {
+        return true;
+    }
+    // Without a GIL it may be going just now.
+    if cfg!(Py_GIL_DISABLED) {
+        return false;
+    }
+    // SAFETY: what is in the list is alive, and the GIL is held, so that it stays so.
+    let first = unsafe { Bound::from_borrowed_ptr(py, first.cast()) };
+    let callback = first.getattr(intern!(py, "__callback__"));
+    callback.is_ok_and(|callback| !callback.is_none())
+}
+
+/// The list of the weak references to an object; null if there are none, or none are possible.
+#[inline]
+fn weak_references<T>(_py: Python<'_>, object: &Py<T>) -> *mut c_void {
     let object = object.as_ptr();
     // SAFETY: a live object has a type.
     let kind = unsafe { ffi::Py_TYPE(object) };
     // SAFETY: and that lives as long.
     let offset = unsafe { (*kind).tp_weaklistoffset };
-    let Some(offset) = usize::try_from(offset).ok().filter(|&offset| offset > 0) else {
-        return 0;
-    };
-    // SAFETY: that is within every object of this type.
-    let list = unsafe { object.byte_add(offset) };
+    if offset == 0 {
+        return ptr::null_mut();
+    }
+    // SAFETY: that is within every object of this type, or just before it where the interpreter manages them (3.13).
+    let list = unsafe { object.byte_offset(offset) };
     // SAFETY: the pointer to the first weak reference lies there, as long as the object lives.
     let list = unsafe { AtomicPtr::from_ptr(list.cast::<*mut c_void>()) };
-    list.load(Ordering::Relaxed).addr()
+    list.load(Ordering::Relaxed)
 }
 
 /// The number that every change of the contents of `dict` makes another, and that no other content of any dict has had

@@ -32,7 +32,7 @@ use pyo3::{IntoPyObjectExt, ffi};
 use crate::answer::{self, Asked, Settled, Stage};
 use crate::gateway::{asgi, rpc, ws};
 use crate::link::{Late, Link, Sink, lock};
-use crate::ownership::{first_weak_reference, references};
+use crate::ownership::{first_weak_reference, references, shows_new_weak_references};
 use crate::request::Request;
 
 /// Whom the result of a coroutine is for.
@@ -121,6 +121,8 @@ struct Spare {
     references: ffi::Py_ssize_t,
     context_references: ffi::Py_ssize_t,
     weak_reference: usize,
+    /// Whether another weak reference would show there. Otherwise it serves one request only.
+    shows_weak_references: bool,
     /// What [`TOUCHES`] was when the task was last found untouched.
     touches: u64,
     /// The task has parked itself, and its references are counted since. Before that they change with its first
@@ -208,6 +210,7 @@ impl Tasks {
             spare.references = references(py, &spare.task);
             spare.context_references = references(py, &spare.context);
             spare.weak_reference = first_weak_reference(py, &spare.task);
+            spare.shows_weak_references = shows_new_weak_references(py, &spare.task);
         }
         self.place = Place::Spare;
         Ok(())
@@ -294,6 +297,7 @@ impl Tasks {
             && !spare.is_touched(py)
             && references(py, &spare.context) == spare.context_references
             && self.pristine.is_same(py, &spare.context)
+            && spare.shows_weak_references
             && first_weak_reference(py, &spare.task) == spare.weak_reference;
         if !untouched {
             self.leave(py);
@@ -371,6 +375,7 @@ impl Asyncio {
             references: 0,
             context_references: 0,
             weak_reference: 0,
+            shows_weak_references: true,
             touches: 0,
             is_counted: false,
         })

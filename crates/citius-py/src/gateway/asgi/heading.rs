@@ -69,9 +69,11 @@ impl Headings {
         if let Some(found) = list.and_then(|list| self.find(list)) {
             return Ok(found);
         }
+        // Before they are parsed, for what is not kept may run the application's code then, which may change them.
+        let lines = list.and_then(to_keep);
         let (heading, content_length) = parse(headers)?;
         let heading = Arc::new(heading);
-        if let Some(lines) = list.and_then(to_keep) {
+        if let Some(lines) = lines {
             let said = Said {
                 lines,
                 heading: Arc::clone(&heading),

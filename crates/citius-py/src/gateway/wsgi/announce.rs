@@ -194,6 +194,8 @@ impl Announced {
             && value.is_exact_instance_of::<PyString>();
         if self.is_known {
             let is_length = name_text.eq_ignore_ascii_case("content-length");
+            // Its value is somebody's, and hardly said again.
+            self.is_known = !name_text.eq_ignore_ascii_case("set-cookie");
             self.headers.push(Header {
                 pair: pair.clone().unbind(),
                 length: self.fields.content_length.filter(|_| is_length),

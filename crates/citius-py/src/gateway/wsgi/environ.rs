@@ -137,6 +137,9 @@ impl Environs {
     /// `None` if the head is of a kind that none serves.
     #[inline]
     fn find(&mut self, py: Python<'_>, head: &Head) -> Option<(usize, bool)> {
+        if !Recent::may_serve(head) {
+            return None;
+        }
         let latest = self.recent.get(self.latest);
         if latest.is_some_and(|latest| latest.has_fields_of(head)) {
             return Some((self.latest, true));
@@ -152,9 +155,6 @@ impl Environs {
     /// Makes room for another kind of heads; if there is none, in the place of one that was not used last.
     #[cold]
     fn learn(&mut self, py: Python<'_>, head: &Head) -> Option<usize> {
-        if !Recent::may_serve(head) {
-            return None;
-        }
         let distinct = PyDict::new(py);
         let keys: Box<[_]> = head
             .fields()

@@ -15,7 +15,7 @@ use pyo3::types::PyBytes;
 use super::announce::Announcements;
 use super::call::Call;
 use crate::link::lock;
-use crate::ownership::references;
+use crate::ownership::{first_weak_reference, references};
 
 /// What one application call has said so far.
 #[derive(Default)]
@@ -218,6 +218,7 @@ fn raised(exc_info: &Bound<'_, PyAny>) -> PyResult<PyErr> {
 pub(super) struct Callables {
     pub(super) shared: Arc<Shared>,
     pub(super) start_response: Py<PyAny>,
+    start: Py<Start>,
     write: Py<Write>,
 }
 
@@ -241,14 +242,17 @@ impl Callables {
         Ok(Self {
             shared,
             start_response: start.getattr(intern!(py, "start_response"))?.unbind(),
+            start: start.unbind(),
             write,
         })
     }
 
     /// Makes them ready for another request; `None` if somebody may still call one of them.
     pub(super) fn recycle(self, py: Python<'_>) -> Option<Self> {
-        // The method is ours alone; `write` is known to its owner as well.
+        // The method is ours alone; its owner is known to it as well, and `write` to its owner.
         let is_ours = references(py, &self.start_response) == 1
+            && first_weak_reference(py, &self.start_response) == 0
+            && references(py, &self.start) == 2
             && references(py, &self.write) == 2
             && Arc::strong_count(&self.shared) == 3;
         if !is_ours {
