@@ -548,7 +548,7 @@ impl DataTypes {
     fn note(&self, kind: &Bound<'_, PyType>) {
         let py = kind.py();
         // `is_data` knows these two.
-        if kind.is(&py.get_type::<PyDict>()) || kind.is(&py.get_type::<PyList>()) {
+        if kind.is(py.get_type::<PyDict>()) || kind.is(py.get_type::<PyList>()) {
             return;
         }
         if self.contains(kind) {
