@@ -348,38 +348,26 @@ def _body_reader(parameter: _Parameter) -> Callable[[Request, list[dict[str, str
     from citius._support import decoder, refusal_of
 
     annotation = parameter.annotation
-    decode_json: Callable[[bytes], Any] | None = None
 
     def read_body(request: Request, mistakes: list[dict[str, str]]) -> Any:
-        nonlocal decode_json
+        format, label = "json", "JSON"
         data = request._json_body()  # pyright: ignore[reportPrivateUsage]
         if data is None:
-            return read_other(request, mistakes)
-        try:
-            if decode_json is None:
-                decode_json = decoder("json", annotation)
-            return decode_json(data)
-        except Exception as error:
-            return refuse(error, "JSON", mistakes)
-
-    def read_other(request: Request, mistakes: list[dict[str, str]]) -> Any:
-        data = request.body()
-        content_type = request.header("content-type")
-        if not data and not parameter.required and content_type is None:
-            return parameter.default
-        format, label = _format_of(content_type)
+            data = request.body()
+            content_type = request.header("content-type")
+            if not data and not parameter.required and content_type is None:
+                return parameter.default
+            format, label = _format_of(content_type)
         try:
             return decoder(format, annotation)(data)
         except Exception as error:
-            return refuse(error, label, mistakes)
-
-    def refuse(error: Exception, label: str, mistakes: list[dict[str, str]]) -> None:
-        refusal = refusal_of(error, label)
-        if refusal is None:
-            raise
-        if not isinstance(refusal, UnprocessableContent):
-            raise refusal from None
-        mistakes.extend(dict(mistake) for mistake in refusal.errors)
+            refusal = refusal_of(error, label)
+            if refusal is None:
+                raise
+            if not isinstance(refusal, UnprocessableContent):
+                raise refusal from None
+            mistakes.extend(dict(mistake) for mistake in refusal.errors)
+            return None
 
     return read_body
 

@@ -4,7 +4,8 @@
 //! with a value, or gives what is to be waited for before the next look.
 //!
 //! A value leaves an iterator in an exception, which is made, caught and taken apart again. Coroutines have a way
-//! without one (`am_send`), for which there is no method that could be declared; [`hasten`] puts it in. Whoever does not take that way (`await` from Python 3.12 on, or a `send` by hand) finds the methods.
+//! without one (`am_send`), for which there is no method that could be declared; [`hasten`] puts it in. Whoever does
+//! not take that way (`await` from Python 3.12 on, or a `send` by hand) finds the methods.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;

@@ -433,10 +433,7 @@ fn find_route<'a>(
 fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
     turn.tasks.stand(turn.py);
     let result = route.handler.bind(turn.py).call0();
-    if let Ok(value) = &result
-        && let Ok(Some(plain)) = answer::plain_of(value)
-        && reply.respond(plain)
-    {
+    if respond(&result, reply) {
         return reply.recycle(head);
     }
     let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
@@ -458,14 +455,21 @@ fn call_alone(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, repl
         }
     };
     let result = route.handler.bind(py).call1((&request,));
-    if let Ok(value) = &result
-        && let Ok(Some(plain)) = answer::plain_of(value)
-        && reply.respond(plain)
-    {
+    if respond(&result, reply) {
         return;
     }
     let mut asked = Asked::of_request(&request);
     conclude_in_turn(py, result, &mut asked, reply, turn.tasks);
+}
+
+/// Answers with what a handler returned, if that takes nothing but to write it.
+#[inline]
+fn respond(result: &PyResult<Bound<'_, PyAny>>, reply: &mut Reply<'_>) -> bool {
+    let Ok(value) = result else {
+        return false;
+    };
+    let plain = answer::plain_of(value).ok().flatten();
+    plain.is_some_and(|plain| reply.respond(plain))
 }
 
 /// A piece of the body.

@@ -178,7 +178,7 @@ pub(super) fn read(
     let kind = kind.cast::<PyString>()?.to_str()?;
     match kind {
         "http.response.body" => body(message.py(), parts),
-        "http.response.start" => begin(message, parts, lexicon).map(Message::Start),
+        "http.response.start" => begin(message, parts, &lexicon.headings).map(Message::Start),
         "http.response.pathsend" => pathsend(link, message),
         "http.response.zerocopysend" => zerocopysend(link, message),
         "http.response.trailers" => trailers(message),
@@ -204,12 +204,11 @@ fn body(py: Python<'_>, parts: Parts<'_>) -> PyResult<Message> {
 
 /// Reads a message that starts an answer, of an application that seldom says one.
 pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
-    let lexicon = Lexicon::new(message.py());
-    begin(message, Parts::of(message, &lexicon)?, &lexicon)
+    begin(message, Parts::look_up(message)?, &Headings::default())
 }
 
 #[inline]
-fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, lexicon: &Lexicon) -> PyResult<Start> {
+fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, headings: &Headings) -> PyResult<Start> {
     let code = required(parts.status, message, "status")?;
     let status = code.extract::<u16>().ok().and_then(Status::new);
     let status = status.filter(|status| !status.is_informational());
@@ -219,7 +218,7 @@ fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, lexicon: &Lexicon) -> Py
         ))
     })?;
     let (heading, content_length) = match parts.headers {
-        Some(headers) => lexicon.headings.read(&headers)?,
+        Some(headers) => headings.read(&headers)?,
         None => Default::default(),
     };
     Ok(Start {

@@ -191,11 +191,11 @@ impl Announced {
         self.is_known &= self.headers.len() < HEADERS_KEPT_MAX
             && header.is_exact_instance_of::<PyTuple>()
             && name.is_exact_instance_of::<PyString>()
-            && value.is_exact_instance_of::<PyString>();
+            && value.is_exact_instance_of::<PyString>()
+            // Its value is somebody's, and hardly said again.
+            && !name_text.eq_ignore_ascii_case("set-cookie");
         if self.is_known {
             let is_length = name_text.eq_ignore_ascii_case("content-length");
-            // Its value is somebody's, and hardly said again.
-            self.is_known = !name_text.eq_ignore_ascii_case("set-cookie");
             self.headers.push(Header {
                 pair: pair.clone().unbind(),
                 length: self.fields.content_length.filter(|_| is_length),

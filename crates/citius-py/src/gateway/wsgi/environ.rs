@@ -298,11 +298,10 @@ impl Environs {
                 continue;
             };
             let text = latin(py, value);
-            if !environ.contains(&key)? {
+            let Some(earlier) = environ.get_item(&key)? else {
                 environ.set_item(&key, text)?;
                 continue;
-            }
-            let earlier = environ.get_item(&key)?.expect("it was set before");
+            };
             let separator = match name.len() {
                 // RFC 9110 §5.3 leaves these two to the first one; RFC 6265 §5.4 joins cookies so.
                 12 | 14 if is_entity(name) => continue,
