@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from citius_lab import compare, verdict
 from citius_lab.figures import FAILED, Analysis, Figure, Key, Noise, Reason, Section, Verdict
 from citius_lab.histogram import Histogram
-from citius_lab.statistics import Interval, geometric_mean, interval, median, paired_ratio
+from citius_lab.statistics import geometric_mean, interval, median, paired_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from citius_lab.record import Results
+    from citius_lab.statistics import Interval
 
 
 def analyse(results: Results, baseline: str | None = None) -> Analysis:
@@ -186,6 +187,7 @@ def _offered(record: dict[str, Any], series: dict[str, Any]) -> float | None:
 def _fill_cost(figure: Figure, records: list[dict[str, Any]]) -> None:
     costs = _per_round((record, cpu_us(record)) for record in records)
     if min(costs.values()) > 0:
+        figure.cpu_by_round = costs
         figure.cpu_us = interval(list(costs.values()))
         figure.per_core_s = figure.cpu_us.inverse(1e6)
     own = [record["load"]["cpu_us_per_request"] for record in records]
@@ -219,25 +221,19 @@ def _fill_latency(figure: Figure, records: list[dict[str, Any]]) -> None:
 
 
 def _percentiles_ms(records: list[dict[str, Any]], name: str) -> dict[str, Interval]:
-    """Return percentiles of all rounds merged; their intervals are those over the rounds."""
+    """Return percentiles: the rounds' own, their geometric mean and its interval."""
     histograms = [Histogram.decode(record["load"][name]) for record in records]
-    merged = Histogram()
-    for histogram in histograms:
-        merged.merge(histogram)
+    total = sum(histogram.total for histogram in histograms)
     found: dict[str, Interval] = {}
     for percent in PERCENTILES:
-        value = merged.percentile(percent)
         # The tail of fewer values than this is a handful of requests.
-        if value is None or merged.total * (1 - percent / 100) < TAIL_VALUES_MIN:
+        if total * (1 - percent / 100) < TAIL_VALUES_MIN:
             continue
-        single = _per_round(
+        each = _per_round(
             (record, (histogram.percentile(percent) or 1) / 1e6)
             for record, histogram in zip(records, histograms, strict=True)
         )
-        around = interval(list(single.values()))
-        low = None if around.low is None else min(around.low, value / 1e6)
-        high = None if around.high is None else max(around.high, value / 1e6)
-        found[f"p{percent:g}"] = Interval(value / 1e6, low, high)
+        found[f"p{percent:g}"] = interval(list(each.values()))
     return found
 
 
@@ -277,4 +273,4 @@ def _medians(records: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 PERCENTILES = (50, 75, 90, 99, 99.9)
-TAIL_VALUES_MIN = 3
+TAIL_VALUES_MIN = 100

@@ -18,7 +18,17 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from citius_lab import analyse, launch, plan, record, servers, verify, workloads, worktree
+from citius_lab import (
+    analyse,
+    launch,
+    plan,
+    record,
+    report_words,
+    servers,
+    verify,
+    workloads,
+    worktree,
+)
 from citius_lab.commands import Lab, lab
 from citius_lab.errors import LabError, LaunchError
 from citius_lab.experiments import Experiment
@@ -255,13 +265,20 @@ def _contenders(
         raise LabError("--against serves APP with other servers; name APP as module:attribute")
     for number, text in enumerate(commands, 1):
         name, command = _named_command(text, number)
-        found.append(servers.own(name, tuple(shlex.split(command)), here))
+        found.append(servers.own(name, _words(command), here))
     names = [contestant.name for contestant in found]
     if not found:
         raise LabError("nothing to measure: name APP as module:attribute, or give --cmd")
     if len(set(names)) < len(names):
         raise LabError(f"two of {', '.join(names)} have the same name; use --cmd NAME=COMMAND")
     return found
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise LabError(f"--cmd {command!r}: {error}") from None
 
 
 def _named_command(text: str, number: int) -> tuple[str, str]:
@@ -391,7 +408,7 @@ def _row(figure: Figure) -> list[Text]:
     ratio = None if figure.ratio is None else figure.ratio.inverse()
     cpu_ratio = None if figure.cpu_ratio is None else figure.cpu_ratio.inverse()
     mark = "" if figure.verdict.word == VALID else "?"
-    tie = "≈" if figure.tie else ""
+    tie = report_words.tie(figure)
     spread = "" if figure.rate.spread is None else f" ±{figure.rate.spread:.0%}"
     return [
         Text(f"{figure.rate.value:,.0f}{spread}{mark}".replace(",", " ")),

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from citius_lab.figures import FAILED, SUSPECT, Analysis, Figure, Key, Reason, Verdict
-from citius_lab.statistics import Interval, is_tie, paired_ratio, unpaired_ratio
+from citius_lab.statistics import Relation, paired_ratio, relation, unpaired_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from citius_lab.statistics import Interval
 
 
 def within(analysis: Analysis) -> None:
@@ -20,13 +22,12 @@ def within(analysis: Analysis) -> None:
         base = analysis.figures.get((figure.section, figure.case, name or ""))
         if base is not None and base is not figure and base.verdict.word != FAILED:
             figure.ratio = paired_ratio(figure.by_round, base.by_round)
-            figure.tie = is_tie(figure.ratio, analysis.margin(figure.section))
-            if figure.cpu_us is not None and base.cpu_us is not None:
-                figure.cpu_ratio = _quotient(figure.cpu_us, base.cpu_us)
+            figure.relation = relation(figure.ratio, analysis.margin(figure.section, figure.case))
+            figure.cpu_ratio = paired_ratio(figure.cpu_by_round, base.cpu_by_round)
     for section, case in dict.fromkeys((figure.section, figure.case) for figure in alive):
         rivals = [figure for figure in alive if (figure.section, figure.case) == (section, case)]
-        if analysis.too_noisy(section) is None:
-            _rank(rivals, analysis.margin(section))
+        if analysis.too_noisy(section, case) is None:
+            _rank(rivals, analysis.margin(section, case))
         _doubt_equals(rivals)
 
 
@@ -40,7 +41,8 @@ def _rank(rivals: list[Figure], margin: float) -> None:
         tied = [
             figure
             for figure in left
-            if figure is best or is_tie(paired_ratio(figure.by_round, best.by_round), margin)
+            if figure is best
+            or relation(paired_ratio(figure.by_round, best.by_round), margin) is not DIFFERENT
         ]
         for figure in tied:
             figure.group, figure.leads = group, group == 1
@@ -65,23 +67,6 @@ def _doubt_equals(rivals: list[Figure]) -> None:
 
 def _rate(figure: Figure) -> float:
     return figure.rate.value if figure.rate is not None else 0.0
-
-
-def _quotient(own: Interval, other: Interval) -> Interval:
-    """Return the ratio of two intervals, as if their errors were independent."""
-    if own.low is None or own.high is None or other.low is None or other.high is None:
-        return Interval(own.value / other.value, None, None)
-    value = own.value / other.value
-    down = (own.value / own.low) ** 2, (other.high / other.value) ** 2
-    up = (own.high / own.value) ** 2, (other.value / other.low) ** 2
-    return Interval(value, value / _joined(down), value * _joined(up))
-
-
-def _joined(squares: tuple[float, float]) -> float:
-    """Join two factors of deviation on the log scale, Pythagoras' way."""
-    from math import exp, hypot, log
-
-    return exp(hypot(*(log(square) / 2 for square in squares)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,26 +109,25 @@ def _difference(key: Key, first: Analysis, second: Analysis) -> Difference:
     if failed:
         return Difference(key, NOT_COMPARABLE, why=failed[0])
     ratio = unpaired_ratio(own.rates, other.rates)
-    cpu = None
-    if own.cpu_us is not None and other.cpu_us is not None:
-        cpu = _quotient(own.cpu_us, other.cpu_us)
-    margin = max(first.margin(key[0]), second.margin(key[0]))
+    cpu = unpaired_ratio(list(own.cpu_by_round.values()), list(other.cpu_by_round.values()))
+    margin = max(first.margin(*key[:2]), second.margin(*key[:2]))
     return Difference(key, _word(ratio, margin), ratio, cpu)
 
 
 def _word(ratio: Interval | None, margin: float) -> str:
-    if ratio is None or ratio.low is None or ratio.high is None:
-        return UNDECIDED
-    if is_tie(ratio, margin):
-        wide = ratio.spread is not None and ratio.spread > UNDECIDED_SPREAD
-        return UNDECIDED if wide else SAME
-    return FASTER if ratio.value > 1 else SLOWER
+    found = relation(ratio, margin)
+    if ratio is not None and found is DIFFERENT:
+        return FASTER if ratio.value > 1 else SLOWER
+    # Two runs of a few restarts are seldom within the margin for certain: an interval around 1 that is
+    # narrow enough to show a difference which matters is called the same.
+    narrow = ratio is not None and ratio.spread is not None and ratio.spread <= SAME_SPREAD_MAX
+    return SAME if found is Relation.EQUAL or narrow else UNDECIDED
 
 
 def reproduced(differences: Iterable[Difference]) -> tuple[int, int]:
-    """Return how many figures reproduced, and of how many that could."""
-    comparable = [one for one in differences if one.verdict != NOT_COMPARABLE]
-    return sum(one.verdict in (SAME, UNDECIDED) for one in comparable), len(comparable)
+    """Return how many figures are the same in both runs, and of how many that can be told."""
+    decided = [one for one in differences if one.verdict in (SAME, FASTER, SLOWER)]
+    return sum(one.verdict == SAME for one in decided), len(decided)
 
 
 SAME, FASTER, SLOWER = "same", "faster", "slower"
@@ -151,4 +135,5 @@ UNDECIDED, NOT_COMPARABLE = "undecided", "not comparable"
 # Contestants closer together than this have one rate.
 EQUAL = 0.02
 # An interval wider than this shows neither a difference nor its absence.
-UNDECIDED_SPREAD = 0.25
+SAME_SPREAD_MAX = 0.1
+DIFFERENT = Relation.DIFFERENT

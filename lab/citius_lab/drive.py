@@ -159,7 +159,7 @@ class Driver:
         except LoadError as error:
             fields["fault"] = str(error)
         except OSError as error:
-            fields["fault"] = f"the server does not answer: {error}"
+            fields["fault"] = f"{NO_ANSWER}: {error}"
         if (how := server.ended()) is not None:
             raise LaunchError(how)
         return fields
@@ -300,6 +300,8 @@ LOAD_SCHEMA = 1
 # Sent and not counted before every window, whatever the search for the steady state says.
 WARMUP_S = 0.15
 TIMEOUT_S = 10
+# What the fault of a measurement without an answer begins with.
+NO_ANSWER = "the server does not answer"
 VERIFY_S = 10.0
 # What a run that looks for the steady state may leave in a server's queue.
 QUEUE_MAX_S = 1.0

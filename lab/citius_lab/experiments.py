@@ -85,7 +85,7 @@ QUICK = Experiment(
             "closed",
             "closed loop",
             Load(),
-            tuple(case.id for case in CASES),
+            tuple(case.id for case in CASES if case.articles),
             is_article=False,
         ),
         Series(
@@ -110,6 +110,7 @@ REST = Experiment(
     "What does a small REST service cost in each language?",
     (
         "citius",
+        "citius-own-codec",
         "citius-numba",
         "uwsgi-werkzeug",
         "pypy-uwsgi-werkzeug",
@@ -126,7 +127,14 @@ REST = Experiment(
             "wrk",
             "closed loop, 256 connections",
             Load(connections=256, threads=3, duration_s=15.0),
-            ("hello", "parse-msgpack", "encode-json", "transfer-data", "million-loop"),
+            (
+                "hello",
+                "parse-msgpack",
+                "parse-msgpack-varied",
+                "encode-json",
+                "transfer-data",
+                "million-loop",
+            ),
             # Plain Python takes 60 ms a request: 256 of them would measure a queue of 15 s.
             connections={"million-loop": 64},
         ),
@@ -142,6 +150,10 @@ REST = Experiment(
     630.0,
     "uwsgi-werkzeug",
     article_id="000",
+    cases_of=(
+        ("citius-own-codec", ("parse-msgpack", "parse-msgpack-varied")),
+        ("citius-numba", ("million-loop",)),
+    ),
 )
 
 ASYNC = Experiment(

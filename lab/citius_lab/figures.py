@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from citius_lab.statistics import typical_deviation
+from citius_lab.statistics import Relation, typical_deviation
+from citius_lab.workloads import CASE_BY_ID
 
 if TYPE_CHECKING:
     from citius_lab.statistics import Interval
@@ -70,14 +71,15 @@ class Figure:
         limiter: What kept the rate from being higher, in words; ``None`` if nothing was found.
         rate: Valid answers per second.
         by_round: The rate of every round.
+        cpu_by_round: The server's CPU per request of every round, in µs; empty where one used none.
         per_core_s: Requests that one second of server CPU bought.
         ceiling: What the generator could drive at the cost per request it had here.
-        latency_ms: Percentiles of all rounds merged; intervals from the rounds.
+        latency_ms: Percentiles: geometric mean and interval of the rounds' own.
         service_ms: The same from the actual send, where requests had a due time.
         error_share: Of everything that was asked.
         ratio: Its rate over the baseline's; ``None`` for the baseline itself or without one.
-        cpu_ratio: Its CPU per request over the baseline's.
-        tie: Whether the ratio's interval leaves open which of the two is faster.
+        cpu_ratio: Its CPU per request over the baseline's, paired by round.
+        relation: What the ratio says of the two; different where there is no ratio.
         group: Rank of the group it shares with those it is tied with; 1 is fastest.
         leads: Whether it is in the fastest group.
         warm_up: What the search for the steady state said, ``None`` where there was none.
@@ -100,6 +102,7 @@ class Figure:
     rate: Interval | None = None
     rates: tuple[float, ...] = ()
     by_round: dict[int, float] = field(default_factory=dict[int, float])
+    cpu_by_round: dict[int, float] = field(default_factory=dict[int, float])
     cpu_us: Interval | None = None
     per_core_s: Interval | None = None
     generator_cpu_us: float | None = None
@@ -116,10 +119,15 @@ class Figure:
     error_share: float = 0.0
     ratio: Interval | None = None
     cpu_ratio: Interval | None = None
-    tie: bool = False
+    relation: Relation = Relation.DIFFERENT
     group: int | None = None
     leads: bool = False
     warm_up: dict[str, Any] | None = None
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether the ratio does not tell which of the two is faster."""
+        return self.relation is not Relation.DIFFERENT
 
     @property
     def p50_ms(self) -> float | None:
@@ -175,26 +183,41 @@ class Analysis:
         """Return what the ratios of a section refer to."""
         return self.baselines.get(section.partition("/")[0])
 
-    def margin(self, section: str) -> float:
-        """Return the difference that is a tie in a section: 2 %, or the noise floor beyond it.
-
-        The floor is what a baseline's restart typically differs by, over all rounds of the
-        experiment: one disturbed round must not make everybody equal.
-        """
+    def noise_of(self, section: str, case: str | None = None) -> list[Noise]:
+        """Return the noise floors of a section's experiment: of the case's class, else all of them."""
         experiment = section.partition("/")[0]
         found = [one for one in self.noise if one.section.startswith(f"{experiment}/")]
-        ratios = [ratio for one in found for ratio in one.by_round]
+        same = [one for one in found if case is not None and _class(one.case) == _class(case)]
+        return same or found
+
+    def margin(self, section: str, case: str | None = None) -> float:
+        """Return the difference that is a tie: 2 %, or the noise floor of the case's class beyond it.
+
+        The floor is what a baseline's restart typically differs by: its median over the rounds, which
+        one disturbed round does not move.
+        """
+        ratios = [ratio for one in self.noise_of(section, case) for ratio in one.by_round]
         return max(PRACTICAL, typical_deviation(ratios)) if ratios else PRACTICAL
 
-    def too_noisy(self, section: str) -> str | None:
-        """Return why nobody is ranked in a section, in words; ``None`` if they can be."""
-        margin = self.margin(section)
-        if margin <= RANKED_NOISE_MAX:
-            return None
-        return (
-            f"Too noisy to rank: restarts of the same server typically differ by {margin:.0%}, and "
-            f"beyond {RANKED_NOISE_MAX:.0%} a rank means nothing. Measure again on a quieter machine"
-        )
+    def too_noisy(self, section: str, case: str | None = None) -> str | None:
+        """Return why nothing is ranked, in words; ``None`` if contestants can be."""
+        for one in self.noise_of(section, case):
+            low, high = one.ratio.low, one.ratio.high
+            deviates = self.margin(section, case) > RANKED_NOISE_MAX
+            is_wide = (one.ratio.spread or 0.0) > RANKED_NOISE_MAX
+            if deviates or is_wide:
+                span = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+                return (
+                    f"Too noisy to rank: the same server on {one.case} differs from itself by "
+                    f"× {one.ratio.value:.2f}{span}, and beyond ±{RANKED_NOISE_MAX:.0%} a rank means "
+                    "nothing. Measure again on a quieter machine"
+                )
+        return None
+
+
+def _class(case: str) -> str:
+    """Return the class of a case; one that is not of the contract is a class of its own."""
+    return CASE_BY_ID[case].noise_class if case in CASE_BY_ID else case
 
 
 VALID, SUSPECT, FAILED = "valid", "suspect", "failed"

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -127,6 +128,59 @@ class Guarded:
             self._guard.stderr.close()
 
 
+class Log:
+    """What one process says, in a file of bounded size.
+
+    A thread reads to the end and discards what is beyond ``LOG_BYTES_MAX``: the process must neither
+    fill the disk nor wait for a full pipe.
+    """
+
+    def __init__(self, path: Path, first_line: str) -> None:
+        # Unbuffered: on a full disk closing it has nothing left to write.
+        self._file = path.open("ab", buffering=0)
+        self._last = first_line.encode()
+        self._file.write(self._last)
+        self._left = LOG_BYTES_MAX
+        self._reading, self.descriptor = os.pipe()
+        self._thread = threading.Thread(target=self._copy, name="citius-lab-log", daemon=True)
+
+    def begin(self) -> None:
+        """Read from now on; the process has its copy of ``descriptor``, or did not start."""
+        os.close(self.descriptor)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the end of what a process said that has ended."""
+        self._thread.join(LOG_END_S)
+
+    def tail(self) -> str:
+        """Return its last lines, as a terminal can show them."""
+        lines = self._last.decode(errors="replace").splitlines()[-8:]
+        return "\n".join(f"    {printable(line)}" for line in lines)
+
+    def _copy(self) -> None:
+        with self._file, os.fdopen(self._reading, "rb", buffering=0) as pipe:
+            while piece := pipe.read(65536):
+                self._last = (self._last + piece)[-LOG_TAIL_BYTES:]
+                with contextlib.suppress(OSError):  # a full disk is the recorder's to tell
+                    self._keep(piece)
+
+    def _keep(self, piece: bytes) -> None:
+        kept, was_left = piece[: self._left], self._left
+        self._left -= len(kept)
+        self._file.write(kept)
+        if was_left and not self._left:
+            self._file.write(b"\n[the log is full: what follows is not kept]\n")
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with control characters escaped, which could change what a terminal shows."""
+    return "".join(
+        char if char.isprintable() or char in "\t\n" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
 class Server:
     """A contestant that listens on a port of 127.0.0.1; a context manager.
 
@@ -149,16 +203,17 @@ class Server:
         self.log_path = log_path
         self.command = contestant.command(port=self.port, workers=workers, manner=manner)
         started_at = time.monotonic()
-        with log_path.open("ab") as log:
-            log.write(f"$ {' '.join(self.command)}\n".encode())
-            log.flush()
+        self._log = Log(log_path, f"$ {' '.join(self.command)}\n")
+        try:
             self._process = Guarded(
                 self.command,
                 env=contestant.environment(),
                 cwd=contestant.source,
                 cpus=cpus,
-                stdout=log,
+                stdout=self._log.descriptor,
             )
+        finally:
+            self._log.begin()
         self.pid = self._process.pid
         try:
             self._wait_until_it_accepts(started_at + ready_s)
@@ -176,6 +231,7 @@ class Server:
     def stop(self) -> None:
         """End it and all its children."""
         self._process.stop()
+        self._log.join()
 
     def ended(self) -> str | None:
         """Return how it ended, with the last lines of its log; ``None`` while it runs."""
@@ -183,7 +239,8 @@ class Server:
         if code is None:
             return None
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        return f"{self.contestant.name} {how}; the end of its log:\n{self._log_tail()}"
+        self._log.join()
+        return f"{self.contestant.name} {how}; the end of its log:\n{self._log.tail()}"
 
     def _wait_until_it_accepts(self, deadline: float) -> None:
         while True:
@@ -195,13 +252,9 @@ class Server:
             if time.monotonic() > deadline:
                 raise LaunchError(
                     f"{self.contestant.name} does not accept on 127.0.0.1:{self.port}; "
-                    f"the end of its log:\n{self._log_tail()}"
+                    f"the end of its log:\n{self._log.tail()}"
                 )
             time.sleep(0.02)
-
-    def _log_tail(self) -> str:
-        lines = self.log_path.read_text(errors="replace").splitlines()[-8:]
-        return "\n".join(f"    {line}" for line in lines)
 
 
 @contextlib.contextmanager
@@ -282,5 +335,10 @@ def pss_kib(pids: Iterable[int]) -> int:
     return total
 
 
+# Of one start's output.
+LOG_BYTES_MAX = 1 << 20
+LOG_TAIL_BYTES = 8192
+# How long the end of the output may take once the process has ended.
+LOG_END_S = 2.0
 _SCRATCH: list[str] = []
 GUARD = Path(__file__).with_name("guard.py")

@@ -129,6 +129,7 @@ def resume(lab: Lab, folder: Path) -> None:
     _refuse_bench(folder, the_plan)
     by_name = contestants_of(lab, the_plan)
     with record.Recorder(folder, resume=True) as recorder:
+        before = record.load(folder)  # as they are now that nothing else writes them
         recorder.write("resume", environment=environment.capture())
         finish(Session(lab, folder, the_plan, by_name, before.records), recorder, None)
 
@@ -249,8 +250,15 @@ def _refuse_bench(folder: Path, the_plan: plan.Plan) -> None:
 
 
 def split_names(words: Sequence[str]) -> list[str]:
-    """Return the names in ``--only a,b --only c``."""
-    return [name for word in words for name in word.split(",") if name]
+    """Return the names in ``--only a,b --only c``.
+
+    Raises:
+        LabError: The option is given, and names nothing.
+    """
+    names = [name for word in words for name in word.split(",") if name]
+    if words and not names:
+        raise LabError("expected the names of contestants, separated by commas, got none")
+    return names
 
 
 def default_folder(name: str) -> Path:

@@ -291,12 +291,15 @@ def _starts(
 
 
 def _again(experiment: Experiment, starts: list[Start], baseline: str) -> list[Start]:
-    """Return the baseline's second start: the first closed-loop cell it has."""
+    """Return the baseline's second start: its first closed-loop cell of each class of cases."""
     closed = [series.id for series in experiment.series if series.load == _as_closed(series)]
     for name, workers, manner, cells in starts:
-        repeated = [cell for cell in cells if cell.series in closed][:1]
+        repeated: dict[str, Cell] = {}
+        for cell in cells:
+            if cell.series in closed:
+                repeated.setdefault(cell.case.noise_class, cell)
         if name == baseline and repeated:
-            return [(name, workers, manner, repeated)]
+            return [(name, workers, manner, list(repeated.values()))]
     return []
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from citius_lab.errors import LabError, RecordError
 
@@ -27,7 +28,7 @@ class Recorder:
         resume: Whether to go on after the records the folder holds.
 
     Raises:
-        LabError: The folder holds the records of another run.
+        LabError: The folder holds the records of another run, or another process writes them.
         RecordError: It cannot be written to.
     """
 
@@ -37,10 +38,11 @@ class Recorder:
             raise LabError(f"{folder} holds the records of another run; name another with --out")
         try:
             (folder / "logs").mkdir(parents=True, exist_ok=True)
-            if resume:
-                _cut_half_line(folder / RECORDS)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._descriptor = os.open(folder / RECORDS, flags, 0o644)
+            self._lock()
+            if resume:
+                _cut_half_line(folder / RECORDS)
         except OSError as error:
             raise _unwritable(folder, error) from error
 
@@ -49,6 +51,16 @@ class Recorder:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
+
+    def _lock(self) -> None:
+        """Keep other processes from writing here, until this one closes the file or ends."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._descriptor)
+            raise LabError(
+                f"another citius lab writes to {self.folder}; wait until it has ended"
+            ) from None
 
     def head(self, run: dict[str, Any]) -> None:
         """Write what the whole run has in common."""
@@ -118,6 +130,10 @@ class Results:
         return [record for record in self.records if record["kind"] == kind]
 
 
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
 def load(folder: Path) -> Results:
     """Read a result folder; a last line that was cut off is ignored.
 
@@ -129,15 +145,23 @@ def load(folder: Path) -> Results:
         lines = (folder / RECORDS).read_text().splitlines()
     except (OSError, ValueError) as error:
         raise LabError(f"{folder} is not a result folder of the lab: {error}") from error
+    if not _is_object(run):
+        raise LabError(f"{folder / RUN}: expected an object, got {type(run).__name__}")
     if run.get("schema") != SCHEMA:
         raise LabError(f"{folder} has schema {run.get('schema')}, this lab reads {SCHEMA}")
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         try:
-            records.append(json.loads(line))
+            entry = json.loads(line)
         except ValueError as error:
             if number < len(lines):
                 raise LabError(f"{folder / RECORDS}, line {number}: {error}") from error
+            continue
+        if not _is_object(entry) or "kind" not in entry:
+            raise LabError(
+                f'{folder / RECORDS}, line {number}: expected an object with a "kind", got {line[:60]}'
+            )
+        records.append(entry)
     return Results(run, records)
 
 

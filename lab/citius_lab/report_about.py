@@ -243,7 +243,8 @@ FEW = 6
 LIMITS = (
     "One machine, loopback: no packet loss, no network card, no wire. Ratios carry over better than "
     "rates, and small differences do not carry over.",
-    "No TLS, no database, no uploads, no templates: the work is the articles'.",
+    "No database, no uploads, no templates: the work is the articles'. Clear text, except where an "
+    "experiment says TLS.",
     "Windows of about a second do not show garbage collection over minutes, memory that grows, or a "
     "JIT that warms up slowly.",
     "Three to eight restarts leave an interval's own width uncertain; of a hundred 95 % intervals "
@@ -253,14 +254,15 @@ LIMITS = (
 HOW = (
     "Every answer was parsed and compared with a golden one before and after each measurement, and "
     "its bytes were compared while it ran. Wrong answers, or more than 0.1 % of errors: failed.",
-    "The unit of repetition is the restart of a server. ± is half the 95 % bootstrap interval over "
-    "restarts, as a share. The order is random in every round.",
-    "× is the ratio of rates within rounds, with its interval; ≈ marks a tie: the interval reaches "
-    "1 within the margin. Ranks are groups: who is tied with a group's fastest shares its rank.",
+    "The unit of repetition is the restart of a server. ± is half the 95 % interval over "
+    "restarts (Student's t on logarithms), as a share. The order is random in every round.",
+    "× is the ratio of rates within rounds, with its interval; ≈ marks equals (the interval is within "
+    "the margin), ~ what is not decided. CPU ratios are paired by round, too. Ranks are groups: a "
+    "contestant that is tied with a group's fastest shares its rank.",
     "CPU per request is the time of the server's whole process tree over exactly the counted "
     "window, divided by the answers in it; what the kernel does in interrupts is not in it. Requests "
     "per core-second are its inverse.",
     "Memory is PSS of the process tree: pages that workers share count once.",
-    "Percentiles are those of all restarts' histograms merged; at a rate they count from the "
-    "instant a request was due.",
+    "Percentiles are geometric means of the restarts' own, where a hundred values lie beyond; at a "
+    "rate they count from the instant a request was due.",
 )

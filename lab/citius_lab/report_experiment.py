@@ -108,7 +108,7 @@ def _overview(view: View, section: Section) -> Markup | None:
     return el(
         "div",
         el("p", f"Requests per second, times {baseline}'s on the same case; below, the 95 % "
-           "interval. Bold: in the fastest group. ≈: a tie. ?: suspect."),
+           "interval. Bold: in the fastest group. ≈: equal within the margin. ~: not decided. ?: suspect."),
         wide(el("table", el("thead", head), el("tbody", body), class_="matrix")),
     )  # fmt: skip
 
@@ -122,7 +122,7 @@ def _ratio_cell(figure: Figure | None, baseline: str) -> Markup:
         return el("td", "–")
     small = None if figure.ratio is None else [el("br"), el("small", words.span(figure.ratio))]
     class_ = " ".join(
-        name for name, holds in (("leads", figure.leads), ("tie", figure.tie)) if holds
+        name for name, holds in (("leads", figure.leads), ("tie", figure.is_tie)) if holds
     )
     return el("td", words.ratio(figure) + words.mark(figure), small, class_=class_ or None)
 

@@ -105,7 +105,7 @@ def _ratio_cell(figure: Figure) -> Text:
     group = f" #{figure.group}" if figure.group is not None and figure.is_capacity else ""
     if figure.ratio is None:
         return Text("1" + group, style="dim")
-    return Text(words.ratio(figure) + group, style="dim" if figure.tie else "")
+    return Text(words.ratio(figure) + group, style="dim" if figure.is_tie else "")
 
 
 def _latency_cell(figure: Figure) -> Text:
@@ -205,5 +205,5 @@ COLUMNS_MAX = 7
 PLACES_MAX = 5
 LEGEND = (
     "± half the 95 % interval over restarts · bold: in the fastest group · # rank, shared by ties\n"
-    "≈ tie with the baseline · ? suspect, for the reasons below"
+    "≈ equal to the baseline · ~ the interval leaves open which is faster · ? suspect, for the reasons below"
 )

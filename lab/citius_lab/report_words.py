@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from citius_lab.figures import FAILED, SUSPECT, Figure
+from citius_lab.statistics import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,10 +64,13 @@ def span(value: Interval | None, write: Callable[[float], str] | None = None) ->
 
 
 def ratio(figure: Figure) -> str:
-    """Return how many times the baseline a figure is; ``≈`` marks a tie."""
-    if figure.ratio is None:
-        return "1"
-    return ("≈" if figure.tie else "") + times(figure.ratio.value)
+    """Return how many times the baseline a figure is, with what it says of the two."""
+    return "1" if figure.ratio is None else tie(figure) + times(figure.ratio.value)
+
+
+def tie(figure: Figure) -> str:
+    """Return ``≈`` for a figure that equals the baseline's, ``~`` for one that may or may not."""
+    return {Relation.DIFFERENT: "", Relation.EQUAL: "≈", Relation.UNKNOWN: "~"}[figure.relation]
 
 
 def times(value: float) -> str:

@@ -85,11 +85,11 @@ def print_comparison(
             table.add_row(*one.key, ratio_text(one.ratio), ratio_text(one.cpu_ratio), _words(one))
     lab.console.print(f"{second} over {first}", soft_wrap=True, markup=False)
     lab.console.print(table)
-    same, comparable = compare.reproduced(found)
+    same, decided = compare.reproduced(found)
     undecided = sum(one.verdict == compare.UNDECIDED for one in found)
     verb = "reproduced" if reproduce else "are the same within their intervals"
-    note = f", {undecided} of them with intervals too wide to tell" if undecided else ""
-    lab.console.print(f"{same} of {comparable} figures {verb}{note}")
+    note = f"; the intervals of {undecided} are too wide to tell" if undecided else ""
+    lab.console.print(f"{same} of {decided} figures {verb}{note}")
 
 
 def _words(one: Difference) -> Text:

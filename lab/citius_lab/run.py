@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from citius_lab import launch, steady, usage, verify, wires
 from citius_lab.budget import Clock
-from citius_lab.drive import WARMUP_S, Driver, Shot, load_command
+from citius_lab.drive import NO_ANSWER, WARMUP_S, Driver, Shot, load_command
 from citius_lab.errors import LaunchError, LoadError
 from citius_lab.history import History
 from citius_lab.plan import ROUNDS_MIN, Block, Cell, Part, Plan
@@ -68,6 +68,8 @@ class Run:
         self._history = History(plan, before)
         self._clock = Clock(plan.parts[0], 0.0)
         self._left: list[Block] = []
+        self._hung: set[str] = set()
+        """Contestants that did not accept or answer the last time they were asked."""
 
     def carry_out(self) -> bool:
         """Do what is left of the plan; return whether it came to its end.
@@ -119,17 +121,20 @@ class Run:
         started_at = time.monotonic()
         n_done = 0
         try:
+            self._give_up_if_hung(block)
             with launch.Server(
                 contestant,
                 workers=block.workers,
                 cpus=placement.server_cpus,
                 log_path=self._recorder.log_path(contestant.name, block.round),
                 manner=block.manner,
+                ready_s=max(READY_MIN_S, min(READY_MAX_S, self._clock.left_s(started_at))),
             ) as server:
                 conduct = self._start_record(server, part, block)
                 self._clock.started(time.monotonic() - started_at)
                 driver = Driver(self._command, placement=placement, random=self._random)
                 for cell in block.cells:
+                    self._give_up_if_hung(block)
                     self._going(part, block, cell)
                     self._cell(server, part, block, cell, conduct, driver)
                     n_done += 1
@@ -144,6 +149,15 @@ class Run:
             )
             self._watcher.say(f"{part.experiment}, round {block.round + 1}: {error}")
             self._watcher.done(len(block.cells) - n_done)
+
+    def _give_up_if_hung(self, block: Block) -> None:
+        """Ask a contestant that does not answer no more once the budget is spent.
+
+        Raises:
+            LaunchError: It is one.
+        """
+        if block.contestant in self._hung and self._clock.left_s(time.monotonic()) <= 0:
+            raise LaunchError(f"{block.contestant} does not answer, and its time is over")
 
     def _going(self, part: Part, block: Block, cell: Cell | None) -> None:
         index = self._plan.parts.index(part)
@@ -206,10 +220,18 @@ class Run:
             fair_s = self._clock.window_s(self._left, started_at)
             shot = Shot.of(series, cell.case, window_s=fair_s, warmup_s=warmup_s, rate=rate)
             fields = driver.measure(server, shot)
+            self._note_hang(block, fields["fault"])
+            self._give_up_if_hung(block)
             discarded = number < series.discard
             self._write("measurement", **names, run=number, discarded=discarded, **fields)
             planned_s = fair_s if series.load.is_timed else series.load.fixed_s()
             self._clock.measured(time.monotonic() - started_at, planned_s)
+
+    def _note_hang(self, block: Block, fault: str | None) -> None:
+        if fault is not None and fault.startswith(NO_ANSWER):
+            self._hung.add(block.contestant)
+        else:
+            self._hung.discard(block.contestant)
 
     def _warmed(
         self,
@@ -296,3 +318,6 @@ STEP_REQUESTS_MIN = 6
 WATCH_RUN_S = 0.6
 WATCH_MIN_S = 1.2
 WATCH_MAX_S = 8.0
+# How long a start may take, as far as the budget goes.
+READY_MIN_S = 5.0
+READY_MAX_S = 30.0

@@ -17,6 +17,7 @@ from pathlib import Path
 from citius_lab.contestants import Contestant, citius_command
 from citius_lab.errors import ContestantError
 from citius_lab.installations import AppPython, Installation
+from citius_lab.launch import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def _look(app: str, folder: Path, command: str, more: dict[str, str], what: str)
     word = done.stdout.strip().splitlines()[-1:] or [""]
     if done.returncode != 0 or word[0] not in ("native", "asgi", "wsgi", "rsgi"):
         said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise ContestantError(f"{what}: {said[0]}")
+        raise ContestantError(f"{what}: {printable(said[0])}")
     return word[0]
 
 

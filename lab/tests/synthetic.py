@@ -33,7 +33,7 @@ def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[
         "requests_per_s": rate,
         "errors": no_errors(),
         "latency_us": {"mean": connections / rate * 1e6},
-        "latency_histogram": encode_histogram([1_000_000] * 900 + [20_000_000] * 100),
+        "latency_histogram": encode_histogram([1_000_000] * 9_000 + [20_000_000] * 1_000),
         "cpu_us_per_request": 5.0,
         "schedule_lag_us": None,
         "unsent": 0,

@@ -7,6 +7,7 @@ from synthetic import SECTION, errors, measurement, results, rounds
 
 from citius_lab import analyse
 from citius_lab.figures import FAILED, SUSPECT, VALID, Figure
+from citius_lab.statistics import Relation
 
 
 def only_figure(records: list[dict[str, Any]]) -> Figure:
@@ -29,7 +30,7 @@ def test_cpu_per_request_is_corrected_for_late_snapshots() -> None:
     assert figure.cpu_us.value == pytest.approx(100.0)
 
 
-def test_percentiles_come_from_the_merged_histogram() -> None:
+def test_percentiles_are_the_means_of_the_rounds() -> None:
     figure = only_figure(rounds())
     assert figure.p50_ms == pytest.approx(1.0, rel=0.002)
     assert figure.p99_ms == pytest.approx(20.0, rel=0.002)
@@ -52,17 +53,35 @@ def test_a_ratio_is_paired_by_round_so_that_drift_cancels() -> None:
     assert figure.ratio is not None
     assert figure.ratio.value == pytest.approx(2.0)
     assert figure.ratio.spread == pytest.approx(0.0, abs=1e-9)
-    assert not figure.tie
+    assert figure.relation is Relation.DIFFERENT
 
 
-def test_a_ratio_whose_interval_reaches_one_is_a_tie() -> None:
+def test_a_ratio_whose_interval_reaches_one_and_beyond_is_undecided() -> None:
     figure = compare([10_400.0, 10_100.0, 9_900.0], [10_000.0, 10_000.0, 10_000.0])
-    assert figure.tie
+    assert figure.relation is Relation.UNKNOWN
     assert figure.leads
 
 
-def test_a_difference_nobody_would_notice_is_a_tie_whatever_the_interval() -> None:
-    assert compare([10_100.0] * 3, [10_000.0] * 3).tie
+def test_a_difference_within_the_margin_is_equal_whatever_the_interval() -> None:
+    assert compare([10_100.0] * 3, [10_000.0] * 3).relation is Relation.EQUAL
+
+
+def test_cpu_ratios_are_paired_by_round_so_that_drift_cancels() -> None:
+    records = [
+        measurement(name, number, server_cpu_s=cpu_s * slowdown)
+        for name, cpu_s in (("fast", 0.2), ("base", 0.4))
+        for number, slowdown in enumerate((1.0, 1.3, 1.7))
+    ]
+    figure = analyse.analyse(results(records), "base").figures[SECTION, "hello", "fast"]
+    assert figure.cpu_ratio is not None
+    assert figure.cpu_ratio.value == pytest.approx(0.5)
+    assert figure.cpu_ratio.spread == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_percentile_needs_a_hundred_values_beyond_it() -> None:
+    figure = only_figure(rounds())
+    assert "p99" in figure.latency_ms
+    assert "p99.9" not in figure.latency_ms
 
 
 def test_there_is_no_ratio_to_an_absent_baseline() -> None:

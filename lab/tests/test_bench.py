@@ -47,6 +47,8 @@ def test_servers_that_answer_differently_are_not_compared(tmp_path: Path) -> Non
     [
         ([], "nothing to measure: name APP as module:attribute, or give --cmd"),
         (["--cmd", "sleep 9"], "does not say {port}"),
+        (["--cmd", "serve 'a {port}"], "No closing quotation"),
+        (["--cmd", FAKE, "--against", ","], "expected the names of contestants"),
         (["--against", "uvicorn"], "name APP as module:attribute"),
         (["no_such_module:app"], "No module named 'no_such_module'"),
         (["--cmd", FAKE, "--fail-if", "speed>1"], "expected METRIC OP VALUE"),

@@ -6,6 +6,7 @@ import pytest
 from synthetic import SECTION, errors, measurement, results, rounds
 
 from citius_lab import analyse, compare, report
+from citius_lab.statistics import Relation
 
 if TYPE_CHECKING:
     from citius_lab.figures import Analysis, Figure
@@ -68,13 +69,13 @@ def test_ranks_are_groups_of_who_is_tied() -> None:
 def test_the_noise_floor_widens_what_is_a_tie() -> None:
     records = rounds("a") + rounds("b", rate=10_500.0)
     alone = analyse.analyse(results(records))
-    assert not alone.figures[SECTION, "hello", "b"].tie
+    assert alone.figures[SECTION, "hello", "b"].relation is Relation.DIFFERENT
     again = rounds("a", rate=10_800.0, again=True)
     noisy = analyse.analyse(results(records + again))
     (noise,) = noisy.noise
     assert noise.ratio.value == pytest.approx(1.08)
     assert noisy.margin(SECTION) == pytest.approx(0.08)
-    assert noisy.figures[SECTION, "hello", "b"].tie
+    assert noisy.figures[SECTION, "hello", "b"].relation is Relation.EQUAL
     # A second start of the baseline is no measurement of it.
     assert noisy.figures[SECTION, "hello", "a"].rounds == 3
 
@@ -83,7 +84,7 @@ def test_one_disturbed_restart_does_not_make_everybody_equal() -> None:
     records = rounds("a", 5) + rounds("b", 5, rate=8_000.0)
     again = [
         measurement("a", number, rate=rate, again=True)
-        for number, rate in enumerate((10_100.0, 9_900.0, 2_000.0, 10_050.0, 9_950.0))
+        for number, rate in enumerate((10_100.0, 9_900.0, 8_500.0, 10_050.0, 9_950.0))
     ]
     found = analyse.analyse(results(records + again))
     assert found.margin(SECTION) == pytest.approx(0.02)
@@ -97,9 +98,42 @@ def test_nobody_is_ranked_where_a_server_differs_from_itself() -> None:
     found = analyse.analyse(results(records + again))
     why = found.too_noisy(SECTION)
     assert why is not None
-    assert why.startswith("Too noisy to rank: restarts of the same server typically differ by 75%")
+    assert why.startswith(
+        "Too noisy to rank: the same server on hello differs from itself by × 1.75"
+    )
     assert [found.figures[SECTION, "hello", name].group for name in "ab"] == [None, None]
     assert "Too noisy to rank" in report.html(results(records + again), found)
+
+
+def test_nothing_is_ranked_where_the_noise_floor_itself_is_uncertain() -> None:
+    records = rounds("a") + rounds("b", rate=5_000.0)
+    again = [
+        measurement("a", number, rate=rate, again=True)
+        for number, rate in enumerate((10_100.0, 9_900.0, 17_000.0))
+    ]
+    found = analyse.analyse(results(records + again))
+    assert found.margin(SECTION) == pytest.approx(0.02)
+    assert found.too_noisy(SECTION) is not None
+    assert found.figures[SECTION, "hello", "a"].group is None
+
+
+def test_each_class_of_cases_has_a_noise_floor_of_its_own() -> None:
+    cases = ("hello", "fibonacci")
+    records = [one for case in cases for one in rounds("a", case=case) + rounds("b", case=case)]
+    quiet = rounds("a", again=True, case="hello")
+    loud = rounds("a", again=True, case="fibonacci", rate=17_500.0)
+    found = analyse.analyse(results(records + quiet + loud))
+    assert found.margin(SECTION, "hello") == pytest.approx(0.02)
+    assert found.margin(SECTION, "million-loop") == pytest.approx(0.75)
+    assert found.too_noisy(SECTION, "hello") is None
+    assert found.too_noisy(SECTION, "fibonacci") is not None
+    assert found.figures[SECTION, "hello", "a"].group == 1
+    assert found.figures[SECTION, "fibonacci", "a"].group is None
+
+
+def test_undecided_figures_neither_reproduce_nor_fail_to() -> None:
+    first, second = run(500.0, 1000.0, 1900.0), run(600.0, 1100.0, 2200.0)
+    assert compare.reproduced(compare.runs(first, second)) == (0, 0)
 
 
 def test_several_runs_on_one_process_are_one_value() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from citius_lab import contestants, launch
+from citius_lab import contestants, launch, servers
 from citius_lab.errors import LaunchError
 
 HERE = Path(__file__).parent
@@ -135,3 +135,26 @@ def test_a_server_knows_nothing_of_the_persons_settings(
     monkeypatch.setenv("UVICORN_PORT", "9")
     environment = definitions["fake"].environment()
     assert set(environment) <= {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH"}
+
+
+def talker(tmp_path: Path, text: str) -> contestants.Contestant:
+    script = tmp_path / "talker.py"
+    script.write_text(f"import sys\n{text}\nsys.exit(1)\n")
+    return servers.own("talker", (sys.executable, str(script), "{port}"), tmp_path)
+
+
+def test_a_log_has_a_bounded_size_and_its_end_is_told(tmp_path: Path) -> None:
+    text = "for _ in range(400): print('x' * 9999)\nprint('the last words', flush=True)"
+    with pytest.raises(LaunchError, match="the last words"):
+        server(talker(tmp_path, text), tmp_path)
+    log = (tmp_path / "log").read_bytes()
+    assert launch.LOG_BYTES_MAX < len(log) < launch.LOG_BYTES_MAX + 500
+    assert log.endswith(b"[the log is full: what follows is not kept]\n")
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError) as told:
+        server(talker(tmp_path, r"print('\x1b[2Jgone \x9b31m \tä', flush=True)"), tmp_path)
+    assert r"\x1b[2Jgone \x9b31m" in str(told.value)
+    assert "ä" in str(told.value)
+    assert "\x1b" not in str(told.value)

@@ -59,7 +59,7 @@ def test_a_round_starts_every_contestant_once_and_the_baseline_again(quick: plan
         assert sorted(names) == sorted(experiments.QUICK.contestants)
         (again,) = [block for block in blocks if block.again]
         assert again.contestant == quick.baseline
-        assert len(again.cells) == 1
+        assert sorted(cell.case.noise_class for cell in again.cells) == ["handler", "server"]
 
 
 def test_citius_async_is_shown_where_it_differs(quick: plan.Part) -> None:

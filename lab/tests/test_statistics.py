@@ -36,13 +36,31 @@ def test_an_interval_scales_with_its_values() -> None:
 @pytest.mark.parametrize("n_restarts", [3, 4, 6])
 def test_intervals_cover_the_truth_about_as_often_as_they_say(n_restarts: int) -> None:
     chance = np.random.default_rng(n_restarts)
-    hits = 0
-    for _ in range(300):
+    hits, trials = 0, 2000
+    for _ in range(trials):
         sample = np.exp(chance.normal(math.log(1000), 0.05, n_restarts))
         found = statistics.interval(list(sample))
         hits += found.low <= 1000 <= found.high
-    # 95 % of 300 is 285; three standard errors are 11.
-    assert hits >= 268
+    # 95 % of the trials, within three standard errors.
+    error = math.sqrt(trials * 0.95 * 0.05)
+    assert abs(hits - 0.95 * trials) <= 3 * error
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (0.99, 1.01, "equal"),
+        (0.97, 1.01, "unknown"),
+        (0.5, 3.0, "unknown"),
+        (1.03, 1.04, "different"),
+        (0.9, 0.95, "different"),
+        (None, None, "unknown"),
+    ],
+)
+def test_a_ratio_tells_equal_from_unknown(low: float | None, high: float | None, word: str) -> None:
+    ratio = statistics.Interval(1.0, low, high)
+    assert statistics.relation(ratio, 0.02).value == word
+    assert statistics.relation(None, 0.02) is statistics.Relation.UNKNOWN
 
 
 @pytest.mark.parametrize(

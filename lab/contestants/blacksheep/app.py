@@ -15,8 +15,8 @@ async def hello():
 
 
 @get("/parse-msgpack")
-async def parse_msgpack():
-    return text(records.parse_msgpack())
+async def parse_msgpack(texts: str = ""):
+    return text(records.parse_msgpack(texts == "varied"))
 
 
 @get("/encode-json")

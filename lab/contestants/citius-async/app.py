@@ -15,8 +15,8 @@ async def hello():
 
 
 @app.get("/parse-msgpack")
-async def parse_msgpack():
-    return records.parse_msgpack()
+async def parse_msgpack(texts: str = ""):
+    return records.parse_msgpack(texts == "varied")
 
 
 @app.get("/encode-json")

@@ -1,8 +1,4 @@
-"""build.py DIRECTORY: install Cython into DIRECTORY/tools and build the handlers into DIRECTORY.
-
-Without if-conversion the branch of million-loop stays a branch: it predicts well, and the dependency that
-a conditional move makes of it takes three times as long.
-"""
+"""build.py DIRECTORY: install Cython into DIRECTORY/tools and build the handlers into DIRECTORY."""
 
 import subprocess
 import sys
@@ -25,6 +21,6 @@ if result.num_errors:
 module = build / ("handlers" + sysconfig.get_config_var("EXT_SUFFIX"))
 includes = [sysconfig.get_path("include"), citius.get_include()]
 subprocess.run(
-    ["cc", "-O3", "-fno-if-conversion", "-fno-if-conversion2", "-fwrapv", "-shared", "-fPIC", *(f"-I{path}" for path in includes), str(made), "-o", str(module)],
+    ["cc", "-O3", "-fwrapv", "-shared", "-fPIC", *(f"-I{path}" for path in includes), str(made), "-o", str(module)],
     check=True,
 )

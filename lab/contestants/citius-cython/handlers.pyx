@@ -22,9 +22,9 @@ cdef struct Classifier:
 
 
 cdef const char *NAVYTUX = b"navytux.spb.ru"
-cdef const char *NEXEDI = b"nexedi.com"
+cdef const char *NEXEDI = b"www.nexedi.com"
 cdef const char *LAB = b"lab.nexedi.com"
-cdef const char *ERP5 = b"erp5.com"
+cdef const char *ERP5 = b"www.erp5.com"
 
 
 cdef inline bint is_close(int byte, const char *name, size_t size) noexcept nogil:
@@ -39,9 +39,9 @@ cdef inline bint is_close(int byte, const char *name, size_t size) noexcept nogi
 
 cdef inline void next_byte(Classifier *classifier, int byte) noexcept nogil:
     classifier.navytux += is_close(byte, b"navytux.spb.ru", 14)
-    classifier.nexedi += is_close(byte, b"nexedi.com", 10)
+    classifier.nexedi += is_close(byte, b"www.nexedi.com", 14)
     classifier.lab += is_close(byte, b"lab.nexedi.com", 14)
-    classifier.erp5 += is_close(byte, b"erp5.com", 8)
+    classifier.erp5 += is_close(byte, b"www.erp5.com", 12)
     classifier.total += 1
 
 
@@ -55,7 +55,7 @@ cdef void put(citius_response *response, const char *name, int64_t count) noexce
 cdef api int classify(const citius_request *request, citius_response *response) noexcept nogil:
     cdef Classifier classifier = Classifier(0, 0, 0, 0, 0)
     cdef size_t i
-    for i in range(request.path.size):
+    for i in range(9, request.path.size):  # what follows /classify
         next_byte(&classifier, <unsigned char>request.path.data[i])
     put(response, NAVYTUX, classifier.navytux)
     put(response, NEXEDI, classifier.nexedi)
@@ -73,6 +73,6 @@ cdef api int million_loop(const citius_request *request, citius_response *respon
         return code
     for i in range(1000000):
         total += i * 3
-        if total % 7 == 0:
+        if total & 64:
             total -= i
     return citius_print_integer(response, total)

@@ -8,19 +8,17 @@ app = App()
 plain.add(app)
 
 NAVYTUX = b"navytux.spb.ru"
-NEXEDI = b"nexedi.com"
+NEXEDI = b"www.nexedi.com"
 LAB = b"lab.nexedi.com"
-ERP5 = b"erp5.com"
+ERP5 = b"www.erp5.com"
 
 
 @app.get("/million-loop", compiled=True, content_type="text/plain")
-def million_loop(seed: int = 1, steps: int = 1000000):
-    # A number of steps that the compiler does not know keeps it from unrolling the loop into ten branches,
-    # which predict worse than one.
+def million_loop(seed: int = 1):
     total = seed
-    for i in range(min(steps, 1000000)):
+    for i in range(1000000):
         total += i * 3
-        if total % 7 == 0:
+        if total & 64:
             total -= i
     return total
 
@@ -36,13 +34,14 @@ def is_close(byte, name):
 @app.get("/classify/{rest:path}", compiled=True, content_type="text/plain")
 def classify(raw_path: bytes):
     navytux = nexedi = lab = erp5 = total = 0
-    for byte in raw_path:
+    for i in range(len(b"/classify"), len(raw_path)):
+        byte = raw_path[i]
         navytux += is_close(byte, NAVYTUX)
         nexedi += is_close(byte, NEXEDI)
         lab += is_close(byte, LAB)
         erp5 += is_close(byte, ERP5)
         total += 1
     return (
-        f"navytux.spb.ru:\t{navytux}\nnexedi.com:\t{nexedi}\nlab.nexedi.com:\t{lab}\n"
-        f"erp5.com:\t{erp5}\ntotal:\t{total}\n"
+        f"navytux.spb.ru:\t{navytux}\nwww.nexedi.com:\t{nexedi}\nlab.nexedi.com:\t{lab}\n"
+        f"www.erp5.com:\t{erp5}\ntotal:\t{total}\n"
     )

@@ -16,8 +16,8 @@ async def hello():
 
 
 @app.get("/parse-msgpack")
-async def parse_msgpack():
-    return PlainTextResponse(records.parse_msgpack())
+async def parse_msgpack(texts: str = ""):
+    return PlainTextResponse(records.parse_msgpack(texts == "varied"))
 
 
 @app.get("/encode-json")

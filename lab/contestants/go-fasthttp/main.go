@@ -35,7 +35,7 @@ func routes(data *work.Data) fasthttp.RequestHandler {
 		text(ctx, "Welcome!\n", nil)
 	})
 	r.GET("/parse-msgpack", func(ctx *fasthttp.RequestCtx) {
-		count, err := data.ParseMsgpack()
+		count, err := data.ParseMsgpack(string(ctx.QueryArgs().Peek("texts")) == "varied")
 		text(ctx, count, err)
 	})
 	r.GET("/encode-json", func(ctx *fasthttp.RequestCtx) {

@@ -42,8 +42,8 @@ func routes(data *work.Data) http.Handler {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		text(w, "Welcome!\n", nil)
 	})
-	mux.HandleFunc("GET /parse-msgpack", func(w http.ResponseWriter, _ *http.Request) {
-		count, err := data.ParseMsgpack()
+	mux.HandleFunc("GET /parse-msgpack", func(w http.ResponseWriter, r *http.Request) {
+		count, err := data.ParseMsgpack(r.URL.Query().Get("texts") == "varied")
 		text(w, count, err)
 	})
 	mux.HandleFunc("GET /encode-json", func(w http.ResponseWriter, _ *http.Request) {

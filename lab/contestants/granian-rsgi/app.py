@@ -14,7 +14,7 @@ async def hello(scope, protocol):
 
 
 async def parse_msgpack(scope, protocol):
-    protocol.response_str(200, TEXT, records.parse_msgpack())
+    protocol.response_str(200, TEXT, records.parse_msgpack(work.is_varied(scope.query_string)))
 
 
 async def encode_json(scope, protocol):

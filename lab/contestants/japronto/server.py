@@ -13,7 +13,7 @@ def hello(request):
 
 
 def parse_msgpack(request):
-    return request.Response(text=records.parse_msgpack())
+    return request.Response(text=records.parse_msgpack(request.query.get("texts") == "varied"))
 
 
 def encode_json(request):

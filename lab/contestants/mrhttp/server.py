@@ -17,7 +17,7 @@ def hello(r):
 
 @app.route("/parse-msgpack", _type="text")
 def parse_msgpack(r):
-    return records.parse_msgpack()
+    return records.parse_msgpack(work.is_varied(r.query_string or ""))
 
 
 @app.route("/encode-json", _type="text")

@@ -17,13 +17,21 @@ const records = Array.from({ length: 1000 }, (_, id) => ({
   description: "Some words on here so it looks full",
   type: "U",
   count: 33,
-  created_at: 1569882498.9117897,
+  created_at: 1569882498.9117897 + id * 0.0000031,
 }));
 const packed = records.map((record) => encode(record));
+// The same with a name and a description of its own in every record.
+const packedVaried = records.map((record) =>
+  encode({
+    ...record,
+    name: `${record.name} ${record.id}`,
+    description: `${record.description} ${record.id}`,
+  }),
+);
 const jsonArray = Buffer.from(JSON.stringify(records));
 
-function parseMsgpack() {
-  return String(packed.map((bytes) => decoder.decode(bytes)).length);
+function parseMsgpack(isVaried) {
+  return String((isVaried ? packedVaried : packed).map((bytes) => decoder.decode(bytes)).length);
 }
 
 // A double holds every integer that occurs here exactly.
@@ -31,7 +39,7 @@ function millionLoop(seed) {
   let total = seed;
   for (let i = 0; i < 1_000_000; i++) {
     total += i * 3;
-    if (total % 7 === 0) total -= i;
+    if (total & 64) total -= i;
   }
   return total;
 }
@@ -46,7 +54,7 @@ function fibonacci(limit) {
   return numbers;
 }
 
-const NAMES = ["navytux.spb.ru", "nexedi.com", "lab.nexedi.com", "erp5.com"];
+const NAMES = ["navytux.spb.ru", "www.nexedi.com", "lab.nexedi.com", "www.erp5.com"];
 const [NAVYTUX, NEXEDI, LAB, ERP5] = NAMES.map((name) => Buffer.from(name));
 
 function isClose(byte, name) {
@@ -74,7 +82,7 @@ class Classifier {
 
 function classify(path) {
   const c = new Classifier();
-  for (let i = 0; i < path.length; i++) c.nextByte(path.charCodeAt(i));
+  for (let i = "/classify".length; i < path.length; i++) c.nextByte(path.charCodeAt(i));
   const counts = [c.navytux, c.nexedi, c.lab, c.erp5];
   return `${NAMES.map((name, i) => `${name}:\t${counts[i]}\n`).join("")}total:\t${c.total}\n`;
 }
@@ -87,19 +95,18 @@ function answer(response, body, type = TEXT, status = 200) {
 async function handle(request, response) {
   const mark = request.url.indexOf("?");
   const path = mark < 0 ? request.url : request.url.slice(0, mark);
+  const query = () => new URLSearchParams(mark < 0 ? "" : request.url.slice(mark + 1));
   switch (path) {
     case "/":
       return answer(response, "Welcome!\n");
     case "/parse-msgpack":
-      return answer(response, parseMsgpack());
+      return answer(response, parseMsgpack(query().get("texts") === "varied"));
     case "/encode-json":
       return answer(response, String(JSON.stringify(records).length));
     case "/transfer-data":
       return answer(response, jsonArray, JSON_TYPE);
-    case "/million-loop": {
-      const query = new URLSearchParams(mark < 0 ? "" : request.url.slice(mark + 1));
-      return answer(response, String(millionLoop(Number(query.get("seed") ?? 1))));
-    }
+    case "/million-loop":
+      return answer(response, String(millionLoop(Number(query().get("seed") ?? 1))));
     case "/async":
       await sleep(2);
       return answer(response, "OK");

@@ -24,7 +24,7 @@ def hello(request: Request):
 
 @app.get("/parse-msgpack")
 def parse_msgpack(request: Request):
-    return text(records.parse_msgpack())
+    return text(records.parse_msgpack(request.query_params.get("texts", "") == "varied"))
 
 
 @app.get("/encode-json")

@@ -16,7 +16,7 @@ def hello(res, req):
 
 
 def parse_msgpack(res, req):
-    res.write_header("Content-Type", TEXT).end(records.parse_msgpack())
+    res.write_header("Content-Type", TEXT).end(records.parse_msgpack(req.get_query("texts") == "varied"))
 
 
 def encode_json(res, req):

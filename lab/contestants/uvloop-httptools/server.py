@@ -26,7 +26,7 @@ def hello(query):
 
 
 def parse_msgpack(query):
-    return records.parse_msgpack().encode(), TEXT
+    return records.parse_msgpack(work.is_varied(query.decode())).encode(), TEXT
 
 
 def encode_json(query):

@@ -60,8 +60,16 @@ fn text(body: impl Into<Bytes>) -> HttpResponse {
         .body(body.into())
 }
 
-async fn parse_msgpack(service: web::Data<Service>) -> HttpResponse {
-    text(service.data.parse_msgpack())
+#[derive(Deserialize)]
+struct Texts {
+    texts: Option<String>,
+}
+
+async fn parse_msgpack(
+    service: web::Data<Service>,
+    Query(Texts { texts }): Query<Texts>,
+) -> HttpResponse {
+    text(service.data.parse_msgpack(texts.as_deref() == Some("varied")))
 }
 
 async fn encode_json(service: web::Data<Service>) -> HttpResponse {

@@ -89,8 +89,16 @@ fn routes() -> Router {
         .with_state(Arc::new(Service { data, json_array }))
 }
 
-async fn parse_msgpack(State(service): State<Arc<Service>>) -> String {
-    service.data.parse_msgpack()
+#[derive(Deserialize)]
+struct Texts {
+    texts: Option<String>,
+}
+
+async fn parse_msgpack(
+    State(service): State<Arc<Service>>,
+    Query(Texts { texts }): Query<Texts>,
+) -> String {
+    service.data.parse_msgpack(texts.as_deref() == Some("varied"))
 }
 
 async fn encode_json(State(service): State<Arc<Service>>) -> String {

@@ -293,11 +293,12 @@ fn records() -> String {
     let mut text = String::from("[");
     for id in 0..1000 {
         let comma = if id == 0 { "" } else { "," };
+        let created_at = 1_569_882_498.911_789_7 + f64::from(id) * 0.000_003_1;
         write!(
             text,
             "{comma}{{\"id\":{id},\"name\":\"My name\",\
              \"description\":\"Some words on here so it looks full\",\
-             \"type\":\"U\",\"count\":33,\"created_at\":1569882498.9117897}}"
+             \"type\":\"U\",\"count\":33,\"created_at\":{created_at}}}"
         )
         .expect("writing to a String does not fail");
     }

@@ -2,6 +2,7 @@ package work
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 )
 
@@ -22,6 +23,8 @@ type Record struct {
 type Data struct {
 	records []Record
 	packed  [][]byte
+	// The same with a name and a description of its own in every record.
+	packedVaried [][]byte
 	// JSONArray is the records as one JSON array.
 	JSONArray []byte
 }
@@ -30,13 +33,21 @@ type Data struct {
 func NewData() (*Data, error) {
 	d := &Data{}
 	for i := range recordCount {
-		record := Record{i, "My name", "Some words on here so it looks full", "U", 33, 1569882498.9117897}
+		// The conversion keeps the multiplication and the addition from being fused.
+		createdAt := 1569882498.9117897 + float64(float64(i)*0.0000031)
+		record := Record{i, name, description, "U", 33, createdAt}
 		packed, err := record.MarshalMsg(nil)
 		if err != nil {
 			return nil, err
 		}
 		d.records = append(d.records, record)
 		d.packed = append(d.packed, packed)
+		record.Name = fmt.Sprintf("%s %d", name, i)
+		record.Description = fmt.Sprintf("%s %d", description, i)
+		if packed, err = record.MarshalMsg(nil); err != nil {
+			return nil, err
+		}
+		d.packedVaried = append(d.packedVaried, packed)
 	}
 	var err error
 	d.JSONArray, err = json.Marshal(d.records)
@@ -44,9 +55,13 @@ func NewData() (*Data, error) {
 }
 
 // ParseMsgpack decodes every packed record and returns how many there were, as text.
-func (d *Data) ParseMsgpack() (string, error) {
-	decoded := make([]Record, len(d.packed))
-	for i, packed := range d.packed {
+func (d *Data) ParseMsgpack(isVaried bool) (string, error) {
+	allPacked := d.packed
+	if isVaried {
+		allPacked = d.packedVaried
+	}
+	decoded := make([]Record, len(allPacked))
+	for i, packed := range allPacked {
 		if _, err := decoded[i].UnmarshalMsg(packed); err != nil {
 			return "", err
 		}
@@ -60,4 +75,8 @@ func (d *Data) EncodeJSON() (string, error) {
 	return strconv.Itoa(len(encoded)), err
 }
 
-const recordCount = 1000
+const (
+	recordCount = 1000
+	name        = "My name"
+	description = "Some words on here so it looks full"
+)

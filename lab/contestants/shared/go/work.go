@@ -8,7 +8,7 @@ func MillionLoop(seed int64) int64 {
 	total := seed
 	for i := int64(0); i < 1_000_000; i++ {
 		total += i * 3
-		if total%7 == 0 {
+		if total&64 != 0 {
 			total -= i
 		}
 	}
@@ -34,9 +34,9 @@ func FibonacciAnswer() string {
 
 const (
 	navytux = "navytux.spb.ru"
-	nexedi  = "nexedi.com"
+	nexedi  = "www.nexedi.com"
 	lab     = "lab.nexedi.com"
-	erp5    = "erp5.com"
+	erp5    = "www.erp5.com"
 )
 
 // isClose tells whether char is within distance 1 of any byte of name.
@@ -72,10 +72,10 @@ func (c *Classifier) NextByte(char byte) {
 	c.total++
 }
 
-// Classify returns the five lines for a request path.
+// Classify returns the five lines for a request path; what follows /classify counts.
 func Classify(path string) string {
 	c := &Classifier{}
-	for i := 0; i < len(path); i++ {
+	for i := len("/classify"); i < len(path); i++ {
 		c.NextByte(path[i])
 	}
 	return fmt.Sprintf("%s:\t%d\n%s:\t%d\n%s:\t%d\n%s:\t%d\ntotal:\t%d\n",

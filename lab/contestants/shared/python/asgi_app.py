@@ -16,7 +16,8 @@ async def hello(scope):
 
 async def parse_msgpack(scope):
     """Answer the number of records decoded."""
-    return records.parse_msgpack().encode(), TEXT
+    is_varied = work.is_varied(scope["query_string"].decode())
+    return records.parse_msgpack(is_varied).encode(), TEXT
 
 
 async def encode_json(scope):

@@ -2,14 +2,16 @@
 
 import asyncio
 
-import records_citius
 import records_msgspec as records
 import work
 from citius import Response
 
 
-def add(app):
-    """Give ``app`` the routes whose work is not worth compiling; two of them are procedures, too."""
+def add(app, decode=records.parse_msgpack):
+    """Give ``app`` the routes whose work is not worth compiling; two of them are procedures, too.
+
+    ``decode`` decodes the packed records and returns how many there were, as text.
+    """
 
     @app.rpc
     @app.get("/")
@@ -18,8 +20,8 @@ def add(app):
 
     @app.rpc("parse-msgpack")
     @app.get("/parse-msgpack")
-    def parse_msgpack():
-        return records_citius.parse_msgpack()
+    def parse_msgpack(texts: str = ""):
+        return decode(texts == "varied")
 
     @app.get("/encode-json")
     def encode_json():

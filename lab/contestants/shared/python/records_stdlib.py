@@ -7,24 +7,35 @@ import json
 
 import msgpack
 
+NAME = "My name"
+DESCRIPTION = "Some words on here so it looks full"
 RECORDS = [
     {
         "id": i,
-        "name": "My name",
-        "description": "Some words on here so it looks full",
+        "name": NAME,
+        "description": DESCRIPTION,
         "type": "U",
         "count": 33,
-        "created_at": 1569882498.9117897,
+        "created_at": 1569882498.9117897 + i * 0.0000031,
     }
     for i in range(1000)
 ]
 PACKED = [msgpack.packb(record, use_bin_type=True) for record in RECORDS]
+# The same with a name and a description of its own in every record.
+PACKED_VARIED = [
+    msgpack.packb(
+        dict(record, name="%s %d" % (NAME, i), description="%s %d" % (DESCRIPTION, i)),
+        use_bin_type=True,
+    )
+    for i, record in enumerate(RECORDS)
+]
 JSON_ARRAY = json.dumps(RECORDS).encode()
 
 
-def parse_msgpack():
+def parse_msgpack(is_varied=False):
     """Decode every packed record and return how many there were, as text."""
-    return str(len([msgpack.unpackb(packed, raw=False) for packed in PACKED]))
+    all_packed = PACKED_VARIED if is_varied else PACKED
+    return str(len([msgpack.unpackb(packed, raw=False) for packed in all_packed]))
 
 
 def encode_json():

@@ -10,7 +10,7 @@ def million_loop(seed):
     total = seed
     for i in range(1000000):
         total += i * 3
-        if total % 7 == 0:
+        if total & 64:
             total -= i
     return total
 
@@ -31,9 +31,9 @@ def fibonacci_answer():
 
 
 NAVYTUX = b"navytux.spb.ru"
-NEXEDI = b"nexedi.com"
+NEXEDI = b"www.nexedi.com"
 LAB = b"lab.nexedi.com"
-ERP5 = b"erp5.com"
+ERP5 = b"www.erp5.com"
 
 
 def is_close(byte, name):
@@ -67,10 +67,13 @@ class Classifier:
         self.total += 1
 
 
+PREFIX = b"/classify"
+
+
 def classify(path):
-    """Return the five lines for ``path``, the request path as bytes."""
+    """Return the five lines for ``path``, the request path as bytes; what follows ``/classify`` counts."""
     classifier = Classifier()
-    for byte in path:
+    for byte in path[len(PREFIX) :]:
         classifier.next_byte(byte)
     return b"%s:\t%d\n%s:\t%d\n%s:\t%d\n%s:\t%d\ntotal:\t%d\n" % (
         NAVYTUX,
@@ -83,6 +86,11 @@ def classify(path):
         classifier.erp5,
         classifier.total,
     )
+
+
+def is_varied(query):
+    """Return whether a query string asks for the records with texts of their own."""
+    return "texts=varied" in query.split("&")
 
 
 def seed_of(query):

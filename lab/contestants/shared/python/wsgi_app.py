@@ -18,7 +18,8 @@ def application(records):
         return b"Welcome!\n", TEXT
 
     def parse_msgpack(environ):
-        return records.parse_msgpack().encode(), TEXT
+        is_varied = work.is_varied(environ["QUERY_STRING"])
+        return records.parse_msgpack(is_varied).encode(), TEXT
 
     def encode_json(environ):
         return records.encode_json().encode(), TEXT

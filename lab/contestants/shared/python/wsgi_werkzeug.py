@@ -10,7 +10,7 @@ def hello(request):
 
 
 def parse_msgpack(request):
-    return Response(records.parse_msgpack())
+    return Response(records.parse_msgpack(request.args.get("texts") == "varied"))
 
 
 def encode_json(request):

@@ -16,10 +16,25 @@ pub struct Record {
     pub created_at: f64,
 }
 
+impl Record {
+    fn new(id: u32, suffix: &str) -> Self {
+        Self {
+            id,
+            name: format!("My name{suffix}"),
+            description: format!("Some words on here so it looks full{suffix}"),
+            r#type: "U".into(),
+            count: 33,
+            created_at: 1_569_882_498.911_789_7 + f64::from(id) * 0.000_003_1,
+        }
+    }
+}
+
 /// What a contestant keeps in memory before it listens.
 pub struct Data {
     records: Vec<Record>,
     packed: Vec<Vec<u8>>,
+    /// The same with a name and a description of its own in every record.
+    packed_varied: Vec<Vec<u8>>,
     /// The records as one JSON array.
     pub json_array: Vec<u8>,
 }
@@ -28,31 +43,31 @@ impl Data {
     /// Builds the records, packs each on its own and encodes all as one array.
     pub fn new() -> Self {
         let records: Vec<Record> = (0..1000)
-            .map(|id| Record {
-                id,
-                name: "My name".into(),
-                description: "Some words on here so it looks full".into(),
-                r#type: "U".into(),
-                count: 33,
-                created_at: 1_569_882_498.911_789_7,
-            })
+            .map(|id| Record::new(id, ""))
             .collect();
-        let packed = records
-            .iter()
-            .map(|record| rmp_serde::to_vec_named(record).expect("plain fields encode"))
-            .collect();
+        let varied = (0..1000).map(|id| {
+            Record::new(id, &format!(" {id}"))
+        });
+        let pack = |record: &Record| rmp_serde::to_vec_named(record).expect("plain fields encode");
+        let packed = records.iter().map(pack).collect();
+        let packed_varied = varied.map(|record| pack(&record)).collect();
         let json_array = serde_json::to_vec(&records).expect("plain fields encode");
         Self {
             records,
             packed,
+            packed_varied,
             json_array,
         }
     }
 
     /// Decodes every packed record and returns how many there were, as text.
-    pub fn parse_msgpack(&self) -> String {
-        let decoded: Result<Vec<Record>, _> = self
-            .packed
+    pub fn parse_msgpack(&self, is_varied: bool) -> String {
+        let all_packed = if is_varied {
+            &self.packed_varied
+        } else {
+            &self.packed
+        };
+        let decoded: Result<Vec<Record>, _> = all_packed
             .iter()
             .map(|packed| rmp_serde::from_slice(packed))
             .collect();
@@ -79,7 +94,7 @@ pub fn million_loop(seed: i64) -> i64 {
     let mut total = seed;
     for i in 0..1_000_000 {
         total += i * 3;
-        if total % 7 == 0 {
+        if total & 64 != 0 {
             total -= i;
         }
     }
@@ -127,10 +142,10 @@ impl Classifier {
     }
 }
 
-/// The five lines for a request path.
+/// The five lines for a request path; what follows `/classify` counts.
 pub fn classify(path: &str) -> String {
     let mut classifier = Classifier::default();
-    for byte in path.bytes() {
+    for byte in path.bytes().skip("/classify".len()) {
         classifier.next_byte(byte);
     }
     let Classifier {
@@ -155,6 +170,6 @@ fn is_close(byte: u8, name: &str) -> bool {
 }
 
 const NAVYTUX: &str = "navytux.spb.ru";
-const NEXEDI: &str = "nexedi.com";
+const NEXEDI: &str = "www.nexedi.com";
 const LAB: &str = "lab.nexedi.com";
-const ERP5: &str = "erp5.com";
+const ERP5: &str = "www.erp5.com";
