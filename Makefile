@@ -20,7 +20,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check fmt test test-all test-frameworks test-matrix check-wheel h2spec autobahn bench bench-ws lab fuzz docs clean
+.PHONY: help setup build run check fmt test test-all test-frameworks test-matrix test-slow-paths check-wheel h2spec autobahn bench bench-ws lab fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,7 +96,7 @@ test: $(MADE)/extension $(MADE)/lab ## everything that is tested in a few minute
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
 	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
 
-test-all: test check-wheel test-frameworks test-matrix ## test, the slow ones, the wheel, and every Python at hand
+test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, the slow ones, the wheel, every Python at hand, slow paths
 	$(BIN)/pytest -m slow
 
 # Frameworks and the servers they are compared with, in an environment that borrows the extension of $(VENV).
@@ -111,6 +111,10 @@ test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI
 
 test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
 	scripts/matrix
+
+test-slow-paths: $(MADE)/extension ## tests of gateways and protocols, with nothing reused from earlier requests
+	@scripts/need cargo
+	scripts/slow-paths tests/gateway tests/asgi tests/wsgi tests/eager tests/http2 tests/server tests/conformance
 
 check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and serve from it
 	PYTHON=$(PYTHON) scripts/check-wheel

@@ -75,6 +75,18 @@ def note(text: str) -> None:
     app.state.noted.append(text)
 
 @app.rpc
+async def note_later(seconds: float, text: str) -> str:
+    await asyncio.sleep(seconds)
+    app.state.noted.append(text)
+    return text
+
+@app.rpc(blocking=True)
+def note_in_a_thread(seconds: float, text: str) -> str:
+    time.sleep(seconds)
+    app.state.noted.append(text)
+    return text
+
+@app.rpc
 def seen() -> dict[str, object]:
     return {"noted": app.state.noted, "cancelled": app.state.cancelled, "called": app.state.called}
 

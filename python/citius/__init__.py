@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from citius.responses import html_response, json_response, msgpack_response, redirect
     from citius.server import serve
     from citius.websocket import SerialWebSocket
+    from citius.workers import WorkerInfo, worker_info
 
 __all__ = [
     "App",
@@ -84,6 +85,7 @@ __all__ = [
     "UnsupportedMediaType",
     "Upload",
     "WebSocket",
+    "WorkerInfo",
     "__version__",
     "get_include",
     "html_response",
@@ -92,6 +94,7 @@ __all__ = [
     "msgpack_response",
     "redirect",
     "serve",
+    "worker_info",
 ]
 
 _HOMES = {
@@ -105,6 +108,7 @@ _HOMES = {
     "responses": ("html_response", "json_response", "msgpack_response", "redirect"),
     "server": ("serve",),
     "websocket": ("SerialWebSocket",),
+    "workers": ("WorkerInfo", "worker_info"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -11,26 +11,62 @@ import gc
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Generator, Sequence
 
     from citius.config import Config
-    from citius.sources import Job
+    from citius.sources import Job, Sources
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point."""
+    _open_standard_streams()
     is_ours = "click" not in sys.modules
-    job = _read(arguments)
-    if is_ours:
-        _forget()
+    with _interruptible():
+        job = _read(arguments)
+        if is_ours:
+            _forget()
     atexit.register(_turn_deaf)  # the first to be registered is the last to be called
-    code = _serve(*job)
-    _end_at_once_if_told(code)
+    try:
+        code = _serve(*job)
+        _end_at_once_if_told(code)
+    except KeyboardInterrupt:  # before or after there was a server that could stop
+        code = 130
     sys.exit(code)
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """INT ends the process without a traceback: nothing has been begun that would have to be ended."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
+
+
+def _open_standard_streams() -> None:
+    """Put /dev/null in the place of standard streams that are closed.
+
+    Otherwise a socket or a log file gets one of their numbers, and what is written to the stream goes there.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            fd = os.open(os.devnull, os.O_RDWR)
+            if fd != number:
+                os.dup2(fd, number)
+                os.close(fd)
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
 def _read(arguments: Sequence[str] | None) -> Job:
@@ -51,7 +87,7 @@ def _forget() -> None:
     gc.collect()
 
 
-def _serve(target: str, config: Config, reread: Callable[[], Config]) -> int:
+def _serve(target: str, config: Config, sources: Sources) -> int:
     """Serve, under the reloader if that is wanted."""
     if config.reload:
         from citius.reload import Reloader
@@ -59,10 +95,7 @@ def _serve(target: str, config: Config, reread: Callable[[], Config]) -> int:
         return Reloader(target, config, sys.argv[2:]).run()
     from citius.server import serve
 
-    try:
-        return serve(target, config, reread)
-    except KeyboardInterrupt:  # while the application was being imported
-        return 130
+    return serve(target, config, sources)
 
 
 # What was asked for is done: whoever asks once more must not make a failure of it. Until the threads that the

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
+from typing import IO, Any, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Buffer
 
@@ -22,6 +22,9 @@ from citius.static import Mount
 _T = TypeVar("_T")
 
 __version__: str
+
+FAST_PATHS: bool
+"""Whether requests reuse what earlier ones have left; false in builds with the feature ``slow-paths``."""
 
 METRICS: dict[str, Any]
 """Names of what is counted: ``tallies``, ``gauges``, ``faults``, and ``buckets_us`` of histograms."""
@@ -36,6 +39,8 @@ class Request:
     @property
     def id(self) -> str | None:
         """The request's id, as access log and answer have it; ``None`` without ``--request-id``."""
+    def _message(self, what: str) -> str:
+        """A message about it: ``GET /``, ``what``, and the route, the handler and the request's id."""
     @property
     def method(self) -> str: ...
     @property
@@ -52,7 +57,7 @@ class Request:
         """The request target as sent (RFC 9112 §3.2)."""
     @property
     def http_version(self) -> str:
-        """``"1.0"`` or ``"1.1"``."""
+        """``"1.0"``, ``"1.1"`` or ``"2"``."""
     @property
     def scheme(self) -> str:
         """``http`` or ``https``, as the client sees it if a trusted proxy says so."""
@@ -77,7 +82,7 @@ class Request:
     def headers(self) -> Headers: ...
     @property
     def trailers(self) -> Headers:
-        """The trailer section of a chunked body (RFC 9110 §6.5); empty until the body is complete."""
+        """The trailer section (RFC 9110 §6.5) of a chunked body or of HTTP/2; empty until it is complete."""
     @property
     def cookies(self) -> dict[str, str]: ...
     @property
@@ -154,7 +159,7 @@ class Response:
             body: Whatever a handler may return: bytes, str, ``None``, an (async) iterator of bytes
                 and str, or an object to be encoded.
             trailers: The trailer section of a streamed body (RFC 9110 §6.5), or a function that makes
-                it when the body is complete; sent where the framing can carry one (chunked).
+                it when the body is complete; sent where the framing can carry one (chunked, HTTP/2).
         """
     trailers: Any
     @property
@@ -162,7 +167,7 @@ class Response:
 
 @final
 class Stream:
-    """The way out for one streamed answer; made by the server, driven by ``citius.streams``."""
+    """The way out for one streamed answer; made by the server, driven by ``citius._support``."""
 
     def send(self, chunk: bytes | str) -> bool:
         """Queue a piece; ``False`` means: wait for room before the next.
@@ -174,6 +179,8 @@ class Stream:
         """Call ``callback`` once, on the reactor's thread, when there is room or nobody reads."""
     def end(self) -> None: ...
     def abort(self) -> None: ...
+    def _message(self, what: str) -> str:
+        """A message about its request: ``GET /``, ``what``, the route, the handler, the request's id."""
 
 @final
 class RpcMessages:
@@ -322,15 +329,18 @@ class Room:
         """Send an object as JSON, in a text message."""
     @property
     def missed(self) -> int:
-        """Messages that members in this process were too slow for."""
+        """Messages lost: one for each member here that was too slow, and each other worker that was."""
     def __len__(self) -> int:
         """Members in this process."""
     def __bool__(self) -> Literal[True]: ...
     def __contains__(self, socket: WebSocket, /) -> bool: ...
     def _deliver(self, is_text: bool, payload: bytes) -> None:
         """Send what another process has sent to the room of this name."""
-    def _set_relay(self, relay: Callable[[bool, bytes], object] | None) -> None:
-        """Call ``relay(is_text, payload)`` with each message, before it is sent here."""
+    @staticmethod
+    def _undelivered_bytes() -> int:
+        """Bytes of such messages, of all rooms, that the reactors here have not taken yet."""
+    def _set_relay(self, relay: Callable[[bool, bytes], int] | None) -> None:
+        """Call ``relay(is_text, payload)``, which returns how many workers do not get the message."""
 
 @final
 class Native:
@@ -360,17 +370,23 @@ class Native:
         handler: Callable[..., Any],
         *,
         kind: Literal["def", "async", "blocking", "compiled", "pooled"],
+        name: str = "",
         args: tuple[str | None, ...] = ...,
         stream: bool = False,
+        body_bytes_max: int | None = None,
+        compress: Sequence[tuple[str, int]] | None = None,
     ) -> None:
         """Add a route.
 
         Args:
+            name: What messages call the handler.
             pattern: ``/items/{id:int}``; converters ``str`` (default), ``int``, ``float``, ``uuid``,
                 ``path`` (the rest, slashes included, may be empty).
             args: Positional arguments of ``handler``: ``None`` is the request, a string the path
                 parameter of that name.
             stream: Call the handler when the head is complete, not when the body is.
+            body_bytes_max: Bytes that a body may have; ``None``: what the limits say.
+            compress: Levels at which responses are compressed, none: not at all; ``None``: the reactor's.
             kind: How ``handler`` is called; ``compiled`` and ``pooled`` take a ``CompiledHandler``.
 
         Raises:
@@ -385,6 +401,7 @@ class Native:
         takes_nothing: bool,
         decoders: object,
         call_ms: int | None = None,
+        handler_name: str = "",
     ) -> None:
         """Let ``handler`` be called as ``name``.
 
@@ -404,11 +421,13 @@ class Native:
         handler: Callable[..., Any],
         *,
         kind: Literal["async", "blocking"],
+        name: str = "",
         args: tuple[str | None, ...] = ...,
     ) -> None:
         """Add a path of WebSockets.
 
         Args:
+            name: What messages call the handler.
             args: Positional arguments of ``handler``: ``None`` is the WebSocket, a string the path
                 parameter of that name.
 
@@ -509,6 +528,7 @@ class Wsgi:
         app: Callable[..., Iterable[bytes]],
         environ: dict[str, Any],
         *,
+        spool: Callable[[], IO[bytes]],
         root_path: str = "",
         queue_max: int | None = None,
         spawn: Callable[[WsgiJob], object] | None = None,
@@ -517,6 +537,7 @@ class Wsgi:
         """
         Args:
             environ: What every environ says besides what the gateway knows.
+            spool: Makes a file for a long body, where the application is called on the reactor's thread.
             queue_max: Requests that may wait for a thread in ``work``; more are answered with 503.
                 ``None``: the application is called on the reactor's thread.
             spawn: ``spawn(job)`` calls ``job.run(kill)`` in a greenlet, at once.
@@ -672,6 +693,7 @@ class Tls:
         protocols: Sequence[str] = ...,
         handshake_bytes_max: int = ...,
         tickets: TlsTickets | None = None,
+        opened: Mapping[str, str] = ...,
     ) -> Self:
         """
         Args:
@@ -711,13 +733,23 @@ class TlsInfo:
     def is_resumed(self) -> bool:
         """Whether an earlier session was taken up."""
 
-def count_touch() -> None:
-    """Say that something lasting was done to a request's task, which has noted it (``citius._task``)."""
-
 def parse_urlencoded(raw: bytes) -> list[tuple[str, str]]:
     """The pairs of an ``application/x-www-form-urlencoded`` string (WHATWG URL §5.1), in their order.
 
     Percent-decoded; bytes that are not UTF-8 become U+FFFD.
+    """
+
+def read_integer(text: str) -> int | None:
+    """The whole number that a parameter's text stands for; ``None`` if it is none that fits 64 bits."""
+
+def read_real(text: str) -> float | None:
+    """The number that a parameter's text stands for; ``None`` if it is none."""
+
+def parse_parameters(value: str) -> tuple[str, dict[str, str]]:
+    """Split ``form-data; name="a"`` at its first ``;`` into head and parameters (RFC 9110 §5.6.6).
+
+    The head and the names are in lower case; of several parameters with one name the first counts. Takes
+    time in proportion to the length of ``value``.
     """
 
 def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
@@ -746,13 +778,14 @@ class Reactor:
         observer: Observer | None = None,
         log: Callable[[int, str], object] | None = None,
         mounts: Sequence[Mount] = ...,
-        compress: Sequence[str] = ...,
+        compress: Sequence[tuple[str, int | None]] = ...,
         compress_types: Sequence[str] = ...,
         trusted: Sequence[str] = ...,
         forwarded: Sequence[str] = ...,
         http: Literal["auto", "1", "2"] = "auto",
         h2c_upgrade: bool = True,
         tls: Tls | None = None,
+        makes_room: bool = False,
     ) -> Self:
         """
         Args:
@@ -762,7 +795,7 @@ class Reactor:
             observer: Is told about every request; for one reactor only.
             log: ``log(level, message)`` for what is no handler's exception.
             mounts: Directories whose files are answered before the gateway is asked.
-            compress: Codings for answers that are worth it, of ``br``, ``zstd`` and ``gzip``.
+            compress: Codings for answers that are worth it (``br``, ``zstd``, ``gzip``), and their levels.
             compress_types: Media types that are, besides texts.
             trusted: Peers (addresses, networks, ``unix``, ``*``) that speak for their clients.
             forwarded: The headers that they are believed, ``x-forwarded-for`` and the like.
@@ -773,13 +806,16 @@ class Reactor:
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
         """
-    def listen(self, fd: int, *, rpc: bool = False, tls: bool = False) -> None:
+    def listen(
+        self, fd: int, *, rpc: bool = False, tls: bool | None = None, http: str | None = None
+    ) -> None:
         """Accept connections from the listening socket ``fd`` (duplicated; the caller keeps his).
 
         Args:
             fd: The socket.
             rpc: Procedures are called there; HTTP otherwise.
-            tls: They are called over TLS; HTTP is spoken over it if the reactor has certificates.
+            tls: TLS is spoken there. ``None``: for HTTP if the reactor has certificates, not for procedures.
+            http: The versions of HTTP; those of the reactor if ``None``.
         """
     def fileno(self) -> int:
         """The epoll descriptor: readable when ``turn`` has something to do."""
@@ -805,6 +841,9 @@ class Reactor:
     def requests_open(self) -> int: ...
     @property
     def requests_total(self) -> int: ...
+    @property
+    def routes_open(self) -> str:
+        """The routes of open requests, as far as they are watched, in a form to be read."""
     def memory_open(self) -> int:
         """Open a connection that lives in memory (for tests) and return its number."""
     def memory_feed(self, connection: int, data: bytes) -> None:

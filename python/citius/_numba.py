@@ -40,7 +40,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from citius import logging
 from citius._core import C_SYMBOLS, __version__
-from citius.binding import describe
+from citius.checks import describe
 from citius.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from citius.checks import refuse_status as refuse_status
 from citius.errors import BadRequest, ClientDisconnected, HTTPError, UnprocessableContent
 from citius.headers import Headers, MutableHeaders, Query
 
@@ -353,7 +354,7 @@ async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str]) -> No
         is_surprise = not (is_told_to_end and _is_gone(stream))
         stream.abort()
         if is_surprise:
-            _log_broken_stream(error)
+            _log_broken_stream(stream, error)
         if is_told_to_end:
             raise
     finally:
@@ -375,11 +376,11 @@ def pump_blocking(stream: Stream, iterator: Iterator[bytes | str]) -> None:
         _Pump(stream, iterator).send()
 
 
-def rpc_error(error: BaseException, is_json: bool) -> tuple[int, bytes]:
+def rpc_error(error: BaseException, is_json: bool, message: str) -> tuple[int, bytes]:
     """What the caller of a procedure sees of an exception; see ``procedures.error_of``."""
     from citius.procedures import error_of
 
-    return error_of(error, is_json)
+    return error_of(error, is_json, message)
 
 
 class _Pump:
@@ -410,8 +411,8 @@ class _Pump:
         except BaseException as error:
             # What ends a process or a task elsewhere came from a generator that has neither.
             self._stream.abort()
-            _log_broken_stream(error)
-        close(self._iterator)
+            _log_broken_stream(self._stream, error)
+        close(self._stream, self._iterator)
 
 
 def drive_in_thread(
@@ -432,18 +433,18 @@ def drive_in_thread(
         stream.abort()
     except BaseException as error:
         stream.abort()
-        _log_broken_stream(error)
-    close(iterator)
+        _log_broken_stream(stream, error)
+    close(stream, iterator)
 
 
-def close(iterator: object) -> None:
+def close(stream: Stream, iterator: object) -> None:
     """Let a generator run its ``finally`` blocks now, not when the collector comes by."""
     method = getattr(iterator, "close", None)
     if method is not None:
         try:
             method()
         except BaseException as error:
-            _log_broken_stream(error)
+            _log_broken_stream(stream, error)
 
 
 def _is_gone(stream: Stream) -> bool:
@@ -454,14 +455,28 @@ def _is_gone(stream: Stream) -> bool:
     return False
 
 
+def describe(handler: object) -> str:
+    """A handler as a message calls it: name, file and line."""
+    from citius.checks import describe
+
+    return describe(handler)
+
+
 def log_exception(message: str, error: BaseException) -> None:
-    """Log an exception of the application's that nobody has handled."""
+    """Log and count an exception that the application has not handled."""
     from citius.logging import log_exception
 
     log_exception(message, error)
 
 
-def _log_broken_stream(error: BaseException) -> None:
-    from citius.logging import log_exception
+def log_failure(message: str) -> None:
+    """Log and count what a handler did in place of raising an exception."""
+    from citius.logging import log_failure
 
-    log_exception("a streamed answer broke off", error)
+    log_failure(message)
+
+
+def _log_broken_stream(stream: Stream, error: BaseException) -> None:
+    # The extension makes the message, because the streamed response may be all that is left of its request.
+    message = stream._message(": its streamed response broke off")  # pyright: ignore[reportPrivateUsage]
+    log_exception(message, error)

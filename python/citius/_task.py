@@ -1,35 +1,25 @@
-"""The task type of requests. Imported only where there is an event loop."""
+"""The task type of requests, and how tasks of the server wait. Imported only where there is an event loop."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from citius._core import count_touch
-
 
 class RequestTask(asyncio.Task[Any]):
-    """A task that remembers whether somebody did something to it that lasts.
+    """The task of a request.
 
-    A handler that never suspends leaves its task to the next request (``citius-py/src/task.rs``),
-    unless it did one of these or set an attribute.
+    A handler that never suspends leaves its task to the next request, if it is as it was made
+    (``citius-py/src/task.rs``). So this has no attributes of its own.
     """
 
-    touched = False
 
-    def cancel(self, msg: Any | None = None) -> bool:
-        self.touched = True
-        return super().cancel(msg)
-
-    def add_done_callback(self, fn: Any, /, *, context: Any = None) -> None:
-        self.touched = True
-        super().add_done_callback(fn, context=context)
-
-    def set_name(self, value: object, /) -> None:
-        self.touched = True
-        super().set_name(value)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        super().__setattr__("touched", True)
-        count_touch()
-        super().__setattr__(name, value)
+async def wait_until_set(event: asyncio.Event) -> None:
+    """Wait for ``event`` through cancellations: an application that cancels all tasks does not mean ours."""
+    task = asyncio.current_task()
+    assert task is not None, "this is awaited"
+    while not event.is_set():
+        try:
+            await event.wait()
+        except asyncio.CancelledError:
+            task.uncancel()

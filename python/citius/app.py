@@ -15,19 +15,23 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
+from citius import checks
 from citius._core import Native, Room
-from citius.binding import Kind, describe, kind_of
-from citius.compose import ErrorHandlers, finish, log_unexpected, on_error_of
+from citius.binding import Kind, kind_of
+from citius.compose import ErrorHandlers, finish, log_ended, log_unexpected, on_error_of
 from citius.errors import ConfigError
 from citius.procedures import Procedure, add, procedure
+from citius.processors import processors
 from citius.routes import (
     Route,
     RouteOptions,
     SocketRoute,
     add_route,
     add_socket,
+    levels_of,
     native_of,
     set_unmatched,
+    with_head,
 )
 from citius.static import Mount
 
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from citius._core import Request
+    from citius.compiled import Compiled
     from citius.compose import Middleware
     from citius.config import Config
     from citius.pool import BlockingPool
@@ -61,6 +66,8 @@ class App:
     def __init__(
         self, *, lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None
     ) -> None:
+        if lifespan is not None:
+            checks.check_lifespan(lifespan)
         self.state = SimpleNamespace()
         """A place for what handlers share: pools, clients, models."""
         self._routes: list[Route] = []
@@ -88,6 +95,8 @@ class App:
         methods: Iterable[str] = ("GET",),
         blocking: bool = False,
         stream: bool = False,
+        body_bytes_max: int | None = None,
+        compress: str | bool = True,
         compiled: object = None,
         pool: bool = False,
         content_type: str | None = None,
@@ -101,31 +110,40 @@ class App:
             blocking: Call the handler (a ``def``) in a thread, because it waits for something.
             stream: Call the handler when the head of the request is there; it reads the body itself,
                 with ``request.stream()`` or ``await request.read()``.
+            body_bytes_max: Bytes a body may have, whatever ``--body-bytes-max`` says; more is a 413.
+            compress: ``False`` sends responses as they are; a text such as ``"br=9, gzip=6"`` has
+                ``--compress`` work at these levels.
             compiled: ``True`` compiles the decorated function with numba. Native code (a capsule, a ctypes
                 function, one of ``load_handlers()``, an address) answers in its place; then there need
                 be no function. See docs/guides/compiled-handlers.md.
             pool: Call compiled code in a thread without the GIL, because it takes long.
             content_type: The media type of what compiled code writes.
         """
-        if not pattern.startswith("/"):
-            raise ConfigError(f"a path begins with a slash, got {pattern!r}")
         names = [method.upper() for method in methods]
+        checks.check_pattern(pattern, f"app.{names[0].lower()}" if len(names) == 1 else "app.route")
         if not names:
             raise ConfigError(f"the route {pattern} has no method")
         if compiled is not None and compiled is not False:
+            from citius.compiled import Compiled
+
             if blocking or stream:
                 raise ConfigError(
                     f"the route {pattern} is compiled: its handler gets the whole body and waits for "
                     "nothing; drop blocking and stream, and use pool=True if it takes long"
                 )
-            return self._add_compiled(pattern, names, compiled, content_type, pool)
+            made = Compiled(compiled, content_type=content_type, pool=pool)
+            return self._add_compiled(pattern, names, made, body_bytes_max, levels_of(compress))
         if pool or content_type is not None:
             raise ConfigError(f"the route {pattern} has pool or content_type, but is not compiled")
+
+        levels = levels_of(compress)
 
         def add(handler: _HandlerT) -> _HandlerT:
             self._check_open()
             kind = kind_of(handler, blocking=blocking)
-            self._routes += [Route(name, pattern, handler, kind, stream) for name in names]
+            checks.check_returns_no_status(handler)
+            route = Route("", pattern, handler, kind, stream, body_bytes_max, levels)
+            self._routes += [replace(route, method=name) for name in names]
             return handler
 
         return add
@@ -134,32 +152,26 @@ class App:
         self,
         pattern: str,
         methods: list[str],
-        native: object,
-        content_type: str | None,
-        pool: bool,
+        compiled: Compiled,
+        body_bytes_max: int | None,
+        levels: list[tuple[str, int]] | None,
     ) -> Callable[[_HandlerT], _HandlerT]:
-        from citius.compiled import Compiled, no_function
+        from citius.compiled import no_function
 
         self._check_open()
-        compiled = Compiled(native, content_type=content_type, pool=pool)
-        kind: Kind = "pooled" if pool else "compiled"
+        kind: Kind = "pooled" if compiled.pool else "compiled"
+        route = Route("", pattern, no_function, kind, False, body_bytes_max, levels, compiled)
+        made = [replace(route, method=method) for method in methods]
 
         def add(handler: _HandlerT) -> _HandlerT:
             self._check_open()
-            self._routes += [
-                Route(method, pattern, handler, kind, False, compiled) for method in methods
-            ]
+            self._routes += [replace(route, handler=handler) for route in made]
             return handler
 
-        def leave(handler: _HandlerT) -> _HandlerT:
-            return handler
-
-        if native is True:
+        if compiled.native is True:
             return add
-        self._routes += [
-            Route(method, pattern, no_function, kind, False, compiled) for method in methods
-        ]
-        return leave
+        self._routes += made
+        return lambda handler: handler
 
     def get(
         self, pattern: str, **options: Unpack[RouteOptions]
@@ -211,8 +223,7 @@ class App:
         receives or accepts, it may return a ``Response`` or raise an ``HTTPError`` instead. Middleware is for
         requests, and not called.
         """
-        if not pattern.startswith("/"):
-            raise ConfigError(f"a path begins with a slash, got {pattern!r}")
+        checks.check_pattern(pattern, "app.websocket")
 
         def add(handler: _HandlerT) -> _HandlerT:
             self._check_open()
@@ -247,6 +258,7 @@ class App:
             raise ConfigError(
                 f"the prefix of a mount begins with a slash and ends without one, got {prefix!r}"
             )
+        checks.check_mounted(app, prefix, App)
         if app is self or any(mounted is self for _, mounted, *_ in app._walk("", (), ())):
             raise ConfigError(f"mounting at {prefix} would make the application contain itself")
         self._mounts.append((prefix, app))
@@ -261,6 +273,7 @@ class App:
         dotfiles: bool = False,
         symlinks: bool = False,
         precompressed: bool = True,
+        optional: bool = False,
     ) -> None:
         """Serve the files of ``directory`` below ``prefix``, without calling any Python code.
 
@@ -276,6 +289,7 @@ class App:
             symlinks: Follow symbolic links that stay inside the directory.
             precompressed: Send ``name.br``, ``name.zst`` or ``name.gz`` for ``name`` to clients that
                 accept it.
+            optional: Leave them out if the directory is missing, instead of ending the start.
         """
         self._check_open()
         self._statics.append(
@@ -287,6 +301,7 @@ class App:
                 dotfiles=dotfiles,
                 symlinks=symlinks,
                 precompressed=precompressed,
+                optional=optional,
             )
         )
 
@@ -334,6 +349,7 @@ class App:
         handler; write it as ``async def`` if it needs to.
         """
         self._check_open()
+        checks.check_middleware(function)
         self._middleware.append(function)
         return function
 
@@ -344,11 +360,11 @@ class App:
         and 405 for paths and methods without a route, and 500 what nobody else handles.
         """
         self._check_open()
+        checks.check_error_key(what)
 
         def add(handler: _ErrorHandlerT) -> _ErrorHandlerT:
+            checks.check_error_handler(handler)
             if isinstance(what, int):
-                if not 400 <= what <= 599:
-                    raise ConfigError(f"an error status is within 400 to 599, got {what}")
                 self._errors.by_status[what] = handler
             else:
                 self._errors.by_type[what] = handler
@@ -359,12 +375,14 @@ class App:
     def on_startup(self, hook: _HookT) -> _HookT:
         """Call ``hook`` before the server listens; an exception from it ends the start."""
         self._check_open()
+        checks.check_hook(hook, "a start-up hook")
         self._startup.append(hook)
         return hook
 
     def on_shutdown(self, hook: _HookT) -> _HookT:
         """Call ``hook`` when the last request is done; later ones first."""
         self._check_open()
+        checks.check_hook(hook, "a shutdown hook")
         self._shutdown.append(hook)
         return hook
 
@@ -374,6 +392,7 @@ class App:
         A check fails by raising or by returning ``False``. One that is not ``async`` runs in a thread.
         """
         self._check_open()
+        checks.check_hook(check, "a readiness check")
         self._readiness.append(check)
         return check
 
@@ -433,12 +452,12 @@ class App:
             app=self,
             on_error=on_error_of(self._errors, report or log_unexpected),
             submit=None if pool is None else pool.submit,
-            compiled_threads=compiled_threads or len(os.sched_getaffinity(0)),
+            compiled_threads=compiled_threads or processors(),
             compiled_queue_max=compiled_queue_max,
         )
         for prefix, app, middleware, errors in walked:
             app._frozen = True
-            for route in app._routes_with_head():
+            for route in with_head(app._routes):
                 pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
                 if route.compiled is not None:
                     route = native_of(route, pattern, bool(middleware), interpret_compiled)
@@ -460,6 +479,7 @@ class App:
             for app in self._apps():
                 if app._lifespan is not None:
                     manager = app._lifespan(app)
+                    checks.check_manager(manager, app._lifespan)
                     await manager.__aenter__()
                     app._lifespan_open = manager
                 for hook in app._startup:
@@ -476,7 +496,7 @@ class App:
                 try:
                     await finish(hook())
                 except BaseException as error:
-                    _log_ended(f"the shutdown hook {describe(hook)}", error)
+                    log_ended(f"the shutdown hook {checks.describe(hook)}", error)
             await app._leave_lifespan()
 
     async def _leave_lifespan(self) -> None:
@@ -485,7 +505,7 @@ class App:
             try:
                 await manager.__aexit__(None, None, None)
             except BaseException as error:
-                _log_ended("the end of the lifespan", error)
+                log_ended("the end of the lifespan", error)
 
     def share_rooms(self, share: Callable[[str, Room], object]) -> None:
         """Call ``share(name, room)`` for every room there is and will be, to make it one with others'."""
@@ -520,8 +540,8 @@ class App:
             for one in app._procedures:
                 if one.name in found:
                     raise ConfigError(
-                        f"two procedures are called {one.name!r}: {describe(found[one.name].handler)} "
-                        f"and {describe(one.handler)}"
+                        f"two procedures are called {one.name!r}: {checks.describe(found[one.name].handler)} "
+                        f"and {checks.describe(one.handler)}"
                     )
                 found[one.name] = one
         return list(found.values())
@@ -550,7 +570,7 @@ class App:
                     inspect.isasyncgenfunction(function)
                     or kind_of(function, blocking=False) == "async"
                 ):
-                    return f"{describe(function)} is `async def`"
+                    return f"{checks.describe(function)} is `async def`"
         return ""
 
     def _check_open(self) -> None:
@@ -576,25 +596,3 @@ class App:
         yield prefix, self, middleware, errors
         for inner_prefix, app in self._mounts:
             yield from app._walk(prefix + inner_prefix, middleware, errors)
-
-    def _routes_with_head(self) -> list[Route]:
-        heads = {route.pattern for route in self._routes if route.method == "HEAD"}
-        return self._routes + [
-            replace(route, method="HEAD")
-            for route in self._routes
-            if route.method == "GET" and route.pattern not in heads
-        ]
-
-
-def _log_ended(what: str, error: BaseException) -> None:
-    """A hook has not ended well; whoever broke it off, because it hangs, does not mean those behind it."""
-    from asyncio import CancelledError
-
-    from citius.logging import log_exception, warning
-
-    if isinstance(error, CancelledError):
-        warning(f"{what} did not end and was broken off")
-    elif isinstance(error, Exception):
-        log_exception(f"{what} failed", error)
-    else:
-        raise error

@@ -21,9 +21,21 @@ import inspect
 import re
 import types
 from dataclasses import dataclass, is_dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin, is_typeddict
+from functools import partial
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    is_typeddict,
+)
 
-from citius._core import Request, parse_urlencoded
+from citius._core import Request, parse_urlencoded, read_integer, read_real
+from citius.checks import describe
 from citius.errors import ConfigError, UnprocessableContent, UnsupportedMediaType
 
 if TYPE_CHECKING:
@@ -81,13 +93,6 @@ def kind_of(handler: Callable[..., Any], *, blocking: bool) -> PythonKind:
     return "blocking" if blocking else "def"
 
 
-def describe(handler: object) -> str:
-    """A handler as a message calls it: name, file and line."""
-    name = getattr(handler, "__qualname__", None) or repr(handler)
-    code = getattr(inspect.unwrap(handler) if callable(handler) else handler, "__code__", None)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
-
-
 def path_parameters(pattern: str) -> dict[str, str]:
     """Names and converters of the parameters in ``/items/{id:int}``."""
     return {
@@ -115,6 +120,37 @@ def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> 
     if direct:
         return Bound(handler, tuple(None if p.source == "request" else p.name for p in parameters))
     return _wrap(handler, parameters, in_path)
+
+
+def check_path_parameters(
+    handler: Callable[..., Any], pattern: str, *, otherwise: str = ""
+) -> None:
+    """Refuse a handler that cannot see a parameter of its own path.
+
+    Args:
+        handler: What the route calls.
+        pattern: The route's own path, without the prefixes of mounts.
+        otherwise: The name of a parameter that has the whole path.
+
+    Raises:
+        ConfigError: Neither the parameter nor the request is in the signature.
+    """
+    parameters = _signature(handler)
+    if any(_is_request(p) or p.name == otherwise for p in parameters):
+        return
+    names = [p.name for p in parameters]
+    for name in path_parameters(pattern):
+        if name not in names and not name.startswith("_"):
+            raise ConfigError(
+                f"{describe(handler)} takes ({', '.join(names)}), which lacks the path parameter {name} of "
+                f"{pattern}; add it to the signature, or write {{_{name}}} in the path if it is not needed"
+            )
+
+
+def _is_request(parameter: inspect.Parameter) -> bool:
+    return parameter.annotation is Request or (
+        parameter.name == "request" and parameter.annotation is parameter.empty
+    )
 
 
 def _signature(handler: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -145,7 +181,7 @@ def _classify(
     if name in in_path:
         source = "path"
         _check_converter(handler, name, annotation, pattern, in_path[name])
-    elif annotation is Request or (name == "request" and annotation is parameter.empty):
+    elif _is_request(parameter):
         source = "request"
     elif annotation is bytes:
         source = "raw_body"
@@ -153,9 +189,11 @@ def _classify(
         source = "body"
     else:
         source = "query"
-    return _Parameter(
+    found = _Parameter(
         name, source, annotation, parameter.default, parameter.kind is parameter.KEYWORD_ONLY
     )
+    _check_type(handler, found, in_path)
+    return found
 
 
 def _check(
@@ -202,6 +240,118 @@ def _check_converter(
 def _needs_conversion(parameter: _Parameter, in_path: dict[str, str]) -> bool:
     """Whether the extension's value is a string and the annotation says otherwise."""
     return in_path[parameter.name] in ("str", "path") and parameter.annotation not in _AS_SENT
+
+
+def _check_type(
+    handler: Callable[..., Any], parameter: _Parameter, in_path: dict[str, str]
+) -> None:
+    """Refuse a type that no request can bring, and a default that is not of the type."""
+    annotation = parameter.annotation
+    if parameter.source in ("request", "raw_body") or annotation in _AS_SENT[::2]:
+        return
+    if parameter.source != "path" or _needs_conversion(parameter, in_path):
+        foreign = _foreign_type(
+            annotation, f"the parameter {parameter.name} of {describe(handler)}"
+        )
+        if foreign is not None:
+            raise ConfigError(
+                f"the parameter {parameter.name} of {describe(handler)} has the type {annotation!r}: "
+                f"{_qualified(foreign)} cannot be read from a request; {_in_place_of(foreign)}"
+            )
+    if parameter.source == "path" or parameter.required:
+        return
+    if not is_of(parameter.default, annotation):
+        raise ConfigError(
+            f"the parameter {parameter.name} of {describe(handler)} is annotated as {name_of(annotation)}, "
+            f"and its default is {parameter.default!r}; write {_with_default(parameter)}"
+        )
+
+
+_BUILT_IN = (int, float, bool, str, bytes, dict, Any)
+
+
+def _foreign_type(annotation: Any, where: str) -> type | None:
+    """The class in a type that msgspec cannot make of text or of a body, if there is one."""
+    if annotation in _BUILT_IN:
+        return None
+    import msgspec.inspect
+
+    try:
+        return _custom_in(msgspec.inspect.type_info(annotation), set())
+    except (TypeError, NameError) as error:
+        raise ConfigError(f"{where} has a type that msgspec cannot read: {error}") from None
+
+
+def _custom_in(info: Any, seen: set[Any]) -> type | None:
+    """The first custom class in ``info``; fields with defaults may have one, as they need not be sent."""
+    import msgspec.inspect as types_of
+
+    if isinstance(info, types_of.CustomType):
+        return info.cls
+    if id(info) in seen or not isinstance(info, types_of.Type):
+        return None
+    seen.add(id(info))
+    inner: list[Any] = [*getattr(info, "types", ()), *getattr(info, "item_types", ())]
+    inner += [getattr(info, name, None) for name in ("type", "item_type", "key_type", "value_type")]
+    inner += [field.type for field in getattr(info, "fields", ()) if field.required]
+    found = (_custom_in(one, seen) for one in inner)
+    return next((cls for cls in found if cls is not None), None)
+
+
+def _qualified(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _in_place_of(cls: type) -> str:
+    if any(base.__module__.partition(".")[0] == "pydantic" for base in cls.__mro__):
+        return (
+            "write the model as a msgspec.Struct or a dataclass, or take the request and call "
+            f"{cls.__name__}.model_validate_json(request.body())"
+        )
+    return "use a msgspec.Struct, a dataclass, a TypedDict or a type that msgspec knows"
+
+
+def is_of(value: Any, annotation: Any) -> bool:
+    """Whether a default is of its parameter's type; constraints of the type are left to the author."""
+    if annotation is Any:
+        return True
+    if hasattr(annotation, "__metadata__"):  # Annotated
+        return is_of(value, annotation.__origin__)
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        cls: type[Any] = annotation
+        if not is_typeddict(cls):
+            return isinstance(value, (int, float) if cls is float else cls)
+    import msgspec
+
+    try:
+        msgspec.convert(value, annotation, from_attributes=True)
+    except msgspec.ValidationError:
+        return _is_converted(value, annotation)
+    return True
+
+
+def _is_converted(value: Any, annotation: Any) -> bool:
+    """Whether what a value looks like in JSON is of the type: enums, tuples and the like."""
+    import msgspec
+
+    try:
+        msgspec.convert(msgspec.to_builtins(value), annotation)
+    except (msgspec.ValidationError, TypeError):
+        return False
+    return True
+
+
+def name_of(annotation: Any) -> str:
+    """A type as its parameter's annotation says it."""
+    return annotation.__name__ if type(annotation) is type else str(annotation)
+
+
+def _with_default(parameter: _Parameter) -> str:
+    """How the parameter can be written."""
+    name, annotation = parameter.name, name_of(parameter.annotation)
+    if parameter.default is None:
+        return f"`{name}: {annotation} | None = None`"
+    return f"`{name}: {annotation}` with a default of that type, or without one"
 
 
 def _is_body(annotation: Any) -> bool:
@@ -282,6 +432,7 @@ def _wrap(
     bound = namespace["bound"]
     bound.__name__ = getattr(handler, "__name__", "bound")
     bound.__qualname__ = getattr(handler, "__qualname__", "bound")
+    bound.__wrapped__ = handler  # for messages
     return Bound(bound, tuple(args))
 
 
@@ -298,8 +449,9 @@ def _read_query(parameter: _Parameter, namespace: dict[str, Any]) -> str:
         missing = {"in": "query", "path": name, "message": "missing"}
         otherwise = f"mistakes.append({missing!r})"  # which is None
     else:
-        namespace[f"d_{name}"] = parameter.default
-        otherwise = f"d_{name}"
+        copied = copier_of(parameter.default)
+        namespace[f"d_{name}"] = copied or parameter.default
+        otherwise = f"d_{name}()" if copied else f"d_{name}"
     return f"{value} if {name!r} in sent else {otherwise}"
 
 
@@ -309,11 +461,6 @@ def _converter(parameter: _Parameter) -> Callable[[Any, list[dict[str, str]]], A
     name, place = parameter.name, parameter.source
     import msgspec
 
-    if annotation not in (int, float, bool):
-        import msgspec.inspect
-
-        if isinstance(msgspec.inspect.type_info(annotation), msgspec.inspect.CustomType):
-            raise ConfigError(f"the type of parameter {name} is not supported: {annotation!r}")
     convert = msgspec.convert
 
     def converted(value: Any, mistakes: list[dict[str, str]]) -> Any:
@@ -324,13 +471,30 @@ def _converter(parameter: _Parameter) -> Callable[[Any, list[dict[str, str]]], A
             mistakes.append({"in": place, "path": name + path.rstrip("`"), "message": message})
             return None
 
-    def whole_number(value: str, mistakes: list[dict[str, str]]) -> Any:
-        # What nearly always comes; msgspec's convert costs twice as much.
-        if value.isdecimal() and value.isascii() and len(value) < 19:
-            return int(value)
-        return converted(value, mistakes)
+    read = read_integer if annotation is int else read_real if annotation is float else None
+    if read is None:
+        return converted
 
-    return whole_number if annotation is int else converted
+    def number(value: str, mistakes: list[dict[str, str]]) -> Any:
+        # Compiled handlers read numbers with the same function. msgspec has the words for what is wrong, and
+        # integers that are longer.
+        found = read(value)
+        return converted(value, mistakes) if found is None else found
+
+    return number
+
+
+def copier_of(default: Any) -> Callable[[], Any] | None:
+    """What copies a default that a handler could change for the next request; ``None`` for all others."""
+    cls = cast("Any", type(default))
+    is_record = hasattr(cls, "__struct_fields__") or is_dataclass(cls)
+    if not is_record and cls not in (list, dict, set, bytearray):
+        return None
+    if not is_record and not default:
+        return cast("Callable[[], Any]", cls)
+    from copy import deepcopy
+
+    return partial(deepcopy, default)
 
 
 def _wants_list(annotation: Any) -> bool:
@@ -347,7 +511,8 @@ def _body_reader(parameter: _Parameter) -> Callable[[Request, list[dict[str, str
     """A function that decodes the body by its media type."""
     from citius._support import decoder, refusal_of
 
-    annotation = parameter.annotation
+    annotation, default = parameter.annotation, parameter.default
+    copied = copier_of(default)
 
     def read_body(request: Request, mistakes: list[dict[str, str]]) -> Any:
         format, label = "json", "JSON"
@@ -356,7 +521,7 @@ def _body_reader(parameter: _Parameter) -> Callable[[Request, list[dict[str, str
             data = request.body()
             content_type = request.header("content-type")
             if not data and not parameter.required and content_type is None:
-                return parameter.default
+                return copied() if copied else default
             format, label = _format_of(content_type)
         try:
             return decoder(format, annotation)(data)

@@ -96,7 +96,7 @@ def _serve(
         from citius.server import check
 
         sys.exit(check(target, config))
-    click.get_current_context().obj.append(Job(target, config, sources.read))
+    click.get_current_context().obj.append(Job(target, config, sources))
 
 
 def _in_sight(config: Config) -> str:

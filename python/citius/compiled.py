@@ -13,8 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from citius._core import C_ABI_VERSION, CompiledHandler, Request, Response
-from citius.binding import describe, path_parameters
+from citius._core import (
+    C_ABI_VERSION,
+    CompiledHandler,
+    Request,
+    Response,
+    read_integer,
+    read_real,
+)
+from citius.binding import path_parameters
+from citius.checks import describe
 from citius.errors import ConfigError, UnprocessableContent
 
 if TYPE_CHECKING:
@@ -253,12 +261,13 @@ def _parse(sent: Any, kind: TypeName) -> Any:
         raise ValueError("missing")
     if kind == "bytes":
         return sent if isinstance(sent, bytes) else sent.encode()
-    try:
-        if kind == "bool":
-            return {"true": True, "1": True, "false": False, "0": False}[sent.lower()]
-        return int(sent) if kind == "int" else float(sent)
-    except (ValueError, KeyError):
-        raise ValueError(f"Expected `{kind}`") from None
+    if kind == "bool":
+        made = {"true": True, "1": True, "false": False, "0": False}.get(sent.lower())
+    else:
+        made = read_integer(sent) if kind == "int" else read_real(sent)
+    if made is None:
+        raise ValueError(f"Expected `{kind}`" + " that fits 64 bits" * (kind == "int"))
+    return made
 
 
 # --- addresses --------------------------------------------------------------------------------------
@@ -270,6 +279,27 @@ def address_of(native: object) -> int:
     Raises:
         ConfigError: It is none, or one for another version of ``citius.h``.
     """
+    address = _address_said(native)
+    if not _is_code(address):
+        raise ConfigError(
+            f"compiled=: {address:#x} is not the address of code in this process, got {native!r}; expected "
+            "the address of a function that is loaded"
+        )
+    return address
+
+
+def _is_code(address: int) -> bool:
+    """Whether this process may execute what is at ``address``; to call anything else ends a worker."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return True
+    ranges = (line.split(" ", 2)[:2] for line in lines if "x" in line.split(" ", 2)[1])
+    bounds = (span.split("-") for span, _ in ranges)
+    return any(int(start, 16) <= address < int(end, 16) for start, end in bounds)
+
+
+def _address_said(native: object) -> int:
     if isinstance(native, int) and not isinstance(native, bool):
         if native <= 0:
             raise ConfigError(

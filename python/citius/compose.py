@@ -7,18 +7,20 @@ compose; tests are in tests/gateway/test_app.py.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from citius._core import Response
-from citius.binding import Kind, describe
+from citius.checks import describe, refuse_status
 from citius.errors import HTTPError, MethodNotAllowed, NotFound, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
     from citius._core import Request
+    from citius.binding import Kind
     from citius.pool import BlockingPool
 
     Middleware = Callable[[Request, Callable[[Request], Any]], Any]
@@ -102,7 +104,7 @@ def log_unexpected(request: Request, error: BaseException) -> None:
     """The log's line and traceback for an exception that no handler expected."""
     from citius.logging import log_exception
 
-    log_exception(f"{request.method} {request.path!r} failed", error)
+    log_exception(request._message(" failed"), error)  # pyright: ignore[reportPrivateUsage]
 
 
 def unmatched_error(status: int, allow: str | None) -> HTTPError:
@@ -117,13 +119,17 @@ def spread(call: Callable[..., Any], args: tuple[str | None, ...]) -> Callable[[
     if args == (None,):
         return call
     if not args:
-        return lambda request: call()
+
+        def call_alone(request: Request) -> Any:
+            return call()
+
+        return functools.update_wrapper(call_alone, call)
 
     def call_spread(request: Request) -> Any:
         in_path = request.path_params
         return call(*(request if name is None else in_path[name] for name in args))
 
-    return call_spread
+    return functools.update_wrapper(call_spread, call)
 
 
 def compose(
@@ -138,6 +144,7 @@ def compose(
     The chain stays synchronous until the first part that is not; from there on outwards it is a
     coroutine.
     """
+    handler = endpoint
     has_async_errors = any(handlers.any_async for handlers in errors)
     async_middleware = any(inspect.iscoroutinefunction(function) for function in middleware)
     if kind == "blocking" and (async_middleware or has_async_errors):
@@ -145,9 +152,9 @@ def compose(
         endpoint, kind = pool.as_async(endpoint), "async"
     chain: Callable[[Request], Any]
     if kind == "async" or has_async_errors:
-        chain, is_async = _guard_async(endpoint, errors), True
+        chain, is_async = _guard_async(endpoint, errors, handler), True
     else:
-        chain, is_async = _guard(endpoint, errors), False
+        chain, is_async = _guard(endpoint, errors, handler), False
     for function in reversed(middleware):
         if inspect.iscoroutinefunction(function):
             chain = _around_async(function, chain if is_async else awaited(chain))
@@ -159,14 +166,30 @@ def compose(
     return chain, "async" if is_async else kind
 
 
-def _as_response(value: Any) -> Response:
+def _as_response(value: Any, function: Callable[..., Any]) -> Response:
+    """What ``function`` returned, as a response."""
     if type(value) is Response:
         return value
-    return Response(value) if value is not None else Response(b"", 204)
+    if value is None:
+        return Response(b"", 204)
+    refuse_status(value, function)
+    return Response(value)
+
+
+def _of_middleware(value: Any, function: Middleware) -> Response:
+    """The same of a middleware, for which nothing is no response."""
+    if value is None:
+        raise TypeError(
+            f"the middleware {describe(function)} returned nothing; a middleware ends with "
+            "`return next(request)`, `return await next(request)` or another response"
+        )
+    return _as_response(value, function)
 
 
 def _guard(
-    endpoint: Callable[[Request], Any], errors: tuple[ErrorHandlers, ...]
+    endpoint: Callable[[Request], Any],
+    errors: tuple[ErrorHandlers, ...],
+    function: Callable[..., Any],
 ) -> Callable[[Request], Response]:
     def guarded(request: Request) -> Response:
         try:
@@ -175,14 +198,16 @@ def _guard(
             handler = _find_handler(errors, error)
             if handler is None:
                 raise
-            value = handler(request, error)
-        return _as_response(value)
+            return _as_response(handler(request, error), handler)
+        return _as_response(value, function)
 
     return guarded
 
 
 def _guard_async(
-    endpoint: Callable[[Request], Any], errors: tuple[ErrorHandlers, ...]
+    endpoint: Callable[[Request], Any],
+    errors: tuple[ErrorHandlers, ...],
+    function: Callable[..., Any],
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     async def guarded(request: Request) -> Response:
         try:
@@ -191,8 +216,8 @@ def _guard_async(
             handler = _find_handler(errors, error)
             if handler is None:
                 raise
-            value = await finish(handler(request, error))
-        return _as_response(value)
+            return _as_response(await finish(handler(request, error)), handler)
+        return _as_response(value, function)
 
     return guarded
 
@@ -200,14 +225,14 @@ def _guard_async(
 def _around(
     function: Middleware, inner: Callable[[Request], Response]
 ) -> Callable[[Request], Response]:
-    return lambda request: _as_response(function(request, inner))
+    return lambda request: _of_middleware(function(request, inner), function)
 
 
 def _around_async(
     function: Middleware, inner: Callable[[Request], Awaitable[Response]]
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     async def wrapped(request: Request) -> Response:
-        return _as_response(await function(request, inner))
+        return _of_middleware(await function(request, inner), function)
 
     return wrapped
 
@@ -221,7 +246,7 @@ def _around_pending(
         return _Pending(inner(request), function)
 
     async def wrapped(request: Request) -> Response:
-        return _as_response(await finish(function(request, pending)))
+        return _of_middleware(await finish(function(request, pending)), function)
 
     return wrapped
 
@@ -259,3 +284,17 @@ def awaited(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, A
 async def finish(value: Any) -> Any:
     """Await what needs it."""
     return await value if hasattr(value, "__await__") else value
+
+
+def log_ended(what: str, error: BaseException) -> None:
+    """Log a hook that failed or was cancelled because it hangs; the hooks after it are still called."""
+    from asyncio import CancelledError
+
+    from citius.logging import log_exception, warning
+
+    if isinstance(error, CancelledError):
+        warning(f"{what} did not end and was broken off")
+    elif isinstance(error, Exception):
+        log_exception(f"{what} failed", error)
+    else:
+        raise error

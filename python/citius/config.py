@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius._core import LIMITS
 from citius.errors import ConfigError
+from citius.processors import processors
 from citius.static import parse as parse_mount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
 Lifespan = Literal["auto", "on", "off"]
@@ -53,6 +54,19 @@ class Option:
     separator: str = os.pathsep
     """Between the items of a list in the environment."""
     is_limit: bool = False
+    auto: Callable[[], int] | None = None
+    """The value that ``auto`` stands for."""
+
+    def read(self, value: Any, source: str) -> Any:
+        """The value that a file gives: ``auto`` and sizes such as ``64M`` in words, all else typed.
+
+        Raises:
+            ConfigError: The option cannot have it; the message names ``source``.
+        """
+        if self.auto and value == "auto":
+            return self.auto()
+        is_size = self.unit == "bytes" and isinstance(value, str)
+        return self.parse(value, source) if is_size else self.check(value, source)
 
     def parse(self, text: str, source: str) -> Any:
         """The value that ``text`` spells.
@@ -60,6 +74,8 @@ class Option:
         Raises:
             ConfigError: It is none; the message names ``source``.
         """
+        if self.auto and text.strip().lower() == "auto":
+            return self.auto()
         try:
             if self.kind == "bool":
                 return _BOOLS[text.strip().lower()]
@@ -123,6 +139,8 @@ class Option:
             text += f", at least {self.minimum:g}"
         if self.unit == "bytes":
             text += " (64k, 512M and 2G are understood)"
+        if self.auto:
+            text += ", or auto"
         return text
 
 
@@ -148,11 +166,12 @@ def _option(
     group: str = "Serving",
     separator: str = os.pathsep,
     scale: Mapping[str, float] | None = None,
+    auto: Callable[[], int] | None = None,
 ) -> Any:
     metadata: dict[str, Any] = {
         "help": help, "flags": flags, "kind": kind, "unit": unit, "env": env, "choices": choices,
         "minimum": minimum, "maximum": maximum, "group": group, "separator": separator,
-        "scale": scale or {},
+        "scale": scale or {}, "auto": auto,
     }  # fmt: skip
     return field(default=default, metadata=metadata)
 
@@ -183,7 +202,8 @@ class Config:
 
     bind: tuple[str, ...] = _option(
         (), "Address to listen on (repeatable), instead of --host and --port: HOST:PORT, unix:PATH, "
-        "fd://NUMBER, or fd://NAME for a socket of systemd's.",
+        "fd://NUMBER, or fd://NAME for a socket of systemd's. Once one begins with tls://, the others speak "
+        "clear text; ?http=1 or ?http=2 at its end: that version of HTTP alone.",
         kind="list", flags=("--bind", "-b"), group=LISTENING, separator=",",
     )  # fmt: skip
     host: str = _option("127.0.0.1", "Address to listen on.", group=LISTENING)
@@ -245,7 +265,9 @@ class Config:
         flags=("--root-path", "--url-path-prefix"), group=APPLICATION,
     )  # fmt: skip
     workers: int = _option(
-        1, "Processes, each with its own listening socket.", kind="int", minimum=1, maximum=1024,
+        1, "Processes, each with its own listening socket; auto: as many as there are processors for them, "
+        "by the affinity and the CPU quota of the control group.",
+        kind="int", minimum=1, maximum=1024, auto=processors,
         flags=("--workers", "-w"), env=("CITIUS_WORKERS", "WEB_CONCURRENCY"), group=WORKERS,
     )  # fmt: skip
     reactor_threads: int = _option(
@@ -259,10 +281,11 @@ class Config:
         "each request in a greenlet.",
         choices=("auto", "uvloop", "asyncio", "gevent", "none"), group=WORKERS,
     )  # fmt: skip
-    threads: int = _option(
-        0, "Threads that call a WSGI application; 0 calls it on the event loop's own thread, one request "
-        "at a time, which is fastest unless it waits for something. For other applications the same as "
-        "--blocking-threads.", kind="int", minimum=0, maximum=4096, unit="threads", group=WORKERS,
+    threads: int | None = _option(
+        None, "Threads that call a WSGI application; 0 calls it on the event loop's own thread, one request "
+        "at a time, which is fastest unless it waits for something. Without it 8 for a Django project, "
+        "otherwise 0. For other applications the same as --blocking-threads.",
+        kind="int", minimum=0, maximum=4096, unit="threads", group=WORKERS,
     )  # fmt: skip
     blocking_threads: int = _option(
         16, "Threads for handlers with blocking=True.", kind="int", minimum=1, maximum=4096,
@@ -448,7 +471,8 @@ class Config:
     )  # fmt: skip
     compress: tuple[str, ...] = _option(
         (), "Compress answers for clients that accept it: `br`, `zstd`, `gzip` (repeatable); of those a "
-        "client likes as much the first.", kind="list", group=HTTP, separator=",",
+        "client likes as much the first. With a level: `br=6` (0 to 11, 4 without), `zstd=9` (1 to 22, 3), "
+        "`gzip=6` (1 to 9, 4).", kind="list", group=HTTP, separator=",",
     )  # fmt: skip
     compress_types: tuple[str, ...] = _option(
         (), "Media type to compress (repeatable), besides text, JSON, XML and the like.", kind="list",
@@ -527,6 +551,10 @@ class Config:
         False, "Follow symbolic links that stay inside their static directory.", kind="bool",
         group=STATIC,
     )  # fmt: skip
+    static_optional: bool = _option(
+        False, "Leave out a static directory that is missing, with a notice, instead of ending the start.",
+        kind="bool", group=STATIC,
+    )  # fmt: skip
     static_precompressed: bool = _option(
         True, "Send `name.br`, `name.zst` or `name.gz` for `name` to clients that accept it.",
         kind="bool", group=STATIC,
@@ -598,6 +626,11 @@ class Config:
         return _parts(self.forwarded_headers) if self.proxy_headers else ()
 
     @property
+    def codings(self) -> list[tuple[str, int | None]]:
+        """What answers are compressed by, the best first, and at which level."""
+        return [parse_coding(text) for text in self.compress]
+
+    @property
     def limits_in_force(self) -> Mapping[str, int]:
         """The overrides, and those that other options come to."""
         if self.ws_per_message_deflate == "false":
@@ -608,8 +641,10 @@ class Config:
         """What the kind of an option says nothing about."""
         from citius.listeners import check_address
 
-        for text in (*self.bind, *([self.management] if self.management else [])):
+        for text in self.bind:
             check_address(text)
+        if self.management:
+            check_address(self.management, "management")
         for text in self.rpc:
             check_address(text.removeprefix("tls://"), "rpc")
         for text in self.static:
@@ -619,9 +654,8 @@ class Config:
         ):
             raise ConfigError(f"health: expected a path such as /health, got {self.health!r}")
         self._check_proxies()
-        for name in self.compress:
-            if name not in ("br", "zstd", "gzip"):
-                raise ConfigError(f"compress: expected br, zstd or gzip, got {name!r}")
+        for text in self.compress:
+            parse_coding(text)
         if self.umask is not None and not _is_octal(self.umask):
             raise ConfigError(f"umask: expected octal digits up to 777, got {self.umask!r}")
         for text in self.env:
@@ -657,11 +691,16 @@ class Config:
             raise ConfigError(
                 f"{given[0]} is about TLS, and without ssl_certfile or ssl_dev none is spoken"
             )
-        secured = [text for text in self.rpc if text.startswith("tls://")]
+        secured = [
+            (name, text)
+            for name in ("bind", "rpc")
+            for text in getattr(self, name)
+            if text.startswith("tls://")
+        ]
         if secured and not self.is_tls:
             raise ConfigError(
-                f"rpc: {secured[0]} has no certificate to show; give ssl_certfile and ssl_keyfile, "
-                "or ssl_dev"
+                f"{secured[0][0]}: {secured[0][1]} has no certificate to show; give ssl_certfile and "
+                "ssl_keyfile, or ssl_dev"
             )
 
     def _check_proxies(self) -> None:
@@ -676,6 +715,28 @@ class Config:
                 raise ConfigError(
                     f"forwarded_headers: expected {', '.join(FORWARDED_HEADERS)}, got {name!r}"
                 )
+
+
+_LEVELS: Final = {"br": (0, 11), "zstd": (1, 22), "gzip": (1, 9)}
+
+
+def parse_coding(text: str) -> tuple[str, int | None]:
+    """A coding and its level: ``br`` or ``br=6``.
+
+    Raises:
+        ConfigError: There is no such coding, or it has no such level.
+    """
+    name, equals, level = text.partition("=")
+    if name not in _LEVELS:
+        raise ConfigError(f"compress: expected br, zstd or gzip, got {name!r}")
+    if not equals:
+        return name, None
+    lowest, highest = _LEVELS[name]
+    if not level.isdecimal() or not lowest <= int(level) <= highest:
+        raise ConfigError(
+            f"compress: expected a level of {name} from {lowest} to {highest}, got {level!r}"
+        )
+    return name, int(level)
 
 
 FORWARDED_HEADERS: Final = (
@@ -735,7 +796,18 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "head_bytes_max": ("bytes", "One request head; more is answered with 431."),
     "fields_max": ("fields", "Field lines of one head; more are answered with 431."),
     "target_bytes_max": ("bytes", "One request target; more is answered with 414."),
-    "body_bytes_max": ("bytes", "One request body; more is answered with 413."),
+    "body_bytes_max": (
+        "bytes", "One request body that the server holds until its handler is called; more is answered with "
+        "413. A route's body_bytes_max= replaces it. Given alone, it holds for streamed bodies too.",
+    ),
+    "body_streamed_bytes_max": (
+        "bytes", "One request body that the application reads as it comes (ASGI, WSGI, stream=True); more "
+        "is answered with 413. 0: any number.",
+    ),
+    "body_spooled_bytes_max": (
+        "bytes", "Bodies of one worker in temporary files, where long ones wait for a WSGI application with "
+        "--threads 0; more are answered with 413 or 503.",
+    ),
     "chunk_size_digits_max": ("digits", "Hexadecimal digits of a chunk size; more: 400."),
     "chunk_extension_bytes_max": ("bytes", "Chunk extensions in one body; more: 400."),
     "trailer_bytes_max": ("bytes", "One trailer section; more is answered with 431."),
@@ -750,6 +822,9 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "linger_ms": ("milliseconds", "Patience for a refused peer to read its answer."),
     "discard_bytes_max": ("bytes", "Unread body dropped to keep a connection; more: close."),
     "connections_max": ("connections", "Open connections of one worker; more get 503."),
+    "descriptors_spare": (
+        "descriptors", "Held in reserve by a worker, to answer 503 when all others are in use."
+    ),
     "requests_open_max": (
         "requests", "Unanswered requests of one worker; more get 503 with Retry-After. 0: any number."
     ),
@@ -769,6 +844,10 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "compiled_run_ms_max": (
         "milliseconds",
         "A compiled handler that keeps the reactor's thread longer is named in the log; 0: never.",
+    ),
+    "slow_handler_ms": (
+        "milliseconds",
+        "A handler that keeps the event loop's thread longer is named in the log, one a minute; 0: never.",
     ),
     "h2_streams_max": ("streams", "Open streams of one HTTP/2 connection; more are refused."),
     "h2_window_bytes": ("bytes", "Bodies under way on one HTTP/2 connection; then it waits."),
@@ -797,6 +876,9 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     ),
     "ws_rate_ms": ("milliseconds", "That span."),
     "ws_queue_max": ("messages", "Messages that wait for the application; then reading pauses."),
+    "ws_queued_bytes_max": (
+        "bytes", "All messages that wait for the application; sockets with most of them: closed, 1013."
+    ),
     "ws_ping_interval_ms": ("milliseconds", "Silence after which a WebSocket is pinged; 0: never."),
     "ws_ping_timeout_ms": (
         "milliseconds", "Time to answer a ping; longer: closed with 1011. 0: for ever."
@@ -804,6 +886,9 @@ _LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
     "ws_close_ms": ("milliseconds", "Time to answer a close frame; then the connection is closed."),
     "ws_deflate_bytes_min": (
         "bytes", "Shorter WebSocket messages are not compressed; 0: none, nor is it negotiated."
+    ),
+    "room_queue_bytes_max": (
+        "bytes", "Messages to rooms that wait for one other worker; more are lost for it, and counted."
     ),
 }  # fmt: skip
 
@@ -883,7 +968,39 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str], path: str | None 
         ConfigError: Something in any of the three sources cannot be; the message names it.
     """
     settings = trace(given, environ, path)
-    return make({name: s.value for name, s in settings.items() if s.source != "default"})
+    try:
+        return make({name: s.value for name, s in settings.items() if s.source != "default"})
+    except ConfigError as error:
+        raise ConfigError(f"{error}{_origins(str(error), settings)}") from None
+
+
+def _origins(message: str, settings: Mapping[str, Setting]) -> str:
+    """Where the options that a message names were set, unless on the command line."""
+    import re  # for messages only
+
+    words = set(re.findall(r"\w+", message))
+    found = [
+        f"{name} is set by {setting.source}"
+        for name, setting in settings.items()
+        if name in words and setting.source not in ("default", OPTIONS[name].flags[0])
+    ]
+    return f" ({', '.join(found)})" if found else ""
+
+
+def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables called ``CITIUS_…`` that stand for no option, each with the one it is similar to."""
+    known = {variable: "" for option in OPTIONS.values() for variable in option.env}
+    return {
+        variable: _did_you_mean(variable, known)
+        for variable in environ
+        if variable.startswith("CITIUS_")
+        and variable not in known
+        and not variable.startswith(_OTHER_VARIABLES)
+    }
+
+
+_OTHER_VARIABLES: Final = ("CITIUS_HANDOVER", "CITIUS_LAB_", "CITIUS_LOAD")
+"""Those of a server to its successor, and the lab's."""
 
 
 def trace(
@@ -937,7 +1054,7 @@ def _from_file(path: str, *, is_ours: bool) -> dict[str, Any]:
         option = OPTIONS.get(name)
         if option is None:
             raise ConfigError(f"{path} has no option {key}{_did_you_mean(name, OPTIONS)}")
-        values[name] = option.check(value, f"{path}: {key}")
+        values[name] = option.read(value, f"{path}: {key}")
     return values
 
 

@@ -7,6 +7,10 @@ Nothing is called to find out, except factories. The rules, in this order:
 * a coroutine function of three parameters is ASGI 3; one that is called with two is WSGI, with one
   ASGI 2, without any a factory, which is called and looked at in turn.
 
+What counts is how the object itself is called. A decorated function that takes any arguments is judged by the
+function it wraps, except where that has one parameter: then the decorator has made a WSGI application of it
+(Werkzeug's ``Request.application``), unless the parameter is called ``scope``.
+
 Whatever is none of these is refused, with what was seen and which option says more.
 """
 
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
     from citius.interfaces import Application
 
 Kind = Literal["native", "asgi", "asgi2", "wsgi", "factory"]
+
+_NAMES: dict[Kind, str] = {
+    "asgi": "an ASGI application", "asgi2": "an ASGI 2 application", "wsgi": "a WSGI application",
+}  # fmt: skip
 
 # Factories that make factories; more than this is a mistake.
 _CALLS_MAX = 3
@@ -47,35 +55,34 @@ def application(found: Any, where: str, config: Config, *, factory: bool = False
     """
     if factory or config.factory:
         found = _made(found, where)
-    kind = _wanted(found, where, config.interface)
     for _ in range(_CALLS_MAX):
+        kind, reason = _wanted(found, where, config.interface)
         if kind != "factory":
-            return _wrapped(found, kind, config)
+            return _wrapped(found, kind, f"{where} is {_NAMES.get(kind)}: {reason}", config)
         found = _made(found, where)
         where += "()"
-        kind = _wanted(found, where, config.interface)
     raise AppImportError(f"{where}: a factory that makes factories; name the application itself")
 
 
-def _wanted(found: Any, where: str, interface: Interface) -> Kind:
-    """What ``found`` is; what ``interface`` says, if it says something."""
+def _wanted(found: Any, where: str, interface: Interface) -> tuple[Kind, str]:
+    """What ``found`` is, and why; what ``interface`` says, if it says something."""
     from citius.app import App
 
     if isinstance(found, App):
         if interface not in ("auto", "native"):
             raise AppImportError(f"{where} is a citius.App; leave out --interface {interface}")
-        return "native"
+        return "native", ""
     if interface == "native":
         raise AppImportError(f"{where}: expected a citius.App, got {_describe(found)}")
     if interface == "auto" or _is_factory(found):
-        return kind_of(found, where)
+        return guess(found, where)
     if not callable(found):
         raise AppImportError(f"{where}: expected something to call, got {_describe(found)}")
-    return interface
+    return interface, f"--interface {interface}"
 
 
-def kind_of(found: Any, where: str) -> Kind:
-    """The interface of ``found``.
+def guess(found: Any, where: str) -> tuple[Kind, str]:
+    """The interface of ``found``, and by what it was recognised.
 
     Raises:
         AppImportError: It has none; the message says what was seen and what to do.
@@ -85,28 +92,34 @@ def kind_of(found: Any, where: str) -> Kind:
             f"{where}: expected an application (citius.App, ASGI or WSGI), got {_describe(found)}"
         )
     if _is_factory(found):
-        return "factory"
-    names, required, most = _parameters(found, where)
+        return "factory", ""
+    takes_any = _takes_any(found)
+    names, required, most = _parameters(found, where, follow_wrapped=takes_any)
     if isinstance(found, type):
-        return _kind_of_class(found, names, required, where)
-    seen = set(names)
+        return _kind_of_class(found, names, required, where), f"made with {', '.join(names)}"
+    seen, called_with = set(names), f"called with {', '.join(names)}"
     if len(seen & _ASGI_NAMES) >= 2:
-        return "asgi"
+        return "asgi", called_with
     if len(seen & _WSGI_NAMES) == 2 or "start_response" in seen:
-        return "wsgi"
+        return "wsgi", called_with
     if _is_async(found):
         if required <= 3 <= most:
-            return "asgi"
+            return "asgi", "a coroutine function of 3 parameters"
         raise AppImportError(
             f"{where} is a coroutine function of {_count(required)}; an ASGI application has three: "
             "async def app(scope, receive, send)"
         )
     if required <= 2 <= most and required > 0:
-        return "wsgi"
+        return "wsgi", "guessed, for it is called with 2 parameters"
     if required == 1 and most == 1:
-        return "asgi2"
+        if takes_any and names != ["scope"]:
+            return (
+                "wsgi",
+                f"guessed, for it takes any arguments and wraps a function of ({names[0]})",
+            )
+        return "asgi2", "guessed, for it is called with one parameter"
     if required == 3:
-        return "asgi"
+        return "asgi", "guessed, for it is called with 3 parameters"
     raise AppImportError(
         f"{where} is called with {_count(required)} ({', '.join(names) or 'any'}), which fits neither "
         "ASGI (scope, receive, send) nor WSGI (environ, start_response); say what it is with "
@@ -171,10 +184,20 @@ def _made(factory: Any, where: str) -> Any:
     return factory()
 
 
-def _parameters(found: Any, where: str) -> tuple[list[str], int, int]:
+def _takes_any(found: Any) -> bool:
+    """Whether it has no parameters but ``*args``, as many decorated functions."""
+    try:
+        parameters = inspect.signature(found, follow_wrapped=False).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return bool(parameters) and all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+
+
+def _parameters(found: Any, where: str, *, follow_wrapped: bool) -> tuple[list[str], int, int]:
     """Names of the positional parameters, how many of them must be given and how many can be."""
     try:
-        parameters = inspect.signature(found).parameters.values()
+        signature = inspect.signature(found, follow_wrapped=follow_wrapped)
+        parameters = signature.parameters.values()
     except (TypeError, ValueError):
         raise AppImportError(
             f"{where} is {_describe(found)}, which does not tell how it is called; say what it is "
@@ -200,13 +223,13 @@ def _is_async(found: Any) -> bool:
     return inspect.iscoroutinefunction(call)
 
 
-def _wrapped(found: Any, kind: Kind, config: Config) -> Application:
+def _wrapped(found: Any, kind: Kind, notice: str, config: Config) -> Application:
     if kind == "native":
         return found
     if kind == "wsgi":
         from citius.interfaces.wsgi import WsgiApp
 
-        return WsgiApp(found, config)
+        return WsgiApp(found, config, notice=notice)
     from citius.interfaces.asgi import AsgiApp, from_asgi2
 
     return AsgiApp(
@@ -214,6 +237,7 @@ def _wrapped(found: Any, kind: Kind, config: Config) -> Application:
         root_path=config.root_path,
         lifespan=config.lifespan,
         debug=config.log_level in ("debug", "trace"),
+        notice=notice,
     )
 
 

@@ -4,6 +4,9 @@ A project is a ``manage.py`` that names a settings module; it is read, not run. 
 settings say, as for Django's own ``runserver``: ``ASGI_APPLICATION``, which only projects set that route more
 than HTTP (Channels), then ``WSGI_APPLICATION``, then Django's plain WSGI application. ``--interface`` decides
 otherwise.
+
+As with ``runserver``, views run at once, in threads, and with ``DEBUG`` the static files of the project's
+applications are served.
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ from citius import logging
 from citius.errors import AppImportError
 
 if TYPE_CHECKING:
-    from citius.config import Interface
+    from citius.config import Config, Interface
+    from citius.interfaces import Application
+
+THREADS = 8
+"""Threads of a WSGI project without ``--threads``. Each has a connection to the database: with four workers
+there are 32, a third of what PostgreSQL takes."""
 
 MANAGE = "manage.py"
 _SETTINGS = "DJANGO_SETTINGS_MODULE"
@@ -64,10 +72,9 @@ class Project:
         )
         if named is None:
             core = import_module(f"django.core.{kind}")
-            return getattr(core, f"get_{kind}_application")(), where
-        return import_module("django.utils.module_loading").import_string(
-            named
-        ), f"{where}: {named}"
+            return _with_static_files(getattr(core, f"get_{kind}_application")(), kind), where
+        made = import_module("django.utils.module_loading").import_string(named)
+        return _with_static_files(made, kind), f"{where}: {named}"
 
     @staticmethod
     def _wanted(interface: Interface) -> tuple[Literal["asgi", "wsgi"], str | None]:
@@ -77,6 +84,28 @@ class Project:
         if interface == "asgi" or (interface == "auto" and asgi is not None):
             return "asgi", asgi
         return "wsgi", getattr(settings, "WSGI_APPLICATION", None)
+
+
+def _with_static_files(made: Any, kind: Literal["asgi", "wsgi"]) -> Any:
+    """The application behind Django's own handler of static files, where ``runserver`` has it."""
+    settings, apps = import_module("django.conf").settings, import_module("django.apps").apps
+    is_wanted = settings.DEBUG and apps.is_installed("django.contrib.staticfiles")
+    if not is_wanted or not settings.STATIC_URL:
+        return made
+    handlers = import_module("django.contrib.staticfiles.handlers")
+    logging.info(f"DEBUG is on: static files are served at {settings.STATIC_URL}, as by runserver")
+    name = "ASGIStaticFilesHandler" if kind == "asgi" else "StaticFilesHandler"
+    return getattr(handlers, name)(made)
+
+
+def threaded(app: Application, config: Config) -> Application:
+    """A project's application; on WSGI its views run at once, unless an option says where they run."""
+    from citius.interfaces.wsgi import WsgiApp
+
+    if isinstance(app, WsgiApp) and config.threads is None and config.loop != "gevent":
+        app.thread_count = THREADS
+        app.notice += f"; its views run in {THREADS} threads (--threads)"
+    return app
 
 
 def find(target: str | None, directory: str) -> Project | None:

@@ -7,11 +7,10 @@ Tests are in tests/unit/test_forms.py.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from citius._core import parse_urlencoded
+from citius._core import parse_parameters, parse_urlencoded
 from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
 from citius.headers import Headers, Query
 
@@ -67,7 +66,7 @@ def parse_form(content_type: str, body: bytes) -> Form:
         BadRequest: It is a broken one.
         ContentTooLarge: It has more fields than ``FIELDS_MAX``.
     """
-    media_type, parameters = parse_header(content_type)
+    media_type, parameters = parse_parameters(content_type)
     if media_type == "application/x-www-form-urlencoded":
         if body.count(b"&") >= FIELDS_MAX:
             raise ContentTooLarge(f"a form may have {FIELDS_MAX} fields")
@@ -81,20 +80,6 @@ def parse_form(content_type: str, body: bytes) -> Form:
         "expected application/x-www-form-urlencoded or multipart/form-data, "
         f"got {media_type or 'no Content-Type'}"
     )
-
-
-def parse_header(value: str) -> tuple[str, dict[str, str]]:
-    """Split ``form-data; name="a"`` into its lower-case head and its parameters."""
-    head, _, rest = value.partition(";")
-    parameters: dict[str, str] = {}
-    for name, quoted, token in _PARAMETER.findall(rest):
-        # Browsers escape quotes as %22 (WHATWG); others with a backslash (RFC 9110 §5.6.4).
-        text = re.sub(r"\\(.)", r"\1", quoted) if quoted else token
-        parameters.setdefault(name.lower(), text)
-    return head.strip().lower(), parameters
-
-
-_PARAMETER = re.compile(r';?\s*([!#$%&\'*+.^_`|~\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]*))')
 
 
 def _parse_multipart(boundary: bytes, body: bytes) -> Form:
@@ -134,7 +119,7 @@ def _parse_part(part: bytes) -> tuple[str, str | Upload]:
             raise BadRequest("a line in the head of a part has no colon")
         items.append((field.strip().lower(), value.strip()))
     headers = Headers(items)
-    kind, parameters = parse_header(headers.get("content-disposition", ""))
+    kind, parameters = parse_parameters(headers.get("content-disposition", ""))
     name = parameters.get("name")
     if kind != "form-data" or name is None:
         raise BadRequest('a part needs `Content-Disposition: form-data; name="…"`')

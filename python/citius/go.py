@@ -208,7 +208,12 @@ def go(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Goroutine[Any]:
 
 
 def sleep(seconds: float) -> Awaitable[None]:
-    """Wait. Other greenlets, threads and (where it is awaited) tasks run meanwhile."""
+    """Wait. Other greenlets, threads and (where it is awaited) tasks run meanwhile.
+
+    Raises:
+        ValueError: ``seconds`` is not a number (``nan``).
+    """
+    _check_time(seconds)
     place = _place()
     if place == "loop":
         from asyncio import sleep as asleep
@@ -226,9 +231,15 @@ def sleep(seconds: float) -> Awaitable[None]:
 def after(seconds: float) -> Chan[float]:
     """Make a channel that is sent the time (``time.time()``) when ``seconds`` have passed.
 
-    The clock is that of the place: the running loop, the hub, or a thread of its own.
+    The clock is that of the place: the running loop, the hub, or a thread of its own. ``inf`` is never.
+
+    Raises:
+        ValueError: ``seconds`` is not a number (``nan``).
     """
+    _check_time(seconds)
     channel: Chan[float] = Chan(1)
+    if seconds == float("inf"):
+        return channel
 
     def fire() -> None:
         select((channel, time.time()), default=True)
@@ -251,6 +262,12 @@ def after(seconds: float) -> Chan[float]:
     else:
         _clock().set(time.monotonic() + seconds, fire)
     return channel
+
+
+def _check_time(seconds: float) -> None:
+    """Refuse what compares with no time: it would spoil the order of all timers of a clock."""
+    if seconds != seconds:
+        raise ValueError("expected a number of seconds, got nan")
 
 
 class _Nothing:
@@ -290,7 +307,10 @@ class _Clock:
                 count += 1
                 heappush(waiting, (at, count, call))
             while waiting and waiting[0][0] <= time.monotonic():
-                heappop(waiting)[2]()
+                try:
+                    heappop(waiting)[2]()
+                except Exception:  # such as a lack of memory; the others have to fire
+                    _log.exception("a timer failed")
 
 
 _NOTHING = _Nothing()

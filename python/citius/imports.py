@@ -34,7 +34,7 @@ def import_app(target: str, config: Config) -> Application:
             itself pass through.
     """
     if (project := django.find(target, config.app_dir)) is not None:
-        return application(*project.application(config.interface), config)
+        return django.threaded(application(*project.application(config.interface), config), config)
     module_name, _, attribute = target.partition(":")
     if not module_name:
         raise AppImportError(f"expected module:attribute or a file, got {target!r}")
@@ -52,7 +52,8 @@ def import_app(target: str, config: Config) -> Application:
 def _import_file(path: str, app_dir: str) -> ModuleType:
     path = os.path.abspath(os.path.join(app_dir, path))
     if not os.path.isfile(path):
-        raise AppImportError(f"there is no file {path}")
+        meant = f"; did you mean {path}.py?" if os.path.isfile(path + ".py") else ""
+        raise AppImportError(f"there is no file {path}{meant}")
     # A file inside a package is imported as part of it, so that its relative imports work.
     directory, name = os.path.dirname(path), os.path.basename(path).removesuffix(".py")
     parts = [] if name == "__init__" else [name]
@@ -74,6 +75,10 @@ def _import_module(name: str, directory: str) -> ModuleType:
         # Only if it is the target that is missing, and not something the target imports.
         if error.name is None or not (name + ".").startswith(error.name + "."):
             raise
+        if (meant := _with_colon(name)) is not None:
+            raise AppImportError(
+                f"no module {name!r}, but an attribute of {meant.partition(':')[0]}; write {meant}"
+            ) from None
         here = sorted(
             entry.removesuffix(".py")
             for entry in os.listdir(directory)
@@ -84,6 +89,14 @@ def _import_module(name: str, directory: str) -> ModuleType:
             f"no module {error.name!r} in {directory} or elsewhere on sys.path{have}. "
             "Is --app-dir right?"
         ) from None
+
+
+def _with_colon(name: str) -> str | None:
+    """``shop:app`` for ``shop.app``, if that is an attribute of a module that is imported by now."""
+    module_name, _, attribute = name.rpartition(".")
+    return (
+        f"{module_name}:{attribute}" if hasattr(sys.modules.get(module_name), attribute) else None
+    )
 
 
 def _attribute(module: ModuleType, dotted: str, target: str) -> Any:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from citius.errors import ConfigError
+from citius.paths import SocketPath, reason
+from citius.privileges import Identity, are_split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,26 +31,53 @@ if TYPE_CHECKING:
 
 HANDOVER_ENV = "CITIUS_HANDOVER"
 """What the process before hands to the next one: JSON with ``listeners`` (descriptors by address) and, for
-USR2, ``ready`` (a descriptor to write a byte to)."""
+USR2, ``ready`` (a descriptor to write a byte to); for a reload, ``life`` (a descriptor that hangs up when the
+reloader ends)."""
 
 
 RPC = "rpc+"
 """What the text of an address of ``--rpc`` begins with."""
 
 TLS = "tls://"
-"""What such an address begins with where procedures are called over TLS."""
+"""What an address begins with where TLS is spoken."""
+
+HTTP = "?http="
+"""What stands before the versions of HTTP at the end of an address."""
 
 
-class RpcSocket(socket.socket):
-    """One where procedures are called; its copies are such, too."""
+@dataclass(frozen=True, slots=True)
+class Speaks:
+    """What is spoken with those who connect to an address, as far as its text says."""
 
-    __slots__ = ()
+    is_rpc: bool = False
+    """Procedures are called; HTTP otherwise."""
+    is_tls: bool | None = None
+    """Over TLS, or not; ``None``: as the options say."""
+    http: str | None = None
+    """The versions of HTTP; ``None``: as the options say."""
 
 
-class SecuredRpcSocket(RpcSocket):
-    """One where they are called over TLS."""
+class ListeningSocket(socket.socket):
+    """A socket that knows what is spoken there; so do its copies."""
 
-    __slots__ = ()
+    __slots__ = ("speaks",)
+
+    speaks: Speaks
+
+    def dup(self) -> ListeningSocket:
+        """Another descriptor for the same socket."""
+        return _speaking(super().dup(), self.speaks)
+
+
+def speaks_of(made: socket.socket) -> Speaks:
+    """What is spoken with those who connect to a socket."""
+    return made.speaks if isinstance(made, ListeningSocket) else Speaks()
+
+
+def _speaking(made: socket.socket, speaks: Speaks) -> ListeningSocket:
+    known = ListeningSocket(fileno=made.detach())
+    known.speaks = speaks
+    return known
 
 
 @dataclass(slots=True)
@@ -61,8 +89,8 @@ class Listener:
     sockets: list[socket.socket]
     is_ours: bool = True
     """Nobody else accepts from it: it may be silenced and its path removed."""
-    path: str | None = None
-    """Of a Unix socket."""
+    path: SocketPath | None = None
+    """Of a Unix socket that we, or the process before us, have made."""
     scheme: str = "http"
 
     @property
@@ -80,8 +108,9 @@ class Listener:
         if self.sockets[0].family == socket.AF_UNIX:
             return f"{_marks(self.text)}unix:{os.fsdecode(name)}"
         host = f"[{name[0]}]" if ":" in name[0] else name[0]
-        if self.text.startswith(RPC):
-            return f"{'rpc+tls' if is_secured_rpc(self.sockets[0]) else 'rpc'}://{host}:{name[1]}"
+        speaks = speaks_of(self.sockets[0])
+        if speaks.is_rpc:
+            return f"{'rpc+tls' if speaks.is_tls else 'rpc'}://{host}:{name[1]}"
         return f"{self.scheme}://{host}:{name[1]}"
 
     def one_more(self) -> socket.socket:
@@ -90,15 +119,20 @@ class Listener:
         if not self.is_by_port:
             return first.dup()
         made = _tcp_socket(first.family, first.getsockname(), reuse_port=True)
-        if is_rpc(first):
-            made = type(first)(fileno=made.detach())
+        made = _speaking(made, speaks_of(first))
         self.sockets.append(made)
         return made
+
+    def speak(self, speaks: Speaks, config: Config) -> None:
+        """Have this spoken at the address."""
+        is_tls = config.is_tls if speaks.is_tls is None else speaks.is_tls
+        self.scheme = "https" if is_tls else "http"
+        self.sockets = [_speaking(made, speaks) for made in self.sockets]
 
     def close(self) -> None:
         """Close all, and remove the path of our own Unix socket."""
         if self.path is not None and self.is_ours:
-            unlink(self.path)
+            self.path.remove()
         for made in self.sockets:
             made.close()
 
@@ -110,6 +144,8 @@ class Listeners:
     all: list[Listener] = field(default_factory=list[Listener])
     ready_fd: int = -1
     """The process before us waits for a byte here."""
+    life_fd: int = -1
+    """Hangs up when the reloader, which has started us, ends."""
 
     @property
     def urls(self) -> str:
@@ -149,7 +185,7 @@ class Listeners:
                     if made.fileno() >= 0:
                         silence(made)
                 if listener.path is not None:
-                    unlink(listener.path)
+                    listener.path.remove()
 
     def take_over(self) -> None:
         """We are ready: tell the process before us, and own what it has handed over."""
@@ -181,15 +217,18 @@ def bind(config: Config, slots: int, *, by_port: bool = False) -> Listeners:
     listeners = Listeners(ready_fd=handed.pop("ready", -1))
     if listeners.ready_fd >= 0:
         os.set_inheritable(listeners.ready_fd, False)
+    listeners.life_fd = handed.pop("life", -1)
+    if listeners.life_fd >= 0:
+        os.set_inheritable(listeners.life_fd, False)
     inherited: dict[str, list[int]] = handed.get("listeners", {})
     try:
         for text in dict.fromkeys(addresses(config, inherited)):
             fds = inherited.pop(text, None)
             listeners.all.append(
-                _adopt(text, fds) if fds else _bind(text, slots if by_port else 0, config)
+                _adopt(text, fds, config) if fds else _bind(text, slots if by_port else 0, config)
             )
         for listener in listeners.all:
-            listener.scheme = "https" if config.is_tls else "http"
+            listener.speak(_said(listener.text, config), config)
         # Whoever waits behind an address that is no longer served is refused, not left waiting.
         for fd in (fd for fds in inherited.values() for fd in fds):
             os.close(fd)
@@ -217,34 +256,28 @@ def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
     return [f"{host}:{config.port}", *beside]
 
 
-def is_rpc(made: socket.socket) -> bool:
-    """Whether procedures are called here."""
-    return isinstance(made, RpcSocket)
-
-
-def is_secured_rpc(made: socket.socket) -> bool:
-    """Whether they are called over TLS."""
-    return isinstance(made, SecuredRpcSocket)
-
-
 def _marks(text: str) -> str:
     """What the text of an address begins with that is no part of it."""
-    if not text.startswith(RPC):
-        return ""
-    return RPC + TLS if text.startswith(RPC + TLS) else RPC
+    rpc = RPC if text.startswith(RPC) else ""
+    return rpc + TLS if text.startswith(rpc + TLS) else rpc
 
 
 def _bare(text: str) -> str:
     """The address alone."""
-    return text.removeprefix(_marks(text))
+    return text.removeprefix(_marks(text)).partition(HTTP)[0]
 
 
-def _kind(text: str) -> type[socket.socket]:
-    """What the sockets of an address are."""
-    return {"": socket.socket, RPC: RpcSocket}.get(_marks(text), SecuredRpcSocket)
+def _said(text: str, config: Config) -> Speaks:
+    """What the text of an address says is spoken there; once one says tls://, the others are clear text."""
+    is_rpc, is_tls = text.startswith(RPC), _marks(text).endswith(TLS)
+    http = text.partition(HTTP)[2] or None
+    says_tls = is_rpc or any(other.startswith(TLS) for other in config.bind)
+    return Speaks(is_rpc, is_tls if says_tls else None, http)
 
 
-def handover(listeners: Listeners, ready_fd: int | None = None) -> tuple[str, list[int]]:
+def handover(
+    listeners: Listeners, *, ready_fd: int | None = None, life_fd: int | None = None
+) -> tuple[str, list[int]]:
     """The value of ``HANDOVER_ENV`` for the next process, and the descriptors it has to inherit."""
     import json
 
@@ -254,9 +287,10 @@ def handover(listeners: Listeners, ready_fd: int | None = None) -> tuple[str, li
     }
     value: dict[str, Any] = {"listeners": by_text}
     fds = [fd for fds in by_text.values() for fd in fds]
-    if ready_fd is not None:
-        value["ready"] = ready_fd
-        fds.append(ready_fd)
+    for name, fd in (("ready", ready_fd), ("life", life_fd)):
+        if fd is not None:
+            value[name] = fd
+            fds.append(fd)
     return json.dumps(value), fds
 
 
@@ -304,14 +338,6 @@ def silence(listener: socket.socket) -> None:
         return  # a kernel without it: a connection of this very moment may be reset
 
 
-def unlink(path: str) -> None:
-    """Remove a path that may be gone already."""
-    try:
-        os.unlink(path)
-    except OSError:
-        return
-
-
 def _handed_over() -> dict[str, Any]:
     text = os.environ.pop(HANDOVER_ENV, "")
     if not text:
@@ -321,7 +347,11 @@ def _handed_over() -> dict[str, Any]:
     try:
         handed = json.loads(text)
         listeners = handed.get("listeners", {})
-        fds = [handed.get("ready", -1), *(fd for fds in listeners.values() for fd in fds)]
+        fds = [
+            handed.get("ready", -1),
+            handed.get("life", -1),
+            *(fd for fds in listeners.values() for fd in fds),
+        ]
         for fd in fds:
             if fd != -1:
                 os.fstat(fd)
@@ -332,33 +362,33 @@ def _handed_over() -> dict[str, Any]:
     return handed
 
 
-def _adopt(text: str, fds: list[int]) -> Listener:
-    kind = _kind(text)
+def _adopt(text: str, fds: list[int], config: Config) -> Listener:
     sockets: list[socket.socket] = []
     for fd in fds:
         try:
             os.set_inheritable(fd, False)
-            sockets.append(kind(fileno=fd))
+            sockets.append(socket.socket(fileno=fd))
         except OSError as error:
             raise ConfigError(_cannot_listen(f"fd://{fd}", error)) from None
     # Until we are ready the process before is the owner (`take_over`).
     address = _bare(text)
-    path = address.removeprefix("unix:") if address.startswith("unix:") else None
+    path = None
+    if address.startswith("unix:"):
+        with suppress(OSError):
+            path = SocketPath.of(address.removeprefix("unix:"), guarded=are_split(config))
     return Listener(text, sockets, is_ours=False, path=path)
 
 
 def _bind(text: str, slots: int, config: Config) -> Listener:
-    if text.startswith(RPC):
-        made, kind = _bind(_bare(text), slots, config), _kind(text)
-        made.text, made.sockets = text, [kind(fileno=one.detach()) for one in made.sockets]
+    if (bare := _bare(text)) != text:
+        made = _bind(bare, slots, config)
+        made.text = text
         return made
     try:
         if text.startswith("fd://"):
             return Listener(text, [_inherited(text.removeprefix("fd://"))], is_ours=False)
         if text.startswith("unix:"):
-            path = text.removeprefix("unix:").replace("//", "/")
-            made = _bind_uds(path)
-            _give(path, config)
+            made, path = _bind_uds(text.removeprefix("unix:").replace("//", "/"), config)
             return Listener(text, [made], path=path)
         return Listener(text, _bind_tcp(*_split(text), slots))
     except (OSError, UnicodeError) as error:
@@ -381,7 +411,8 @@ def bind_beside(text: str, config: Config, *, takes_over: bool) -> Listener:
     try:
         if text.startswith("unix:"):
             with suppress(FileNotFoundError):
-                os.unlink(text.removeprefix("unix:"))
+                path = text.removeprefix("unix:")
+                SocketPath.of(path, guarded=are_split(config)).remove()
             return _bind(text, 1, config)
         host, port = _split(text)
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -407,11 +438,16 @@ def check_address(text: str, option: str = "bind") -> None:
     Raises:
         ConfigError: The port is none, or something is missing.
     """
-    if text in ("", "unix:", "fd://"):
+    if option == "bind":
+        text, http = _bare(text), text.partition(HTTP)[2]
+        if http not in ("", "auto", "1", "2"):
+            raise ConfigError(f"bind: expected {HTTP}auto, 1 or 2 after {text}, got {http!r}")
+    is_tcp = not text.startswith(("unix:", "fd://"))
+    if text in ("", "unix:", "fd://") or (is_tcp and "/" in text):
         raise ConfigError(
             f"{option}: expected HOST:PORT, unix:PATH, fd://NUMBER or fd://NAME, got {text!r}"
         )
-    if not text.startswith(("unix:", "fd://")):
+    if is_tcp:
         _split(text)
 
 
@@ -464,33 +500,43 @@ def _tcp_socket(family: int, address: Any, *, reuse_port: bool) -> socket.socket
     return made
 
 
-def _bind_uds(path: str) -> socket.socket:
-    """A Unix socket at ``path``; one that nobody listens on any more is replaced."""
-    try:
-        is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
-    except FileNotFoundError:
-        is_socket = False
-    if is_socket:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.connect(path)
-            except ConnectionRefusedError:
-                os.unlink(path)
-            else:
-                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+def _bind_uds(path: str, config: Config) -> tuple[socket.socket, SocketPath]:
+    """A Unix socket at ``path``, given to the workers' user; one that no process listens on is replaced."""
+    guarded = are_split(config)
+    with suppress(FileNotFoundError):
+        _remove_abandoned(path, guarded)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.bind(path)
-    return made
+    try:
+        # There is no bind(2) relative to a directory: what it has made is looked at from there.
+        made.bind(path)
+        found = SocketPath.of(path, guarded=guarded)
+        if config.user is not None or config.group is not None:
+            identity = Identity.of(config)
+            found.give(identity.uid, identity.gid)
+    except BaseException:
+        made.close()
+        raise
+    return made, found
 
 
-def _give(path: str, config: Config) -> None:
-    """The path belongs to whom the workers run as."""
-    if config.user is not None or config.group is not None:
-        from citius.privileges import Identity
-
-        identity = Identity.of(config)
-        # Who may write to the directory may have put a link in the socket's place by now.
-        os.chown(path, identity.uid, identity.gid, follow_symlinks=False)
+def _remove_abandoned(path: str, guarded: bool) -> None:
+    try:
+        found = SocketPath.of(path, guarded=guarded)
+    except OSError as error:
+        if error.errno == errno.ENOTSOCK:
+            return  # bind says that the path is taken
+        raise
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        # A full queue would make connect wait, and is a sign of a listener as well.
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            found.remove()
+        except BlockingIOError:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)) from None
+        else:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
 def _cannot_listen(text: str, error: Exception) -> str:
@@ -499,8 +545,8 @@ def _cannot_listen(text: str, error: Exception) -> str:
             f"cannot listen on descriptor {text.removeprefix('fd://')}: {_reason(error)}; "
             "--fd and fd:// want an inherited, bound socket"
         )
-    message = f"cannot listen on {text.removeprefix('unix:')}: {_reason(error)}"
     number = getattr(error, "errno", None)
+    message = f"cannot listen on {text.removeprefix('unix:')}: {_reason(error)}"
     if number == errno.EADDRINUSE and not text.startswith("unix:"):
         port = text.rpartition(":")[2]
         message += (
@@ -515,6 +561,8 @@ def _cannot_listen(text: str, error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno == errno.ELOOP:
+        return reason(error)
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 

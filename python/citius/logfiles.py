@@ -3,9 +3,9 @@
 The files take the place of descriptors 2 and 1, so that tracebacks, stacks printed by a signal and what
 libraries write go there too. Opening again (USR1, after a rotation) puts the new file in the same place.
 
-Whoever starts the server as root and serves as somebody else opens files as root where that somebody may
-write, most often his own directory of logs. ``_open_as_root`` believes no link or second name that he could
-have put there: otherwise he could have root write to, and give him, any file of the system.
+Root opens them where the workers' user may write: paths.py says which links it follows. In a directory that
+others can change, root takes nothing but a regular file with one name that belongs to the workers' user, or
+that it has just made: anything else there could be a file that the workers may not read, or a FIFO.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from citius import paths
 from citius.errors import ConfigError
+from citius.privileges import Identity, are_split
 
 if TYPE_CHECKING:
     from citius.config import Config
@@ -37,93 +39,72 @@ def open_files(config: Config, *, give: bool = True) -> None:
     ):
         if path is None or path == "-":
             continue
-        gives = give and (config.user is not None or config.group is not None)
+        guarded = give and are_split(config)
+        identity = Identity.of(config) if guarded else None
         try:
-            fd = (_open_as_root if gives and os.geteuid() == 0 else _open)(path)
+            fd = _open(path, identity)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            if error.errno == errno.ELOOP:
-                reason = (
-                    f"{error.filename} is a link in a directory that others than root can write to; "
-                    "name the file itself"
-                )
-            raise ConfigError(f"{option}: cannot write to {path}: {reason}") from None
-        # A terminal, a pipe or /dev/null is not ours to give away.
-        if gives and stat.S_ISREG(os.fstat(fd).st_mode):
-            from citius.privileges import Identity
-
-            identity = Identity.of(config)
-            os.fchown(fd, identity.uid, identity.gid)
+            why = paths.reason(error)
+            raise ConfigError(f"{option}: cannot write to {path}: {why}") from None
         os.dup2(fd, place)
         os.close(fd)
 
 
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-
-# As the kernel has it.
-_LINKS_MAX = 40
+# Without O_NONBLOCK the supervisor would wait for a reader of a FIFO, and hear no signal.
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def _open(path: str, directory: int | None = None, flags: int = 0) -> int:
-    return os.open(path, _FLAGS | flags, 0o666, dir_fd=directory)
+def _open(path: str, identity: Identity | None) -> int:
+    """The file, made if it is not there; guarded and given to ``identity`` if there is one."""
+    with paths.parent(path, guarded=identity is not None, follow=True) as (directory, name):
+        if identity is None:
+            fd = os.open(name, _FLAGS | os.O_CREAT, 0o666, dir_fd=directory)
+        else:
+            fd = _open_guarded(directory, name, identity)
+    os.set_blocking(fd, True)
+    return fd
 
 
-def _open_as_root(path: str) -> int:
-    """Walk to a file, name by name, following links only where nobody but root can have put them."""
-    names = path.split("/")[::-1]
-    links = 0
-    here = os.open("/" if path.startswith("/") else ".", os.O_PATH | os.O_DIRECTORY)
+def _open_guarded(directory: int, name: str, identity: Identity) -> int:
+    if paths.is_in_proc(directory):
+        # A terminal, a pipe or whatever else root has open already.
+        return os.open(name, _FLAGS, dir_fd=directory)
     try:
-        while True:
-            name = names.pop()
-            if name in ("", ".") and names:
-                continue
-            if _is_link(name, here):
-                links += 1
-                if links > _LINKS_MAX or not _is_roots(here):
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-                if _is_in_proc(here):
-                    return _open("/".join([name, *reversed(names)]), here)
-                target = os.readlink(name, dir_fd=here)
-                names += target.split("/")[::-1]
-                if not target.startswith("/"):
-                    continue
-                step = "/"
-            elif not names:
-                fd = _open(name, here, os.O_NOFOLLOW)
-                status = os.fstat(fd)
-                if stat.S_ISREG(status.st_mode) and status.st_nlink > 1 and not _is_roots(here):
-                    os.close(fd)
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-                return fd
-            else:
-                step = name
-            there = os.open(step, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
-            os.close(here)
-            here = there
-    finally:
-        os.close(here)
-
-
-def _is_link(name: str, directory: int) -> bool:
+        fd = os.open(name, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=directory)
+        is_made = True
+    except FileExistsError:
+        fd = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=directory)
+        is_made = False
     try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return False
+        status = os.fstat(fd)
+        if not is_made and not paths.is_roots(directory):
+            _check(status, name, identity)
+        # A terminal, a pipe or /dev/null is not ours to give away.
+        if stat.S_ISREG(status.st_mode):
+            os.fchown(fd, identity.uid, identity.gid)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
-def _is_roots(directory: int) -> bool:
-    """Whether nobody but root can put anything there."""
-    status = os.fstat(directory)
-    return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+def _check(status: os.stat_result, name: str, identity: Identity) -> None:
+    """Refuse what the workers' user may have put into the directory.
 
-
-def _is_in_proc(directory: int) -> bool:
-    """Whether links there lead to what a process has open, by no path at all: /dev/stdout does."""
-    try:
-        return os.fstat(directory).st_dev == os.stat("/proc").st_dev
-    except FileNotFoundError:
-        return False
+    Raises:
+        OSError: It is no regular file, has several names, or belongs to another user.
+    """
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file, in a directory that others can change")
+    if status.st_nlink > 1:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+    expected = os.geteuid() if identity.uid == -1 else identity.uid
+    if status.st_uid != expected:
+        raise OSError(
+            errno.EPERM,
+            f"it belongs to uid {status.st_uid}, in a directory that others can change; "
+            f"`chown {expected}` it or remove it",
+        )
 
 
 def reopen(config: Config, *, give: bool = True) -> None:

@@ -62,6 +62,13 @@ def log_exception(message: str, exception: BaseException) -> None:
     _logger().error("%s", message, exc_info=(type(exception), exception, exception.__traceback__))
 
 
+def log_failure(message: str) -> None:
+    """What a handler did in place of raising an exception; counted as one."""
+    if _count_exception is not None:
+        _count_exception()
+    error(message)
+
+
 def count_exceptions(count: Callable[[], object] | None) -> None:
     """Have ``count`` called for every exception that nobody caught; ``None``: no more."""
     global _count_exception

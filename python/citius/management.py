@@ -6,15 +6,13 @@ thread. So it answers while a worker hangs, and says so.
 
 from __future__ import annotations
 
-import os
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from citius import logging
 from citius._core import Reactor, Request, Response
 from citius.app import App
-from citius.listeners import bind_beside, unlink
+from citius.listeners import bind_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +23,11 @@ if TYPE_CHECKING:
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
-LIMITS = {"connections_max": 256, "body_bytes_max": 1024, "keep_alive_ms": 75_000}
-"""Scrapers and probes are few; nobody uploads anything."""
+LIMITS = {
+    "connections_max": 256, "body_bytes_max": 1024, "keep_alive_ms": 75_000, "descriptors_spare": 9,
+}  # fmt: skip
+"""Scrapers and probes are few, and their requests have no content. Eight are answered though the process has
+no descriptor left, as it may where the worker is in it."""
 
 
 class Management:
@@ -55,12 +56,10 @@ class Management:
         made = bind_beside(config.management, config, takes_over=takes_over)
         self._listener = listener = made.sockets[0]
         self._path = made.path
-        # Whoever takes over puts his own socket there.
-        self._inode = os.stat(made.path).st_ino if made.path else 0
         listener.listen(64)
         self._reactor: Reactor | None = Reactor(
             _application(ledger, expected).freeze(_no_pool), limits=LIMITS, server_header="citius",
-            log=logging.log,
+            log=logging.log, makes_room=True,
         )  # fmt: skip
         self._reactor.listen(listener.fileno())
         self._fileno = self._reactor.fileno()
@@ -93,9 +92,7 @@ class Management:
             self._reactor.close()
         self._listener.close()
         if self._path is not None:
-            with suppress(FileNotFoundError):
-                if os.stat(self._path).st_ino == self._inode:
-                    unlink(self._path)
+            self._path.remove()  # unless a server that takes over has put its own socket there
 
     def leave(self) -> None:
         """Let go of everything in a forked child, without a word to those who are connected."""

@@ -15,9 +15,12 @@ import os
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from citius._core import METRICS, Board, __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HUNG_S = 10.0
 """A worker whose loop has not turned for so long is not ready."""
@@ -25,12 +28,19 @@ HUNG_S = 10.0
 STARTING, READY, DRAINING = 0, 1, 2
 
 _STATES: Final = ("starting", "ready", "draining")
+_UNFIT: Final = ("failing", "hung", "out of descriptors")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 _TALLIES: Final = {
     "connections_accepted": ("citius_connections_accepted", "Connections taken from the listeners."),
     "connections_refused": ("citius_connections_refused", "Connections turned away with 503."),
+    "connections_evicted": (
+        "citius_connections_evicted", "Idle connections closed to make room for new ones.",
+    ),
+    "descriptors_missing": (
+        "citius_descriptors_missing", "Times that a new connection found no free descriptor.",
+    ),
     "http2_connections": ("citius_http2_connections", "Connections that have spoken HTTP/2."),
     "bytes_received": ("citius_received_bytes", "Bytes read from clients."),
     "bytes_sent": ("citius_sent_bytes", "Bytes written to clients."),
@@ -110,6 +120,8 @@ class Ledger:
         self._free = list(range(pages - 1, -1, -1))
         self._used: dict[int, int] = {}
         self._dead = Totals()
+        self._cpu_s: dict[int, float] = {}
+        """CPU time of the processes that had a page before, so that a page's counter never falls."""
         self._started_at = time.time()
         self.restarts: Counter[str] = Counter()
         """Workers that were replaced, by reason."""
@@ -122,10 +134,11 @@ class Ledger:
         self._used[page] = 0
         return page
 
-    def retire(self, page: int | None) -> None:
-        """Its worker is dead: keep what it has counted."""
+    def retire(self, page: int | None, cpu_s: float = 0.0) -> None:
+        """Its worker is dead: keep what it has counted, and the CPU time that it has used."""
         if page is None or page not in self._used:
             return
+        self._cpu_s[page] = self._cpu_s.get(page, 0.0) + cpu_s
         del self._used[page]
         self._dead.add(self.board.read(page))
         self.board.clear(page)
@@ -151,9 +164,11 @@ class Ledger:
                 entry["checks"] = page["checks_text"]
             if state == "ready" and gauges["checks"] == 2:
                 entry["state"] = "failing"
+            elif state == "ready" and gauges["descriptors_missing"]:
+                entry["state"] = "out of descriptors"
             ready += entry["state"] == "ready"
             workers.append(entry)
-        is_ready = ready >= expected and not any(w["state"] in ("failing", "hung") for w in workers)
+        is_ready = ready >= expected and not any(w["state"] in _UNFIT for w in workers)
         return is_ready, {
             "status": "ready" if is_ready else "not ready", "expected": expected, "ready": ready,
             "workers": workers,
@@ -179,7 +194,7 @@ class Ledger:
             out.sample("citius_faults_total", {"fault": fault}, totals.faults[fault])
         out.family("citius_loop_lag_seconds", "histogram", "How late the event loop's timers were.")
         out.histogram("citius_loop_lag_seconds", {}, totals.lag)
-        _render_workers(out, pages)
+        _render_workers(out, pages, self._cpu_s)
         out.family("citius_worker_restarts", "counter", "Workers that were replaced.")
         for reason in sorted({"died", "hung", "spent", "asked", *self.restarts}):
             out.sample("citius_worker_restarts_total", {"reason": reason}, self.restarts[reason])
@@ -205,7 +220,9 @@ def _render_requests(out: _Page, totals: Totals) -> None:
         out.histogram(name, {"route": route}, histogram)
 
 
-def _render_workers(out: _Page, pages: dict[int, dict[str, Any]]) -> None:
+def _render_workers(
+    out: _Page, pages: dict[int, dict[str, Any]], cpu_s_before: Mapping[int, float]
+) -> None:
     states = Counter(_state(page["gauges"]) for page in pages.values())
     out.family("citius_workers", "gauge", "Workers by state.")
     for state in (*_STATES, "hung"):
@@ -226,9 +243,14 @@ def _render_workers(out: _Page, pages: dict[int, dict[str, Any]]) -> None:
     out.family("citius_worker_resident_memory_bytes", "gauge", "Resident set of the process.")
     for page, (rss_bytes, _) in stats.items():
         out.sample("citius_worker_resident_memory_bytes", {"worker": str(page)}, rss_bytes)
-    out.family("citius_worker_cpu_seconds", "counter", "CPU time of the process.")
+    out.family(
+        "citius_worker_cpu_seconds",
+        "counter",
+        "CPU time of the process and of those that it replaced.",
+    )
     for page, (_, cpu_s) in stats.items():
-        out.sample("citius_worker_cpu_seconds_total", {"worker": str(page)}, cpu_s)
+        total_s = cpu_s_before.get(page, 0.0) + cpu_s
+        out.sample("citius_worker_cpu_seconds_total", {"worker": str(page)}, total_s)
 
 
 class _Page:

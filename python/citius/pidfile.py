@@ -1,16 +1,17 @@
 """``--pidfile``: the number of the process to send signals to.
 
 Written aside and put in place by a rename, so that it is there whole or not at all; neither step follows a
-link that somebody else has put into the directory. A file that names nobody who could have written it is
-stale and replaced, one that holds anything but a number is not ours to replace.
+link that another user has put into the directory or on the way to it (paths.py). A file that names no process
+that could have written it is stale and replaced, one that holds anything but a number is not ours to replace.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
-from citius import logging
+from citius import logging, paths
 from citius.errors import ConfigError
 
 _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -19,60 +20,75 @@ _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _SLACK_S = 1.0
 
 
-def write(path: str) -> None:
+def write(path: str, *, guarded: bool = False) -> None:
     """Put our own number there.
+
+    Args:
+        path: The file.
+        guarded: We are root, and the workers' user may write to the directories on the way.
 
     Raises:
         ConfigError: It cannot be written, or belongs to a server that runs, or is something else.
     """
-    found = _read(path)
-    if found is not None:
-        other, written_at = found
-        began_at = None if other in (os.getpid(), os.getppid()) else _began_at(other)
-        if began_at is not None and began_at <= written_at + _SLACK_S:
-            raise ConfigError(
-                f"pidfile: {path} names process {other}, which runs; stop it, or remove the file"
-            )
-        if began_at is not None:
-            logging.warning(
-                f"pidfile: {path} is stale and replaced: process {other}, which it names, has begun later"
-            )
-    aside = f"{path}.{os.urandom(4).hex()}"
     try:
-        # O_EXCL refuses whatever is there, links too.
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            os.write(fd, f"{os.getpid()}\n".encode())
-            os.replace(aside, path)
-        except OSError:
-            os.unlink(aside)
-            raise
-        finally:
-            os.close(fd)
+        with paths.parent(path, guarded=guarded) as (directory, name):
+            found = _read(path, directory, name)
+            if found is not None:
+                _check(path, *found)
+            _replace(directory, name)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(f"pidfile: cannot write {path}: {reason}") from None
+        raise ConfigError(f"pidfile: cannot write {path}: {paths.reason(error)}") from None
 
 
-def remove(path: str) -> None:
+def _check(path: str, other: int, written_at: float) -> None:
+    """Refuse to replace the file of a server that runs."""
+    began_at = None if other in (os.getpid(), os.getppid()) else _began_at(other)
+    if began_at is not None and began_at <= written_at + _SLACK_S:
+        raise ConfigError(
+            f"pidfile: {path} names process {other}, which runs; stop it, or remove the file"
+        )
+    if began_at is not None:
+        logging.warning(
+            f"pidfile: {path} is stale and replaced: process {other}, which it names, has begun later"
+        )
+
+
+def _replace(directory: int, name: str) -> None:
+    aside = f"{name}.{os.urandom(4).hex()}"
+    # O_EXCL refuses whatever is there, links too.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    fd = os.open(aside, flags, 0o644, dir_fd=directory)
+    try:
+        os.write(fd, f"{os.getpid()}\n".encode())
+        os.replace(aside, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError:
+        os.unlink(aside, dir_fd=directory)
+        raise
+    finally:
+        os.close(fd)
+
+
+def remove(path: str, *, guarded: bool = False) -> None:
     """Remove the file if it is still ours: a process we handed over to has put its own number there."""
     try:
-        found = _read(path)
-        if found is not None and found[0] == os.getpid():
-            os.unlink(path)
+        with paths.parent(path, guarded=guarded) as (directory, name):
+            found = _read(path, directory, name)
+            if found is not None and found[0] == os.getpid():
+                os.unlink(name, dir_fd=directory)
     except (ConfigError, OSError):
         return
 
 
-def _read(path: str) -> tuple[int, float] | None:
+def _read(path: str, directory: int, name: str) -> tuple[int, float] | None:
     """The number in the file and when it was put there; `None` without a file, or in an empty one."""
     try:
         # A FIFO would keep us waiting for whoever writes to it.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(name, flags, dir_fd=directory)
     except FileNotFoundError:
         return None
     except OSError as error:
-        is_link = os.path.islink(path)
+        is_link = error.errno == errno.ELOOP
         reason = "it is a symbolic link" if is_link else (error.strerror or str(error)).lower()
         raise ConfigError(f"pidfile: cannot use {path}: {reason}; name a file of its own") from None
     try:

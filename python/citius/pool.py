@@ -8,17 +8,19 @@ Threads are started when they are first needed. Nothing here touches a socket: a
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from citius import logging
 from citius._core import Response
 from citius.errors import ServiceUnavailable
+from citius.forks import end_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,6 +74,7 @@ class BlockingPool:
             loop = asyncio.get_running_loop()
             done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
             context = copy_context()
+            home = os.getpid()
 
             def settle(answer: Any, error: BaseException | None) -> None:
                 if not done.done():  # the request may have been cancelled in the meantime
@@ -85,6 +88,7 @@ class BlockingPool:
                 try:
                     outcome = self._mark(context.run(handler, request), context.run), None
                 except BaseException as error:
+                    end_child(home, error)
                     outcome = None, error
                 give_place_back()
                 with suppress(RuntimeError):  # the loop is gone, and so is the client
@@ -151,7 +155,7 @@ class BlockingPool:
         """Whether there is a thread to take a job, a new one if the system has one to give."""
         # Daemons: a handler that hangs must not keep the process from ending.
         thread = threading.Thread(
-            target=self._work, name=f"citius-blocking-{len(self._threads)}", daemon=True
+            target=self._run, name=f"citius-blocking-{len(self._threads)}", daemon=True
         )
         try:
             thread.start()
@@ -161,8 +165,17 @@ class BlockingPool:
         self._threads.append(thread)
         return True
 
+    def _run(self) -> None:
+        """Do jobs until the pool is closed, whatever goes wrong between two of them."""
+        while True:
+            try:
+                return self._work()
+            except BaseException as error:
+                self._report(error)
+
     def _work(self) -> None:
         _local.pool = self
+        home = os.getpid()
         while (job := self._jobs.get()) is not None:
             self._put_at.popleft()
             _local.has_place = True
@@ -170,11 +183,28 @@ class BlockingPool:
                 job()
             except BaseException as error:
                 # A thread that ended would leave a gap for good.
-                logging.log_exception("a job in a thread failed", error)
-            give_place_back()
+                end_child(home, error)
+                self._report(error)
+            end_child(home)
+            while not self._finish_job():
+                sleep(_NO_MEMORY_S)
+            del job  # no request outlives its answer in an idle thread
+
+    def _report(self, error: BaseException) -> None:
+        try:
+            logging.log_exception("a job in a thread failed", error)
+        except BaseException:
+            return  # most likely there is no memory to log with
+
+    def _finish_job(self) -> bool:
+        """Count the job as done; ``False`` if there is no memory even for that."""
+        give_place_back()
+        try:
             with self._lock:
                 self._unfinished -= 1
-            del job  # no request outlives its answer in an idle thread
+        except MemoryError:
+            return False
+        return True
 
     def _free_place(self) -> None:
         with self._lock:
@@ -217,7 +247,7 @@ class Threaded:
         elif not self._pool.run_job(lambda: self._run(drive_in_thread, stream, self._iterator)):
             # The head is on its way, so 503 is no longer possible: break off visibly.
             stream.abort()
-            close(self._iterator)
+            close(stream, self._iterator)
 
 
 def _is_streamed(answer: Any) -> bool:
@@ -231,9 +261,14 @@ def in_pool() -> bool:
 
 def give_place_back() -> None:
     """The current thread's job has only its answer to send: let in the next."""
-    if getattr(_local, "has_place", False):
-        _local.has_place = False
-        _local.pool._free_place()
+    try:
+        if getattr(_local, "has_place", False):
+            _local.pool._free_place()
+            _local.has_place = False
+    except MemoryError:
+        return  # tried again when the job is over; the answer must not be lost for it
 
 
+# How long a thread waits for memory.
+_NO_MEMORY_S = 0.01
 _local = threading.local()

@@ -7,6 +7,7 @@ imported after.
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,18 @@ class Identity:
             except KeyError:
                 raise ConfigError(f"group: there is no group {config.group!r}") from None
         return Identity(uid, gid, name)
+
+    def can_write(self, status: os.stat_result) -> bool:
+        """Whether the mode bits let it write, by group or as everybody else."""
+        groups = [self.gid] if self.name is None else os.getgrouplist(self.name, self.gid)
+        if status.st_gid in groups:
+            return bool(status.st_mode & stat.S_IWGRP)
+        return bool(status.st_mode & stat.S_IWOTH)
+
+
+def are_split(config: Config) -> bool:
+    """Whether root starts the server and the workers run as another user or group."""
+    return os.geteuid() == 0 and (config.user is not None or config.group is not None)
 
 
 def drop(config: Config) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from citius import errors
-from citius.binding import describe, kind_of
+from citius.binding import copier_of, is_of, kind_of, name_of
+from citius.checks import describe
 from citius.errors import ConfigError, HTTPError, RpcError
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def add(native: Native, one: Procedure, *, in_pool: bool) -> None:
         takes_nothing=all(_is_optional(parameter) for parameter in parameters),
         decoders=_Decoders(one.handler, parameters),
         call_ms=None if one.deadline_s is None else max(1, round(one.deadline_s * 1000)),
+        handler_name=describe(one.handler),
     )
 
 
@@ -96,6 +98,11 @@ def _parameters(handler: Callable[..., Any]) -> list[inspect.Parameter]:
             raise ConfigError(
                 f"{describe(handler)} takes the HTTP request, which a call has none of; expose a "
                 "function that takes what it needs of it"
+            )
+        if one.default is not one.empty and not is_of(one.default, _annotation(one)):
+            raise ConfigError(
+                f"the parameter {one.name} of {describe(handler)} is annotated as "
+                f"{name_of(one.annotation)}, and its default is {one.default!r}"
             )
     return parameters
 
@@ -153,8 +160,8 @@ def _annotation(parameter: inspect.Parameter) -> Any:
 
 
 def _just(value: Any) -> Callable[[], Any]:
-    """The function's own default, whatever it is: msgspec would copy it or refuse it."""
-    return lambda: value
+    """The function's own default, copied if a call could change it; msgspec refuses some of them."""
+    return copier_of(value) or (lambda: value)
 
 
 def _spread(handler: Callable[..., Any], decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
@@ -226,26 +233,26 @@ _OTHER = (400, -32000)
 """An error of the application's own: the caller's fault, as far as the log is concerned."""
 
 
-def error_of(error: BaseException, is_json: bool) -> tuple[int, bytes]:
+def error_of(error: BaseException, is_json: bool, message: str) -> tuple[int, bytes]:
     """The status that a call which raised ``error`` is counted under, and the encoded error.
 
-    ``RpcError`` and ``HTTPError`` are meant for callers. Others are logged and say nothing: what is in
-    their messages was not written for strangers.
+    ``message`` is what the log says of the call. ``RpcError`` and ``HTTPError`` are meant for callers.
+    Others are logged and say nothing: what is in their messages was not written for strangers.
     """
     import msgspec
 
-    status, code, value = _value_of(error)
+    status, code, value = _value_of(error, message)
     try:
         return status, _encode(msgspec, code, value, is_json)
     except (TypeError, ValueError, OverflowError) as reason:
         from citius.logging import log_exception
 
-        log_exception(f"the data of {value['type']} cannot be sent", reason)
+        log_exception(f"{message}: the data of {value['type']} cannot be sent", reason)
         del value["data"]
         return status, _encode(msgspec, code, value, is_json)
 
 
-def _value_of(error: BaseException) -> tuple[int, int, dict[str, Any]]:
+def _value_of(error: BaseException, message: str) -> tuple[int, int, dict[str, Any]]:
     if isinstance(error, RpcError):
         status, code = _CODES.get(error.type, _OTHER)
         value = {"type": error.type, "message": error.message}
@@ -257,15 +264,15 @@ def _value_of(error: BaseException) -> tuple[int, int, dict[str, Any]]:
         data: dict[str, Any] = {"status": error.status}
         if error.errors:
             data["errors"] = [dict(one) for one in error.errors]
-        message = error.detail or errors.phrase(error.status)
-        return error.status, error.status, {"type": kind, "message": message, "data": data}
+        text = error.detail or errors.phrase(error.status)
+        return error.status, error.status, {"type": kind, "message": text, "data": data}
     from asyncio import CancelledError
 
     if isinstance(error, CancelledError):
         return 499, -32800, {"type": "Cancelled", "message": "the call was cancelled"}
     from citius.logging import log_exception
 
-    log_exception("a procedure failed", error)
+    log_exception(message, error)
     return 500, -32603, {"type": "InternalError", "message": "the procedure failed"}
 
 

@@ -1,236 +1,351 @@
-"""Rooms across the workers of one machine.
+"""Rooms across the workers of one supervisor: what is sent to a room in one reaches its members in all.
 
-The supervisor makes a directory, and each worker that has a room a datagram socket in it. A message to a
-room goes to all sockets that are there; who has no room of that name drops it. There is no centre: workers
-come and go, and a supervisor that hands over to another leaves the old workers among themselves.
+```text
+supervisor ── control socket ── worker     one for each worker, made before its fork
+  worker A ── stream ── worker B           one for each two workers that have rooms
+```
 
-A message travels in pieces, for the kernel bounds datagrams; those of one sender arrive in order, so pieces
-are put together by who sent them. A worker that does not take its datagrams loses messages, and nobody waits
-for it: rooms are for what is of interest now.
+A worker whose application makes its first room says so on its control socket. The supervisor then makes a
+pair of connected stream sockets for it and each other worker with rooms, and passes one end to each
+(SCM_RIGHTS; supervisor/links.py); after the last of them it sends :data:`LINKED`, and the worker waits for
+that before it is ready. There are no paths, so there is nothing to find, plant or leave behind; a worker
+without rooms has an idle descriptor. Links end with the processes that hold them, however those end. A new
+server (USR2) has links of its own: its workers and those of the old one are not linked.
+
+Each link has a queue in the sender. A message is written at once if the queue is empty; what the socket does
+not take waits for the relay's thread, and beyond ``room_queue_bytes_max`` it is lost for that worker, which
+``Room.missed`` counts. So a worker that is stopped costs the others memory up to that limit and no time.
+Messages of one worker arrive in their order. The thread reads no more while so many bytes wait for the
+reactors of its own worker; then the senders' queues fill.
+
+A message on a link: :data:`_HEAD`, the name of the room, the payload.
+
+Everything from other modules is bound at import, which happens in the supervisor: under gevent the thread has
+to be one of the system's, for greenlets only run while the hub does.
 """
 
 from __future__ import annotations
 
 import os
-import queue
-import socket
 import struct
-import threading
+from _thread import allocate_lock, start_new_thread
+from collections import deque
 from contextlib import suppress
+from itertools import islice
+from select import EPOLLIN, EPOLLOUT, POLLIN, epoll, poll
+from socket import (
+    AF_UNIX,
+    CMSG_SPACE,
+    MSG_CMSG_CLOEXEC,
+    MSG_DONTWAIT,
+    MSG_NOSIGNAL,
+    SHUT_RDWR,
+    SOCK_STREAM,
+    socket,
+)
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from citius import logging
-from citius.privileges import Identity
+from citius._core import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from citius._core import Room
-    from citius.config import Config
+JOIN = b"join"
+"""What a worker sends on its control socket with its first room."""
+LINKED = b"linked"
+"""The supervisor's answer, behind the links to all that joined before. A link comes with a process id."""
 
-# Sender's process, its message's number, number of the piece, whether it is the last, whether the message
-# is text, bytes of the name.
-_HEAD = struct.Struct("!QIH??H")
-# Bytes of a message in one datagram; Linux lets 200 KiB pass by default.
-_PIECE_BYTES = 64 * 1024
-# An address of a Unix socket has 107 bytes; a slash and the number of a process come behind the directory.
-_DIRECTORY_BYTES_MAX = 107 - len("/4194304")
-# Messages that wait for workers whose sockets are full, and how long one piece waits for one of them.
-_WAITING_MAX = 1024
-_PATIENCE_S = 1.0
-# Bytes of an unfinished message that are kept of one sender.
-_MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-
-
-def make_directory(config: Config) -> str | None:
-    """A directory for the sockets of the workers, who may be somebody else; ``None`` if there can be none."""
-    try:
-        name = f"citius-rooms-{os.getpid()}-{os.urandom(6).hex()}"
-        directory = os.path.join(os.environ.get("TMPDIR", "/tmp"), name)
-        if len(os.fsencode(directory)) > _DIRECTORY_BYTES_MAX:
-            directory = os.path.join("/tmp", name)
-        os.mkdir(directory, 0o700)
-        identity = Identity.of(config)
-        if (identity.uid, identity.gid) != (-1, -1):
-            os.chown(directory, identity.uid, identity.gid)
-    except OSError as error:
-        logging.warning(f"rooms will not reach other workers: {error}")
-        return None
-    return directory
+# Whether the message is text, bytes of the name, bytes of the payload.
+_HEAD = struct.Struct("!?IQ")
+_FD = struct.Struct("i")
+# What a waiting message costs besides its bytes, about.
+_OVERHEAD_BYTES = 128
+# Pieces from which a message is joined to one; longer ones are kept once for all queues.
+_JOINED_BYTES_MAX = 64 * 1024
+# Pieces given to the kernel at once.
+_PIECES_MAX = 64
+_READ_BYTES = 256 * 1024
+# How long a worker's start waits for a supervisor that does not answer, because it is stopped.
+_LINKED_WAIT_S = 5.0
+# How soon a thread looks again whether its reactors have caught up.
+_PAUSE_S = 0.01
 
 
-def remove_directory(directory: str | None) -> None:
-    """Remove it with what is in it."""
-    if directory is None:
-        return
-    with suppress(OSError):
-        for name in os.listdir(directory):
-            os.unlink(os.path.join(directory, name))
-        os.rmdir(directory)
+class _Peer:
+    """The link to one other worker. All but ``received`` is guarded by the relay's lock."""
+
+    __slots__ = ("is_losing", "link", "pid", "queue", "queued_bytes", "received")
+
+    def __init__(self, fd: int, pid: int) -> None:
+        self.link = socket(AF_UNIX, SOCK_STREAM, 0, fd)
+        self.pid = pid
+        self.queue: deque[bytes | memoryview] = deque()
+        self.queued_bytes = 0
+        self.is_losing = False
+        self.received = bytearray()
+
+    def add(self, piece: bytes | memoryview) -> None:
+        self.queue.append(piece)
+        self.queued_bytes += len(piece) + _OVERHEAD_BYTES
+
+    def flush(self) -> bool:
+        """Write what waits; whether nothing does any more."""
+        while self.queue:
+            try:
+                sent = _send(self.link, list(islice(self.queue, _PIECES_MAX)))
+            except BlockingIOError:
+                return False
+            except OSError:  # it has ended, which the thread will read
+                self.queue.clear()
+                self.queued_bytes = 0
+                return True
+            self._advance(sent)
+        self.is_losing = False
+        return True
+
+    def _advance(self, sent: int) -> None:
+        while self.queue and sent >= len(self.queue[0]):
+            piece = self.queue.popleft()
+            sent -= len(piece)
+            self.queued_bytes -= len(piece) + _OVERHEAD_BYTES
+        if sent:
+            self.queue[0] = memoryview(self.queue[0])[sent:]
+            self.queued_bytes -= sent
+
+    def messages(self, data: bytes) -> Iterator[tuple[bool, bytes, bytes]]:
+        """The messages that ``data`` completes: whether they are text, room, payload."""
+        received, at = self.received, 0
+        received += data
+        while len(received) >= at + _HEAD.size:
+            is_text, name_bytes, payload_bytes = _HEAD.unpack_from(received, at)
+            name_at = at + _HEAD.size
+            payload_at = name_at + name_bytes
+            end = payload_at + payload_bytes
+            if len(received) < end:
+                break
+            yield is_text, bytes(received[name_at:payload_at]), bytes(received[payload_at:end])
+            at = end
+        del received[:at]
 
 
 class Relay:
     """Hands messages of rooms to the other workers, and theirs to the rooms here."""
 
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        self._path = os.path.join(directory, str(os.getpid()))
-        self._rooms: dict[str, Room] = {}
-        self._socket: socket.socket | None = None
-        self._lock = threading.Lock()
-        self._number = 0
-        self._peers: tuple[int, list[str]] = (-1, [])
-        self._waiting: queue.Queue[list[bytes] | None] = queue.Queue(_WAITING_MAX)
-        self._is_behind = False
-        self._has_warned = False
+    def __init__(self, control: socket, queue_bytes_max: int) -> None:
+        self._control = control
+        self._queue_bytes_max = queue_bytes_max
+        self._rooms: dict[bytes, Room] = {}
+        self._peers: dict[int, _Peer] = {}
+        """By the descriptors of their links. The thread alone removes them."""
+        self._lock = allocate_lock()
+        self._epoll: epoll | None = None
+        self._notices: list[str] = []
+        self._is_linked = False
+        self._is_closed = False
 
     def share(self, name: str, room: Room) -> None:
         """Make the rooms of this name one."""
-        self._rooms[name] = room
-        room._set_relay(self._sender(name))  # pyright: ignore[reportPrivateUsage]
-        if self._socket is None:
-            self._open()
+        encoded = name.encode("utf-8", "surrogatepass")
+        self._rooms[encoded] = room
+        if self._epoll is None and not self._is_closed:
+            try:
+                self._start()
+            except (OSError, RuntimeError) as error:  # no descriptor or no thread is left
+                logging.warning(f"rooms do not reach other workers: {error}")
+                self._close_all()
+        room._set_relay(self._sender(encoded))  # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:
-        """Take no more messages."""
+        """Send and take no more messages."""
         for room in self._rooms.values():
             room._set_relay(None)  # pyright: ignore[reportPrivateUsage]
-        if self._socket is not None:
-            with suppress(OSError):
-                os.unlink(self._path)
-            with suppress(queue.Full):
-                self._waiting.put_nowait(None)
+        self._is_closed = True
+        # Either wakes the thread, which closes all of them.
+        with self._lock:
+            for one in (self._control, *(peer.link for peer in self._peers.values())):
+                with suppress(OSError):  # its other end has gone
+                    one.shutdown(SHUT_RDWR)
 
-    def _open(self) -> None:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            made.bind(self._path)
-        except OSError as error:
-            made.close()
-            logging.warning(f"rooms do not reach other workers: {error}")
-            return
-        self._socket = made
-        # Threads, so that it is the same for all hosts; they sleep unless there is something to hand on.
-        threading.Thread(target=self._receive, name="citius-rooms", daemon=True).start()
+    def _start(self) -> None:
+        self._epoll = epoll()
+        self._epoll.register(self._control, EPOLLIN)
+        with suppress(OSError):  # the supervisor has ended, and the worker will
+            self._control.send(JOIN, MSG_NOSIGNAL)
+        self._await_links()
+        os.register_at_fork(after_in_child=self._forget)
+        start_new_thread(self._run, ())
+
+    def _await_links(self) -> None:
+        """Wait until the links to the other workers are here, so that a worker that is ready reaches them."""
+        until = monotonic() + _LINKED_WAIT_S
+        waiting = poll()
+        waiting.register(self._control, POLLIN)
+        while not self._is_linked and (left_s := until - monotonic()) > 0:
+            waiting.poll(1000 * left_s)
+            self._take_links()
+
+    def _forget(self) -> None:
+        """In a process that the application has forked: the links stay the worker's alone."""
+        self._lock = allocate_lock()
+        for room in self._rooms.values():
+            room._set_relay(None)  # pyright: ignore[reportPrivateUsage]
+        self._close_all()
+
+    def _close_all(self) -> None:
+        self._is_closed = True
+        for peer in self._peers.values():
+            peer.link.close()
+        self._peers.clear()
+        self._control.close()
+        if self._epoll is not None:
+            self._epoll.close()
 
     # --- sending --------------------------------------------------------------------------------
 
-    def _sender(self, name: str) -> Callable[[bool, bytes], None]:
-        encoded = name.encode()
-
-        def send(is_text: bool, payload: bytes) -> None:
+    def _sender(self, name: bytes) -> Callable[[bool, bytes], int]:
+        def send(is_text: bool, payload: bytes) -> int:
+            """Returns how many workers do not get it."""
+            head = _HEAD.pack(is_text, len(name), len(payload)) + name
+            is_small = len(head) + len(payload) <= _JOINED_BYTES_MAX
+            pieces = [head + payload] if is_small else [head, payload]
             with self._lock:
-                self._send(self._pieces(encoded, is_text, payload))
+                # Workers that were ready before this call get the message.
+                self._take_links()
+                lost = sum(not self._offer(peer, pieces) for peer in self._peers.values())
+            self._log()
+            return lost
 
         return send
 
-    def _pieces(self, name: bytes, is_text: bool, payload: bytes) -> list[bytes]:
-        self._number = (self._number + 1) & 0xFFFF_FFFF
-        starts = range(0, max(len(payload), 1), _PIECE_BYTES)
-        return [
-            _HEAD.pack(
-                os.getpid(),
-                self._number,
-                at,
-                start + _PIECE_BYTES >= len(payload),
-                is_text,
-                len(name),
-            )
-            + name
-            + payload[start : start + _PIECE_BYTES]
-            for at, start in enumerate(starts)
-        ]
+    def _log(self) -> None:
+        """Log what there is to say; without the lock, for a handler of logs may send to a room."""
+        while self._notices:
+            with suppress(IndexError):  # another thread was faster
+                logging.warning(self._notices.pop(0))
 
-    def _send(self, pieces: list[bytes]) -> None:
-        """To all others; what does not go at once is left to a thread, and all that follows with it."""
-        assert self._socket is not None, "the relay is set after the socket"
-        if not self._is_behind:
-            try:
-                for peer in self._others():
-                    for piece in pieces:
-                        self._send_piece(peer, piece, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                # Whoever has had it drops the second copy by its number.
-                self._is_behind = True
-                threading.Thread(
-                    target=self._catch_up, name="citius-rooms-late", daemon=True
-                ).start()
-            else:
-                return
+    def _offer(self, peer: _Peer, pieces: list[bytes]) -> bool:
+        """Write or queue a message; ``False``: it is lost."""
+        size = sum(len(piece) + _OVERHEAD_BYTES for piece in pieces)
+        if peer.queued_bytes + size > self._queue_bytes_max:
+            if not peer.is_losing:
+                peer.is_losing = True
+                self._notices.append(
+                    f"rooms: {peer.queued_bytes} bytes wait for worker {peer.pid}, which does not take "
+                    "them; messages beyond that are lost for it, and Room.missed counts them"
+                )
+            return False
+        was_empty = not peer.queue
+        for piece in pieces:
+            peer.add(piece)
+        if was_empty and not peer.flush():
+            self._watch(peer, EPOLLIN | EPOLLOUT)
+        return True
+
+    def _watch(self, peer: _Peer, events: int) -> None:
+        assert self._epoll is not None, "there are peers"
+        self._epoll.modify(peer.link, events)
+
+    # --- the thread -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        assert self._epoll is not None, "it is there before the thread"
         try:
-            self._waiting.put_nowait(pieces)
-        except queue.Full:
-            if not self._has_warned:
-                self._has_warned = True
-                logging.warning("messages to rooms are lost: a worker does not take them")
+            while not self._is_closed:
+                for fd, events in self._epoll.poll():
+                    self._ready(fd, events)
+                self._log()
+                self._await_reactors()
+        except BaseException as error:
+            logging.log_exception("rooms no longer reach other workers", error)
+        with self._lock:
+            self._close_all()
 
-    def _catch_up(self) -> None:
-        """Send what waits, until nothing does."""
-        # One of its own: a duplicate would make the reader's impatient too.
-        sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        sender.settimeout(_PATIENCE_S)
-        with sender:
-            while True:
-                with self._lock:
-                    try:
-                        pieces = self._waiting.get_nowait()
-                    except queue.Empty:
-                        self._is_behind = False
-                        return
-                if pieces is None:
-                    return
-                for peer in self._others():
-                    with suppress(OSError):  # one that is stuck loses it
-                        for piece in pieces:
-                            sender.sendto(piece, peer)
+    def _ready(self, fd: int, events: int) -> None:
+        if fd == self._control.fileno():
+            with self._lock:
+                self._take_links()
+            return
+        peer = self._peers.get(fd)
+        if peer is None:
+            return
+        if events & EPOLLOUT:
+            self._flush(peer)
+        if events & ~EPOLLOUT and not self._receive(peer):
+            with self._lock:
+                del self._peers[fd]
+                peer.link.close()
 
-    def _send_piece(self, peer: str, piece: bytes, flags: int) -> None:
-        assert self._socket is not None, "there is something to send"
+    def _flush(self, peer: _Peer) -> None:
+        with self._lock:
+            if peer.flush():
+                self._watch(peer, EPOLLIN)
+
+    def _receive(self, peer: _Peer) -> bool:
+        """Hand on what has come from another worker; ``False``: it has ended."""
         try:
-            self._socket.sendto(piece, flags, peer)
-        except (ConnectionRefusedError, FileNotFoundError):
-            # Its worker has ended without a word.
-            with suppress(OSError):
-                os.unlink(peer)
-
-    def _others(self) -> list[str]:
-        """Sockets of the other workers; looked up anew when the directory has changed."""
-        try:
-            changed_at = os.stat(self._directory).st_mtime_ns
-            if changed_at != self._peers[0]:
-                paths = [
-                    os.path.join(self._directory, name) for name in os.listdir(self._directory)
-                ]
-                self._peers = changed_at, [path for path in paths if path != self._path]
-        except FileNotFoundError:
-            return []
-        return self._peers[1]
-
-    # --- receiving ------------------------------------------------------------------------------
-
-    def _receive(self) -> None:
-        assert self._socket is not None, "it is open before its thread starts"
-        partial: dict[int, tuple[int, int, bytes]] = {}
-        last: dict[int, int] = {}
-        while True:
-            try:
-                datagram = self._socket.recv(_PIECE_BYTES + 70_000)
-            except OSError:
-                return
-            sender, number, at, is_last, is_text, name_bytes = _HEAD.unpack_from(datagram)
-            name = datagram[_HEAD.size : _HEAD.size + name_bytes]
-            piece = datagram[_HEAD.size + name_bytes :]
-            if last.get(sender) == number:
-                continue
-            before_number, before_at, before = partial.pop(sender, (number, -1, b""))
-            if before_number != number or at == 0:  # a message that is sent once more begins anew
-                before_at, before = -1, b""
-            if at != before_at + 1 or len(before) + len(piece) > _MESSAGE_BYTES_MAX:
-                continue
-            if not is_last:
-                partial[sender] = number, at, before + piece
-                continue
-            last[sender] = number
-            room = self._rooms.get(name.decode())
+            data = peer.link.recv(_READ_BYTES, MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        for is_text, name, payload in peer.messages(data):
+            room = self._rooms.get(name)
             if room is not None:
-                room._deliver(is_text, before + piece)  # pyright: ignore[reportPrivateUsage]
+                room._deliver(is_text, payload)  # pyright: ignore[reportPrivateUsage]
+        return bool(data)
+
+    def _await_reactors(self) -> None:
+        """Leave what comes to the senders' queues while the reactors here are behind."""
+        undelivered_bytes = Room._undelivered_bytes  # pyright: ignore[reportPrivateUsage]
+        while not self._is_closed and undelivered_bytes() > self._queue_bytes_max:
+            with self._lock:
+                peers = list(self._peers.values())
+            for peer in peers:
+                self._flush(peer)
+            sleep(_PAUSE_S)
+
+    def _take_links(self) -> None:
+        """Take what the supervisor has sent."""
+        while not self._is_closed:
+            try:
+                said, fds = _receive_fds(self._control)
+            except BlockingIOError:
+                return
+            except OSError:
+                said, fds = b"", []
+            if not said:
+                self._supervisor_ended()
+                return
+            if said == LINKED:
+                self._is_linked = True
+            elif fds:
+                self._add(_Peer(fds[0], int(said)))
+            else:
+                self._notices.append(
+                    f"rooms do not reach worker {int(said)}: no descriptor was left for the link to it"
+                )
+
+    def _add(self, peer: _Peer) -> None:
+        assert self._epoll is not None, "the worker has joined"
+        self._peers[peer.link.fileno()] = peer
+        self._epoll.register(peer.link, EPOLLIN)
+
+    def _supervisor_ended(self) -> None:
+        """There will be no more links; those there are go on."""
+        self._is_linked = True
+        if self._epoll is not None:
+            with suppress(OSError):  # this has been done
+                self._epoll.unregister(self._control)
+
+
+def _receive_fds(control: socket) -> tuple[bytes, list[int]]:
+    # socket.recv_fds() passes no flags on before Python 3.13.
+    flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC
+    said, ancillary, _, _ = control.recvmsg(64, CMSG_SPACE(_FD.size), flags)
+    return said, [_FD.unpack(data)[0] for _, _, data in ancillary if len(data) == _FD.size]
+
+
+def _send(link: socket, pieces: list[bytes | memoryview]) -> int:
+    return link.sendmsg(pieces, (), MSG_DONTWAIT | MSG_NOSIGNAL)

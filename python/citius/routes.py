@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from citius._core import CompiledHandler, Native
-from citius.binding import Kind, bind, describe
+from citius.binding import Kind, bind, check_path_parameters
+from citius.checks import describe
 from citius.compose import (
     ErrorHandlers,
     awaited,
@@ -49,8 +50,18 @@ class Route:
     handler: Callable[..., Any]
     kind: Kind
     stream: bool
+    body_bytes_max: int | None = None
+    levels: list[tuple[str, int]] | None = None
+    """At which levels responses are compressed; empty: not at all, ``None``: at the server's."""
     compiled: Compiled | None = None
     """The native code that is called in place of ``handler``, or is made of it."""
+
+    def __post_init__(self) -> None:
+        most = self.body_bytes_max
+        if most is not None and most < 0:
+            raise ConfigError(
+                f"the route {self.pattern}: expected body_bytes_max to be a number of bytes, got {most}"
+            )
 
 
 class RouteOptions(TypedDict, total=False):
@@ -58,9 +69,40 @@ class RouteOptions(TypedDict, total=False):
 
     blocking: bool
     stream: bool
+    body_bytes_max: int | None
+    compress: str | bool
     compiled: object
     pool: bool
     content_type: str | None
+
+
+def with_head(routes: list[Route]) -> list[Route]:
+    """The routes, and one for HEAD for each of GET that has none."""
+    heads = {route.pattern for route in routes if route.method == "HEAD"}
+    return routes + [
+        replace(route, method="HEAD")
+        for route in routes
+        if route.method == "GET" and route.pattern not in heads
+    ]
+
+
+def levels_of(compress: str | bool) -> list[tuple[str, int]] | None:
+    """What ``compress=`` of a route says, as ``Route.levels`` has it.
+
+    Raises:
+        ConfigError: There is no such coding or level.
+    """
+    if isinstance(compress, bool):
+        return None if compress else []
+    from citius.config import parse_coding
+
+    parsed = [parse_coding(text.strip()) for text in compress.split(",")]
+    levels = [(name, level) for name, level in parsed if level is not None]
+    if len(levels) < len(parsed):
+        raise ConfigError(
+            f"compress: expected a level for each coding, as in br=9, got {compress!r}"
+        )
+    return levels
 
 
 def set_unmatched(
@@ -113,6 +155,9 @@ def set_unmatched(
 def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool) -> Route:
     """The route with native code for a handler, or with a Python function around it."""
     assert route.compiled is not None, "asked before"
+    if route.compiled.native is True:
+        function = getattr(route.handler, "py_func", route.handler)
+        check_path_parameters(function, route.pattern, otherwise="raw_path")
     made = route.compiled.handler_of(route.handler, pattern, has_middleware, interpret)
     if isinstance(made, CompiledHandler):
         return replace(route, handler=made)
@@ -126,7 +171,8 @@ def add_socket(native: Native, socket: SocketRoute, pattern: str) -> None:
 
     bound = bind_websocket(socket.handler, pattern, serial=socket.kind == "blocking")
     try:
-        native.add_websocket(pattern, bound.call, kind=socket.kind, args=bound.args)
+        name = describe(socket.handler)
+        native.add_websocket(pattern, bound.call, kind=socket.kind, name=name, args=bound.args)
     except ValueError as error:
         raise ConfigError(
             f"WebSocket {pattern} for {describe(socket.handler)} cannot be added: {error}"
@@ -145,6 +191,7 @@ def add_route(
     """Hand one route to the extension, wrapped in what there is to wrap it in."""
     if route.compiled is not None:
         return _try_add(native, route, pattern, route.handler, route.kind, ())
+    check_path_parameters(route.handler, route.pattern)
     bound = bind(route.handler, pattern, stream=route.stream)
     call, args, kind = bound.call, bound.args, route.kind
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
@@ -167,7 +214,17 @@ def _try_add(
     args: tuple[str | None, ...],
 ) -> None:
     try:
-        native.add(route.method, pattern, call, kind=kind, args=args, stream=route.stream)
+        native.add(
+            route.method,
+            pattern,
+            call,
+            kind=kind,
+            name=describe(route.handler),
+            args=args,
+            stream=route.stream,
+            body_bytes_max=route.body_bytes_max,
+            compress=route.levels,
+        )
     except ValueError as error:
         raise ConfigError(
             f"{route.method} {pattern} for {describe(route.handler)} cannot be added: {error}"

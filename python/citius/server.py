@@ -19,14 +19,16 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from citius import logging, observe, pidfile, privileges, systemd
-from citius._core import Reactor, TlsTickets, __version__
+from citius._core import LIMITS, Reactor, TlsTickets, __version__
 from citius.app import App
 from citius.config import Config
 from citius.errors import CitiusError, ConfigError
+from citius.forks import call_here, end_child
 from citius.interfaces.wsgi import WsgiApp
-from citius.listeners import Listeners, bind, is_rpc, is_secured_rpc, listen
-from citius.logfiles import open_files, reopen
+from citius.listeners import Listeners, listen, speaks_of
+from citius.logfiles import reopen
 from citius.observe import Watch
+from citius.prepare import check_tls, enter, is_supervised, prepare
 from citius.static import mounts_of
 from citius.systemd import Notifier
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from citius.management import Management
     from citius.metrics import Ledger
     from citius.siblings import Sibling
+    from citius.sources import Sources
 
 EXIT_STARTUP = 3
 
@@ -69,19 +72,19 @@ class Place:
     """The secret of TLS session tickets that all workers share."""
     tls: list[Tls] = field(default_factory=list["Tls"])
     """What connections are secured with, for each reactor; loaded while the worker may read keys."""
-    meeting: str | None = None
-    """The directory in which the workers' rooms find each other, if there can be several workers."""
+    control: socket.socket | None = None
+    """Over which the supervisor links its rooms with those of other workers, if there can be several."""
+    is_first: bool = True
+    """It tells the log what is the same for all workers."""
 
 
-def serve(
-    app: App | str, config: Config | None = None, reread: Callable[[], Config] | None = None
-) -> int:
+def serve(app: App | str, config: Config | None = None, sources: Sources | None = None) -> int:
     """Serve ``app`` (or what a target like ``module:app`` names) until told to stop.
 
     Args:
         app: The application, or where it is.
         config: How to serve it.
-        reread: Makes the configuration anew, on HUP.
+        sources: Where the configuration is read again, on HUP.
 
     Returns:
         The exit code of the process.
@@ -91,33 +94,21 @@ def serve(
     if config.reload:
         return fail("reload starts new processes from a command line; use `citius serve --reload`")
     try:
-        listeners = _prepare(config)
+        listeners = prepare(config)
     except ConfigError as error:
         return fail(str(error))
     try:
         if is_supervised(config):
             from citius.supervisor import Supervisor
 
-            return Supervisor(app, config, listeners, reread).run()
+            return Supervisor(app, config, listeners, sources).run()
         return _serve_alone(app, config, listeners)
     except ConfigError as error:
         return fail(str(error))
     finally:
         listeners.close()
         if config.pidfile is not None:
-            pidfile.remove(config.pidfile)
-
-
-def is_supervised(config: Config) -> bool:
-    """Whether there is a process above the workers."""
-    if config.supervisor is not None:
-        return config.supervisor
-    return (
-        config.workers > 1
-        or os.getpid() == 1
-        or bool(config.max_requests or config.worker_lifetime_s or config.worker_rss_bytes_max)
-        or bool(config.worker_timeout_s or config.drain_delay_s)
-    )
+            pidfile.remove(config.pidfile, guarded=privileges.are_split(config))
 
 
 def check(target: str, config: Config) -> int:
@@ -150,7 +141,9 @@ def work(target: App | str, config: Config, place: Place) -> int:
             from citius.hosts import gevent
 
             gevent.patch()
-        app = _import(target, config)
+        app = call_here(_import, target, config)
+        if place.is_first and (notice := getattr(app, "notice", "")):
+            logging.info(notice)
         service = Service(app, config, place)
     except ConfigError as error:
         return fail(str(error))
@@ -191,6 +184,7 @@ class Service:
     ) -> None:
         self.config = config
         self.place = place
+        self._home = os.getpid()
         self._app = app
         self._pool: Any = None
         if config.rpc and not (isinstance(app, App) and app.procedures):
@@ -244,7 +238,12 @@ class Service:
 
     async def start(self) -> None:
         """Call the start-up hooks."""
-        await self._app.start()
+        try:
+            await self._app.start()
+        except BaseException as error:
+            end_child(self._home, error)
+            raise
+        end_child(self._home)
 
     def open(self, loop: Any) -> Reactor:
         """Listen; from now on the host has to turn the reactor."""
@@ -254,16 +253,21 @@ class Service:
         if self.config.reactor_threads > 1:
             self._open_siblings()
         self._reactor, self._loop = reactor, loop
-        if self.place.meeting is not None and isinstance(self._app, App):
-            from citius.rooms import Relay
-
-            self._relay = Relay(self.place.meeting)
-            self._app.share_rooms(self._relay.share)
+        if self.place.control is not None and isinstance(self._app, App):
+            self._share_rooms(self._app, self.place.control)
         self.beat()
         if self._watch is not None:
             self._watch.ready()
         self.place.ready()
         return reactor
+
+    def _share_rooms(self, app: App, control: socket.socket) -> None:
+        """Make the rooms of all workers one."""
+        from citius.rooms import Relay
+
+        name = "room_queue_bytes_max"
+        self._relay = Relay(control, self.config.limits_in_force.get(name, LIMITS[name]))
+        app.share_rooms(self._relay.share)
 
     def _make_reactor(self, loop: Any, watch: Watch | None) -> Reactor:
         """A reactor for a loop, which listens."""
@@ -278,7 +282,7 @@ class Service:
             observer=None if watch is None else watch.observer,
             log=logging.log,
             mounts=self._mounts,
-            compress=config.compress,
+            compress=config.codings,
             compress_types=config.compress_types,
             trusted=config.trusted,
             forwarded=config.believed,
@@ -287,7 +291,10 @@ class Service:
             tls=self.place.tls.pop() if config.is_tls else None,
         )
         for listener in self.place.listeners:
-            reactor.listen(listener.fileno(), rpc=is_rpc(listener), tls=is_secured_rpc(listener))
+            speaks = speaks_of(listener)
+            reactor.listen(
+                listener.fileno(), rpc=speaks.is_rpc, tls=speaks.is_tls, http=speaks.http
+            )
         return reactor
 
     def _open_siblings(self) -> None:
@@ -387,7 +394,11 @@ class Service:
             self._relay.close()
         try:
             await self._app.stop()
+        except BaseException as error:
+            end_child(self._home, error)
+            raise
         finally:
+            end_child(self._home)
             if self._watch is not None:
                 self._watch.close()
 
@@ -459,74 +470,13 @@ def _import(target: object, config: Config) -> Application:
     return import_app(target, config)
 
 
-def _prepare(config: Config) -> Listeners:
-    """Everything that is done before there are workers, as whoever started the server."""
-    if config.chdir is not None:
-        enter(config.chdir)
-    for assignment in config.env:
-        name, _, value = assignment.partition("=")
-        os.environ[name] = value
-    privileges.set_umask(config)
-    open_files(config)
-    if config.log_config is not None:
-        from citius.logconfig import apply
-
-        apply(config.log_config)
-    check_tls(config)
-    listeners = bind(config, config.workers, by_port=is_supervised(config))
-    if config.pidfile is not None and listeners.ready_fd < 0:
-        pidfile.write(config.pidfile)
-    return listeners
-
-
-def check_tls(config: Config) -> None:
-    """Load certificates and keys once, to know of mistakes.
-
-    Raises:
-        ConfigError: They cannot be used.
-    """
-    if config.is_tls:
-        from citius import tls
-
-        tls.check(config)
-
-
-def enter(directory: str) -> None:
-    """Go to the directory that all paths are relative to.
-
-    Raises:
-        ConfigError: It cannot be entered.
-    """
-    global _started_in
-    _started_in = started_in()
-    try:
-        os.chdir(directory)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(f"chdir: cannot go to {directory}: {reason}") from None
-
-
-def started_in() -> str:
-    """Where the command was given, by the name the shell knows it by: that may lead elsewhere by now."""
-    if _started_in is not None:
-        return _started_in
-    here, named = os.getcwd(), os.environ.get("PWD", "")
-    try:
-        return named if named and os.path.samefile(named, here) else here
-    except OSError:
-        return here
-
-
-_started_in: str | None = None
-
-
 def took_over(config: Config, listeners: Listeners) -> None:
     """Clients are served: if a process before us waits for that, it may go."""
     if listeners.ready_fd >= 0:
         listeners.take_over()
         if config.pidfile is not None:
             try:
-                pidfile.write(config.pidfile)
+                pidfile.write(config.pidfile, guarded=privileges.are_split(config))
             except ConfigError as error:
                 logging.error(str(error))
 

@@ -18,6 +18,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from citius import observe
+from citius._task import wait_until_set
 from citius.hosts.asyncio import close_loop, new_loop
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Sibling:
         self._beat()
         self._opened.set()
         try:
-            await self._ended.wait()
+            await wait_until_set(self._ended)
         finally:
             self._loop.remove_reader(reactor.fileno())
             reactor.close()

@@ -1,7 +1,8 @@
 """Where the options of a command line come from, read once or again, and printed.
 
 Order of reading: ``--chdir`` first (all paths are relative to it), then environment files, then the three
-sources of config.py. ``read`` may be called again (HUP): files are read anew, the command line stays.
+sources of config.py. ``read`` may be called again (HUP): files are read anew, the command line stays. Root
+does not read again what the workers' user can change.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from citius.config import OPTIONS, Config, load, trace
+from citius import logging
+from citius.config import OPTIONS, Config, load, trace, unknown_variables
 from citius.envfile import EnvFiles
 from citius.errors import ConfigError
+from citius.listeners import HANDOVER_ENV
+from citius.paths import changeable
+from citius.privileges import Identity, are_split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
 class Job(NamedTuple):
@@ -22,7 +27,7 @@ class Job(NamedTuple):
 
     target: str
     config: Config
-    reread: Callable[[], Config]
+    sources: Sources
 
 
 class Sources:
@@ -41,11 +46,14 @@ class Sources:
         self._path = None if path is None else os.path.abspath(path)
         directory = self._early("chdir")
         if directory:
-            from citius.server import enter
+            from citius.prepare import enter
 
             enter(directory)
             self._given["chdir"] = os.getcwd()
         self._files: EnvFiles | None = None
+        # A server that takes sockets over was started by one that has said it.
+        self._says_unknown = HANDOVER_ENV not in os.environ
+        self._latest: Config | None = None
 
     def read(self) -> Config:
         """The configuration as it is now.
@@ -53,6 +61,13 @@ class Sources:
         Raises:
             ConfigError: Something in one of the sources cannot be; the message names it.
         """
+        if self._latest is not None and (found := self.changeable(self._latest)):
+            if os.path.exists(found[0]):
+                logging.warning(
+                    f"the options stay as they are: the user whom the workers run as can change {found[1]}, "
+                    f"so root does not read {found[0]} again; make it root's, or start the server anew"
+                )
+            return self._latest
         if self._files is None:
             first = load(self._given, os.environ, self._path)
             if first.chdir is not None and "chdir" not in self._given:
@@ -62,7 +77,26 @@ class Sources:
                 )
             self._files = EnvFiles(first.env_file)
         self._files.apply(os.environ)
-        return load(self._given, os.environ, self._path)
+        if self._says_unknown:
+            self._says_unknown = False
+            for variable, similar in unknown_variables(os.environ).items():
+                logging.warning(f"{variable} in the environment stands for no option{similar}")
+        self._latest = load(self._given, os.environ, self._path)
+        return self._latest
+
+    def changeable(self, config: Config) -> tuple[str, str] | None:
+        """A file of options that the workers' user can change, and the place where it can; if root serves.
+
+        What that user writes there would be done by root: another ``user``, a log file anywhere.
+        """
+        if not are_split(config):
+            return None
+        identity = Identity.of(config)
+        own = self._path or os.path.join(config.app_dir, "pyproject.toml")
+        for file in (own, *config.env_file):
+            if place := changeable(file, identity):
+                return file, place
+        return None
 
     def print(self) -> str:
         """Every option with its value and its source, as TOML that `pyproject.toml` understands."""

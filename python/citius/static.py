@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from citius import logging
 from citius.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Mount:
     """Follow symbolic links that stay inside the directory."""
     precompressed: bool = True
     """Send ``name.br``, ``name.zst`` or ``name.gz`` for ``name`` to those who accept it."""
+    optional: bool = False
+    """Leave the mount out if the directory is missing."""
 
     def __post_init__(self) -> None:
         prefix = self.prefix
@@ -77,6 +80,7 @@ def mounts_of(config: Config, app: object) -> list[Mount]:
             dotfiles=config.static_dotfiles,
             symlinks=config.static_symlinks,
             precompressed=config.static_precompressed,
+            optional=config.static_optional,
         )
         for prefix, directory in map(parse, config.static)
     ]
@@ -89,9 +93,20 @@ def mounts_of(config: Config, app: object) -> list[Mount]:
                 f"static {mount.prefix or '/'} is mounted twice: "
                 f"{other.directory} and {mount.directory}"
             )
-        if not os.path.isdir(mount.directory):
-            raise ConfigError(
-                f"static {mount.prefix or '/'}: there is no directory {mount.directory!r} "
-                f"(looked in {os.getcwd()})"
-            )
-    return mounts
+        if not os.path.isdir(mount.directory) and not mount.optional:
+            raise ConfigError(f"{_missing(mount)}; make it, or declare it optional")
+    return [mount for mount in mounts if _is_there(mount)]
+
+
+def _is_there(mount: Mount) -> bool:
+    if os.path.isdir(mount.directory):
+        return True
+    logging.info(f"{_missing(mount)}; it is optional and left out")
+    return False
+
+
+def _missing(mount: Mount) -> str:
+    return (
+        f"static {mount.prefix or '/'}: there is no directory {mount.directory!r} "
+        f"(looked in {os.getcwd()})"
+    )

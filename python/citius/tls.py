@@ -7,20 +7,23 @@ it may still read keys that only root can (``--user``). From then on the reactor
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from citius import logging
+from citius import logging, paths
 from citius._core import LIMITS, Tls, development_certificate
 from citius.errors import ConfigError
+from citius.privileges import are_split
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from citius._core import TlsTickets
     from citius.config import Config
 
-_PROTOCOLS = {"auto": ["h2", "http/1.1"], "1": ["http/1.1"], "2": ["h2"]}
-"""What is spoken above TLS, the best first (RFC 7301)."""
+_PROTOCOLS = ("h2", "http/1.1")
+"""What is spoken above TLS, the best first (RFC 7301), where a listener does not speak one version alone."""
 
 _NEEDS_NO_TLS = ("tls://", "unix:", "fd://", "127.", "localhost:", "[::1]:")
 """Addresses of procedures that have it, stay on this machine, or are somebody else's choice."""
@@ -45,22 +48,61 @@ def load(config: Config, tickets: TlsTickets | None = None) -> Tls | None:
         if config.ssl_dev:
             certificate, key, _, _ = _development()
             certificates, keys = (os.fspath(certificate),), (os.fspath(key),)
-        return Tls(
-            list(zip(certificates, keys, strict=True)),
-            password=config.ssl_keyfile_password,
-            version_min=config.ssl_protocol_min,
-            ciphers=config.ssl_ciphers,
-            client_auth=_CLIENT_AUTH.get(config.ssl_cert_reqs, config.ssl_cert_reqs),
-            client_ca=config.ssl_ca_certs,
-            crls=list(config.ssl_crl),
-            protocols=_PROTOCOLS[config.http_versions],
-            handshake_bytes_max=config.limits.get(
-                "tls_handshake_bytes_max", LIMITS["tls_handshake_bytes_max"]
-            ),
-            tickets=tickets,
-        )
+        with _opened(config, [*certificates, *keys]) as opened:
+            identities = list(zip(certificates, keys, strict=True))
+            return _load(config, identities, tickets, opened)
     except ValueError as error:
         raise ConfigError(f"TLS: {error}") from None
+
+
+def _load(
+    config: Config,
+    identities: list[tuple[str, str]],
+    tickets: TlsTickets | None,
+    opened: dict[str, str],
+) -> Tls:
+    return Tls(
+        identities,
+        password=config.ssl_keyfile_password,
+        version_min=config.ssl_protocol_min,
+        ciphers=config.ssl_ciphers,
+        client_auth=_CLIENT_AUTH.get(config.ssl_cert_reqs, config.ssl_cert_reqs),
+        client_ca=config.ssl_ca_certs,
+        crls=list(config.ssl_crl),
+        protocols=_PROTOCOLS,
+        handshake_bytes_max=config.limits.get(
+            "tls_handshake_bytes_max", LIMITS["tls_handshake_bytes_max"]
+        ),
+        tickets=tickets,
+        opened=opened,
+    )
+
+
+@contextmanager
+def _opened(config: Config, names: list[str]) -> Generator[dict[str, str]]:
+    """Where root reads files whose directories the workers' user may be able to change.
+
+    A path that the user has exchanged for a link would put the key of another service into the workers.
+
+    Raises:
+        ValueError: A file cannot be opened, or is reached by a link that root must not follow.
+    """
+    if not are_split(config) or config.ssl_dev:
+        yield {}
+        return
+    opened: dict[str, str] = {}
+    fds: list[int] = []
+    try:
+        for name in filter(None, (*names, config.ssl_ca_certs, *config.ssl_crl)):
+            try:
+                fds.append(paths.open_to_read(name))
+            except OSError as error:
+                raise ValueError(f"cannot read {name}: {paths.reason(error)}") from None
+            opened[name] = f"/proc/self/fd/{fds[-1]}"
+        yield opened
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 def check(config: Config) -> None:

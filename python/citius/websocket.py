@@ -16,7 +16,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Room, WebSocket
-from citius.binding import Bound, describe, path_parameters
+from citius.binding import Bound, path_parameters
+from citius.checks import describe
 from citius.errors import ConfigError, ConnectionClosed
 
 if TYPE_CHECKING:

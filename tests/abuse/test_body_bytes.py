@@ -1,4 +1,81 @@
-"""body_bytes_max: 413 and close, before the body is taken."""
+"""body_bytes_max and body_streamed_bytes_max: 413 and close, before the body is taken."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+ROUTES = """
+@app.post("/held")
+def held(request):
+    return str(len(request.body()))
+
+@app.post("/streamed", stream=True)
+async def streamed(request):
+    return str(sum([len(piece) async for piece in request.stream()]))
+
+@app.post("/small/{name}", body_bytes_max=10)
+def small(request, name):
+    return str(len(request.body()))
+
+@app.post("/large", body_bytes_max=20_000_000)
+def large(request):
+    return str(len(request.body()))
+
+@app.post("/small-stream", stream=True, body_bytes_max=10)
+async def small_stream(request):
+    return str(sum([len(piece) async for piece in request.stream()]))
+"""
+DEFAULT = 16 * 1024 * 1024
+
+
+def chunked(path: str, *chunks: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+
+
+def test_only_bodies_that_the_server_holds_have_a_default_limit(serve) -> None:
+    server = serve(ROUTES)
+    body = b"x" * (DEFAULT + 1)
+    with server.connect() as peer:
+        assert peer.request("POST", "/streamed", body).body == b"%d" % len(body)
+        assert peer.request("POST", "/large", body).body == b"%d" % len(body)
+        peer.send(b"POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body))
+        assert peer.reply().status == 413
+    server.wait_for_log(
+        r"POST /held: .* 16777216 bytes; .* --body-bytes-max.* \[route /held, handler held "
+    )
+
+
+@pytest.mark.parametrize("path", ["/small/a", "/small-stream"])
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_a_route_has_a_limit_of_its_own(serve, path: str, framing: str) -> None:
+    server = serve(ROUTES, "--body-bytes-max", "5")
+    with server.connect() as peer:
+        assert peer.request("POST", path, b"x" * 10).body == b"10"
+        if framing == "length":
+            head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"
+            peer.send(head.encode())
+        else:
+            peer.send(chunked(path, b"x" * 10, b"x"))
+        assert peer.reply().status == 413
+        assert peer.is_closed()
+    pattern = path.replace("/a", "/{name}")
+    server.wait_for_log(
+        rf"POST {path}: .* 10 bytes; .* body_bytes_max= of its route \[route {re.escape(pattern)}, "
+    )
+
+
+def test_an_option_for_all_bodies_and_one_for_streamed_ones(serve) -> None:
+    server = serve(ROUTES, "--body-bytes-max", "5")
+    with server.connect() as peer:
+        assert peer.request("POST", "/streamed", b"123456").status == 413
+    server.wait_for_log("5 bytes; the limit is set by --body-streamed-bytes-max")
+    server = serve(ROUTES, "--body-bytes-max", "5", "--body-streamed-bytes-max", "6")
+    with server.connect() as peer:
+        assert peer.request("POST", "/streamed", b"123456").body == b"6"
+        assert peer.request("POST", "/held", b"123456").status == 413
 
 
 def test_a_length_too_large(limited) -> None:

@@ -114,6 +114,26 @@ def test_a_body_that_is_announced_too_long_reaches_no_application(limited: Limit
         assert peer.request("POST", "/", b"x" * 1000).body == b"x" * 1000
 
 
+def test_the_log_says_which_limit_a_body_was_longer_than(limited: Limited) -> None:
+    server = limited(body_bytes_max=1000)
+    for head in (
+        b"POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n",
+        b"POST /%d HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n",
+    ):
+        path = b"/%d" % len(head)
+        with server.connect() as peer:
+            peer.send(head % len(head))
+            assert peer.reply().status == 413
+        server.wait_for_log(rf"POST {path.decode()}: .* 1000 bytes; .* --body-streamed-bytes-max")
+
+
+def test_without_an_option_a_body_may_have_any_length(limited: Limited) -> None:
+    server = limited()
+    body = bytes(range(256)) * 80_000
+    with server.connect() as peer:
+        assert peer.request("POST", "/", body).body == body
+
+
 def test_chunks_that_become_too_long(limited: Limited) -> None:
     server = limited(body_bytes_max=1000)
     with server.connect() as peer:

@@ -78,6 +78,72 @@ def test_messages_and_control_frames_per_span(serve) -> None:
     pinger.closed(1008)
 
 
+def test_bytes_that_wait_over_all_connections(serve) -> None:
+    """Small messages and applications that keep up are served while everything is used up."""
+    server = serve(
+        """
+        go, waiting = asyncio.Event(), []
+
+        @app.get("/go")
+        async def let_go() -> str:
+            go.set()
+            return "gone"
+
+        @app.get("/waiting")
+        async def count() -> int:
+            return len(waiting)
+
+        @app.websocket("/slow")
+        async def slow(ws):
+            await ws.accept()
+            waiting.append(ws)
+            try:
+                await go.wait()
+            finally:
+                waiting.remove(ws)
+            async for message in ws:
+                await ws.send(str(len(message)))
+
+        @app.websocket("/fast")
+        async def fast(ws):
+            async for message in ws:
+                await ws.send(str(len(message)))
+        """,
+        "--ws-queued-bytes-max", "3500000", "--connections-max", "100",
+    )  # fmt: skip
+    bomb = frame(BINARY, deflated(bytes(1_000_000)), rsv=4)
+    assert len(bomb) < 2000
+
+    def client(path: str) -> RawSocket:
+        return RawSocket(server, path, sec_websocket_extensions="permessage-deflate").accepted()
+
+    def hold(message: bytes) -> RawSocket:
+        one = client("/slow")
+        # In one write: the pong leaves when all of it is taken, and behind the message no ping is read.
+        one.send(frame(PING, b"taken"), message)
+        assert one.frame().payload == b"taken"
+        return one
+
+    holders = [hold(bomb) for _ in range(3)]
+    small = hold(frame(TEXT, b"hi"))
+    refused = client("/slow")
+    refused.send(bomb)
+    assert refused.frame().code == 1013
+    refused.send(frame(CLOSE, (1013).to_bytes(2, "big")))
+    assert refused.peer.is_closed()
+    fast = client("/fast")
+    fast.send(bomb)
+    assert fast.message() == "1000000"
+    # What waited for handlers that have ended waits no more.
+    for one in holders:
+        one.peer.close()
+    wait_for(lambda: server.get("/waiting").body == b"2", "the end of handlers")
+    holders = [hold(bomb) for _ in range(3)]
+    server.get("/go")
+    assert small.message() == "2"
+    assert [one.message() for one in holders] == ["1000000"] * 3
+
+
 def test_queue(serve) -> None:
     """A handler that takes no messages stops the reading; nothing is lost when it goes on."""
     server = serve(

@@ -40,7 +40,7 @@ def test_scope(serve_asgi) -> None:
         reply = peer.request("GET", "/a%20b/%C3%A9?q=%20&r", X_Some="1")
     scope = scope_of(reply)
     assert scope["type"] == "http"
-    assert scope["asgi"] == {"version": "3.0", "spec_version": "2.5"}
+    assert scope["asgi"] == {"version": "3.0", "spec_version": "2.3"}
     assert (scope["http_version"], scope["method"], scope["scheme"]) == ("1.1", "GET", "http")
     assert (scope["path"], scope["raw_path"]) == ("/a b/é", b"/a%20b/%C3%A9")
     assert scope["query_string"] == b"q=%20&r"
@@ -484,5 +484,5 @@ def test_a_decoded_path_forges_no_line_of_the_log(serve_asgi) -> None:
             raise ValueError("no")
     """)
     assert server.get("/a%0d%0aforged%1b[2J").status == 500
-    server.wait_for_log(r"GET /a\\r\\nforged\\u\{1b\}\[2J: the ASGI application raised")
+    server.wait_for_log(r"GET /a%0d%0aforged%1b\[2J: the ASGI application raised")
     assert "\nforged" not in server.err

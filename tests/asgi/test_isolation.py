@@ -281,3 +281,69 @@ def test_headers_that_are_wrong_are_refused_after_right_ones(serve_asgi, wrong, 
         assert ask("/wrong").status == 500
         assert ask("/").status == 200
     server.wait_for_log(why)
+
+
+def test_callables_that_are_found_between_requests_are_no_request_s(serve_asgi) -> None:
+    server = serve_asgi("""
+    import gc
+    found, heard = [], []
+
+    def find():
+        for one in gc.get_objects():
+            if type(getattr(one, "__self__", None)).__name__ == "_Conversation":
+                found.append(one)
+        for one in found:
+            try:
+                if one.__name__ == "receive":
+                    one().send(None)
+                else:
+                    one({"type": "http.response.start", "status": 404})
+            except StopIteration as stop:
+                heard.append(stop.value["type"])
+            except OSError:
+                heard.append("OSError")
+
+    async def app(scope, receive, send):
+        if scope["path"] == "/find":
+            found.clear()
+            heard.clear()
+            asyncio.get_running_loop().call_soon(find)
+        is_known = any(one is other for one in found for other in (receive, send))
+        await answer(send, json.dumps([is_known, sorted(set(heard))]).encode())
+    """)
+    with server.connect() as peer:
+        assert peer.request("GET", "/").body == b"[false, []]"
+        for _ in range(3):
+            assert peer.request("GET", "/find").status == 200
+            seen = peer.request("GET", "/")
+            assert seen.status == 200, server.err
+            assert seen.body == b'[false, ["OSError", "http.disconnect"]]'
+    assert "defect" not in server.err
+
+
+def test_scopes_that_are_found_between_requests_are_no_request_s(serve_asgi) -> None:
+    server = serve_asgi("""
+    import gc
+    found, latest = [], []
+
+    def find():
+        [made] = latest
+        found[:] = [one for one in gc.get_objects() if id(one) in made]
+        for one in found:
+            one.clear()
+
+    async def app(scope, receive, send):
+        parts = [scope, scope["headers"], scope["extensions"], scope["asgi"], scope["state"]]
+        is_known = any(one is other for one in found for other in parts)
+        seen = repr([is_known, scope]).encode()
+        latest[:] = [{id(part) for part in parts}]
+        parts = None
+        if scope["path"] == "/find":
+            asyncio.get_running_loop().call_soon(find)
+        await answer(send, seen)
+    """)
+    with server.connect() as peer:
+        first = peer.request("GET", "/").body
+        for _ in range(3):
+            assert peer.request("GET", "/find").body == first.replace(b"'/'", b"'/find'")
+            assert peer.request("GET", "/").body == first

@@ -45,6 +45,31 @@ def test_serves_until_a_signal(serve, sig: signal.Signals) -> None:
     )
 
 
+WSGI = """
+def app(*arguments):
+    arguments[-1]("200 OK", [])
+    return [b"Hello"]
+app.__wrapped__ = lambda request: None
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_start_names_the_interface_once(serve, workers: str) -> None:
+    server: Server = serve(WSGI, "--workers", workers)
+    assert server.get("/").body == b"Hello"
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    notice = r"main.py:app is a WSGI application: guessed, for it takes any arguments"
+    assert len(re.findall(notice, server.err)) == 1
+
+
+def test_a_variable_that_stands_for_nothing_is_named(serve) -> None:
+    server: Server = serve(APP, env={"CITIUS_WORKER": "4"})
+    server.wait_for_log(
+        "WARN  CITIUS_WORKER in the environment stands for no option; did you mean CITIUS_WORKERS"
+    )
+
+
 def test_access_log_off_and_quiet(serve) -> None:
     server: Server = serve(APP, "--no-access-log")
     server.get("/")

@@ -28,7 +28,7 @@ def compiler() -> str:
 def build(source: Path, library: Path, *options: str) -> Path:
     """Compile with everything that a compiler can complain of."""
     includes = [f"-I{sysconfig.get_path('include')}", f"-I{citius.get_include()}"]
-    command = [compiler(), "-std=c11", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", *includes,
+    command = [compiler(), "-std=c11", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", *includes,
                *options, str(source), "-o", str(library)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,7 @@
 /* Handlers that do what none should; tests/compiled/test_misuse.py says what comes of each. */
 #include <Python.h>
 #include <citius.h>
+#include <pthread.h>
 #include <unistd.h>
 
 CITIUS_LIBRARY
@@ -70,6 +71,70 @@ int loses_its_body(const citius_request *q, citius_response *r) {
     r->body = NULL;
     r->room = (size_t)-1;
     r->size = 3;
+    return 0;
+}
+int copies_response(const citius_request *q, citius_response *r) {
+    (void)q;
+    citius_response copy = *r;
+    citius_print_integer(&copy, 7); /* what it returns is ignored */
+    return 0;
+}
+int copies_request(const citius_request *q, citius_response *r) {
+    (void)r;
+    citius_request copy = *q;
+    citius_text text;
+    citius_header(&copy, "host", &text);
+    return 0;
+}
+static void *prints_in_a_thread(void *response) {
+    return (void *)(intptr_t)citius_print_integer((citius_response *)response, 7);
+}
+int hands_response_to_a_thread(const citius_request *q, citius_response *r) {
+    (void)q;
+    pthread_t thread;
+    void *code = NULL;
+    if (pthread_create(&thread, NULL, prints_in_a_thread, r) != 0 || pthread_join(thread, &code) != 0) {
+        return 500;
+    }
+    return citius_print_integer(r, (int64_t)(intptr_t)code);
+}
+int leaves_secrets(const citius_request *q, citius_response *r) {
+    (void)q;
+    if (citius_reserve(r, 9000) != 0) {
+        return 500;
+    }
+    memset(r->body, 'S', 9000); /* counted: the first thousand only */
+    r->size = 1000;
+    return 0;
+}
+int counts_room(const citius_request *q, citius_response *r) {
+    (void)q;
+    r->size = r->room;
+    return 0;
+}
+int counts_reserved(const citius_request *q, citius_response *r) {
+    (void)q;
+    int code = citius_reserve(r, 9000);
+    r->size = r->room;
+    return code;
+}
+int writes_in_place(const citius_request *q, citius_response *r) {
+    (void)q;
+    int code = citius_print(r, "begin,");
+    for (int i = 0; i < 200 && code == 0; i++) {
+        code = citius_reserve(r, 100);
+        memset(r->body + r->size, 'a' + i % 26, 100);
+        r->size += 100;
+    }
+    return code;
+}
+int reserves_much(const citius_request *q, citius_response *r) {
+    (void)q;
+    if (citius_reserve(r, 60000000) != 0) {
+        return 500;
+    }
+    memset(r->body, 'x', 8000000); /* more than the kernel takes of one socket */
+    r->size = 8000000;
     return 0;
 }
 int endless(const citius_request *q, citius_response *r) {

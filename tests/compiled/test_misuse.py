@@ -6,7 +6,7 @@ import ctypes
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import citius
@@ -29,11 +29,16 @@ MISTAKES = {
     "many_headers": r"headers are longer than 64 KiB",
     "wrong_length": r"body does not have the announced length",
     "param_beyond": r"asks for a path parameter that its route does not have",
-    "counts_too_much": r"says that its body has 16385 bytes, with room for 16384",
+    "counts_too_much": r"says that its body has (\d+) bytes, with room for (\d+)",
     "counts_far_too_much": r"body is longer than the room for it",
+    "copies_response": r"passes a response that is not the one it was called with",
+    "copies_request": r"passes a request that is not the one it was called with",
     "endless": r"longer than --compiled-body-bytes-max",
     "asks_for_everything": r"longer than --compiled-body-bytes-max",
 }
+
+OTHERS = ["sleeps", "passes_nothing", "loses_its_body", "has_gil", "hands_response_to_a_thread",
+          "leaves_secrets", "counts_room", "counts_reserved", "writes_in_place", "reserves_much"]  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=["reactor", "pool"])
@@ -46,7 +51,7 @@ def server(request: pytest.FixtureRequest, misuse_path: Path, tmp_path_factory: 
         f"handlers = load_handlers({str(misuse_path)!r})\n"
         "@app.get('/alive')\n"
         "def alive(): return 'yes'\n"
-        f"for name in {[*MISTAKES, 'sleeps', 'passes_nothing', 'loses_its_body', 'has_gil']}:\n"
+        f"for name in {[*MISTAKES, *OTHERS]}:\n"
         "    app.get('/' + name, compiled=handlers[name], "
         f"pool={request.param == 'pool'})\n"
     )
@@ -72,6 +77,47 @@ def test_null_pointers_are_refused(server: Server) -> None:
 
 def test_a_body_pointer_that_is_changed_changes_nothing(server: Server) -> None:
     assert server.get("/loses_its_body").status == 200
+
+
+@pytest.mark.parametrize("name", ["counts_room", "counts_reserved"])
+def test_bytes_that_a_handler_counts_and_has_not_written_are_zeros(
+    server: Server, name: str
+) -> None:
+    for _ in range(3):
+        assert server.get("/leaves_secrets").body == b"S" * 1000
+        body = server.get(f"/{name}").body
+        assert body == bytes(len(body))
+        assert body
+
+
+def test_what_a_handler_writes_in_place_is_sent(server: Server) -> None:
+    expected = b"begin," + b"".join(bytes([97 + i % 26]) * 100 for i in range(200))
+    for _ in range(3):
+        assert server.get("/writes_in_place").body == expected
+        assert server.get("/leaves_secrets").status == 200
+
+
+def test_a_response_is_refused_in_another_thread(server: Server) -> None:
+    assert server.get("/hands_response_to_a_thread").body == b"500"
+    assert server.get("/alive").body == b"yes"
+
+
+def test_memory_that_an_answer_does_not_use_is_given_back(server: Server) -> None:
+    def resident_kb() -> int:
+        text = Path(f"/proc/{server.process.pid}/smaps_rollup").read_text()
+        found = re.search(r"^Rss:\s+(\d+) kB", text, re.M)
+        assert found is not None
+        return int(found[1])
+
+    before = resident_kb()
+    peers = [server.connect(receive_buffer_bytes=4096) for _ in range(4)]
+    for peer in peers:
+        peer.send(b"GET /reserves_much HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert peer.read(15) == b"HTTP/1.1 200 OK"
+    # Each has at most 8 MB to be sent, of 60 MB that its handler has reserved.
+    assert resident_kb() - before < 4 * 10_000
+    for peer in peers:
+        peer.close()
 
 
 def test_the_pool_has_no_gil(server: Server, request: pytest.FixtureRequest) -> None:
@@ -152,6 +198,10 @@ def test_the_table_and_the_structs_are_those_of_the_header(misuse_module: Module
     ("native", "message"),
     [
         ("classify", "compiled= takes True"),
+        (2**70, "is not the address of code in this process"),
+        (4096, "is not the address of code in this process"),
+        (SimpleNamespace(address=2**70), "is not the address of code in this process"),
+        pytest.param(id(citius), "is not the address of code in this process", id="data"),
         (0, "a positive number"),
         (-5, "a positive number"),
         (ctypes.c_int(3), "compiled= takes True"),

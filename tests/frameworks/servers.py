@@ -20,7 +20,7 @@ from rig import Peer, wait_for
 HERE = Path(__file__).parent
 APPS = HERE / "apps"
 READY = re.compile(
-    r"serves on http://\S+:(\d+)|running on http://\S+:(\d+)|Listening at: http://\S+:(\d+)"
+    r"serves on https?://\S+:(\d+)|running on http://\S+:(\d+)|Listening at: http://\S+:(\d+)"
 )
 Seen = TypeVar("Seen")
 
@@ -52,7 +52,8 @@ class Running:
             self.kill()
             raise
         self.port = int(next(filter(None, found.groups())))
-        self.url = f"http://127.0.0.1:{self.port}"
+        scheme = "https" if "--ssl-dev" in command else "http"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
 
     def _collect(self) -> None:
         assert self.process.stdout is not None

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import threading
 
 import pytest
 from asking import HOST, Client, ask
@@ -27,34 +24,6 @@ def test_sessions(pair: Pair) -> None:
             return [client.get("/count").json() for _ in range(3)]
 
     assert pair.same(count) == [1, 2, 3]
-
-
-def test_a_streamed_body_comes_back_streamed(pair: Pair) -> None:
-    body = os.urandom(3_000_000)
-
-    # Of ours alone: uvicorn speaks ASGI 2.3, and there Starlette waits for the client's leaving by the same
-    # `receive` that the stream reads from, and what it takes is lost.
-    with connect(pair.ours) as peer:
-        peer.send(
-            f"POST /echo-streamed HTTP/1.1\r\nHost: {HOST}\r\n"
-            "Transfer-Encoding: chunked\r\n\r\n".encode()
-        )
-
-        def send() -> None:
-            for at in range(0, len(body), 100_000):
-                piece = body[at : at + 100_000]
-                peer.send(b"%x\r\n%s\r\n" % (len(piece), piece))
-            peer.send(b"0\r\n\r\n")
-
-        # Beside reading: whoever reads only when all is sent depends on how much the kernel holds, for
-        # a server stops reading what its client does not take back.
-        sender = threading.Thread(target=send)
-        sender.start()
-        reply = peer.reply("POST")
-        sender.join()
-    assert (reply.status, reply.headers["content-type"]) == (200, "application/octet-stream")
-    assert len(reply.body) == len(body)
-    assert hashlib.sha256(reply.body).digest() == hashlib.sha256(body).digest()
 
 
 def test_work_after_the_answer(pair: Pair) -> None:

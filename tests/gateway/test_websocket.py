@@ -312,6 +312,97 @@ def test_rooms() -> None:
         assert len(room) == 0
 
 
+def test_a_message_reaches_members_here_whatever_becomes_of_other_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = App()
+    room = app.room("all")
+    told: list[object] = []
+
+    def relay(is_text: bool, payload: bytes) -> int:
+        assert (is_text, payload) == (True, b"hello")
+        if room.missed == 0:
+            return 2
+        raise OSError("no worker can be reached")
+
+    @app.websocket("/")
+    async def chat(ws: WebSocket) -> None:
+        room.join(ws)
+        async for message in ws:
+            assert room.send(message) == 1
+
+    monkeypatch.setattr("sys.unraisablehook", lambda said: told.append(said.exc_value))
+    room._set_relay(relay)  # pyright: ignore[reportPrivateUsage]
+    with Client(app) as client, client.websocket("/") as socket:
+        for _ in range(2):
+            socket.send("hello")
+            assert socket.receive() == "hello"
+            assert room.missed == 2
+    assert [type(error) for error in told] == [OSError]
+
+
+def test_a_handler_that_ends_leaves_its_rooms() -> None:
+    app = App()
+    room = app.room("all")
+
+    @app.websocket("/return")
+    async def returns(ws: WebSocket) -> None:
+        room.join(ws)
+
+    @app.websocket("/raise")
+    async def raises(ws: WebSocket) -> None:
+        room.join(ws)
+        raise ValueError
+
+    @app.websocket("/close")
+    async def closes(ws: WebSocket) -> None:
+        room.join(ws)
+        await ws.close()
+        assert ws not in room
+        with pytest.raises(ConnectionClosed):
+            room.join(ws)
+        await ws.send("not reached, as it is closed")
+
+    @app.websocket("/serial")
+    def serial(ws: SerialWebSocket) -> None:
+        room.join(ws.socket)
+        ws.receive()
+
+    with Client(app) as client:
+        for path in ("/return", "/raise", "/close", "/serial"):
+            with client.websocket(path) as socket:
+                if path == "/serial":
+                    socket.send("go")
+                with pytest.raises(ConnectionClosed):
+                    socket.receive()
+                # The client has not answered the close yet.
+                assert len(room) == 0, path
+
+
+def test_others_who_wait_for_a_socket_hear_of_its_end_after_its_handler() -> None:
+    app = App()
+    heard: list[object] = []
+
+    @app.websocket("/")
+    async def hands_over(ws: WebSocket) -> None:
+        await ws.accept()
+
+        async def listen() -> None:
+            try:
+                await ws.receive()
+            except ConnectionClosed:
+                heard.append(ws.close_code)
+
+        app.state.task = asyncio.create_task(listen())
+        await asyncio.sleep(0)
+
+    with Client(app) as client:
+        with client.websocket("/") as socket, pytest.raises(ConnectionClosed):
+            socket.receive()
+        client._run(asyncio.wait_for(app.state.task, 10))  # pyright: ignore[reportPrivateUsage]
+    assert heard == [1000]
+
+
 def test_signatures_are_checked_when_the_application_is_frozen() -> None:
     async def without() -> None: ...
     async def too_much(ws: WebSocket, other: int) -> None: ...

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
 
 import pytest
-from citius.go import ChannelMisuse, WaitGroup, chan, go, select
+from citius.go import ChannelMisuse, WaitGroup, after, chan, go, select, sleep
 from places import LOOPS, check_alone, run_async
 
 
@@ -131,3 +132,168 @@ def test_an_async_function_without_a_loop_is_refused() -> None:
 
     with pytest.raises(TypeError, match="needs a running asyncio loop"):
         go(work)
+
+
+def test_a_signal_handler_may_serve_a_channel() -> None:
+    """It can run while the main thread waits, so nothing is said of a deadlock."""
+    check_alone("""
+        import os, signal, time
+        from citius.go import *
+        channel = chan(1)
+        signal.signal(signal.SIGUSR1, lambda *_: channel.send("signalled"))
+        # From another process: a thread of this one would be a party of its own.
+        if not os.fork():
+            time.sleep(1.0)
+            os.kill(os.getppid(), signal.SIGUSR1)
+            os._exit(0)
+        assert channel.recv() == ("signalled", True)
+        os.wait()
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        try:
+            chan().recv()
+        except Deadlock:
+            pass
+        else:
+            raise AssertionError
+    """)
+
+
+def test_a_signal_handler_of_gevent_may_serve_a_channel() -> None:
+    pytest.importorskip("gevent")
+    check_alone("""
+        import gevent, os, signal, time
+        from citius.go import *
+        gevent.get_hub()
+        channel = chan(1)
+        if not os.fork():
+            time.sleep(0.5)
+            os.kill(os.getppid(), signal.SIGUSR1)
+            os._exit(0)
+        handler = gevent.signal_handler(signal.SIGUSR1, channel.send, "signalled")
+        assert channel.recv() == ("signalled", True)
+        os.wait()
+        handler.cancel()
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        try:
+            chan().recv()
+        except Deadlock:
+            pass
+        else:
+            raise AssertionError
+    """)
+
+
+def test_a_thread_that_python_does_not_know_may_serve_a_channel() -> None:
+    check_alone("""
+        import ctypes, time
+        from citius.go import *
+        channel = chan(1)
+        library = ctypes.CDLL(None)
+        @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+        def send(_):
+            channel.send("foreign")
+        # The C library's timer calls it from a thread of its own.
+        timer, event = ctypes.c_void_p(), (ctypes.c_char * 64)()
+        SIGEV_THREAD, CLOCK_MONOTONIC = 2, 1
+        ctypes.c_int.from_buffer(event, 12).value = SIGEV_THREAD
+        ctypes.c_void_p.from_buffer(event, 16).value = ctypes.cast(send, ctypes.c_void_p).value
+        assert library.timer_create(CLOCK_MONOTONIC, event, ctypes.byref(timer)) == 0
+        spec = (ctypes.c_long * 4)(0, 0, 1, 0)
+        assert library.timer_settime(timer, 0, spec, None) == 0
+        assert channel.recv() == ("foreign", True)
+    """)
+
+
+@pytest.mark.parametrize("seconds", ["float('nan')", "-float('nan')"])
+def test_a_time_that_is_no_number_is_refused_and_other_timers_fire(seconds: str) -> None:
+    check_alone(f"""
+        from citius.go import *
+        for wait in after, sleep:
+            try:
+                wait({seconds})
+            except ValueError as error:
+                assert "nan" in str(error).lower()
+            else:
+                raise AssertionError
+        assert after(0.05).recv()[1]
+        assert select(after(float("inf")), after(0.05)).case == 1
+        assert after(-1).recv()[1]
+    """)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_time_that_is_no_number_is_refused_on_a_loop(loop: str) -> None:
+    async def main() -> None:
+        for wait in after, sleep:
+            with pytest.raises(ValueError, match="nan"):
+                wait(float("nan"))
+        assert (await select(after(float("inf")), after(0.01))).case == 1
+
+    run_async(main, loop)
+
+
+def test_channels_of_the_parent_are_refused_in_a_child() -> None:
+    check_alone("""
+        import os
+        from citius.go import *
+        channel, group, goroutine = chan(1), WaitGroup(), go(chan().recv)
+        channel.send(1)
+        child = os.fork()
+        if not child:
+            operations = [
+                channel.recv, lambda: channel.send(1), lambda: select(channel, default=True), channel.close,
+                lambda: list(channel), lambda: len(channel), lambda: channel.closed, group.add, group.wait,
+                goroutine.join, lambda: group.done(), lambda: select((channel, 1)), channel.__exit__,
+            ]
+            for operation in operations:
+                try:
+                    operation()
+                except ChannelMisuse as error:
+                    assert "before the fork" in str(error)
+                else:
+                    os._exit(1)
+            assert repr(channel) == "<Chan of the parent process>"
+            own = chan()
+            go(own.send, 2)
+            os._exit(0 if own.recv() == (2, True) and after(0).recv()[1] else 2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert channel.recv() == (1, True)
+    """)
+
+
+WAITING_HANDLER = """
+from citius.go import ChannelMisuse, chan, go
+
+@app.get("/")
+def wait():
+    try:
+        chan().recv()
+    except ChannelMisuse as error:
+        return str(error)
+
+@app.get("/blocking", blocking=True)
+def blocking():
+    channel = chan()
+    go(channel.send, "in a thread")
+    return channel.recv()[0]
+"""
+
+WAITING_WSGI = """
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [wait().encode()]
+
+app = application
+"""
+
+
+@pytest.mark.parametrize("interface", ["native", "wsgi"])
+def test_a_handler_on_the_servers_own_thread_must_not_wait(serve, interface: str) -> None:
+    if interface == "native":
+        server = serve(WAITING_HANDLER, "--loop", "none")
+        assert server.get("/blocking").body == b"in a thread"
+    else:
+        server = serve(WAITING_HANDLER + WAITING_WSGI, "--threads", "0")
+    assert b"blocking=True" in server.get("/").body
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0

@@ -201,3 +201,99 @@ def test_other_interfaces(serve, interface: str) -> None:
             return
         tunnel.send(frame(TEXT, b"hello"))
         assert tunnel.frame().payload == b"hello"
+
+
+WAITS = """
+from citius import SerialWebSocket
+
+ended = []
+
+@app.get("/ended")
+async def tell_ended():
+    return len(ended)
+
+@app.get("/pool")
+def pool() -> str:
+    return "a thread is free"
+
+@app.websocket("/serial")
+def serial(ws: SerialWebSocket):
+    try:
+        ws.receive()
+    finally:
+        ended.append("serial")
+
+@app.websocket("/async")
+async def before_accepting(ws):
+    try:
+        await asyncio.sleep(600)
+    finally:
+        ended.append("async")
+
+@app.websocket("/late")
+async def accepts_too_late(ws):
+    try:
+        while ws.close_code is None:
+            await asyncio.sleep(0.001)
+    except asyncio.CancelledError:
+        pass
+    try:
+        await ws.accept()
+    finally:
+        ended.append("late")
+"""
+
+ASGI_WAITS = """
+ended = []
+
+async def app(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": str(len(ended)).encode()})
+        return
+    assert (await receive())["type"] == "websocket.connect"
+    assert await receive() == {"type": "websocket.disconnect", "code": 1006, "reason": ""}
+    try:
+        await send({"type": "websocket.accept"})
+    except OSError:
+        ended.append("asgi")
+"""
+
+
+def end_before_accepted(peer: H2Peer, stream: int, path: str) -> None:
+    """Ask for a WebSocket and end the stream in the same write."""
+    asked = [(":protocol", "websocket"), ("sec-websocket-version", "13")]
+    ended = h2peer.frame(DATA, END_STREAM, stream)
+    peer.send(peer.head(stream, "CONNECT", path, asked, end=False) + ended)
+
+
+@pytest.mark.parametrize("path", ["/serial", "/async", "/late", "asgi"])
+def test_streams_that_end_before_they_are_accepted_end_their_handlers(serve, path: str) -> None:
+    arguments = ("--interface", "asgi") if path == "asgi" else ("--blocking-threads", "2")
+    server = serve(ASGI_WAITS if path == "asgi" else WAITS, *arguments)
+    with connect(server) as peer:
+        for stream in (1, 3, 5, 7, 9):
+            end_before_accepted(peer, stream, "/" if path == "asgi" else path)
+        while len(peer.finished) < 5:
+            peer.step()
+        assert {peer.answers[stream].status for stream in (1, 3, 5, 7, 9)} == {400}
+        # While the connection is there: its end would end the handlers, too.
+        if path == "/serial":  # some of them are not called: their clients have gone
+            assert server.get("/pool").body == b"a thread is free"
+        else:
+            wait_for(lambda: server.get("/ended").body == b"5", "the end of all handlers")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert "left behind" not in server.err
+
+
+@pytest.mark.parametrize("interface", ["native", "asgi"])
+def test_a_stream_that_ends_with_its_head_is_refused(serve, interface: str) -> None:
+    server = serve(ASGI_WAITS if interface == "asgi" else WAITS, "--interface", interface)
+    with connect(server) as peer:
+        asked = [(":protocol", "websocket"), ("sec-websocket-version", "13")]
+        peer.send(peer.head(1, "CONNECT", "/serial", asked, end=True))
+        while not peer.finished:
+            peer.step()
+        assert peer.answers[1].status == 400
+    assert server.get("/ended").body == b"0"

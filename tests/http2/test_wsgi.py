@@ -31,6 +31,13 @@ def app(environ, start_response):
         data = json.dumps({name: environ.get(name) for name in names}).encode()
     elif path == "/echo":
         data = environ["wsgi.input"].read()
+    elif path == "/upload":
+        events.append("called")
+        try:
+            environ["wsgi.input"].read()
+        except ConnectionResetError:
+            events.append("reset")
+        data = b""
     elif path == "/events":
         data = json.dumps(events).encode()
     elif path == "/file":
@@ -75,6 +82,17 @@ def test_bodies_and_files(server: Server) -> None:
         peer.send(frame(DATA, END_STREAM, 1, b"def"))
         assert peer.answer(1).body == b"abcdef"
         assert peer.get(5, "/file").body == APP.encode()
+
+
+@pytest.mark.parametrize("server", ["threads", "greenlets"], indirect=True)
+def test_an_application_that_reads_a_body_is_told_of_a_reset(server: Server) -> None:
+    with connect(server) as peer:
+        expects = [("expect", "100-continue")]
+        peer.send(peer.head(1, "POST", "/upload", expects, end=False) + frame(DATA, 0, 1, b"abc"))
+        wait_for(lambda: json.loads(server.get("/events").body) == ["called"], "the call")
+        peer.reset(1)
+        told = ["called", "reset"]
+        wait_for(lambda: json.loads(server.get("/events").body) == told, "the application's error")
 
 
 def test_a_reset_closes_the_iterable(server: Server) -> None:

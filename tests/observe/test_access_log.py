@@ -52,7 +52,7 @@ def test_json(serve) -> None:
     server.get("/stream")
     with server.connect() as peer:
         peer.send(b"NONSENSE\r\n\r\n")
-        peer.read_to_end()
+        told = peer.reply().body
     item, stream, refused = (json.loads(line) for line in lines(server, 3))
     assert (item["method"], item["target"], item["route"]) == (
         "GET",
@@ -68,6 +68,19 @@ def test_json(serve) -> None:
     assert (stream["status"], stream["bytes"]) == (200, 15)
     assert stream["duration_ms"] >= 20
     assert (refused["status"], refused["fault"]) == (400, "request_line_syntax")
+    assert refused["bytes"] == len(told) > 0
+
+
+def test_the_bytes_of_a_refused_body_are_those_of_its_answer(serve) -> None:
+    source = "@app.post('/')\ndef echo(request): return request.body()"
+    server = serve(source, "--access-log-format", "json", "--body-bytes-max", "10")
+    with server.connect() as peer:
+        peer.send(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
+        peer.send(b"20\r\n" + b"x" * 32 + b"\r\n")
+        reply = peer.reply()
+    (line,) = (json.loads(line) for line in lines(server, 1))
+    assert (line["status"], line["bytes"]) == (reply.status, len(reply.body))
+    assert reply.body
 
 
 def test_lines_of_atoms_and_names(serve) -> None:

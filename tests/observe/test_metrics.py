@@ -23,6 +23,12 @@ def slow(): time.sleep(30)
 @app.get("/hang")
 def hang(): time.sleep(2)
 """
+BURN = """
+@app.get("/burn")
+def burn():
+    while time.process_time() < 2.5: pass
+    return str(os.getpid())
+"""
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -54,6 +60,22 @@ def test_what_is_counted(manage, workers: str, openmetrics: bool) -> None:
     resident = [v for k, v in found.items() if k.startswith("citius_worker_resident_memory")]
     assert len(resident) == int(workers)
     assert min(resident) > 1_000_000
+
+
+def test_cpu_time_does_not_fall_when_a_worker_is_replaced(manage) -> None:
+    managed = manage(APP + BURN, "-w", "1", "--supervisor", "--no-access-log")
+    managed.wait_ready()
+    victim = int(managed.server.get("/burn").body)
+
+    def cpu_s() -> float:
+        found = managed.metrics()
+        return sum(v for k, v in found.items() if k.startswith("citius_worker_cpu_seconds_total"))
+
+    wait_for(lambda: cpu_s() > 2, "CPU time")
+    os.kill(victim, signal.SIGKILL)
+    wait_for(lambda: managed.metrics()["citius_worker_restarts_total{reason=died}"] == 1, "a death")
+    managed.wait_ready()
+    assert cpu_s() > 2
 
 
 def test_a_dead_workers_counters_are_kept(manage) -> None:

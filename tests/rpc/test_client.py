@@ -89,6 +89,22 @@ def test_calls(client: Client) -> None:
     wait_for(lambda: "from the client" in client.call("seen")["noted"], "the notification")
 
 
+def test_a_notification_before_the_close_arrives(procedures) -> None:
+    address = rpc_address(procedures)
+    with Client(address) as client:
+        client.submit("sleep", 30, "under way")
+        client.notify("note_later", 0.1, "before the close of a thread's client")
+
+    async def main() -> None:
+        async with AsyncClient(address) as client:
+            await client.notify("note_later", 0.1, "before the close of a coroutine's client")
+
+    asyncio.run(main())
+    names = {f"before the close of a {which}'s client" for which in ("thread", "coroutine")}
+    with Client(address) as client:
+        wait_for(lambda: names <= {*client.call("seen")["noted"]}, "the notifications")
+
+
 def test_many_in_flight_from_one_thread(client: Client) -> None:
     calls = [client.submit("sleep", 0.2, str(n)) for n in range(50)]
     started = time.monotonic()

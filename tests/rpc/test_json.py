@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 import jsonrpcclient
@@ -118,3 +119,18 @@ def test_what_has_no_end_is_told_and_ends_the_connection(procedures, text: str) 
     with connect_json(procedures) as peer:
         assert peer.ask(text)["error"]["code"] == -32700
         assert peer.is_closed()
+
+
+def test_a_batch_that_is_too_long_takes_no_memory_of_its_elements(serve_rpc) -> None:
+    server = serve_rpc()
+
+    def peak_kib() -> int:
+        text = Path(f"/proc/{server.process.pid}/status").read_text()
+        return int(text.split("VmHWM:")[1].split()[0])
+
+    with connect_json(server) as peer:
+        before_kib = peak_kib()
+        size = 15 * 1024 * 1024
+        refused = peer.ask("[" + "1," * (size // 2) + "1]")
+        assert "too many calls" in refused["error"]["message"]
+        assert peak_kib() - before_kib < 3 * size // 1024, "the message itself, as buffers grow"

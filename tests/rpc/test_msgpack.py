@@ -6,6 +6,7 @@ import re
 import select
 import socket
 import time
+from pathlib import Path
 
 import msgpack
 import pytest
@@ -126,8 +127,57 @@ def test_a_caller_that_leaves_has_its_calls_cancelled(procedures) -> None:
     with connect_rpc(server) as peer:
         peer.ask(1, "sleep", 30, "left alone")
         peer.call("hello")
+        peer.reset()
     with connect_rpc(server) as peer:
         wait_for(lambda: "left alone" in peer.call("seen")[1]["cancelled"], "the cancellation")
+
+
+def test_a_caller_that_leaves_a_unix_socket_has_its_calls_cancelled(serve_rpc, tmp_path) -> None:
+    """There a close can be told from the end of what is sent."""
+    server = serve_rpc(address=f"unix:{tmp_path}/rpc.sock")
+    with connect_rpc(server) as peer:
+        peer.ask(1, "sleep", 30, "left alone")
+        peer.call("hello")
+    with connect_rpc(server) as peer:
+        wait_for(lambda: "left alone" in peer.call("seen")[1]["cancelled"], "the cancellation")
+
+
+@pytest.mark.parametrize("is_unix", [False, True])
+def test_a_half_closed_connection_is_answered(serve_rpc, tmp_path, is_unix: bool) -> None:
+    server = serve_rpc(address=f"unix:{tmp_path}/rpc.sock" if is_unix else "127.0.0.1:0")
+    with connect_rpc(server) as peer:
+        peer.ask(1, "sleep", 0.3)
+        peer.ask(2, "block", 0.3)
+        peer.ask(3, "hello")
+        peer.socket.shutdown(socket.SHUT_WR)
+        assert {peer.hear()[1] for _ in range(3)} == {1, 2, 3}
+        with pytest.raises(EOFError):
+            peer.hear()
+
+
+@pytest.mark.parametrize("leave", ["close", "reset"])
+def test_notifications_run_to_their_end_although_their_caller_has_left(
+    procedures, leave: str
+) -> None:
+    names = {f"later, {leave}", f"in a thread, {leave}"}
+    with connect_rpc(procedures) as peer:
+        for name in names:
+            peer.tell("note_later" if "later" in name else "note_in_a_thread", 0.2, name)
+        peer.call("hello")
+        getattr(peer, leave)()
+    with connect_rpc(procedures) as peer:
+        wait_for(lambda: names <= {*peer.call("seen")[1]["noted"]}, "what they note")
+
+
+def test_a_half_closed_connection_that_waits_costs_nothing(serve_rpc) -> None:
+    server = serve_rpc()
+    with connect_rpc(server) as peer:
+        peer.ask(1, "sleep", 1.0)
+        peer.socket.shutdown(socket.SHUT_WR)
+        stat = Path(f"/proc/{server.process.pid}/schedstat")
+        before_ns = int(stat.read_text().split()[0])
+        assert peer.hear()[1] == 1
+        assert int(stat.read_text().split()[0]) - before_ns < 500_000_000, "it was polled for"
 
 
 def test_a_caller_can_cancel(procedures) -> None:

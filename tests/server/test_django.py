@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -47,6 +48,60 @@ def test_a_project_in_sight_is_found(project: Path, start: Serve, target: str | 
     reply = server.get("/admin/", host="localhost")
     assert (reply.status, reply.headers["location"]) == (302, "/admin/login/?next=/admin/")
     assert b"csrfmiddlewaretoken" in server.get("/admin/login/", host="localhost").body
+
+
+VIEWS = """
+import threading
+from django.http import HttpResponse
+from django.urls import path
+entered, allowed = threading.Event(), threading.Event()
+def wait(request):
+    entered.set()
+    return HttpResponse(str(allowed.wait(20)))
+def allow(request):
+    entered.wait(20)
+    allowed.set()
+    return HttpResponse(threading.current_thread().name)
+urlpatterns = [path("wait", wait), path("allow", allow)]
+"""
+
+
+def test_views_of_a_project_run_at_once(project: Path, start: Serve) -> None:
+    (project / "shop/urls.py").write_text(VIEWS)
+    server = start(project).wait_ready()
+    assert "its views run in 8 threads (--threads)" in server.err
+    with server.connect() as waits:
+        waits.send(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert server.get("/allow", host="localhost").body.startswith(b"citius-wsgi-")
+        assert waits.reply().body == b"True"
+
+
+def test_the_number_of_threads_of_a_project_can_be_said(project: Path, start: Serve) -> None:
+    (project / "shop/urls.py").write_text(VIEWS.replace("entered.wait(20)", "pass"))
+    server = start(project, "--threads", "0").wait_ready()
+    assert "threads" not in server.err
+    assert server.get("/allow", host="localhost").body == b"MainThread"
+
+
+@pytest.mark.parametrize("options", [(), ("--reload",), ("--interface", "asgi")], ids=str)
+def test_static_files_are_there_as_with_runserver(
+    project: Path, start: Serve, options: tuple[str, ...]
+) -> None:
+    server = start(project, *options).wait_ready()
+    reply = server.get("/static/admin/css/base.css", host="localhost")
+    assert (reply.status, reply.headers["content-type"].partition(";")[0]) == (200, "text/css")
+    assert server.get("/static/admin/css/none.css", host="localhost").status == 404
+    assert server.get("/admin/", host="localhost").status == 302
+    server.signal(signal.SIGTERM)  # ends the child of a reloader too
+    assert server.wait() == 0
+
+
+def test_static_files_are_not_served_without_debug(project: Path, start: Serve) -> None:
+    with (project / "shop/settings.py").open("a") as settings:
+        settings.write('\nDEBUG = False\nALLOWED_HOSTS = ["localhost"]\n')
+    server = start(project).wait_ready()
+    assert server.get("/static/admin/css/base.css", host="localhost").status == 404
+    assert server.get("/admin/", host="localhost").status == 302
 
 
 def test_a_project_is_found_from_outside(project: Path, start: Serve) -> None:

@@ -111,7 +111,9 @@ def breaks_off(server: Server, path: str) -> None:
         assert rest.startswith(b"HTTP/1.1 200 OK"), path
         assert b"5\r\nbegun\r\n" in rest, path
         assert not rest.endswith(b"0\r\n\r\n"), f"{path}: half an answer looks whole"
-    server.wait_for_log("a streamed answer broke off")
+    server.wait_for_log(
+        rf"GET /{path}: its streamed response broke off \[route /{path}, handler \w+ \(.*main\.py:\d+\)\]"
+    )
 
 
 @pytest.mark.parametrize("path", WHOLE[:3])

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
-import tempfile
-from pathlib import Path
 
 import pytest
-from rig import Server, wait_for
+from rig import wait_for
 from websockets.sync.client import connect
 from wspeer import CLOSE, TEXT, RawSocket, frame, upgrade
 
@@ -258,70 +255,18 @@ def test_slow_members_of_a_room_are_dropped_and_others_served(serve) -> None:
         slow.peer.close()
 
 
-ROOMS = """
-room = app.room("all")
-
-@app.websocket("/")
-async def join(ws):
-    room.join(ws)
-    await ws.send(str(os.getpid()))
-    async for message in ws:
-        room.send(message)
-"""
-
-
-def in_all_workers(server: Server, count: int) -> dict[str, RawSocket]:
-    """A socket in each of so many workers."""
-    found: dict[str, RawSocket] = {}
-
-    def is_complete() -> bool:
-        client = RawSocket(server).accepted()
-        worker = str(client.message())
-        if worker in found:
-            client.peer.close()
-        else:
-            found[worker] = client
-        return len(found) == count
-
-    wait_for(is_complete, f"connections to {count} workers")
-    return found
-
-
-@pytest.mark.parametrize("tmpdir", ["short", "l" * 100])
-def test_rooms_reach_all_workers(serve, tmpdir: str, monkeypatch) -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as above:
-        (Path(above) / tmpdir).mkdir()
-        monkeypatch.setenv("TMPDIR", f"{above}/{tmpdir}")
-        server = serve(ROOMS, "--workers", "3")
-        # A path that is too long for a socket is left for one that never is.
-        place = Path(above, tmpdir) if tmpdir == "short" else Path("/tmp")
-        (directory,) = place.glob(f"citius-rooms-{server.process.pid}-*")
-        talk_across_workers(server, directory)
-
-
-def talk_across_workers(server: Server, directory: Path) -> None:
-    clients = in_all_workers(server, 3)
-    assert directory.stat().st_mode & 0o777 == 0o700
-    wait_for(lambda: len(list(directory.iterdir())) == 3, "three sockets")
-    large = "ä" * 200_000
-    for n, sender in enumerate(clients.values()):
-        for message in (f"from {n}", large):
-            sender.text(message)
-            for client in clients.values():
-                assert client.message() == message
-    # A worker that is killed leaves the others talking; its successor joins them.
-    killed = next(iter(clients))
-    os.kill(int(killed), signal.SIGKILL)
-    clients.pop(killed).peer.close()
-    for sender in list(clients.values()):
-        sender.text("without it")
-        assert [client.message() for client in clients.values()] == ["without it"] * 2
-    newcomers = in_all_workers(server, 3)
-    next(iter(newcomers.values())).text("all here")
-    for client in newcomers.values():
-        assert client.message() == "all here"
-    for client in [*clients.values(), *newcomers.values()]:
-        client.peer.close()
-    server.signal(signal.SIGTERM)
-    assert server.wait() == 0
-    assert not directory.exists()
+def test_refusals_may_be_streams(serve) -> None:
+    server = serve(
+        """
+        @app.websocket("/")
+        async def refuse(ws):
+            async def body():
+                for _ in range(100):
+                    yield b"x" * 100_000
+                    await asyncio.sleep(0)
+            return Response(body(), 403)
+        """
+    )
+    with server.connect() as peer:
+        reply, _ = upgrade(peer)
+        assert (reply.status, len(reply.body)) == (403, 10_000_000)

@@ -193,3 +193,24 @@ def test_the_test_client_serves_them_too(site: Path) -> None:
     with Client(app) as client:
         assert client.get("/assets/large.bin").content == LARGE
         assert client.get("/assets/style.css").text == "a { color: red }"
+
+
+def test_a_missing_directory_that_is_optional(serve, site: Path) -> None:
+    app = """
+app.static("/later", "nowhere", optional=True)
+
+@app.get("/later/{_rest:path}")
+def later():
+    return "not yet"
+"""
+    declared: Server = serve(app, "--static", "/assets=public")
+    assert declared.get("/later/style.css").body == b"not yet"
+    assert declared.get("/assets/style.css").status == 200
+    declared.wait_for_log(
+        "static /later: there is no directory 'nowhere' .*it is optional and left out"
+    )
+    given: Server = serve(
+        app, "--static-optional", "--static", "/assets=public", "--static", "/a=nowhere"
+    )
+    assert (given.get("/a/x").status, given.get("/assets/style.css").status) == (404, 200)
+    given.wait_for_log("static /a: there is no directory 'nowhere'")

@@ -10,6 +10,7 @@ import time
 import zlib
 
 import pytest
+from citius import App, Config, ConfigError
 from rig import Server
 
 APP = """
@@ -323,3 +324,70 @@ def test_large_pieces_of_a_stream_take_turns(serve, tmp_path, coding: str, path:
     assert (length, decoder.eof) == (size + 3, True)
     expected = hashlib.sha256((tmp_path / "large").read_bytes() + b"end")
     assert plain.digest() == expected.digest()
+
+
+LEVELS = """
+import random as dice
+dice.seed(7)
+WORDS = [bytes(dice.choices(b"abcdefghij", k=dice.randrange(2, 9))).decode() for _ in range(300)]
+TEXT = " ".join(dice.choices(WORDS, k=5000))
+
+@app.get("/default")
+def default():
+    return TEXT
+
+@app.get("/hard", compress="br=11, gzip=9")
+def hard():
+    return TEXT
+
+@app.get("/hard-late", compress="br=11, gzip=9")
+async def hard_late(request):
+    await asyncio.sleep(0)
+    return TEXT
+
+@app.get("/hard-stream", compress="br=11, gzip=9")
+def hard_stream():
+    return Response(iter([TEXT]), content_type="text/plain")
+
+@app.get("/stream")
+def stream():
+    return Response(iter([TEXT]), content_type="text/plain")
+
+@app.get("/never", compress=False)
+def never():
+    return TEXT
+"""
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip"])
+def test_levels_of_the_server_and_of_routes(serve, coding: str) -> None:
+    low = {"br": "br=0", "gzip": "gzip=1"}[coding]
+    servers = [serve(LEVELS, "--compress", text) for text in (coding, low)]
+
+    def length(server: Server, path: str) -> int:
+        reply = server.get(path, accept_encoding=coding)
+        assert reply.headers["content-encoding"] == coding
+        return len(reply.body)
+
+    default, lowest = (length(server, "/default") for server in servers)
+    hard = length(servers[0], "/hard")
+    assert hard < default < lowest
+    for server in servers:
+        assert length(server, "/hard") == length(server, "/hard-late") == hard
+        assert length(server, "/hard-stream") < length(server, "/stream")
+        reply = server.get("/never", accept_encoding=coding)
+        assert "content-encoding" not in reply.headers
+
+
+def test_levels_that_there_are_not() -> None:
+    for text, message in (
+        ("br=12", "from 0 to 11"),
+        ("gzip=x", "from 1 to 9"),
+        ("lzma", "got 'lzma'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Config(compress=(text,))
+        with pytest.raises(ConfigError, match=message):
+            App().get("/", compress=text)
+    with pytest.raises(ConfigError, match="expected a level for each coding"):
+        App().get("/", compress="br")

@@ -117,6 +117,22 @@ def test_unsafe_is_quarantined(crate: str) -> None:
         assert not re.search(r"\bunsafe\b", without_comments(path.read_text())), path
 
 
+def test_the_files_with_unsafe_are_those_that_are_named() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    found = re.search(r"^\| I2 \| (.*?)\. `citius-handler`", text, re.M)
+    assert found, "ARCHITECTURE.md lists the files with unsafe"
+    named = set(re.findall(r"`([\w/]+(?:\.rs|/))`", found[1]))
+    source = ROOT / "crates/citius-py/src"
+    used = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.rs")
+        if re.search(r"\bunsafe\b", without_comments(path.read_text()))
+    }
+    for name in named:
+        assert any(path.startswith(name) for path in used), f"{name} has no unsafe"
+    assert {path for path in used if not path.startswith(tuple(named))} == set()
+
+
 def test_unsafe_says_why() -> None:
     for path in [path for crate in WITH_UNSAFE for path in sources(crate)]:
         lines = path.read_text().splitlines()
@@ -156,3 +172,14 @@ def without_comments(code: str) -> str:
     """Code with its comments and the text of its strings blanked, roughly; enough for whole words."""
     code = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', code)
     return re.sub(r"//[^\n]*", "", code).replace("unsafe_code", "").replace("unsafe_op", "")
+
+
+def test_threads_of_the_binding_outlive_a_panic() -> None:
+    """Threads run code of applications there, and one that a panic ends would leave a gap for good."""
+    sources = (ROOT / "crates/citius-py/src").rglob("*.rs")
+    starters = [path for path in sources if "thread::Builder" in path.read_text()]
+    assert starters, "this test has nothing to look at"
+    for path in starters:
+        assert "catch_unwind" in path.read_text(), (
+            f"{path.name} starts threads and catches no panic"
+        )

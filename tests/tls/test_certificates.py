@@ -12,9 +12,13 @@ import signal
 import ssl
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
+from citius.config import Config
+from citius.errors import ConfigError
+from citius.tls import load
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from pki import APP, Pki, connect, run
@@ -74,7 +78,7 @@ def test_clients_show_theirs(secured: Callable[..., Server], pki: Pki) -> None:
             about(peer)
 
 
-def revocation_list(pki: Pki, *certificates: str) -> str:
+def revocation_list(pki: Pki, *certificates: str, days: int = 1) -> str:
     """A list, signed by the authority, of certificates that are good no more."""
     key = serialization.load_pem_private_key(pki.ca.private_key_pem.bytes(), None)
     issuer = x509.load_pem_x509_certificate(pki.ca.cert_pem.bytes())
@@ -82,8 +86,8 @@ def revocation_list(pki: Pki, *certificates: str) -> str:
     builder = (
         x509.CertificateRevocationListBuilder()
         .issuer_name(issuer.subject)
-        .last_update(now - datetime.timedelta(days=1))
-        .next_update(now + datetime.timedelta(days=1))
+        .last_update(now - datetime.timedelta(days=9))
+        .next_update(now + datetime.timedelta(days=days))
         .add_extension(x509.CRLNumber(1), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()),  # pyright: ignore
@@ -318,6 +322,47 @@ def test_what_cannot_be_is_said_before_there_are_sockets(pki: Pki, tmp_path: Pat
     )
     assert "sesame" not in done.stdout
     assert "ssl_keyfile_password" in done.stdout
+
+
+def test_revocation_lists_without_effect_are_warned_about(pki: Pki) -> None:
+    certificate, key = pki.issue("localhost")
+    shown = {"ssl_certfile": (certificate,), "ssl_keyfile": (key,)}
+    asked = {"ssl_cert_reqs": "required", "ssl_ca_certs": pki.bundle}
+
+    def warnings(**options: Any) -> list[str]:
+        tls = load(Config(**shown, **options))
+        assert tls is not None
+        return tls.warnings
+
+    good = revocation_list(pki)
+    assert warnings(**asked, ssl_crl=(good,)) == []
+    (warning,) = warnings(ssl_crl=(good,))
+    assert warning.startswith("--ssl-crl has no effect without --ssl-cert-reqs")
+    (warning,) = warnings(**asked, ssl_crl=(revocation_list(pki, days=-1),))
+    assert (
+        "crl.pem is past its next update: no client certificate of its issuer is accepted"
+        in warning
+    )
+
+
+def test_a_chain_in_the_wrong_order_is_named_as_that(pki: Pki, tmp_path: Path) -> None:
+    certificate, key = pki.issue("localhost")
+    chain = tmp_path / "chain.pem"
+    chain.write_text(Path(pki.bundle).read_text() + Path(certificate).read_text())
+    with pytest.raises(
+        ConfigError, match="the chain is in the wrong order: the server's own certificate is"
+    ):
+        load(Config(ssl_certfile=(str(chain),), ssl_keyfile=(key,)))
+    other = Pki(trustme.CA(), tmp_path)
+    chain.write_text(Path(certificate).read_text() + Path(other.bundle).read_text())
+    tls = load(Config(ssl_certfile=(str(chain),), ssl_keyfile=(key,)))
+    assert tls is not None
+    assert [
+        "is in the wrong order, which some clients refuse" in text for text in tls.warnings
+    ] == [True]
+    _, stranger = pki.issue("elsewhere")
+    with pytest.raises(ConfigError, match="they do not belong together"):
+        load(Config(ssl_certfile=(certificate,), ssl_keyfile=(stranger,)))
 
 
 def test_flags_of_other_servers(serve: Callable[..., Server], pki: Pki) -> None:

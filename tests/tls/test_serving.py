@@ -89,6 +89,22 @@ def test_protocols_are_agreed_on(secured: Callable[..., Server], pki: Pki) -> No
                 assert peer.socket.selected_alpn_protocol() == common[0]  # pyright: ignore
 
 
+def test_a_client_that_has_chosen_http_1_1_cannot_begin_http_2(
+    secured: Callable[..., Server], pki: Pki
+) -> None:
+    server = secured()
+    context = pki.client()
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
+    context.set_alpn_protocols(["http/1.1"])
+    with connect(server, context) as peer:
+        peer.send(preface)
+        assert peer.read_to_end().startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 505 "))
+    # One that has chosen nothing may (RFC 9113 §3.3 asks for ALPN, and curl's prior knowledge does without).
+    with connect(server, pki.client()) as peer:
+        peer.send(preface)
+        assert peer.read(9)[3] == 4
+
+
 def test_http_2_over_it(secured: Callable[..., Server], pki: Pki) -> None:
     server = secured()
     url = f"https://localhost:{server.port}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from citius._core import LIMITS
-from citius.config import OPTIONS, Config, load, make
+from citius.config import OPTIONS, Config, load, make, unknown_variables
 from citius.errors import ConfigError
 
 
@@ -75,7 +75,7 @@ def test_booleans(text: str, value: bool) -> None:
             {"CITIUS_LOOP": "trio"},
             "CITIUS_LOOP: expected one of auto, uvloop, asyncio, gevent, none, got 'trio'",
         ),
-        ({"WEB_CONCURRENCY": "0"}, "WEB_CONCURRENCY: expected a whole number from 1 to 1024, got 0"),
+        ({"WEB_CONCURRENCY": "0"}, "WEB_CONCURRENCY: expected a whole number from 1 to 1024, or auto, got 0"),
         ({"CITIUS_RELOAD": "maybe"}, "CITIUS_RELOAD: expected true or false, got 'maybe'"),
         (
             {"CITIUS_KEEP_ALIVE_MS": "-1"},
@@ -106,6 +106,41 @@ def test_wrong_values_in_the_file(tmp_path: Path, table: str, message: str) -> N
         load({"app_dir": str(tmp_path)}, {})
     assert message in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+
+
+def test_sizes_in_the_file_are_written_as_in_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "citius.toml"
+    file.write_text('body-bytes-max = "64M"\nworker_rss_bytes_max = "1g"\nhead_bytes_max = 5000\n')
+    config = load({}, {}, str(file))
+    assert config.limits == {"body_bytes_max": 64 << 20, "head_bytes_max": 5000}
+    assert config.worker_rss_bytes_max == 1 << 30
+    file.write_text('body_bytes_max = "much"')
+    with pytest.raises(
+        ConfigError, match="body_bytes_max: expected a whole number of bytes.* 'much'"
+    ):
+        load({}, {}, str(file))
+
+
+def test_a_contradiction_names_the_variable_and_the_file(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"reload .* workers .* \(workers is set by WEB_CONCURRENCY\)"
+    ):
+        load({"reload": True}, {"WEB_CONCURRENCY": "4"})
+    file = tmp_path / "citius.toml"
+    file.write_text("reload = true")
+    with pytest.raises(ConfigError, match=r"\(reload is set by .*citius.toml\)"):
+        load({"workers": 4}, {}, str(file))
+
+
+def test_variables_that_stand_for_no_option_are_named() -> None:
+    environ = {
+        "CITIUS_WORKER": "4",
+        "CITIUS_PORT": "1",
+        "CITIUS_HANDOVER": "",
+        "CITIUS_LAB_X": "",
+        "A": "",
+    }
+    assert unknown_variables(environ) == {"CITIUS_WORKER": "; did you mean CITIUS_WORKERS?"}
 
 
 def test_lists_in_the_file_and_the_environment(tmp_path: Path) -> None:

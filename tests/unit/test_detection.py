@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from citius import App
 from citius.config import Config
-from citius.detection import application, kind_of
+from citius.detection import application, guess
 from citius.errors import AppImportError
 from citius.interfaces.asgi import AsgiApp
 
@@ -30,6 +30,25 @@ def asgi_wrapped(scope, receive, send):
 def asgi_decorated(*args, **kwargs):
     """Known by what it wraps."""
     return asgi(*args, **kwargs)
+
+
+def request_only(request):
+    """What `Request.application` of Werkzeug decorates."""
+
+
+@functools.wraps(request_only)
+def werkzeug(*args):
+    """As `Request.application` makes it."""
+
+
+@functools.wraps(request_only)
+def wsgi_around_another(environ, start_response):
+    """Its own parameters count."""
+
+
+@functools.wraps(request_only)
+def asgi_around_another(scope, receive, send):
+    """Its own parameters count."""
 
 
 class AsgiObject:
@@ -95,6 +114,11 @@ def factory_with_defaults(settings=None, *, debug=False):
         (asgi_other_names, "asgi"),
         (asgi_wrapped, "asgi"),
         (asgi_decorated, "asgi"),
+        (asgi_around_another, "asgi"),
+        (functools.partial(asgi_decorated), "asgi"),
+        (werkzeug, "wsgi"),
+        (functools.partial(werkzeug), "wsgi"),
+        (wsgi_around_another, "wsgi"),
         (AsgiObject(), "asgi"),
         (AsgiObject().__call__, "asgi"),
         (functools.partial(asgi), "asgi"),
@@ -111,7 +135,21 @@ def factory_with_defaults(settings=None, *, debug=False):
     ],
 )
 def test_kinds(found: Any, kind: str) -> None:
-    assert kind_of(found, "x") == kind
+    assert guess(found, "x")[0] == kind
+
+
+def test_the_notice_names_the_interface_and_the_reason() -> None:
+    for found, notice in {
+        wsgi: "x is a WSGI application: called with environ, start_response",
+        werkzeug: "x is a WSGI application: guessed, for it takes any arguments and wraps a function "
+        "of (request)",
+        WsgiObject().method: "x is a WSGI application: guessed, for it is called with 2 parameters",
+        asgi: "x is an ASGI application: called with scope, receive, send",
+        factory: "x() is an ASGI application: called with scope, receive, send",
+    }.items():
+        assert application(found, "x", Config()).notice == notice
+    forced = application(wsgi, "x", Config(interface="wsgi"))
+    assert forced.notice == "x is a WSGI application: --interface wsgi"
 
 
 def test_factories_are_called_and_looked_at() -> None:

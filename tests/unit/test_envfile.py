@@ -14,19 +14,37 @@ from citius.errors import ConfigError
     [
         ("A=b", "b"), ("A = b c ", "b c"), ("export A=b", "b"), ("A=", ""), ("A='b # c'", "b # c"),
         ('A="b\\n\\"c\\""', 'b\n"c"'), ("A=b # why", "b"), ("A=b#c", "b#c"), ("A=$HOME", "$HOME"),
-        ("A=x=y", "x=y"),
+        ("A=x=y", "x=y"), ("A='it\\'s \\n'", "it's \\n"), ('A="\\d\\t"', "\\d\t"), ("A='b\nc' # d", "b\nc"),
+        ('A="b\nc"', "b\nc"), ("A= # why", ""), ("A=#b", "#b"), ("'A' = b", "b"), ("A=1\r\n", "1"),
+        ("A=${OUT}", "outside"), ("A='${OUT}'", "outside"), ('A="-${OUT}-${OUT}-"', "-outside-outside-"),
+        ("A=${NO}", ""), ("A=${NO:-b c}", "b c"), ("A=${OUT:-b}", "outside"), ("A=${OUT", "${OUT"),
+        ("A=1\nA=${A}2", "12"), ("OUT", None), ("A=1\nA", None),
     ],
 )  # fmt: skip
-def test_lines(tmp_path: Path, line: str, value: str) -> None:
-    (tmp_path / "env").write_text(f"# comment\n\n; too\n{line}\n")
-    assert read(str(tmp_path / "env")) == {"A": value}
+def test_lines(tmp_path: Path, line: str, value: str | None) -> None:
+    (tmp_path / "env").write_text(f"# comment\n\n; too\n{line}\n", newline="")
+    expected = {} if value is None else {"A": value}
+    assert read(str(tmp_path / "env"), {"OUT": "outside"}) == expected
 
 
-@pytest.mark.parametrize("line", ["A", "=b", "1A=b", "A='b", 'A="b', "A='b'c'"])
+@pytest.mark.parametrize("line", ["A b", "=b", "A='b", 'A="b', "A='b'c'"])
 def test_lines_that_are_none(tmp_path: Path, line: str) -> None:
     (tmp_path / "env").write_text(f"B=c\n{line}\n")
     with pytest.raises(ConfigError, match="line 2: expected NAME=value"):
-        read(str(tmp_path / "env"))
+        read(str(tmp_path / "env"), {})
+
+
+def test_a_variable_stands_for_what_the_file_says_now(tmp_path: Path) -> None:
+    path, other = tmp_path / "env", tmp_path / "other"
+    path.write_text("A=one\nB=${A} ${OUT}\n")
+    other.write_text("OUT=file\nA=other\nC=${A} ${OUT}\n")
+    environ = {"OUT": "outside"}
+    files = EnvFiles([str(path), str(other)])
+    files.apply(environ)
+    assert environ == {"OUT": "outside", "A": "one", "B": "one outside", "C": "one outside"}
+    path.write_text("A=two\nB=${A} ${OUT}\n")
+    files.apply(environ)
+    assert environ == {"OUT": "outside", "A": "two", "B": "two outside", "C": "two outside"}
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from citius import forms
+from citius._core import parse_parameters
 from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
-from citius.forms import Form, parse_form, parse_header
+from citius.forms import Form, parse_form
 
 MULTIPART = "multipart/form-data; boundary=XX"
 
@@ -113,7 +114,8 @@ def test_as_many_fields_as_allowed_and_one_more() -> None:
         ('Text/Plain; Charset="utf-8"', ("text/plain", {"charset": "utf-8"})),
         ("a;b=c;d=e", ("a", {"b": "c", "d": "e"})),
         ('a; b="x;y"; c=d', ("a", {"b": "x;y", "c": "d"})),
+        ("a; B=1; b=2", ("a", {"b": "1"})),
     ],
 )
 def test_header_parameters(value: str, parsed: tuple[str, dict[str, str]]) -> None:
-    assert parse_header(value) == parsed
+    assert parse_parameters(value) == parsed

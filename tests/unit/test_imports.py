@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,29 @@ def test_a_file_that_cannot_be_a_module(tmp_path: Path) -> None:
     (tmp_path / "my-app.py").write_text("")
     with pytest.raises(AppImportError, match="my-app is no module name"):
         import_app("my-app.py", Config(app_dir=str(tmp_path)))
+
+
+def test_a_sub_interpreter_is_refused() -> None:
+    """Objects that are reused between requests belong to one interpreter."""
+    program = textwrap.dedent("""
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            import _interpreters as interpreters
+        import citius._core
+
+        code = '''
+        try:
+            import citius._core
+        except ImportError as error:
+            assert "sub-interpreter" in str(error) or "subinterpreters" in str(error), error
+        else:
+            raise AssertionError("it was imported")
+        '''
+        error = interpreters.run_string(interpreters.create(), __import__("textwrap").dedent(code))
+        assert error is None, error
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr

@@ -27,10 +27,33 @@ def test_addresses(options, expected: list[str]) -> None:
     assert addresses(Config(**options)) == expected
 
 
-@pytest.mark.parametrize("text", ["", "unix:", "fd://", "host:port", "host:70000"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "unix:",
+        "fd://",
+        "host:port",
+        "host:70000",
+        ":80?http=3",
+        ":80?h2",
+        "tls://:port",
+        "http://:80",
+    ],
+)
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ConfigError, match="bind: expected"):
-        Config(bind=(text,))
+        Config(bind=(text,), ssl_dev=True)
+
+
+def test_tls_without_a_certificate() -> None:
+    with pytest.raises(ConfigError, match="bind: tls://:8443 has no certificate to show"):
+        Config(bind=(":80", "tls://:8443"))
+
+
+def test_only_listeners_of_the_application_say_what_they_speak() -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        Config(management="tls://127.0.0.1:0")
 
 
 def test_a_socket_of_systemds_that_is_not_there() -> None:

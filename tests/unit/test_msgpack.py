@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import random
+import struct
 import sys
 import weakref
 from typing import Annotated, Any
@@ -64,6 +65,19 @@ def test_records_are_those_of_msgspec() -> None:
     assert made == records
     assert all(type(record) is Plain for record in made)
     assert [repr(record) for record in made] == [repr(record) for record in records]
+
+
+class Mixed(msgspec.Struct):
+    either: float | str
+
+
+@pytest.mark.parametrize("text", ["@@@@@@@@", "abcdefgh", "AAAAAAAA"])
+def test_a_text_and_a_float_of_the_same_bytes_are_not_mistaken_for_each_other(text: str) -> None:
+    (real,) = struct.unpack(">d", text.encode())
+    for values in ([real, text, real, text], [text, real, text, real]):
+        packed = [msgspec.msgpack.encode(Mixed(value)) for value in values]
+        assert is_fast(Mixed)
+        assert [record.either for record in decode_many(packed, Mixed)] == values
 
 
 def test_changed_messages_have_the_same_fate() -> None:
@@ -144,6 +158,29 @@ def test_everything_else_is_left_to_msgspec(kind: Any) -> None:
     if kind in (Positive, Checked):
         with pytest.raises(msgspec.ValidationError):
             decode_many([msgspec.msgpack.encode({"n": -1})], kind)
+
+
+class MadeByItself(msgspec.Struct):
+    n: int
+
+
+def refuse(cls: Any, *args: Any) -> Any:
+    raise TypeError("it has to be made in another way")
+
+
+# msgspec refuses classes that define it, and not that it is set later.
+MadeByItself.__new__ = refuse  # type: ignore[method-assign, assignment] # pyright: ignore
+
+
+class Slotted:
+    __slots__ = ("n",)
+
+
+@pytest.mark.parametrize("kind", [MadeByItself, Slotted, int, type])
+def test_types_with_a_new_of_their_own_are_not_made_without_it(kind: Any) -> None:
+    fields = [("n", "n", ["int"])] if hasattr(kind, "n") else []
+    with pytest.raises(ValueError, match="expected a msgspec.Struct without a __new__ of its own"):
+        RecordDecoder(kind, fields, msgspec.msgpack.decode)
 
 
 def test_any_iterable_and_any_buffer() -> None:

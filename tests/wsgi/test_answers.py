@@ -269,9 +269,33 @@ def test_statuses(serve_wsgi) -> None:
         for text, status in {
             '"200"': 200, '"404 Not Found"': 404, '"299 Custom"': 299, '"200 "': 200,
             '"20 OK"': 500, '"2000 OK"': 500, '"100 Continue"': 500, '"101 Switching"': 500,
-            '"600 No"': 500, '"OK"': 500, '""': 500, "200": 500, '"+20 OK"': 500,
+            '"200 O\\nK"': 500, '"200 O\\u0000K"': 500, '"600 No"': 500,
+            '"OK"': 500, '""': 500, "200": 500, '"+20 OK"': 500,
         }.items():  # fmt: skip
             assert peer.request("GET", f"/status?{text.encode().hex()}").status == status, text
+
+
+REASONS = """
+HEADERS = [("Content-Type", "text/plain"), ("Content-Length", "2")]
+def application(environ, start_response):
+    start_response(bytes.fromhex(environ["QUERY_STRING"]).decode(), HEADERS)
+    return [b"ok"]
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--compress", "gzip"), ("--request-id", "x-id")], ids=str)
+def test_the_application_s_own_reason_phrase_is_kept(serve_wsgi, options: tuple[str, ...]) -> None:
+    server = serve_wsgi(REASONS, *options)
+    with server.connect() as peer:
+        for status, line in {
+            "200 OK": b"200 OK", "200 Fine": b"200 Fine", "404 Not Found": b"404 Not Found",
+            "404 No such shop": b"404 No such shop", "299 Caf\u00e9": b"299 Caf\xe9", "404": b"404 Not Found",
+            "404 ": b"404 Not Found", "200  OK ": b"200 OK",
+        }.items():  # fmt: skip
+            for _ in range(2):
+                reply = peer.request("GET", f"/?{status.encode().hex()}")
+                assert reply.raw_head.startswith(b"HTTP/1.1 " + line + b"\r\n"), status
+                assert reply.body == b"ok"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import signal
 from itertools import count
 from pathlib import Path
 
@@ -23,6 +24,27 @@ def environ_of(server: Server, raw: bytes) -> dict:
     with server.connect() as peer:
         peer.send(raw)
         return json.loads(peer.reply().body)
+
+
+SOCKET = """
+def application(environ, start_response):
+    names = [name for name in environ if name.endswith(("socket", "websocket"))]
+    return answer(start_response, json.dumps(names).encode())
+"""
+
+
+def test_a_request_for_a_websocket_is_explained_once(serve_way) -> None:
+    server = serve_way(SOCKET)
+    asked = {
+        "connection": "upgrade", "upgrade": "websocket", "sec_websocket_version": "13",
+        "sec_websocket_key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }  # fmt: skip
+    for path in ("/first", "/second"):
+        assert server.get(path, **asked).body == b"[]"
+    server.wait_for_log("WARN  GET /first asks for a WebSocket, and the environ .* has no socket")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert server.err.count("asks for a WebSocket") == 1
 
 
 def test_a_plain_get(serve_way) -> None:

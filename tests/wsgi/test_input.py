@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
@@ -144,6 +146,128 @@ def test_the_limit_holds(serve_way) -> None:
     server = serve_way(ECHO, "--body-bytes-max", "1000")
     with server.connect() as peer:
         assert peer.request("POST", "/", b"x" * 1001).status == 413
+
+
+HOLD = """
+def application(environ, start_response):
+    total = 0
+    while piece := environ["wsgi.input"].read(10_000):
+        total += len(piece)
+    return answer(start_response, b"%d" % total)
+"""
+
+
+def most_memory_kib(pid: int) -> int:
+    """The most memory that a process has had."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+def test_a_long_body_is_not_held_in_memory(serve_way) -> None:
+    server = serve_way(HOLD)
+    body = b"x" * 40_000_000
+    with server.connect() as peer:
+        peer.request("POST", "/", body[:1_000_000])
+        before = most_memory_kib(server.process.pid)
+        assert peer.request("POST", "/", body).body == b"40000000"
+    assert most_memory_kib(server.process.pid) - before < 10_000
+
+
+def test_temporary_files_of_bodies_are_bounded(serve_wsgi) -> None:
+    server = serve_wsgi(HOLD, "--body-spooled-bytes-max", "200000")
+    head = b"POST /up HTTP/1.1\r\nHost: a\r\n"
+    with server.connect() as peer:
+        peer.send(head + b"Content-Length: 200001\r\n\r\n")
+        assert peer.reply().status == 413
+    server.wait_for_log(r"POST /up: .* 200000 bytes; .* --body-spooled-bytes-max.* --threads")
+    chunk = b"1d4c0\r\n" + b"x" * 120_000 + b"\r\n"
+    with server.connect() as first, server.connect() as second:
+        first.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)
+        server.get("/")
+        second.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n")
+        assert second.reply().status == 503
+        first.send(b"0\r\n\r\n")
+        assert first.reply().body == b"120000"
+    with server.connect() as peer:  # files that are closed count no longer
+        peer.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n")
+        assert peer.reply().body == b"120000"
+
+
+def test_a_body_that_cannot_be_written_to_a_file_is_a_500(serve_wsgi) -> None:
+    source = """
+    import tempfile
+    def full():
+        raise OSError(28, "No space left on device")
+    tempfile.TemporaryFile = full
+    """
+    server = serve_wsgi(textwrap.dedent(source) + HOLD)
+    with server.connect() as peer:
+        assert peer.request("POST", "/", b"x" * 200_000).status == 500
+    server.wait_for_log("No space left on device")
+    assert server.get("/").body == b"0"
+
+
+UNREAD = """
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/refuse":
+        return answer(start_response, b"no", status="401 Unauthorized")
+    return answer(start_response, environ["wsgi.input"].read())
+"""
+
+
+@pytest.mark.parametrize("way", ["threads", "gevent"], indirect=True)
+def test_no_100_continue_before_the_body_is_read(serve_way) -> None:
+    server = serve_way(UNREAD)
+    rest = b"Host: a\r\nContent-Length: 200000\r\nExpect: 100-continue\r\n\r\n"
+    with server.connect() as peer:
+        peer.send(b"POST /refuse HTTP/1.1\r\n" + rest)
+        assert peer.reply().status == 401
+    with server.connect() as peer:
+        peer.send(b"POST /read HTTP/1.1\r\n" + rest)
+        assert peer.reply().status == 100
+        peer.send(b"x" * 200_000)
+        assert peer.reply().body == b"x" * 200_000
+
+
+LEAVES = """
+def application(environ, start_response):
+    body, how = environ["wsgi.input"], environ["PATH_INFO"]
+    print(environ["QUERY_STRING"], "begun", file=sys.stderr, flush=True)
+    try:
+        if how == "/read":
+            body.read()
+        elif how == "/pieces":
+            while body.read(1000):
+                pass
+        elif how == "/lines":
+            list(body)
+        elif how == "/slow":
+            while body.read(1000):
+                time.sleep(0.001)
+        print("complete", file=sys.stderr, flush=True)
+    except ConnectionError as error:
+        print(environ["QUERY_STRING"], "told:", error, file=sys.stderr, flush=True)
+    return answer(start_response, b"")
+"""
+
+
+@pytest.mark.parametrize("way", ["threads", "gevent"], indirect=True)
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize("leaves", ["close", "reset"])
+def test_reading_a_body_raises_when_its_client_has_left(
+    serve_way, framing: str, leaves: str
+) -> None:
+    server = serve_way(LEAVES)
+    for number, how in enumerate(("read", "pieces", "lines", "slow")):
+        head = f"POST /{how}?{number} HTTP/1.1\r\nHost: a\r\n".encode()
+        with server.connect() as peer:
+            if framing == "length":
+                peer.send(head + b"Content-Length: 200000\r\n\r\n" + b"x" * 100_000)
+            else:
+                peer.send(head + b"Transfer-Encoding: chunked\r\n\r\n186a0\r\n" + b"x" * 100_000)
+            server.wait_for_log(f"{number} begun")
+            getattr(peer, leaves)()
+        server.wait_for_log(f"{number} told: the client has gone")
 
 
 def test_expect_continue(serve_way) -> None:

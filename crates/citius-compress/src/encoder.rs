@@ -1,6 +1,6 @@
 //! The three codings behind one call.
 //!
-//! Levels are the ones at which a server is not yet slower than the network it saves: gzip 4, brotli 4,
+//! Default levels are the ones at which a server is not yet slower than the network it saves: gzip 4, brotli 4,
 //! zstd 3. Windows of streams are small, because each stream keeps its own.
 
 use std::io::{self, Write};
@@ -8,13 +8,49 @@ use std::io::{self, Write};
 use citius_http::coding::Coding;
 use flate2::write::GzEncoder;
 
-const GZIP_LEVEL: u32 = 4;
-const BROTLI_QUALITY: u32 = 4;
 /// Two to this power bytes; the same for brotli and zstd.
 const STREAM_WINDOW_LOG: u32 = 17;
 const WHOLE_WINDOW_LOG: u32 = 20;
-const ZSTD_LEVEL: i32 = 3;
 const BROTLI_BUFFER_BYTES: usize = 4096;
+
+/// How much work each coding does to save bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Levels {
+    brotli: u8,
+    zstd: u8,
+    gzip: u8,
+}
+
+impl Default for Levels {
+    fn default() -> Self {
+        Self {
+            brotli: 4,
+            zstd: 3,
+            gzip: 4,
+        }
+    }
+}
+
+impl Levels {
+    /// The lowest and the highest level of a coding.
+    pub const fn range(coding: Coding) -> (u8, u8) {
+        match coding {
+            Coding::Brotli => (0, 11),
+            Coding::Zstd => (1, 22),
+            Coding::Gzip => (1, 9),
+        }
+    }
+
+    /// Has `coding` work at `level`, or at the nearest one that it has.
+    pub fn set(&mut self, coding: Coding, level: u8) {
+        let (lowest, highest) = Self::range(coding);
+        *match coding {
+            Coding::Brotli => &mut self.brotli,
+            Coding::Zstd => &mut self.zstd,
+            Coding::Gzip => &mut self.gzip,
+        } = level.clamp(lowest, highest);
+    }
+}
 
 /// One answer being compressed.
 pub(crate) enum Encoder {
@@ -25,7 +61,7 @@ pub(crate) enum Encoder {
 
 impl Encoder {
     /// A stream, or a whole answer of `length` bytes.
-    pub(crate) fn new(coding: Coding, length: Option<usize>) -> io::Result<Self> {
+    pub(crate) fn new(coding: Coding, levels: Levels, length: Option<usize>) -> io::Result<Self> {
         let window_log = match length {
             // No more than the answer fills.
             Some(length) => (length.max(1).ilog2() + 1).clamp(10, WHOLE_WINDOW_LOG),
@@ -33,15 +69,18 @@ impl Encoder {
         };
         let room = Vec::with_capacity(length.map_or(0, |length| length / 3));
         Ok(match coding {
-            Coding::Gzip => Self::Gzip(GzEncoder::new(room, flate2::Compression::new(GZIP_LEVEL))),
+            Coding::Gzip => Self::Gzip(GzEncoder::new(
+                room,
+                flate2::Compression::new(levels.gzip.into()),
+            )),
             Coding::Brotli => Self::Brotli(Box::new(brotli::CompressorWriter::new(
                 room,
                 BROTLI_BUFFER_BYTES,
-                BROTLI_QUALITY,
+                levels.brotli.into(),
                 window_log,
             ))),
             Coding::Zstd => {
-                let mut encoder = zstd::stream::write::Encoder::new(room, ZSTD_LEVEL)?;
+                let mut encoder = zstd::stream::write::Encoder::new(room, levels.zstd.into())?;
                 encoder.window_log(window_log)?;
                 encoder.include_contentsize(false)?;
                 Self::Zstd(encoder)
@@ -105,6 +144,30 @@ mod tests {
     }
 
     #[test]
+    fn a_higher_level_gives_fewer_bytes() {
+        let mut n = 1_u32;
+        let plain: Vec<u8> = (0..200_000)
+            .map(|_| {
+                n = n.wrapping_mul(1_103_515_245).wrapping_add(12345);
+                b"the quick brown fox; "[((n >> 16) % 21 * ((n >> 24) % 3) / 2) as usize]
+            })
+            .collect();
+        for coding in Coding::ALL {
+            let (lowest, highest) = Levels::range(coding);
+            let coded = [lowest, highest, u8::MAX].map(|level| {
+                let mut levels = Levels::default();
+                levels.set(coding, level);
+                let mut encoder = Encoder::new(coding, levels, Some(plain.len())).unwrap();
+                encoder.write(&plain).unwrap();
+                encoder.finish().unwrap()
+            });
+            assert!(coded[1].len() < coded[0].len(), "{coding:?}");
+            assert_eq!(coded[1], coded[2], "{coding:?}");
+            assert_eq!(decode(coding, &coded[1]), plain);
+        }
+    }
+
+    #[test]
     fn wholes_come_back() {
         for coding in Coding::ALL {
             for length in [1, 1000, 5000, 300_000, 2_000_000] {
@@ -114,7 +177,7 @@ mod tests {
                     .cycle()
                     .take(length)
                     .collect();
-                let mut encoder = Encoder::new(coding, Some(length)).unwrap();
+                let mut encoder = Encoder::new(coding, Levels::default(), Some(length)).unwrap();
                 encoder.write(&plain).unwrap();
                 let coded = encoder.finish().unwrap();
                 assert!(
@@ -129,7 +192,7 @@ mod tests {
     #[test]
     fn each_flush_brings_all_that_was_written() {
         for coding in Coding::ALL {
-            let mut encoder = Encoder::new(coding, None).unwrap();
+            let mut encoder = Encoder::new(coding, Levels::default(), None).unwrap();
             let (mut plain, mut coded) = (Vec::new(), Vec::new());
             for piece in ["one ", "two ", &"x".repeat(100_000), "three"].map(str::as_bytes) {
                 encoder.write(piece).unwrap();

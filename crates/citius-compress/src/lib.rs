@@ -14,5 +14,6 @@ mod encoder;
 mod policy;
 mod streams;
 
+pub use encoder::Levels;
 pub use policy::Policy;
 pub use streams::{Compressor, Sink, Streams};

@@ -3,11 +3,15 @@
 use citius_http::coding::Coding;
 use citius_http::{Answer, Fault, Fields};
 
+use crate::encoder::Levels;
+
 /// What a server compresses.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The codings it offers; of those a client likes as much, the first is taken.
     pub codings: Vec<Coding>,
+    /// How much work they do, unless a request is [told otherwise](crate::Streams::set_levels).
+    pub levels: Levels,
     /// Media types besides those that are known to be worth it, without parameters.
     pub types: Vec<String>,
 }
@@ -68,6 +72,7 @@ const KNOWN: &[&str] = &[
 /// The length is no longer known, a strong entity tag no longer true (RFC 9110 §8.8.3.3).
 pub(crate) fn coded_fields(fields: &Fields, coding: Option<Coding>) -> Result<Fields, Fault> {
     let mut coded = Fields::default();
+    coded.reason.clone_from(&fields.reason);
     coded.close = fields.close;
     coded.content_length = fields.content_length.filter(|_| coding.is_none());
     let mut varies = false;
@@ -108,6 +113,7 @@ mod tests {
     fn may_code(status: u16, fields: &[(&str, &str)]) -> bool {
         let policy = Policy {
             codings: Coding::ALL.to_vec(),
+            levels: Levels::default(),
             types: vec!["application/x-own".to_owned()],
         };
         let mut made = Fields::default();

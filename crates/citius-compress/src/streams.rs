@@ -13,7 +13,7 @@ use bytes::Bytes;
 use citius_http::coding::{Accepted, Coding};
 use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Method, Payload};
 
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Levels};
 use crate::policy::{Policy, coded_fields};
 
 /// Bytes of one answer that are compressed in one go: about two milliseconds.
@@ -37,6 +37,7 @@ struct Entry {
     stream: u32,
     /// What the client would like best.
     coding: Option<Coding>,
+    levels: Levels,
     head_only: bool,
     running: Option<Running>,
 }
@@ -94,6 +95,7 @@ impl Compressor {
         streams.0.push(Entry {
             stream,
             coding: Accepted::of(head).choose(self.policy.codings.iter().copied()),
+            levels: self.policy.levels,
             head_only: head.method == Method::Head,
             running: None,
         });
@@ -182,7 +184,7 @@ impl Compressor {
             return sink.send(Action::Respond(answer, payload));
         }
         let coded = entry.coding.and_then(|coding| {
-            let mut encoder = Encoder::new(coding, Some(bytes.len())).ok()?;
+            let mut encoder = Encoder::new(coding, entry.levels, Some(bytes.len())).ok()?;
             encoder.write(bytes).ok()?;
             let coded = encoder.finish().ok()?;
             (coded.len() < bytes.len()).then_some((coding, coded))
@@ -210,7 +212,7 @@ impl Compressor {
         // Whoever asks for the head alone learns what the whole would look like.
         let place = Place::take(&self.n_streams, self.limits.compress_streams_max);
         let coding = entry.coding.filter(|_| place.is_some());
-        let encoder = coding.and_then(|coding| Encoder::new(coding, None).ok());
+        let encoder = coding.and_then(|coding| Encoder::new(coding, entry.levels, None).ok());
         let fields = coded_fields(answer.fields, encoder.as_ref().and(coding))?;
         if let (Some(encoder), Some(place), false) = (encoder, place, entry.head_only) {
             entry.running = Some(Running {
@@ -232,6 +234,15 @@ impl Streams {
     /// The answer to `stream` goes out as it is.
     pub fn forget(&mut self, stream: u32) {
         self.0.retain(|entry| entry.stream != stream);
+    }
+
+    /// The answer to `stream` is compressed at these levels instead of the policy's.
+    pub fn set_levels(&mut self, stream: u32, levels: &[(Coding, u8)]) {
+        for entry in self.0.iter_mut().filter(|entry| entry.stream == stream) {
+            for (coding, level) in levels {
+                entry.levels.set(*coding, *level);
+            }
+        }
     }
 
     /// Forgets what nobody will answer any more.
@@ -453,12 +464,14 @@ mod tests {
     fn begun(wire: &mut Wire) -> (Compressor, Streams) {
         let policy = Policy {
             codings: vec![Coding::Gzip],
+            levels: Levels::default(),
             types: Vec::new(),
         };
         let compressor = Compressor::new(policy, Limits::default());
         let mut streams = Streams(vec![Entry {
             stream: 7,
             coding: Some(Coding::Gzip),
+            levels: Levels::default(),
             head_only: false,
             running: None,
         }]);

@@ -37,6 +37,8 @@ pub(crate) struct Chunked {
     left: u64,
     /// Sizes of all chunks so far.
     total: u64,
+    /// What they may add up to.
+    pub(crate) bytes_max: u64,
     /// Bytes of all extensions so far.
     extension_bytes: u32,
     /// Digits of the current size so far.
@@ -74,6 +76,7 @@ impl Chunked {
         Self {
             left: 0,
             total: 0,
+            bytes_max: u64::MAX,
             extension_bytes: 0,
             digits: 0,
             searched: 0,
@@ -138,7 +141,7 @@ impl Chunked {
             (State::Size, b'\n') if self.digits > 0 => Err(Fault::LineEnding),
             (State::Size, b';' | b' ' | b'\t') if self.digits > 0 => self.extension(byte, limits),
             (State::Size, _) => self.digit(byte, limits),
-            (State::SizeLf, b'\n') => self.size_done(limits),
+            (State::SizeLf, b'\n') => self.size_done(),
             (State::SizeLf, _) => Err(Fault::LineEnding),
             (State::DataCr, b'\r') => Ok(State::DataLf),
             (State::DataLf, b'\n') => {
@@ -161,12 +164,12 @@ impl Chunked {
         Ok(State::Size)
     }
 
-    fn size_done(&mut self, limits: &Limits) -> Result<State, Fault> {
+    fn size_done(&mut self) -> Result<State, Fault> {
         if self.left == 0 {
             return Ok(State::Trailers);
         }
         self.total = self.total.saturating_add(self.left);
-        if self.total > limits.body_bytes_max {
+        if self.total > self.bytes_max {
             return Err(Fault::BodyTooLong);
         }
         Ok(State::Data)

@@ -20,8 +20,8 @@
 use alloc::boxed::Box;
 
 use citius_http::{
-    Action, BodyLength, Closing, Event, Fault, Fields, Head, HeadPool, Limits, Millis, Output,
-    Plain,
+    Action, BodyLength, Closing, Event, FAST_PATHS, Fault, Fields, Head, HeadPool, Limits, Millis,
+    Output, Plain,
 };
 
 use crate::chunked::{Chunked, Piece};
@@ -305,7 +305,7 @@ impl Connection {
         plain: Plain<'_>,
         out: &mut Output,
     ) -> bool {
-        let is_all = self.queue.awaits_plainly(stream) && self.goes_on_with_a_head();
+        let is_all = FAST_PATHS && self.queue.awaits_plainly(stream) && self.goes_on_with_a_head();
         if !is_all {
             return false;
         }
@@ -315,10 +315,16 @@ impl Connection {
         true
     }
 
+    /// Bytes of the response of `stream` that wait for earlier ones; `None` if none can.
+    pub fn parked_bytes_of(&self, stream: u32) -> Option<u64> {
+        let index = self.queue.index_of(stream).filter(|&index| index > 0)?;
+        self.queue.at(index).map(Exchange::parked_bytes)
+    }
+
     /// Whether one request is all there is: it is the only one, complete, and nothing has come after it.
     #[inline]
     fn awaits_nothing_else(&self) -> bool {
-        self.queue.len() == 1 && self.goes_on_with_a_head()
+        FAST_PATHS && self.queue.len() == 1 && self.goes_on_with_a_head()
     }
 
     /// Whether the next byte begins another request, which will be taken.
@@ -437,6 +443,31 @@ impl Connection {
         }
     }
 
+    /// The body of `stream` may have at most `bytes_max` bytes. Call it before any of it is wanted.
+    ///
+    /// A longer one is answered with [`Fault::BodyTooLong`]: where its length is announced now, without an event, and
+    /// `true` is returned; otherwise when it becomes longer.
+    pub fn limit_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        bytes_max: u64,
+        out: &mut Output,
+    ) -> bool {
+        if self.queue.index_of(stream) != self.queue.len().checked_sub(1) {
+            return false;
+        }
+        match &mut self.reading {
+            Reading::Chunked(chunked) => chunked.bytes_max = bytes_max,
+            Reading::Exact(length) if *length > bytes_max => {
+                self.break_body(cx, Fault::BodyTooLong, out);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
     /// Whether more input could be used: not while the pipeline is full or the body not wanted, nor once
     /// reading has ended.
     #[inline]
@@ -549,6 +580,15 @@ impl Connection {
     #[inline]
     pub fn closing(&self) -> Option<Closing> {
         self.closing
+    }
+
+    /// Bytes of the content of the answer that the fault got, or will get when it is its turn; for the log.
+    #[cold]
+    pub fn fault_answer_bytes(&self) -> u64 {
+        match (self.last_words, self.fault) {
+            (LastWords::Due { head_only: false }, Some(fault)) => encode::fault_bytes(fault),
+            _ => 0,
+        }
     }
 
     /// The rule the peer broke, if that is why reading ended; for the log.

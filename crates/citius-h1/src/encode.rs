@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-use citius_http::{Answer, Fault, Fields, Metadata, Output, Payload, Plain, Status};
+use citius_http::{Answer, FAST_PATHS, Fault, Fields, Metadata, Output, Payload, Plain, Status};
 
 use crate::Context;
 
@@ -66,13 +66,13 @@ impl Template {
     /// Whether the last plain answer was of the very same.
     #[inline]
     fn is_of(&self, metadata: &'static Metadata) -> bool {
-        self.plain.is_some_and(|plain| ptr::eq(plain, metadata))
+        FAST_PATHS && self.plain.is_some_and(|plain| ptr::eq(plain, metadata))
     }
 
     /// Whether the last plain 200 had this media type, which has been checked then, and said nothing else.
     #[inline]
     pub(crate) fn is_for(&self, media_type: &[u8]) -> bool {
-        self.media_type == media_type && !media_type.is_empty() && !self.has_fields
+        FAST_PATHS && self.media_type == media_type && !media_type.is_empty() && !self.has_fields
     }
 
     #[cold]
@@ -185,12 +185,13 @@ pub(crate) fn final_head(
             cx.standing.lines().len(),
             media_type.len(),
             fields.lines().len(),
+            fields.reason.len(),
             body_bytes,
         ]
         .into_iter()
         .fold(160, usize::saturating_add),
     );
-    status_line(out, answer.status);
+    status_line(out, answer.status, &fields.reason);
     if !fields.has_server {
         out.extend_from_slice(cx.server);
     }
@@ -228,7 +229,7 @@ pub(crate) fn final_head(
 
 /// Appends an informational answer.
 pub(crate) fn informational(out: &mut Vec<u8>, answer: &Answer<'_>) {
-    status_line(out, answer.status);
+    status_line(out, answer.status, &answer.fields.reason);
     if let (Some(media_type), false) = (answer.content_type, answer.fields.has_content_type) {
         out.extend_from_slice(b"content-type: ");
         out.extend_from_slice(media_type);
@@ -263,10 +264,7 @@ pub(crate) fn fault(
     persistence: Persistence,
     head_only: bool,
 ) {
-    let text = match fault.blame() {
-        citius_http::Blame::Peer => fault.text(),
-        citius_http::Blame::App => "internal server error",
-    };
+    let text = fault_text(fault);
     let fields = match fault {
         Fault::Overloaded => retry_after(),
         _ => Fields::EMPTY,
@@ -283,6 +281,18 @@ pub(crate) fn fault(
         out.tail().extend_from_slice(text.as_bytes());
         out.tail().push(b'\n');
     }
+}
+
+fn fault_text(fault: Fault) -> &'static str {
+    match fault.blame() {
+        citius_http::Blame::Peer => fault.text(),
+        citius_http::Blame::App => "internal server error",
+    }
+}
+
+/// Bytes of the content that [`fault`] writes: the text and the end of its line.
+pub(crate) fn fault_bytes(fault: Fault) -> u64 {
+    fault_text(fault).len().saturating_add(1) as u64
 }
 
 /// Appends one chunk; `payload` is not empty, for an empty chunk would end the body.
@@ -326,19 +336,22 @@ fn standing_lines(out: &mut Vec<u8>, standing: &Fields, answer: &Answer<'_>) {
 }
 
 #[inline]
-fn status_line(out: &mut Vec<u8>, status: Status) {
-    if status == Status::OK {
+fn status_line(out: &mut Vec<u8>, status: Status, reason: &[u8]) {
+    if status == Status::OK && reason.is_empty() {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     } else {
-        other_status_line(out, status);
+        other_status_line(out, status, reason);
     }
 }
 
-fn other_status_line(out: &mut Vec<u8>, status: Status) {
+fn other_status_line(out: &mut Vec<u8>, status: Status, reason: &[u8]) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(itoa::Buffer::new().format(status.code()).as_bytes());
     out.push(b' ');
-    out.extend_from_slice(status.reason().as_bytes());
+    out.extend_from_slice(match reason {
+        [] => status.reason().as_bytes(),
+        own => own,
+    });
     out.extend_from_slice(b"\r\n");
 }
 

@@ -93,6 +93,11 @@ impl Exchange {
         self.progress != Progress::Unanswered
     }
 
+    /// Bytes of the answer that wait for their turn.
+    pub(crate) fn parked_bytes(&self) -> u64 {
+        self.parked.as_ref().map_or(0, |parked| parked.len() as u64)
+    }
+
     /// Whether a plain answer is all that is to be said: nothing is said yet, no `connection` field is due, and the
     /// body goes with the head.
     #[inline]

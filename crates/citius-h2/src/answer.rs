@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use citius_http::fields::is_value_byte;
-use citius_http::{Action, Answer, Blame, Fault, Fields, Output, Payload, Status};
+use citius_http::{Action, Answer, Blame, FAST_PATHS, Fault, Fields, Output, Payload, Status};
 
 use crate::connection::{Connection, Context};
 use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES};
@@ -25,8 +25,15 @@ pub(crate) struct Template {
 
 impl Template {
     #[inline]
-    fn is_for(&self, cx: &Context<'_>, generation: u64, media_type: &[u8], length: u64) -> bool {
-        self.length == length
+    pub(crate) fn is_for(
+        &self,
+        cx: &Context<'_>,
+        generation: u64,
+        media_type: &[u8],
+        length: u64,
+    ) -> bool {
+        FAST_PATHS
+            && self.length == length
             && self.generation == generation
             && !self.block.is_empty()
             && self.media_type == media_type
@@ -142,7 +149,8 @@ impl Connection {
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
         // What the template was made of has been checked.
-        let is_known = self.template.media_type == answer.content_type.unwrap_or_default();
+        let is_known =
+            FAST_PATHS && self.template.media_type == answer.content_type.unwrap_or_default();
         check_final(stream, answer, is_known)?;
         let payload_bytes = payload.len();
         let announced = answer.fields.content_length;

@@ -250,6 +250,33 @@ impl Connection {
         self.look_later(cx.now.saturating_add(cx.limits.body_read_ms));
     }
 
+    /// The body of `stream` may have at most `bytes_max` bytes. Call it before any of it is wanted.
+    ///
+    /// A longer one is answered with [`Fault::BodyTooLong`]: where its length is announced now, without an event, and
+    /// `true` is returned; otherwise when it becomes longer.
+    pub fn limit_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        bytes_max: u64,
+        out: &mut Output,
+    ) -> bool {
+        let Some(found) = self.streams.find_mut(stream) else {
+            return false;
+        };
+        found.body_bytes_max = bytes_max;
+        if found.expected.is_none_or(|length| length <= bytes_max) {
+            return false;
+        }
+        if let Err(fault) = self.budget.reset(cx.now, cx.limits) {
+            self.end_with(cx, fault, out);
+        } else {
+            self.end_stream(cx, stream, Fault::BodyTooLong, out);
+            self.conclude();
+        }
+        true
+    }
+
     /// Whether more input could be used: not once reading has ended. What nobody wants is held back by windows.
     #[inline]
     pub fn wants_input(&self, _: &Limits) -> bool {
@@ -434,6 +461,7 @@ impl Connection {
             credit: 0,
             received: 0,
             expected: facts.content_length,
+            body_bytes_max: u64::MAX,
             receive_window: settings::stream_window(cx.limits),
             consumed: 0,
             body_at: cx.now,
@@ -473,6 +501,21 @@ impl Connection {
         fault: Fault,
         out: &mut Output,
     ) {
+        let Some(stream) = self.streams.find(id) else {
+            return;
+        };
+        let (was_told, is_open) = (stream.told, stream.is_open());
+        // Complete for the application, and its client will never have all of it.
+        let is_cut = stream.waiting.is_some();
+        self.end_stream(cx, id, fault, out);
+        if is_open || !was_told || is_cut {
+            self.broken.push_back((id, fault));
+        }
+    }
+
+    /// A stream ends for a fault: with its status where that can still be said.
+    #[cold]
+    fn end_stream(&mut self, cx: &mut Context<'_>, id: u32, fault: Fault, out: &mut Output) {
         let Some(index) = self.streams.index_of(id) else {
             return;
         };
@@ -480,7 +523,6 @@ impl Connection {
             return;
         };
         self.since = cx.now;
-        let (was_told, is_open) = (stream.told, stream.is_open());
         let may_answer = stream.progress == Progress::Unanswered
             && !crate::head::is_malformed(fault)
             && fault != Fault::StreamReset;
@@ -491,9 +533,12 @@ impl Connection {
             let by_peer = fault == Fault::StreamReset;
             self.drop_stream(id, (!by_peer).then(|| Code::of(fault)), out);
         }
-        if is_open || !was_told {
-            self.broken.push_back((id, fault));
-        }
+    }
+
+    /// Bytes of the response of `stream` that wait for a window; `None` if there are none.
+    pub fn waiting_bytes_of(&self, stream: u32) -> Option<u64> {
+        let waiting = self.streams.find(stream)?.waiting.as_ref()?;
+        Some(waiting.n_bytes)
     }
 
     /// Forgets a stream, and tells the client so with `code`.

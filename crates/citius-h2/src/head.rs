@@ -111,9 +111,6 @@ impl<'a> Builder<'a> {
         self.head.body = match (ended, length) {
             (true, Some(1..)) => return Err(Fault::LengthMismatch),
             (true, _) => BodyLength::None,
-            (false, Some(length)) if length > self.limits.body_bytes_max => {
-                return Err(Fault::BodyTooLong);
-            }
             (false, Some(length @ 1..)) => BodyLength::Exact(length),
             (false, _) => BodyLength::Chunked,
         };

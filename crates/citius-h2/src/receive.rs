@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use citius_http::{Event, Fault, Fields, Head, Limits, Millis, Output};
+use citius_http::{Event, FAST_PATHS, Fault, Fields, Head, Limits, Millis, Output};
 
 use crate::budget;
 use crate::connection::{Connection, Context, LEAVE, Leave};
@@ -272,7 +272,7 @@ impl Connection {
         if self.receive_window < 0 {
             return Err(Fault::FlowControl);
         }
-        if let Some(fault) = self.check_data(cx, header, left, ends)? {
+        if let Some(fault) = self.check_data(header, left, ends)? {
             if self.streams.was_reset(header.stream) {
                 // It crossed our reset, up to a window of it.
                 self.budget.idle_frame(cx.now, cx.limits)?;
@@ -301,7 +301,6 @@ impl Connection {
     /// Whether the stream may have this data; takes it off its window.
     fn check_data(
         &mut self,
-        cx: &Context<'_>,
         header: Header,
         length: usize,
         ends: bool,
@@ -329,7 +328,7 @@ impl Connection {
         if contradicts {
             return Ok(Some(Fault::LengthMismatch));
         }
-        if received > cx.limits.body_bytes_max && !stream.is_tunnel {
+        if received > stream.body_bytes_max && !stream.is_tunnel {
             return Ok(Some(Fault::BodyTooLong));
         }
         Ok(None)
@@ -598,16 +597,21 @@ impl Connection {
         ended: bool,
         head: &mut Head,
     ) -> Result<Result<Facts, Fault>, Fault> {
-        let generation = self.decoder.generation();
-        if let Some(memo) = &self.memo
-            && memo.generation == generation
-            && memo.ended == ended
-            && memo.block == block
-        {
+        if let Some(memo) = self.recalled(block, ended) {
             head.copy_from(&memo.head);
             return Ok(Ok(memo.facts));
         }
         self.read_new_head(limits, block, ended, head)
+    }
+
+    /// What the block means, if it is the one before.
+    #[inline]
+    pub(crate) fn recalled(&self, block: &[u8], ended: bool) -> Option<&Memo> {
+        let memo = self.memo.as_deref().filter(|_| FAST_PATHS)?;
+        let is_same = memo.generation == self.decoder.generation()
+            && memo.ended == ended
+            && memo.block == block;
+        is_same.then_some(memo)
     }
 
     fn read_new_head(

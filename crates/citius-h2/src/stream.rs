@@ -84,6 +84,8 @@ pub(crate) struct Stream {
     /// Body bytes that came, and those that must.
     pub(crate) received: u64,
     pub(crate) expected: Option<u64>,
+    /// Body bytes that may come.
+    pub(crate) body_bytes_max: u64,
     /// It carries another protocol (RFC 8441), which has its own idea of how long, and how slow, is too much.
     pub(crate) is_tunnel: bool,
     /// What the client may still send.

@@ -92,7 +92,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// 422 if it is none that fits; 500 if the route has fewer parameters.
     pub fn param_integer(&self, index: usize) -> Result<i64, Status> {
-        integer(self.param(index)?)
+        self.integer(self.param(index)?)
     }
 
     /// The last value of a query parameter, decoded.
@@ -110,7 +110,20 @@ impl<'a> Request<'a> {
     /// # Errors
     /// 422 if it is none that fits.
     pub fn query_integer(&self, name: &str, otherwise: i64) -> Result<i64, Status> {
-        self.query_param(name).map_or(Ok(otherwise), integer)
+        self.query_param(name)
+            .map_or(Ok(otherwise), |text| self.integer(text))
+    }
+
+    /// A text as the server reads numbers.
+    fn integer(&self, text: &[u8]) -> Result<i64, Status> {
+        let mut value = 0;
+        let text = raw::Text {
+            data: text.as_ptr().cast(),
+            size: text.len(),
+        };
+        // SAFETY: as in `param`; the text is readable for its length.
+        let code = unsafe { (self.api().integer)(text, &raw mut value) };
+        checked(code).map(|()| value)
     }
 
     /// The first value of a header field, found without regard to case.
@@ -212,13 +225,6 @@ fn checked(code: c_int) -> Outcome {
     } else {
         Err(Status(u16::try_from(code).unwrap_or(500)))
     }
-}
-
-fn integer(digits: &[u8]) -> Result<i64, Status> {
-    std::str::from_utf8(digits)
-        .ok()
-        .and_then(|digits| digits.parse().ok())
-        .ok_or(Status::UNPROCESSABLE)
 }
 
 /// Calls a handler as the server wants it called; for [`export!`].

@@ -20,6 +20,8 @@ use crate::Fault;
 )]
 pub struct Fields {
     lines: Vec<u8>,
+    /// The application's own reason phrase, which HTTP/1.1 says before the fields; empty: the registered one.
+    pub reason: Vec<u8>,
     /// `Content-Length` as the application announced it.
     pub content_length: Option<u64>,
     /// The application asked for the connection to be closed.
@@ -36,6 +38,7 @@ impl Fields {
     /// No fields; allocates nothing.
     pub const EMPTY: Self = Self {
         lines: Vec::new(),
+        reason: Vec::new(),
         content_length: None,
         close: false,
         has_date: false,
@@ -119,7 +122,10 @@ impl Fields {
     /// Whether there is nothing to say beyond what every answer says.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.lines.is_empty() && self.content_length.is_none() && !self.close
+        self.lines.is_empty()
+            && self.content_length.is_none()
+            && !self.close
+            && self.reason.is_empty()
     }
 
     /// Whether there is no line.

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::origin::Scheme;
-use crate::{Origin, Tls};
+use crate::{FAST_PATHS, Origin, Tls};
 
 /// A stretch of [`Head::bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -345,11 +345,23 @@ impl HeadPool {
     #[inline]
     pub fn recall(&mut self, input: &[u8]) -> Option<Box<Head>> {
         let next = self.0.last()?;
-        if next.is_verbatim && !next.bytes.is_empty() && input.starts_with(&next.bytes) {
+        if FAST_PATHS
+            && next.is_verbatim
+            && !next.bytes.is_empty()
+            && input.starts_with(&next.bytes)
+        {
             self.0.pop()
         } else {
             None
         }
+    }
+
+    /// The head that was given back last, as it was, unless it has been taken or cleared since.
+    pub fn latest(&self) -> Option<&Head> {
+        self.0
+            .last()
+            .map(Box::as_ref)
+            .filter(|head| !head.bytes.is_empty())
     }
 
     /// Takes back a head that is done with.

@@ -26,6 +26,7 @@ pub mod head;
 pub mod limits;
 pub mod origin;
 pub mod output;
+pub mod parameters;
 pub mod status;
 pub mod tls;
 
@@ -40,6 +41,14 @@ pub use origin::Origin;
 pub use output::Output;
 pub use status::Status;
 pub use tls::Tls;
+
+/// Whether requests take the fast paths: shortcuts for common requests and responses, and reuse of what an earlier
+/// request has left (head cache, last-header-block cache, response templates; in the binding: scopes, environs, spare
+/// tasks, response header caches).
+///
+/// False in builds with the feature `slow-paths`. Both builds give the same responses to the same requests:
+/// `make test-slow-paths`. A constant, so that it costs no instruction either way.
+pub const FAST_PATHS: bool = !cfg!(feature = "slow-paths");
 
 /// Milliseconds on the reactor's monotonic clock; only differences mean anything.
 pub type Millis = u64;

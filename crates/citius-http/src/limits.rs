@@ -15,9 +15,18 @@ pub const FIELDS_MAX: u32 = 100;
 /// Exceeded: 414, close. Vector: `h1/limits/target_too_long.t`.
 pub const TARGET_BYTES_MAX: u32 = 8 * 1024;
 
-/// Bytes of one request body after transfer decoding. Origin: fastpysgi 10 MB, sanic 100 MB.
-/// Exceeded: 413, close. Vector: `h1/limits/body_too_long.t`.
+/// Bytes of one request body, after transfer decoding, that the server holds until it is complete; a native route may
+/// say another number. Origin: fastpysgi 10 MB, sanic 100 MB. Exceeded: 413, close. Test: `tests/abuse/test_body_bytes.py`.
 pub const BODY_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Bytes of one request body that the application reads as it comes, of which the server holds [`BODY_WINDOW_BYTES`];
+/// 0: any number. Origin: uvicorn and gunicorn have no such limit. Exceeded: 413, close. Test: `tests/abuse/test_body_bytes.py`.
+pub const BODY_STREAMED_BYTES_MAX: u64 = 0;
+
+/// Bytes of one worker's request bodies that are in temporary files, until a WSGI application is called with them on the
+/// reactor's own thread. Origin: a quarter of a small machine's disk of 4 GiB; threads need no such files.
+/// Exceeded: 413 for a body that is longer by itself, 503 otherwise. Test: `tests/wsgi/test_input.py`.
+pub const BODY_SPOOLED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Hexadecimal digits of one chunk size, leading zeros included. Origin: 2^64 has 16.
 /// Exceeded: 400, close. Vector: `h1/limits/chunk_size_digits.t`.
@@ -66,6 +75,10 @@ pub const DISCARD_BYTES_MAX: u64 = 256 * 1024;
 /// Open connections of one worker. Origin: half of a usual descriptor limit of 65 536.
 /// Reached: 503 with Retry-After, close. Test: `tests/abuse/test_connections.py`.
 pub const CONNECTIONS_MAX: u32 = 32 * 1024;
+
+/// Descriptors that a worker holds in reserve. Origin: a 503 needs one.
+/// Reached (all others are in use): idle connections are closed, then new ones get 503. Test: `tests/abuse/test_descriptors.py`.
+pub const DESCRIPTORS_SPARE: u32 = 1;
 
 /// Requests of one worker that are taken and not fully answered, whatever serves them; 0: any number.
 /// Origin: uvicorn's `limit_concurrency`, off too; only the application's author knows.
@@ -124,6 +137,10 @@ pub const COMPILED_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// is ten times as long. Exceeded: a line in the log names it, at most one in ten seconds; 0: never.
 /// Test: `tests/compiled/test_misuse.py`.
 pub const COMPILED_RUN_MS_MAX: u64 = 10;
+
+/// Milliseconds that a handler may keep the event loop's thread without an `await`. Origin: what people notice of a
+/// delay. Exceeded: a line in the log names it, at most one a minute; 0: never. Test: `tests/observe/test_slow.py`.
+pub const SLOW_HANDLER_MS: u64 = 100;
 
 /// Streams of one HTTP/2 connection that are open at once. Origin: RFC 9113 §6.5.2 asks for 100 at least, h2o 100, nghttpd 100.
 /// Reached: the stream is refused, to be tried again (`REFUSED_STREAM`). Test: `crates/citius-h2/src/tests/budgets.rs`.
@@ -214,6 +231,11 @@ pub const WS_RATE_MS: u64 = 10_000;
 /// Origin: uvicorn's `--ws-max-queue`, 32. Reached: reading stops. Test: `tests/abuse/test_ws.py`.
 pub const WS_QUEUE_MAX: u32 = 32;
 
+/// Bytes of WebSocket messages of one worker that wait for the application, over all connections: compressed, 16 KiB are
+/// enough for [`WS_MESSAGE_BYTES_MAX`]. Origin: sixteen of those. Exceeded: the next message of a socket for which more
+/// than an equal share waits (this by [`CONNECTIONS_MAX`]) is dropped; close code 1013. Test: `tests/abuse/test_ws.py`.
+pub const WS_QUEUED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
 /// Milliseconds without a byte from a WebSocket's peer until it is pinged; 0: never. Origin: uvicorn, 20 s.
 /// Exceeded: a ping is sent. Test: `tests/abuse/test_ws.py`.
 pub const WS_PING_INTERVAL_MS: u64 = 20_000;
@@ -229,6 +251,12 @@ pub const WS_CLOSE_MS: u64 = 10_000;
 /// Bytes of a WebSocket message from which it is compressed for clients that accept it; 0: never, nor is it negotiated.
 /// Origin: below it a frame saves no packet. Fallen below: sent as it is. Test: `tests/abuse/test_ws.py`.
 pub const WS_DEFLATE_BYTES_MIN: u32 = 256;
+
+/// Bytes of messages to rooms that may wait for one other worker, and of those from other workers that may wait for
+/// this one's reactors; each message counts 128 more. Origin: four of [`WS_MESSAGE_BYTES_MAX`], above a burst of 100 000 short ones.
+/// Exceeded: the message is lost for that worker, and counted in `Room.missed`; nothing is read from the other
+/// workers. Test: `tests/server/test_rooms.py`.
+pub const ROOM_QUEUE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const _: () = assert!(
     H2_WINDOW_BYTES >= BODY_WINDOW_BYTES,
@@ -275,6 +303,14 @@ macro_rules! limits {
         }
 
         impl Limits {
+            /// Bytes that a body may have which the application reads as it comes.
+            pub fn streamed_body_max(&self) -> u64 {
+                match self.body_streamed_bytes_max {
+                    0 => u64::MAX,
+                    bytes => bytes,
+                }
+            }
+
             /// The names of all limits, in the order of this file.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field),)+];
 
@@ -303,6 +339,8 @@ limits! {
     fields_max: u32 = FIELDS_MAX,
     target_bytes_max: u32 = TARGET_BYTES_MAX,
     body_bytes_max: u64 = BODY_BYTES_MAX,
+    body_streamed_bytes_max: u64 = BODY_STREAMED_BYTES_MAX,
+    body_spooled_bytes_max: u64 = BODY_SPOOLED_BYTES_MAX,
     chunk_size_digits_max: u32 = CHUNK_SIZE_DIGITS_MAX,
     chunk_extension_bytes_max: u32 = CHUNK_EXTENSION_BYTES_MAX,
     trailer_bytes_max: u32 = TRAILER_BYTES_MAX,
@@ -315,6 +353,7 @@ limits! {
     linger_ms: u64 = LINGER_MS,
     discard_bytes_max: u64 = DISCARD_BYTES_MAX,
     connections_max: u32 = CONNECTIONS_MAX,
+    descriptors_spare: u32 = DESCRIPTORS_SPARE,
     requests_open_max: u32 = REQUESTS_OPEN_MAX,
     write_queue_bytes_max: u32 = WRITE_QUEUE_BYTES_MAX,
     body_window_bytes: u32 = BODY_WINDOW_BYTES,
@@ -328,6 +367,7 @@ limits! {
     wsgi_write_bytes_max: u32 = WSGI_WRITE_BYTES_MAX,
     compiled_body_bytes_max: u64 = COMPILED_BODY_BYTES_MAX,
     compiled_run_ms_max: u64 = COMPILED_RUN_MS_MAX,
+    slow_handler_ms: u64 = SLOW_HANDLER_MS,
     h2_streams_max: u32 = H2_STREAMS_MAX,
     h2_window_bytes: u32 = H2_WINDOW_BYTES,
     h2_budget_ms: u64 = H2_BUDGET_MS,
@@ -349,8 +389,10 @@ limits! {
     ws_controls_max: u32 = WS_CONTROLS_MAX,
     ws_rate_ms: u64 = WS_RATE_MS,
     ws_queue_max: u32 = WS_QUEUE_MAX,
+    ws_queued_bytes_max: u64 = WS_QUEUED_BYTES_MAX,
     ws_ping_interval_ms: u64 = WS_PING_INTERVAL_MS,
     ws_ping_timeout_ms: u64 = WS_PING_TIMEOUT_MS,
     ws_close_ms: u64 = WS_CLOSE_MS,
     ws_deflate_bytes_min: u32 = WS_DEFLATE_BYTES_MIN,
+    room_queue_bytes_max: u64 = ROOM_QUEUE_BYTES_MAX,
 }

@@ -13,7 +13,7 @@ use citius_route::{Captures, Found, Pattern, PatternError, Router};
 use crate::dice::Dice;
 use crate::format::Format;
 use crate::line::{self, Facts, Outcome, Stamps};
-use crate::page::{CLASSES_MAX, Gauge, Page, Tally};
+use crate::page::{CLASSES_MAX, Gauge, METHODS, Page, Tally, method_index};
 use crate::span::{Span, Spans};
 use crate::trace::{self, TraceContext};
 use crate::writer::{BATCH_BYTES_MAX, Lines};
@@ -365,9 +365,25 @@ impl Observer {
         }
     }
 
-    /// Whether this worker takes requests and its checks pass.
+    /// Whether this worker takes requests, its checks pass and it has descriptors for new connections.
     pub fn is_ready(&self) -> bool {
-        self.page.gauge(Gauge::State) == 1 && self.page.gauge(Gauge::Checks) != 2
+        self.page.gauge(Gauge::State) == 1
+            && self.page.gauge(Gauge::Checks) != 2
+            && self.page.gauge(Gauge::DescriptorsMissing) == 0
+    }
+
+    /// The method and the route of an open request; its path where it has no route that is known here.
+    #[cold]
+    pub fn describe(&self, note: &Note) -> String {
+        let label = self.labels.get(usize::from(note.class));
+        let route = match (label, &note.facts) {
+            (Some(label), _) if !label.is_empty() => label.to_string(),
+            (_, Some(facts)) => String::from_utf8_lossy(facts.path_and_query().0)
+                .escape_debug()
+                .to_string(),
+            _ => return "others".to_owned(),
+        };
+        format!("{} {route}", METHODS[method_index(note.method)])
     }
 
     /// The end of a request.
@@ -435,7 +451,7 @@ impl Observer {
 
     /// An answer to something that never became a request.
     #[cold]
-    pub fn refuse(&mut self, client: Client, fault: Fault, now_us: u64) {
+    pub fn refuse(&mut self, client: Client, fault: Fault, bytes: u64, now_us: u64) {
         self.page.add_fault(fault);
         self.page.add_code(fault.status().code());
         if let Some(log) = &mut self.log {
@@ -445,7 +461,7 @@ impl Observer {
             };
             let outcome = Outcome {
                 status: fault.status().code(),
-                bytes: 0,
+                bytes,
                 duration_us: 0,
                 route: "",
                 fault: Some(fault_name(fault)),

@@ -67,6 +67,10 @@ cells! {
         TlsFailed = "tls_handshakes_failed",
         /// Those of them that were not completed in `tls_handshake_ms`.
         TlsTooSlow = "tls_handshakes_too_slow",
+        /// Times that a new connection found no free descriptor.
+        DescriptorsMissing = "descriptors_missing",
+        /// Idle connections closed to make room for new ones.
+        ConnectionsEvicted = "connections_evicted",
     }
 }
 
@@ -91,6 +95,8 @@ cells! {
         QueueAge = "queue_age_us",
         /// How late the loop was last, in microseconds.
         LoopLag = "loop_lag_us",
+        /// 1 while new connections find no free descriptor.
+        DescriptorsMissing = "descriptors_missing",
     }
 }
 
@@ -359,7 +365,7 @@ fn class_at(class: u16) -> usize {
 }
 
 #[inline]
-fn method_index(method: Method) -> usize {
+pub(crate) fn method_index(method: Method) -> usize {
     match method {
         Method::Get => 0,
         Method::Head => 1,

@@ -7,19 +7,22 @@
 use std::sync::{Arc, LazyLock};
 
 use citius_http::{
-    Action, Answer, Fault, Fields, Head, Metadata, Method, Output, Payload, Plain, Status,
+    Action, Answer, FAST_PATHS, Fault, Fields, Head, Metadata, Method, Output, Payload, Plain,
+    Status,
 };
 use citius_reactor::{Peer, StreamId};
 use citius_route::{Captures, Converter};
-use pyo3::exceptions::PyBaseException;
+use pyo3::exceptions::{PyBaseException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyType};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::file;
+use crate::fork::end_child_with;
 use crate::gateway::native::Route;
 use crate::link::{Exchange, LEVEL_ERROR, Link, Sink, payload};
 use crate::negotiate::prefers_msgpack;
+use crate::report::Subject;
 use crate::request::Request;
 use crate::response::Response;
 use crate::stream::{Stream, copy_of_buffer};
@@ -112,6 +115,16 @@ impl<'a> Asked<'a> {
             .bind(py))
     }
 
+    /// What messages say of it.
+    #[cold]
+    pub(crate) fn subject(&self, py: Python<'_>) -> Subject {
+        match (&self.head, &self.request) {
+            (Some(head), _) => Subject::new(self.link, head, self.route.map(|route| &**route)),
+            (None, Some(request)) => request.bind(py).get().subject(),
+            (None, None) => Subject::named(format!("request {}", self.id.stream)),
+        }
+    }
+
     pub(crate) fn with_head<R>(&self, py: Python<'_>, look: impl FnOnce(&Head) -> R) -> R {
         match (&self.head, &self.request) {
             (Some(head), _) => look(head),
@@ -168,6 +181,7 @@ fn conclude_error<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> Settled {
+    end_child_with(py, asked.link, error);
     if asked.stage == Stage::Failing {
         return conclude_plainly(py, error, asked, sink);
     }
@@ -206,25 +220,16 @@ pub(crate) fn conclude_plainly<S: Sink>(
     Settled::Answered
 }
 
-/// An exception as it is logged: what it says, and where it comes from.
-#[cold]
-pub(crate) fn with_traceback(py: Python<'_>, error: &PyErr) -> String {
-    let trace = error
-        .traceback(py)
-        .and_then(|trace| trace.format().ok())
-        .map_or_else(String::new, |trace| format!("\n{trace}"));
-    format!("{error}{trace}")
-}
-
-/// Logs an exception that nobody has handled.
+/// Logs an exception that the application has not handled.
 #[cold]
 pub(crate) fn report_error(py: Python<'_>, error: &PyErr, asked: &Asked<'_>) {
-    let (id, link) = (asked.id, asked.link);
-    link.log(
-        py,
-        LEVEL_ERROR,
-        &format!("request {}: {}", id.stream, with_traceback(py, error)),
-    );
+    end_child_with(py, asked.link, error);
+    let what = match asked.stage {
+        Stage::Handling => " failed",
+        Stage::Failing => " failed in its error handler",
+        Stage::Streaming => " failed while its response was streamed",
+    };
+    asked.subject(py).exception(py, what, error);
 }
 
 /// What a stream's driver lets through although it handles its own errors: logged, and the answer cut.
@@ -236,11 +241,7 @@ pub(crate) fn cut_stream<S: Sink>(
     sink: &mut S,
 ) {
     if let Some(error) = error {
-        asked.link.log(
-            py,
-            LEVEL_ERROR,
-            &format!("request {}: {error}", asked.id.stream),
-        );
+        report_error(py, &error, asked);
     }
     // Cutting what is cut already changes nothing.
     let _ = sink.send(py, Action::Abort);
@@ -288,15 +289,8 @@ fn send<S: Sink>(
 /// Logs what the protocol refused of an application's answer.
 #[cold]
 pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
-    let what = asked.with_head(py, |head| {
-        let text = |span| String::from_utf8_lossy(head.slice(span)).into_owned();
-        format!("{} {}", text(head.method_span), text(head.target))
-    });
-    asked.link.log(
-        py,
-        LEVEL_ERROR,
-        &format!("{what}: {} ({})", fault.text(), fault.spec()),
-    );
+    let what = format!(": {} ({})", fault.text(), fault.spec());
+    asked.subject(py).log(py, asked.link, LEVEL_ERROR, &what);
 }
 
 /// The plain answer that a handler's value is, if it is text or bytes that are few enough to be copied.
@@ -327,10 +321,14 @@ fn send_value<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
-    if let Some(plain) = plain_of(value)? {
+    if FAST_PATHS && let Some(plain) = plain_of(value)? {
         return Ok(send_whole(py, plain, asked, sink));
     }
-    if is_data(value, asked) {
+    if FAST_PATHS && is_data(value, asked) {
+        return send_data(py, value, asked, sink);
+    }
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        refuse_status(py, tuple, asked)?;
         return send_data(py, value, asked, sink);
     }
     if let Ok(response) = value.cast::<Response>() {
@@ -345,6 +343,20 @@ fn send_value<S: Sink>(
         return Ok(send(py, answer, Payload::Copied(b""), asked, sink));
     }
     send_body(py, Status::OK, None, Fields::default(), value, asked, sink)
+}
+
+/// Raises for `body, status`, which other frameworks take for a response; here it would be a JSON array.
+fn refuse_status(py: Python<'_>, tuple: &Bound<'_, PyTuple>, asked: &Asked<'_>) -> PyResult<()> {
+    if !(2..=3).contains(&tuple.len()) || tuple.get_item(1)?.cast_exact::<PyInt>().is_err() {
+        return Ok(());
+    }
+    let route = match (asked.route, &asked.request) {
+        (None, Some(request)) => request.get().route(),
+        (route, _) => route,
+    };
+    let handler = route.map(|route| route.handler.bind(py));
+    support::REFUSE_STATUS.get(py)?.call1((tuple, handler))?;
+    Ok(())
 }
 
 /// Sends a plain answer, the shorter way if there is one.
@@ -511,6 +523,7 @@ fn send_body<S: Sink>(
         }
         (encode, metadata.media_type)
     };
+    refuse_coroutine(body)?;
     let encoded = encode.call1(py, body)?;
     asked.link.data_types.note(&body.get_type());
     let bytes = encoded.cast::<PyBytes>()?;
@@ -520,6 +533,18 @@ fn send_body<S: Sink>(
         fields: &fields,
     };
     Ok(send(py, answer, payload(bytes), asked, sink))
+}
+
+/// A coroutine is what a handler returns that calls an `async def` function and does not await it.
+fn refuse_coroutine(body: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !is_coroutine(body) {
+        return Ok(());
+    }
+    // Closed, for Python would complain of it a second time.
+    body.call_method0(pyo3::intern!(body.py(), "close"))?;
+    Err(PyTypeError::new_err(
+        "the handler returned a coroutine that it has not awaited; make it `async def`, or await what it calls",
+    ))
 }
 
 /// Types whose values have been encoded: neither text nor bytes, no answers and nothing to iterate over by
@@ -547,8 +572,11 @@ impl DataTypes {
     #[cold]
     fn note(&self, kind: &Bound<'_, PyType>) {
         let py = kind.py();
-        // `is_data` knows these two.
-        if kind.is(py.get_type::<PyDict>()) || kind.is(py.get_type::<PyList>()) {
+        // `is_data` knows these two, and a tuple is looked at each time.
+        if kind.is(py.get_type::<PyDict>())
+            || kind.is(py.get_type::<PyList>())
+            || kind.is(py.get_type::<PyTuple>())
+        {
             return;
         }
         if self.contains(kind) {
@@ -624,9 +652,10 @@ fn start_stream<S: Sink>(
     asked.stage = Stage::Streaming;
     let link = Arc::clone(asked.link);
     let trailers = asked.trailers.take();
-    let stream = Py::new(py, Stream::new(link, asked.id, trailers))?;
+    let request = asked.request(py, true)?.clone().unbind();
+    let stream = Py::new(py, Stream::new(link, asked.id, request, trailers))?;
     let kept = stream.clone_ref(py);
-    let enter = |exchange: &mut Exchange| exchange.native().out.replace(kept);
+    let enter = |exchange: &mut Exchange| exchange.native()?.out.replace(kept);
     if S::IN_TURN {
         drop(asked.link.with_open(asked.id, enter));
     } else if asked.link.with(asked.id, enter).is_none() {

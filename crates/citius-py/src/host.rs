@@ -11,16 +11,19 @@ use std::sync::{Arc, Mutex, TryLockError};
 use citius_http::coding::Coding;
 use citius_http::{Fields, Limits};
 use citius_reactor::{
-    CompressionPolicy, ConnectionId, ForwardedNames, Mailbox, Network, Options, Protocols, Proxies,
-    Speaks, exact_us,
+    CompressionLevels, CompressionPolicy, ConnectionId, ForwardedNames, Mailbox, Network, Options,
+    Protocols, Proxies, Speaks, exact_us,
 };
 use citius_static::{Mount, MountOptions, Mounts};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::fork::end_child;
 use crate::gateway::{Gateway, Turn};
+use crate::go::place::Serving;
 use crate::link::{Callbacks, Flag, LEVEL_ERROR, Link, call_back, lock};
+use crate::support::{clear_exception, guarded};
 use crate::task::Tasks;
 
 /// One thread's epoll set, its connections and its gateway.
@@ -76,6 +79,10 @@ fn limits_from(overrides: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
     let Some(overrides) = overrides else {
         return Ok(limits);
     };
+    // An operator who sets this one alone means all bodies.
+    if let Ok(bytes_max) = overrides.get_item("body_bytes_max") {
+        limits.body_streamed_bytes_max = bytes_max.extract()?;
+    }
     for item in overrides.call_method0("items")?.try_iter()? {
         let (name, value): (String, u64) = item?.extract()?;
         limits.set(&name, value).ok_or_else(|| {
@@ -94,23 +101,34 @@ fn limits_from(overrides: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
 
 /// What is compressed; nothing without a coding.
 fn compression_from(
-    codings: Vec<String>,
+    wanted: Vec<(String, Option<u8>)>,
     types: Vec<String>,
 ) -> PyResult<Option<CompressionPolicy>> {
-    if codings.is_empty() {
+    if wanted.is_empty() {
         return Ok(None);
     }
-    let codings = codings
-        .into_iter()
-        .map(|name| {
-            Coding::from_token(name.as_bytes()).ok_or_else(|| {
-                PyValueError::new_err(format!(
-                    "{name:?} is no coding; there are br, zstd and gzip"
-                ))
-            })
-        })
-        .collect::<PyResult<_>>()?;
-    Ok(Some(CompressionPolicy { codings, types }))
+    let (mut codings, mut levels) = (Vec::new(), CompressionLevels::default());
+    for (name, level) in wanted {
+        let coding = coding_from(&name)?;
+        codings.push(coding);
+        if let Some(level) = level {
+            levels.set(coding, level);
+        }
+    }
+    Ok(Some(CompressionPolicy {
+        codings,
+        levels,
+        types,
+    }))
+}
+
+/// A coding by the name that HTTP has for it.
+pub(crate) fn coding_from(name: &str) -> PyResult<Coding> {
+    Coding::from_token(name.as_bytes()).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "expected the coding br, zstd or gzip, got {name:?}"
+        ))
+    })
 }
 
 /// Which versions of HTTP are spoken.
@@ -169,6 +187,16 @@ fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     Mount::new(options).map_err(PyValueError::new_err)
 }
 
+/// The value of the `server` field.
+fn server_from(name: Option<String>) -> PyResult<Option<String>> {
+    match &name {
+        Some(text) if !text.bytes().all(citius_http::fields::is_value_byte) => Err(
+            PyValueError::new_err("server_header has a control character"),
+        ),
+        _ => Ok(name),
+    }
+}
+
 /// Fields of every answer; what frames a message or is about the connection is not among them.
 fn standing_from(headers: Vec<(String, String)>) -> PyResult<Fields> {
     let mut fields = Fields::default();
@@ -192,7 +220,8 @@ impl Reactor {
     #[pyo3(signature = (gateway, *, limits = None, server_header = Some("citius".to_owned()), date_header = true,
                         headers = Vec::new(), r#loop = None, observer = None, log = None, mounts = Vec::new(),
                         compress = Vec::new(), compress_types = Vec::new(), trusted = Vec::new(),
-                        forwarded = Vec::new(), http = "auto", h2c_upgrade = true, tls = None))]
+                        forwarded = Vec::new(), http = "auto", h2c_upgrade = true, tls = None,
+                        makes_room = false))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -208,21 +237,15 @@ impl Reactor {
         observer: Option<&Bound<'_, crate::observe::Observer>>,
         log: Option<Py<PyAny>>,
         mounts: Vec<Py<PyAny>>,
-        compress: Vec<String>,
+        compress: Vec<(String, Option<u8>)>,
         compress_types: Vec<String>,
         trusted: Vec<String>,
         forwarded: Vec<String>,
         http: &str,
         h2c_upgrade: bool,
         tls: Option<&Bound<'_, crate::tls::Tls>>,
+        makes_room: bool,
     ) -> PyResult<Self> {
-        if let Some(name) = &server_header
-            && !name.bytes().all(citius_http::fields::is_value_byte)
-        {
-            return Err(PyValueError::new_err(
-                "server_header has a control character",
-            ));
-        }
         let mounts = mounts
             .into_iter()
             .map(|mount| mount_from(mount.bind(py)))
@@ -237,7 +260,7 @@ impl Reactor {
             .and_then(|observer| observer.request_id_field().map(Box::from));
         let options = Options {
             limits: limits.clone(),
-            server: server_header,
+            server: server_from(server_header)?,
             date: date_header,
             standing: standing_from(headers)?,
             observer,
@@ -247,6 +270,9 @@ impl Reactor {
         };
         let mut reactor = citius_reactor::Reactor::new(options)
             .map_err(|error| os_error("epoll set", &error.into()))?;
+        if makes_room {
+            reactor.make_room();
+        }
         if let Some(tls) = tls {
             reactor.secure(tls.get().take()?);
         }
@@ -287,14 +313,22 @@ impl Reactor {
         })
     }
 
-    #[pyo3(signature = (fd, *, rpc = false, tls = false))]
-    fn listen(&self, fd: RawFd, rpc: bool, tls: bool) -> PyResult<()> {
+    #[pyo3(signature = (fd, *, rpc = false, tls = None, http = None))]
+    fn listen(&self, fd: RawFd, rpc: bool, tls: Option<bool>, http: Option<&str>) -> PyResult<()> {
         let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
-        let speaks = match (rpc, tls) {
-            (false, _) => Speaks::Http,
-            (true, false) => Speaks::Rpc,
-            (true, true) => Speaks::SecuredRpc,
+        let speaks = match (rpc, tls, http) {
+            (true, Some(true), _) => Speaks::SecuredRpc,
+            (true, _, _) => Speaks::Rpc,
+            (false, None, None) => Speaks::Http,
+            (false, tls, http) => {
+                let ours = core.reactor.protocols();
+                let protocols = http.map_or(Ok(ours), |http| protocols_from(http, ours.upgrade));
+                Speaks::HttpAs {
+                    protocols: protocols?,
+                    is_secured: tls.unwrap_or_else(|| core.reactor.is_secured()),
+                }
+            }
         };
         let listens = core.reactor.listen(socket, speaks);
         listens.map_err(|error| os_error("listening socket", &error.into()))
@@ -348,7 +382,8 @@ impl Reactor {
     #[pyo3(signature = (on_drained = None))]
     fn drain(&self, py: Python<'_>, on_drained: Option<Py<PyAny>>) {
         if on_drained.is_some() {
-            *lock(&self.on_drained) = on_drained;
+            let replaced = std::mem::replace(&mut *lock(&self.on_drained), on_drained);
+            drop(replaced);
         }
         self.command(py, Command::Drain);
     }
@@ -368,6 +403,12 @@ impl Reactor {
             Some(core) => core.reactor.requests_open(),
             None => self.requests_open.load(Ordering::Relaxed),
         }
+    }
+
+    #[getter]
+    fn routes_open(&self) -> String {
+        self.try_core()
+            .map_or_else(String::new, |core| core.reactor.routes_open())
     }
 
     #[getter]
@@ -432,7 +473,9 @@ impl Reactor {
             gateway,
             mounts,
         } = core;
+        end_child(py, &self.link);
         self.link.turn.fetch_add(1, Ordering::Relaxed);
+        let _serving = Serving::begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut service = Turn {
                 py,
@@ -455,7 +498,8 @@ impl Reactor {
         }));
         if outcome.is_err() {
             reactor.recover();
-            tasks.leave(py);
+            clear_exception(py);
+            let _ = guarded(py, || tasks.leave(py));
             self.link.log(
                 py,
                 LEVEL_ERROR,

@@ -14,24 +14,31 @@
 //! (`ownership` too) do need one, and without it nothing relies on them.
 #![allow(
     unsafe_code,
-    reason = "reference counts, versions, slots, PyIter_Send and contexts have no safe binding (ownership.rs, \
-              awaited.rs, items.rs, task.rs); native handlers are called by address (gateway/compiled/)"
+    reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
+              (ownership.rs, awaited.rs, items.rs, task.rs, below); native handlers are called by address (gateway/compiled/)"
 )]
 
+use citius_http::FAST_PATHS;
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 mod answer;
 mod awaited;
 mod file;
+mod fork;
 mod gateway;
 mod go;
 mod host;
 mod items;
 mod link;
 mod negotiate;
+mod numbers;
 mod observe;
 mod ownership;
+mod parameters;
 mod records;
+mod report;
 mod request;
 mod response;
 mod rpc;
@@ -44,17 +51,24 @@ mod urlencoded;
 /// The module `citius._core`.
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    refuse_subinterpreters()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("FAST_PATHS", FAST_PATHS)?;
     module.add("METRICS", observe::metrics(module.py())?)?;
     module.add("LIMITS", host::limit_defaults(module.py())?)?;
     module.add_function(wrap_pyfunction!(urlencoded::parse_urlencoded, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::read_integer, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::parse_parameters, module)?)?;
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
-    gateway::asgi::hasten_all(module.py());
-    gateway::ws::hasten_all(module.py());
+    if FAST_PATHS {
+        gateway::asgi::hasten_all(module.py());
+        gateway::ws::hasten_all(module.py());
+    }
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::ws::room::Room>()?;
     module.add_class::<gateway::wsgi::Wsgi>()?;
@@ -72,7 +86,23 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
     go::register(module)?;
+    fork::register(module)?;
     module.add_class::<task::Driver>()?;
-    module.add_function(wrap_pyfunction!(task::count_touch, module)?)?;
     Ok(())
+}
+
+/// Objects that are kept between requests belong to one interpreter. Python refuses others by itself only where they
+/// are isolated, from version 3.12 on.
+fn refuse_subinterpreters() -> PyResult<()> {
+    // SAFETY: a module is being imported, so this thread is attached to an interpreter.
+    let interpreter = unsafe { ffi::PyInterpreterState_Get() };
+    // SAFETY: the interpreter that this thread is attached to exists.
+    let id = unsafe { ffi::PyInterpreterState_GetID(interpreter) };
+    if id == 0 {
+        return Ok(());
+    }
+    Err(PyImportError::new_err(
+        "citius._core cannot be imported in a sub-interpreter; import it in the main interpreter \
+         (mod_wsgi: WSGIApplicationGroup %{GLOBAL})",
+    ))
 }

@@ -1,22 +1,28 @@
 //! What outlives a turn: the table of open exchanges, the way back into the reactor, the callbacks.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 use bytes::Bytes;
 use citius_http::origin::Client;
 use citius_http::{Action, Fault, Head, Limits, Payload, Plain};
-use citius_reactor::{Cast, ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId};
+use citius_reactor::{
+    Cast, ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId, coarse_ms,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use smallvec::SmallVec;
 
 use crate::answer::DataTypes;
+use crate::fork::Process;
 use crate::gateway::{Held, native};
+use crate::support::guarded;
 
 /// Shared by the reactor's gateway and everything that may answer late.
 pub(crate) struct Link {
+    /// The one that may serve.
+    pub(crate) process: Process,
     pub(crate) mailbox: Arc<Mailbox>,
     /// Where files come from that answers send.
     pub(crate) files: Files,
@@ -30,9 +36,13 @@ pub(crate) struct Link {
     pub(crate) callbacks: Callbacks,
     /// What of the values that handlers return is encoded.
     pub(crate) data_types: DataTypes,
-    /// What threads without the GIL want the log to be told.
-    notes: Mutex<Vec<(u8, String)>>,
+    /// Failures of handlers in threads without the GIL, for the next turn to report.
+    notes: Mutex<Vec<String>>,
     has_notes: AtomicBool,
+    /// The place of the native route whose handler was called last; 0 if there is none.
+    pub(crate) latest_route: AtomicU32,
+    /// When the log was told of a slow handler, 0 if it was not yet.
+    slow_told_ms: AtomicU64,
     /// The field in which the observer puts a request's id, in lower case; `None` where it gives none.
     pub(crate) request_id_field: Option<Box<[u8]>>,
     /// What coroutines are run by; `None` where there are none.
@@ -41,6 +51,8 @@ pub(crate) struct Link {
     pub(crate) turn: AtomicU64,
     /// The turn in which a message was last sent to many.
     pub(crate) cast_in: AtomicU64,
+    /// Bytes of WebSocket messages that wait for their applications, over all connections.
+    pub(crate) ws_queued_bytes: AtomicU64,
     /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
     home: Mutex<Option<Home>>,
 }
@@ -88,17 +100,20 @@ pub(crate) struct Exchange {
     pub(crate) task: Option<Py<PyAny>>,
     /// What the gateway has of it.
     pub(crate) held: Held,
+    /// A call without an answer: it runs to its end although its connection has ended.
+    pub(crate) is_notification: bool,
 }
 
 impl Exchange {
-    /// What the native gateway has of it.
-    pub(crate) fn native(&mut self) -> &mut native::Held {
-        if !matches!(self.held, Held::Native(_)) {
+    /// What the native gateway has of it, an entry of its own if there is none yet; `None` if the exchange is
+    /// a WebSocket or of another interface: an event for a request must not replace what those keep.
+    pub(crate) fn native(&mut self) -> Option<&mut native::Held> {
+        if matches!(self.held, Held::Nothing) {
             self.held = Held::Native(native::Held::default());
         }
         match &mut self.held {
-            Held::Native(held) => held,
-            _ => unreachable!("it was put there above"),
+            Held::Native(held) => Some(held),
+            _ => None,
         }
     }
 }
@@ -108,6 +123,9 @@ const HEADS_KEPT_MAX: usize = 64;
 
 /// Lines for the log that wait for one turn at most.
 const NOTES_MAX: usize = 64;
+
+/// Between two lines of the log that name a slow handler.
+const SLOW_TOLD_EVERY_MS: u64 = 60_000;
 
 impl Link {
     pub(crate) fn new(
@@ -119,6 +137,7 @@ impl Link {
         request_id_field: Option<Box<[u8]>>,
     ) -> Self {
         Self {
+            process: Process::current(),
             mailbox,
             files,
             limits,
@@ -129,10 +148,13 @@ impl Link {
             data_types: DataTypes::default(),
             notes: Mutex::default(),
             has_notes: AtomicBool::new(false),
+            latest_route: AtomicU32::new(0),
+            slow_told_ms: AtomicU64::new(0),
             request_id_field,
             event_loop,
             turn: AtomicU64::new(1),
             cast_in: AtomicU64::new(0),
+            ws_queued_bytes: AtomicU64::new(0),
             home: Mutex::default(),
         }
     }
@@ -144,7 +166,8 @@ impl Link {
                 thread: std::thread::current().id(),
                 wake: wake(),
             };
-            *lock(&self.home) = Some(home);
+            let replaced = lock(&self.home).replace(home);
+            drop(replaced);
         }
     }
 
@@ -229,6 +252,20 @@ impl Link {
         act(&mut place.open[at])
     }
 
+    /// The exchange of a connection that was entered last.
+    pub(crate) fn last_open(&self, connection: ConnectionId) -> Option<StreamId> {
+        let table = lock(&self.exchanges);
+        let place = table.get(connection.index as usize)?;
+        let last = place
+            .open
+            .last()
+            .filter(|_| place.generation == connection.generation)?;
+        Some(StreamId {
+            connection,
+            stream: last.stream,
+        })
+    }
+
     /// Ends an exchange. What is returned must be dropped outside of any lock.
     pub(crate) fn take(&self, id: StreamId) -> Option<Exchange> {
         let mut table = lock(&self.exchanges);
@@ -254,6 +291,28 @@ impl Link {
         }
     }
 
+    /// Does what belongs to an exchange, outside of a turn. As in a turn, a panic costs the connection.
+    pub(crate) fn guard(&self, py: Python<'_>, id: StreamId, act: impl FnOnce()) {
+        if guarded(py, act).is_none() {
+            self.cut(id);
+        }
+    }
+
+    /// Ends an exchange in the middle: its connection is closed, or its stream is reset. It makes no Python
+    /// object and needs no GIL: the panic before it may have come of memory that has run out.
+    #[cold]
+    pub(crate) fn cut(&self, id: StreamId) {
+        let message = format!(
+            "connection {}, request {}: a defect of the server's, or no memory; it was cut",
+            id.connection.index, id.stream
+        );
+        self.note_failure(message);
+        drop(self.take(id));
+        if self.mailbox.post(id, Letter::Act(Post::Abort)) {
+            self.mailbox.ring();
+        }
+    }
+
     /// Keeps a head for its memory.
     pub(crate) fn keep_head(&self, head: Box<Head>) {
         let mut heads = lock(&self.heads);
@@ -261,6 +320,12 @@ impl Link {
             heads.push(head);
             self.has_heads.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// The head that was kept last.
+    #[cold]
+    pub(crate) fn with_kept_head<R>(&self, act: impl FnOnce(Option<&Head>) -> R) -> R {
+        act(lock(&self.heads).last().map(Box::as_ref))
     }
 
     /// Gives kept heads back to the reactor.
@@ -274,12 +339,23 @@ impl Link {
         }
     }
 
-    /// Has the next turn tell Python's logging something; for threads without the GIL. Beyond
+    /// Whether the log has not been told of a slow handler in the last minute; if so, it will be now.
+    pub(crate) fn is_slow_worth_telling(&self) -> bool {
+        let now_ms = coarse_ms().max(1);
+        let told_ms = self.slow_told_ms.load(Ordering::Relaxed);
+        let is_due = told_ms == 0 || now_ms - told_ms >= SLOW_TOLD_EVERY_MS;
+        if is_due {
+            self.slow_told_ms.store(now_ms, Ordering::Relaxed);
+        }
+        is_due
+    }
+
+    /// Has the next turn [report](crate::report::failure) a failure; for threads without the GIL. Beyond
     /// [`NOTES_MAX`] in one turn the rest is lost.
-    pub(crate) fn note(&self, level: u8, message: String) {
+    pub(crate) fn note_failure(&self, message: String) {
         let mut notes = lock(&self.notes);
         if notes.len() < NOTES_MAX {
-            notes.push((level, message));
+            notes.push(message);
             self.has_notes.store(true, Ordering::Release);
         }
     }
@@ -289,19 +365,25 @@ impl Link {
     pub(crate) fn tell_notes(&self, py: Python<'_>) {
         if self.has_notes.load(Ordering::Relaxed) && self.has_notes.swap(false, Ordering::Acquire) {
             let notes = std::mem::take(&mut *lock(&self.notes));
-            for (level, message) in notes {
-                self.log(py, level, &message);
+            for message in notes {
+                crate::report::failure(py, &message);
             }
         }
     }
 
-    /// Tells Python's logging something that is no handler's exception.
+    /// Tells Python's logging something that is no handler's exception; standard error, if there is no
+    /// memory for that.
     pub(crate) fn log(&self, py: Python<'_>, level: u8, message: &str) {
         let Some(log) = &self.callbacks.log else {
             return;
         };
-        if let Err(error) = log.bind(py).call1((level, message)) {
-            error.write_unraisable(py, None);
+        let told = guarded(py, || {
+            if let Err(error) = log.bind(py).call1((level, message)) {
+                error.write_unraisable(py, None);
+            }
+        });
+        if told.is_none() {
+            eprintln!("citius: {message}");
         }
     }
 }

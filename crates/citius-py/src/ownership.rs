@@ -1,12 +1,15 @@
-//! Whether anybody else knows or has changed an object of ours: only if nobody has may it serve another request.
+//! Whether anything but the server knows or has changed an object of ours: only if nothing has may a request take it.
 //!
-//! What is said of references can only be spoilt towards "yes" by another thread: whoever is to make a new one needs
-//! one first, and there is none but ours.
+//! Another thread can drop references but not create one: creating a reference requires holding one, and we hold the
+//! only one. A stale count is therefore too high at worst, and the object is then not reused. Without a GIL this holds
+//! in the thread that has made the object alone: the references of that thread and of all others are two counts, and
+//! one that moves between them can be missed from elsewhere.
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use citius_http::FAST_PATHS;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,18 +22,17 @@ pub(crate) fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t 
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
 
-/// The address of the first of the weak references to an object; 0 if there are none, or none are possible.
-///
-/// Whether it is another one when a weak reference has been added, [`shows_new_weak_references`] says.
+/// Whether there are as many references to an object as we `know` of, and no weak ones. Never without
+/// [`FAST_PATHS`]: then nothing is reused.
 #[inline]
-pub(crate) fn first_weak_reference<T>(py: Python<'_>, object: &Py<T>) -> usize {
-    weak_references(py, object).addr()
+pub(crate) fn is_known_only<T>(py: Python<'_>, object: &Py<T>, known: ffi::Py_ssize_t) -> bool {
+    FAST_PATHS && references(py, object) == known && weak_references(py, object).is_null()
 }
 
 /// Whether each weak reference that is added from now on becomes the first one.
 ///
 /// The interpreter puts them in front, but those with a callback behind a plain `weakref.ref` or proxy.
-pub(crate) fn shows_new_weak_references<T>(py: Python<'_>, object: &Py<T>) -> bool {
+fn shows_new_weak_references<T>(py: Python<'_>, object: &Py<T>) -> bool {
     let first = weak_references(py, object);
     if first.is_null() {
         return true;
@@ -83,4 +85,114 @@ pub(crate) fn version(dict: &Bound<'_, PyDict>) -> Option<u64> {
         let _ = dict;
         None
     }
+}
+
+/// What the memory of an object held: its type, each of its fields, its dictionary and the first of its weak references.
+///
+/// Whatever is done to an object of a C type that has no containers of its own shows there, by whichever way.
+pub(crate) struct Memory {
+    words: Box<[usize]>,
+    /// How many of them lie before the object.
+    before: usize,
+}
+
+/// The type is what the header of every object ends with.
+const TYPE_AT: usize = size_of::<ffi::PyObject>() / size_of::<usize>() - 1;
+
+/// Types whose objects have their attributes behind them, where no field shows them (`Py_TPFLAGS_INLINE_VALUES`).
+const INLINE_VALUES: std::ffi::c_ulong = 1 << 2;
+/// Types whose dictionaries and weak references the interpreter keeps before the object
+/// (`Py_TPFLAGS_MANAGED_DICT`, `Py_TPFLAGS_MANAGED_WEAKREF`).
+const MANAGED: std::ffi::c_ulong = 1 << 3 | 1 << 4;
+
+impl Memory {
+    /// `None` if a change may not show.
+    pub(crate) fn of(py: Python<'_>, object: &Py<PyAny>) -> Option<Self> {
+        let flags = type_flags(py, object);
+        // In Python 3.12 they are there wherever the interpreter manages the dictionary.
+        let hides_values =
+            flags & INLINE_VALUES != 0 || flags & MANAGED != 0 && py.version_info() < (3, 13);
+        if hides_values || !shows_new_weak_references(py, object) {
+            return None;
+        }
+        Some(Self {
+            words: words(py, object).map(load).collect(),
+            before: if flags & MANAGED == 0 { 0 } else { 2 },
+        })
+    }
+
+    /// Whether the memory is as it was.
+    #[inline]
+    pub(crate) fn is_same(&self, py: Python<'_>, object: &Py<PyAny>) -> bool {
+        // Without a GIL, others may be writing just now.
+        if self.before != 0 || cfg!(Py_GIL_DISABLED) {
+            let mut pairs = self.words.iter().zip(words(py, object));
+            return pairs.all(|(held, word)| *held == load(word));
+        }
+        // SAFETY: the words from the type on lie within the object, whose size its type says; a class that is put in
+        // the place of it is one of objects as large.
+        let words = unsafe { object.as_ptr().cast::<usize>().add(TYPE_AT) };
+        // SAFETY: so do all that follow, and nothing writes to them while the GIL is held here.
+        let words = unsafe { std::slice::from_raw_parts(words, self.words.len()) };
+        *words == *self.words
+    }
+
+    /// Whether nothing has happened but that empty fields refer to `other` now; that is remembered.
+    pub(crate) fn has_become<T>(
+        &mut self,
+        py: Python<'_>,
+        object: &Py<PyAny>,
+        other: &Py<T>,
+    ) -> bool {
+        let other = other.as_ptr().addr();
+        self.words
+            .iter_mut()
+            .zip(words(py, object))
+            .all(|(held, word)| {
+                let word = load(word);
+                let is_expected = *held == word || *held == 0 && word == other;
+                *held = word;
+                is_expected
+            })
+    }
+}
+
+/// The words of an object's memory from its type on, and those that the interpreter keeps before it.
+#[inline]
+fn words<'a>(
+    py: Python<'a>,
+    object: &'a Py<PyAny>,
+) -> impl Iterator<Item = &'a AtomicUsize> + use<'a> {
+    // Between them and the object is the collector's header, but in an interpreter without a GIL.
+    let before = match (type_flags(py, object) & MANAGED != 0, cfg!(Py_GIL_DISABLED)) {
+        (false, _) => 0..0,
+        (true, false) => -4..-2,
+        (true, true) => -2..0,
+    };
+    let word = size_of::<usize>();
+    // SAFETY: a live object's type lives as long.
+    let size = unsafe { (*type_of(py, object)).tp_basicsize };
+    let object = object.as_ptr().cast::<usize>();
+    before
+        .chain(TYPE_AT.cast_signed()..size / word.cast_signed())
+        .map(move |at| {
+            // SAFETY: this lies within the allocation of the object, which the borrow keeps alive.
+            let word = unsafe { object.offset(at) };
+            // SAFETY: and is aligned as that is; who writes to it has the GIL, or writes it whole.
+            unsafe { AtomicUsize::from_ptr(word) }
+        })
+}
+
+fn load(word: &AtomicUsize) -> usize {
+    word.load(Ordering::Relaxed)
+}
+
+fn type_of(_py: Python<'_>, object: &Py<PyAny>) -> *mut ffi::PyTypeObject {
+    // SAFETY: a live object has a type.
+    unsafe { ffi::Py_TYPE(object.as_ptr()) }
+}
+
+fn type_flags(py: Python<'_>, object: &Py<PyAny>) -> std::ffi::c_ulong {
+    // SAFETY: a live object's type lives as long.
+    unsafe { ffi::PyType_GetFlags(type_of(py, object)) }
 }

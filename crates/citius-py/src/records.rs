@@ -70,6 +70,17 @@ fn offset_of(kind: &Bound<'_, PyType>, name: &str) -> PyResult<usize> {
         .ok_or_else(no_slot)
 }
 
+/// Refuses types whose instances need more than memory: what their own `__new__` does would be left out.
+fn is_made_by_msgspec(kind: &Bound<'_, PyType>) -> PyResult<()> {
+    let base = kind.py().import("msgspec")?.getattr("Struct")?;
+    if kind.is_subclass(&base)? && kind.getattr("__new__")?.is(&base.getattr("__new__")?) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "expected a msgspec.Struct without a __new__ of its own, got {kind}"
+    )))
+}
+
 #[pymethods]
 impl RecordDecoder {
     #[new]
@@ -78,6 +89,7 @@ impl RecordDecoder {
         fields: Vec<(String, String, Vec<String>)>,
         decode: Py<PyAny>,
     ) -> PyResult<Self> {
+        is_made_by_msgspec(kind)?;
         let fields = fields
             .into_iter()
             .map(|(name, key, types)| {
@@ -193,8 +205,9 @@ fn fill(record: &Bound<'_, PyAny>, offset: usize, value: Bound<'_, PyAny>) {
 /// What a field had lately.
 struct Recent<'m, 'py>(Vec<Column<'m, 'py>>);
 
-/// Of one field.
-type Column<'m, 'py> = [Option<(&'m [u8], Bound<'py, PyAny>)>; RECENT];
+/// Of one field: type and bytes of a value in its message, and the object made of it. The type is part of
+/// the key, because a field of several types may have a text and a float of the same eight bytes.
+type Column<'m, 'py> = [Option<(u8, &'m [u8], Bound<'py, PyAny>)>; RECENT];
 
 /// Values remembered of each field: a power of two.
 const RECENT: usize = 8;
@@ -212,10 +225,11 @@ impl<'m, 'py> Recent<'m, 'py> {
     }
 }
 
-/// The object for `bytes`, made by `make` if none is remembered.
+/// The object of the type `kind` for `bytes`, made by `make` if none is remembered.
 #[inline]
 fn remembered<'m, 'py>(
     column: &mut Column<'m, 'py>,
+    kind: u8,
     bytes: &'m [u8],
     make: impl FnOnce() -> Option<Bound<'py, PyAny>>,
 ) -> Option<Bound<'py, PyAny>> {
@@ -225,13 +239,14 @@ fn remembered<'m, 'py>(
     let first = bytes.first().copied().unwrap_or(0);
     let last = bytes.last().copied().unwrap_or(0);
     let place = (bytes.len() ^ usize::from(first) ^ usize::from(last) << 1) % RECENT;
-    if let Some((known, object)) = &column[place]
+    if let Some((known_kind, known, object)) = &column[place]
+        && *known_kind == kind
         && *known == bytes
     {
         return Some(object.clone());
     }
     let object = make()?;
-    column[place] = Some((bytes, object.clone()));
+    column[place] = Some((kind, bytes, object.clone()));
     Some(object)
 }
 
@@ -317,7 +332,7 @@ impl<'m> Input<'m> {
             0xcb => {
                 is(FLOAT)?;
                 let bytes = self.take(8)?;
-                remembered(column, bytes, || {
+                remembered(column, FLOAT, bytes, || {
                     let value = f64::from_be_bytes(bytes.try_into().ok()?);
                     value.into_pyobject(py).ok().map(Bound::into_any)
                 })
@@ -376,7 +391,7 @@ impl<'m> Input<'m> {
         column: &mut Column<'m, 'py>,
     ) -> Option<Bound<'py, PyAny>> {
         let bytes = self.take(size)?;
-        remembered(column, bytes, || {
+        remembered(column, STR, bytes, || {
             let text = std::str::from_utf8(bytes).ok()?;
             text.into_pyobject(py).ok().map(Bound::into_any)
         })

@@ -13,8 +13,10 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, Settled};
+use crate::fork::end_child;
 use crate::gateway::native::Route;
 use crate::link::{Exchange, Late, Link, call_back, client_address, lock};
+use crate::report::Subject;
 use crate::support;
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
@@ -27,7 +29,7 @@ pub(crate) struct Request {
     pub(crate) id: StreamId,
     peer: Peer,
     pub(crate) link: Arc<Link>,
-    route: Option<Arc<Route>>,
+    pub(crate) route: Option<Arc<Route>>,
     captures: Captures,
     body: Mutex<Body>,
     made: Mutex<Made>,
@@ -112,8 +114,18 @@ impl Request {
             .expect("the head is there until the request is dropped")
     }
 
+    /// What messages say of it.
+    #[cold]
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::new(&self.link, self.head(), self.route.as_deref())
+    }
+
     pub(crate) fn captures(&self) -> &Captures {
         &self.captures
+    }
+
+    pub(crate) fn route(&self) -> Option<&Arc<Route>> {
+        self.route.as_ref()
     }
 
     pub(crate) fn peer(&self) -> Peer {
@@ -167,10 +179,10 @@ impl Request {
         let object = make()?;
         // Two threads may make it at once; the first to come back wins.
         let mut made = lock(&self.made);
-        Ok(slot(&mut made)
-            .get_or_insert_with(|| object.unbind())
-            .bind(py)
-            .clone())
+        let kept = slot(&mut made).get_or_insert_with(|| object.clone().unbind());
+        let kept = kept.bind(py).clone();
+        drop(made);
+        Ok(kept)
     }
 
     /// An answer from outside the turn.
@@ -181,7 +193,9 @@ impl Request {
             link: &self.link,
             id: self.id,
         };
-        match answer::conclude(py, result, &mut asked, &mut late) {
+        let settled = answer::conclude(py, result, &mut asked, &mut late);
+        end_child(py, &self.link);
+        match settled {
             Settled::Answered => drop(self.link.take(self.id)),
             Settled::Streaming => {}
             Settled::Coroutine(coroutine) => {
@@ -208,6 +222,11 @@ impl Drop for Request {
 
 #[pymethods]
 impl Request {
+    /// A message about it.
+    fn _message(&self, what: &str) -> String {
+        self.subject().message(what)
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A lock that is taken means that the request is in use: no garbage.
         if let Ok(made) = self.made.try_lock() {
@@ -502,16 +521,21 @@ impl Request {
     /// Keeps a body that was read piece by piece for `body`, `json` and the like.
     fn _set_body(&self, whole: Py<PyBytes>) {
         let mut body = lock(&self.body);
-        body.whole = Some(whole);
+        let replaced = body.whole.replace(whole);
         body.ended = true;
+        drop(body);
+        drop(replaced);
     }
 
     fn _on_body(&self, py: Python<'_>, callback: Py<PyAny>) {
         let mut body = lock(&self.body);
-        body.on_change = Some(callback);
+        let replaced = body.on_change.replace(callback);
         if !body.bytes.is_empty() || body.ended || body.broken {
             Self::changed(py, body);
+        } else {
+            drop(body);
         }
+        drop(replaced);
     }
 
     /// Has `task.cancel()` called if the client goes before its answer is complete.
@@ -526,11 +550,16 @@ impl Request {
     }
 
     fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
-        slf.get().settle(slf, Ok(value));
+        let this = slf.get();
+        this.link
+            .guard(slf.py(), this.id, || this.settle(slf, Ok(value)));
     }
 
     fn _fail(slf: &Bound<'_, Self>, error: Bound<'_, PyAny>) {
-        slf.get().settle(slf, Err(PyErr::from_value(error)));
+        let this = slf.get();
+        this.link.guard(slf.py(), this.id, || {
+            this.settle(slf, Err(PyErr::from_value(error)));
+        });
     }
 
     fn __repr__(&self) -> String {

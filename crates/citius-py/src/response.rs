@@ -86,7 +86,8 @@ impl Response {
 
     #[setter]
     fn set_content_type(&self, content_type: Option<Py<PyString>>) {
-        lock(&self.parts).content_type = content_type;
+        let replaced = std::mem::replace(&mut lock(&self.parts).content_type, content_type);
+        drop(replaced);
     }
 
     #[getter]

@@ -13,6 +13,8 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::link::{Flag, Link, call_back, lock};
+use crate::report::Subject;
+use crate::request::Request;
 use crate::response;
 use crate::support::client_disconnected;
 
@@ -21,6 +23,8 @@ use crate::support::client_disconnected;
 pub(crate) struct Stream {
     link: Arc<Link>,
     id: StreamId,
+    /// What it is the response to, for messages.
+    request: Mutex<Option<Py<Request>>>,
     /// Bytes sent since there was room last.
     sent_bytes: AtomicUsize,
     /// Nobody reads any more.
@@ -33,10 +37,16 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(link: Arc<Link>, id: StreamId, trailers: Option<Py<PyAny>>) -> Self {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        id: StreamId,
+        request: Py<Request>,
+        trailers: Option<Py<PyAny>>,
+    ) -> Self {
         Self {
             link,
             id,
+            request: Mutex::new(Some(request)),
             sent_bytes: AtomicUsize::new(0),
             is_gone: Flag::default(),
             is_over: Flag::default(),
@@ -82,6 +92,9 @@ impl Stream {
         if let Ok(trailers) = self.trailers.try_lock() {
             visit.call(&*trailers)?;
         }
+        if let Ok(request) = self.request.try_lock() {
+            visit.call(&*request)?;
+        }
         self.on_room
             .try_lock()
             .map_or(Ok(()), |on_room| visit.call(&*on_room))
@@ -90,7 +103,8 @@ impl Stream {
     fn __clear__(&self) {
         let on_room = lock(&self.on_room).take();
         let trailers = lock(&self.trailers).take();
-        drop((on_room, trailers));
+        let request = lock(&self.request).take();
+        drop((on_room, trailers, request));
     }
 
     fn send(&self, py: Python<'_>, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -107,7 +121,8 @@ impl Stream {
     }
 
     fn on_room(&self, py: Python<'_>, callback: Py<PyAny>) {
-        *lock(&self.on_room) = Some(callback);
+        let replaced = lock(&self.on_room).replace(callback);
+        drop(replaced);
         if self.is_gone.is_set() {
             self.call_back(py);
         } else {
@@ -122,6 +137,18 @@ impl Stream {
             .transpose()?;
         self.finish(py, Post::End(fields.unwrap_or_default()));
         Ok(())
+    }
+
+    /// A message about its request.
+    fn _message(&self, py: Python<'_>, what: &str) -> String {
+        let request = lock(&self.request)
+            .as_ref()
+            .map(|request| request.clone_ref(py));
+        let subject = match &request {
+            Some(request) => request.get().subject(),
+            None => Subject::named(format!("request {}", self.id.stream)),
+        };
+        subject.message(what)
     }
 
     fn abort(&self, py: Python<'_>) {

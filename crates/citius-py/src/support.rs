@@ -2,11 +2,29 @@
 //!
 //! Late imports keep msgspec and the parsers out of a process that never needs them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use citius_reactor::ws::{Close, Code};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
+
+/// Calls `act`, which may call code that is not ours; `None` if it panics. An allocation that fails in Python
+/// panics where an object cannot be had, and so may anything else: a thread of ours has to outlive that.
+pub(crate) fn guarded<R>(py: Python<'_>, act: impl FnOnce() -> R) -> Option<R> {
+    let outcome = catch_unwind(AssertUnwindSafe(act));
+    if outcome.is_err() {
+        clear_exception(py);
+    }
+    outcome.ok()
+}
+
+/// Forgets the exception that a panic has left behind: nothing may be called in Python before.
+pub(crate) fn clear_exception(py: Python<'_>) {
+    // `take` resumes a panic that came through Python code as an exception.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(PyErr::take(py))));
+}
 
 /// A function of `citius._support`.
 pub(crate) struct Function {
@@ -43,6 +61,7 @@ pub(crate) static ENCODE_JSON: Function = Function::new("encode_json");
 pub(crate) static ENCODE_MSGPACK: Function = Function::new("encode_msgpack");
 pub(crate) static DECODE_JSON: Function = Function::new("decode_json");
 pub(crate) static DECODE_MSGPACK: Function = Function::new("decode_msgpack");
+pub(crate) static REFUSE_STATUS: Function = Function::new("refuse_status");
 pub(crate) static QUERY: Function = Function::new("query");
 pub(crate) static COOKIES: Function = Function::new("cookies");
 pub(crate) static FORM: Function = Function::new("form");
@@ -53,7 +72,9 @@ pub(crate) static BODY_STREAM: Function = Function::new("body_stream");
 pub(crate) static READ: Function = Function::new("read");
 pub(crate) static PUMP_ASYNC: Function = Function::new("pump_async");
 pub(crate) static RPC_ERROR: Function = Function::new("rpc_error");
+pub(crate) static DESCRIBE: Function = Function::new("describe");
 pub(crate) static LOG_EXCEPTION: Function = Function::new("log_exception");
+pub(crate) static LOG_FAILURE: Function = Function::new("log_failure");
 pub(crate) static PUMP_BLOCKING: Function = Function::new("pump_blocking");
 
 /// A new `citius.errors.ConnectionClosed`; without a close as after the connection was lost.

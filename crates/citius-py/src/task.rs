@@ -3,8 +3,8 @@
 //! Making an `asyncio.Task` for every request costs microseconds; most handlers never suspend. So one
 //! *spare* task waits, parked, ready to be somebody's. A new coroutine is stepped inside the turn with
 //! the spare entered as the loop's current task and with the spare's context entered too: whoever asks
-//! sees a task. If the coroutine ends without suspending and nobody has kept or touched the spare,
-//! the spare serves the next request. If it suspends, the spare *becomes* its task, for good, with
+//! sees a task. If the coroutine ends without suspending and the spare is as it was made, the spare
+//! serves the next request. If it suspends, the spare *becomes* its task, for good, with
 //! the identity that may have been seen:
 //!
 //! ```text
@@ -13,14 +13,14 @@
 //! ```
 //!
 //! [`Driver`] is the coroutine that the task runs and the future it is parked on. Everything goes
-//! through asyncio's documented protocol between tasks and futures; no private state is touched.
+//! through asyncio's documented protocol between tasks and futures; no private state is changed.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_http::{Fault, Form};
-use citius_reactor::{Reply, StreamId};
+use citius_reactor::{Reply, StreamId, coarse_ms};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -30,10 +30,13 @@ use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
 use crate::answer::{self, Asked, Settled, Stage};
+use crate::fork::end_child;
 use crate::gateway::{asgi, rpc, ws};
 use crate::link::{Late, Link, Sink, lock};
-use crate::ownership::{first_weak_reference, references, shows_new_weak_references};
+use crate::ownership::{Memory, is_known_only, references};
+use crate::report::{self, Subject};
 use crate::request::Request;
+use crate::support::{clear_exception, guarded};
 
 /// Whom the result of a coroutine is for.
 pub(crate) trait Errand {
@@ -54,6 +57,9 @@ pub(crate) trait Errand {
         reply: &mut Reply<'_>,
     ) -> PyResult<Pending>;
 
+    /// What the log says of it.
+    fn subject(&self, py: Python<'_>) -> Subject;
+
     /// It has ended within the turn, and everything is said.
     fn finish(&mut self, reply: &mut Reply<'_>);
 
@@ -73,7 +79,7 @@ pub(crate) enum Next {
 pub(crate) enum Pending {
     Native(Py<Request>, Stage),
     Asgi(Py<asgi::Conversation>),
-    Rpc(Arc<Link>, StreamId, Form),
+    Rpc(Arc<Link>, StreamId, Form, Arc<rpc::Procedure>),
     /// With how far the request is answered that was not made a socket.
     Socket(Py<ws::WebSocket>, Option<Stage>),
     AsgiSocket(Py<asgi::Socket>),
@@ -87,7 +93,7 @@ pub(crate) struct Tasks {
     /// The context every request starts from: that of the start-up hooks. The turn's own will not do,
     /// for it may have been scheduled from a handler's.
     pristine: Pristine,
-    /// A copy of it that `def` handlers run in, until one of them changes it.
+    /// A copy of it that `def` handlers run in, until one of them changes or keeps it.
     ground: Py<PyAny>,
     place: Place,
 }
@@ -112,23 +118,34 @@ struct Asyncio {
     starts_eagerly: bool,
 }
 
-/// A task that is nobody's yet.
+/// A task that is no request's yet. It serves a request if it [is fresh](Spare::is_fresh).
 struct Spare {
     task: Py<PyAny>,
     driver: Py<Driver>,
     context: Py<PyAny>,
-    /// References to the task and its context, and the first weak one to the task, when nobody else has any.
-    references: ffi::Py_ssize_t,
-    context_references: ffi::Py_ssize_t,
-    weak_reference: usize,
-    /// Whether another weak reference would show there. Otherwise it serves one request only.
-    shows_weak_references: bool,
-    /// What [`TOUCHES`] was when the task was last found untouched.
-    touches: u64,
-    /// The task has parked itself, and its references are counted since. Before that they change with its first
-    /// step, which may be the loop's to make.
-    is_counted: bool,
+    /// The task as it was made. Every change of it is one of this: a name, a callback, a cancellation, an attribute.
+    /// `None` where one would not show: then the task serves one request only.
+    memory: Option<Memory>,
+    counts: Counts,
+    /// The task waits for its driver. Until then, which is before Python 3.12 until the loop's next round, `memory` and
+    /// `counts` are those of a task that has not made its first step.
+    is_parked: bool,
 }
+
+/// References to the objects of a spare that is not the current task.
+struct Counts {
+    task: ffi::Py_ssize_t,
+    context: ffi::Py_ssize_t,
+    driver: ffi::Py_ssize_t,
+}
+
+/// Of a parked spare: ours, and the wake-up's to the task, the task's to its context, and the task's two to its driver,
+/// its coroutine and what it waits for.
+const PARKED: Counts = Counts {
+    task: 2,
+    context: 2,
+    driver: 3,
+};
 
 impl Tasks {
     pub(crate) fn new(py: Python<'_>, event_loop: Option<Py<PyAny>>) -> PyResult<Self> {
@@ -166,30 +183,28 @@ impl Tasks {
             }
             Progress::Done(_) => {
                 errand.finish(reply);
-                self.check_spare(py);
+                self.retire_unless_fresh(py);
             }
         }
     }
 
-    /// Makes the spare the current task, with its context.
+    /// Makes the spare the current task, with its context. Other code may have found the spare since it was left.
     #[inline]
     fn enter(&mut self, py: Python<'_>) -> PyResult<()> {
-        if self.place == Place::Spare {
+        // Since it was found fresh in this turn, no other request has run; what this one has called before its first
+        // step may have found the task.
+        if self.place == Place::Spare && self.spare.as_ref().is_some_and(|spare| spare.is_left(py))
+        {
             return Ok(());
         }
+        if self.place == Place::Spare {
+            self.close(py);
+        }
+        self.retire_unless_fresh(py);
         self.leave(py);
         let asyncio = self.asyncio.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
         })?;
-        // Whoever went through all tasks of the loop may have found the spare among them.
-        if self
-            .spare
-            .as_mut()
-            .is_some_and(|spare| spare.is_touched(py))
-            && let Some(spare) = self.spare.take()
-        {
-            spare.driver.get().retire(py);
-        }
         if self.spare.is_none() {
             self.spare = Some(asyncio.make_spare(py, &self.pristine)?);
         }
@@ -205,22 +220,33 @@ impl Tasks {
                 .call1((&asyncio.event_loop, &spare.task))?;
             return Err(error);
         }
-        if !spare.is_counted {
-            spare.is_counted = spare.driver.get().is_parked();
-            spare.references = references(py, &spare.task);
-            spare.context_references = references(py, &spare.context);
-            spare.weak_reference = first_weak_reference(py, &spare.task);
-            spare.shows_weak_references = shows_new_weak_references(py, &spare.task);
-        }
         self.place = Place::Spare;
         Ok(())
+    }
+
+    /// Ends a spare that may not serve another request, so that code which kept its task sees it end as the task of a
+    /// handler that has returned. Returns whether there is a spare that may.
+    #[inline]
+    fn retire_unless_fresh(&mut self, py: Python<'_>) -> bool {
+        let is_current = self.place == Place::Spare;
+        let Some(spare) = &mut self.spare else {
+            return false;
+        };
+        if spare.is_fresh(py, &self.pristine, is_current) {
+            return true;
+        }
+        self.close(py);
+        false
     }
 
     /// Makes room for Python code that is no coroutine's step: no current task, and a context that no
     /// request has left anything in.
     #[inline]
     pub(crate) fn stand(&mut self, py: Python<'_>) {
-        let is_clean = self.pristine.is_same(py, &self.ground);
+        let is_entered = self.place == Place::Ground;
+        // A token of one of its variables is a reference to it.
+        let is_clean = is_known_only(py, &self.ground, 1 + ffi::Py_ssize_t::from(is_entered))
+            && self.pristine.is_same(py, &self.ground);
         if is_clean && self.place == Place::Ground {
             return;
         }
@@ -287,27 +313,6 @@ impl Tasks {
         }
     }
 
-    /// After a coroutine that did not suspend: may the spare serve again?
-    #[inline]
-    fn check_spare(&mut self, py: Python<'_>) {
-        let Some(spare) = &mut self.spare else {
-            return;
-        };
-        let untouched = references(py, &spare.task) == spare.references
-            && !spare.is_touched(py)
-            && references(py, &spare.context) == spare.context_references
-            && self.pristine.is_same(py, &spare.context)
-            && spare.shows_weak_references
-            && first_weak_reference(py, &spare.task) == spare.weak_reference;
-        if !untouched {
-            self.leave(py);
-            if let Some(spare) = self.spare.take() {
-                // Whoever kept the task sees it end, as the task of a handler that has returned.
-                spare.driver.get().retire(py);
-            }
-        }
-    }
-
     /// The coroutine has suspended: from here on the spare is its task.
     #[inline]
     fn hand_over<E: Errand>(
@@ -325,13 +330,15 @@ impl Tasks {
             Ok(pending) => {
                 let work = Work { coroutine, pending };
                 let Spare { task, driver, .. } = spare;
-                driver.get().take_over(py, work, awaited, task);
+                if let Err(error) = driver.get().take_over(py, work, awaited, task) {
+                    errand.fail(py, &error, reply);
+                }
             }
             Err(error) => errand.fail(py, &error, reply),
         }
     }
 
-    /// Lets the spare go, so that the loop can close without a pending task.
+    /// Lets the spare go: its task ends, so that the loop can close without a pending one.
     pub(crate) fn close(&mut self, py: Python<'_>) {
         self.leave(py);
         if let Some(spare) = self.spare.take() {
@@ -368,44 +375,57 @@ impl Asyncio {
             .bind(py)
             .call((&driver,), Some(&keywords))?
             .unbind();
+        drop(keywords); // which refer to the context
+        let counts = Counts {
+            task: references(py, &task),
+            context: references(py, &context),
+            driver: references(py, &driver),
+        };
         Ok(Spare {
+            memory: Memory::of(py, &task),
+            is_parked: false,
             task,
             driver,
             context,
-            references: 0,
-            context_references: 0,
-            weak_reference: 0,
-            shows_weak_references: true,
-            touches: 0,
-            is_counted: false,
+            counts,
         })
     }
 }
 
-/// How often anything was done to a task that a later request would feel, on all threads together: while nothing
-/// was, no spare need be asked.
-static TOUCHES: AtomicU64 = AtomicU64::new(1);
-
-/// Called by `RequestTask` after it has noted that it was touched.
-#[pyfunction]
-pub(crate) fn count_touch() {
-    TOUCHES.fetch_add(1, Ordering::Release);
-}
-
 impl Spare {
-    /// Whether a handler has called something of the task's that a later request would feel.
+    /// Whether the current task, which was found fresh, is known to us alone and unchanged.
     #[inline]
-    fn is_touched(&mut self, py: Python<'_>) -> bool {
-        let touches = TOUCHES.load(Ordering::Acquire);
-        if self.touches == touches {
+    fn is_left(&self, py: Python<'_>) -> bool {
+        let memory = self.memory.as_ref();
+        references(py, &self.task) == self.counts.task + 1
+            && memory.is_some_and(|memory| memory.is_same(py, &self.task))
+    }
+
+    /// Whether task, driver and context are known to us alone, and as they were made. `is_current`: it is the current
+    /// task, and its context is the thread's.
+    #[inline]
+    fn is_fresh(&mut self, py: Python<'_>, pristine: &Pristine, is_current: bool) -> bool {
+        let Some(memory) = &mut self.memory else {
             return false;
+        };
+        let more = ffi::Py_ssize_t::from(is_current);
+        let is_parked = match self.driver.get().rest(py) {
+            Rest::Unstarted => false,
+            Rest::Parked => true,
+            Rest::Disturbed => return false,
+        };
+        if is_parked && !self.is_parked {
+            if !memory.has_become(py, &self.task, &self.driver) {
+                return false;
+            }
+            self.counts = PARKED;
+            self.is_parked = true;
         }
-        let touched = self.task.bind(py).getattr(intern!(py, "touched"));
-        let touched = touched.is_ok_and(|touched| touched.is_truthy().unwrap_or(true));
-        if !touched {
-            self.touches = touches;
-        }
-        touched
+        references(py, &self.task) == self.counts.task + more
+            && memory.is_same(py, &self.task)
+            && is_known_only(py, &self.driver, self.counts.driver)
+            && is_known_only(py, &self.context, self.counts.context + more)
+            && pristine.is_same(py, &self.context)
     }
 }
 
@@ -430,8 +450,14 @@ pub(crate) fn enter_context(py: Python<'_>, context: &Py<PyAny>) -> PyResult<()>
 pub(crate) fn in_context(py: Python<'_>, context: &Py<PyAny>, call: impl FnOnce()) {
     match enter_context(py, context) {
         Ok(()) => {
-            call();
+            let outcome = catch_unwind(AssertUnwindSafe(call));
+            if outcome.is_err() {
+                clear_exception(py);
+            }
             exit_context(py, context);
+            if let Err(panic) = outcome {
+                resume_unwind(panic);
+            }
         }
         Err(error) => error.write_unraisable(py, None),
     }
@@ -573,11 +599,17 @@ impl Errand for Asked<'_> {
         let replaced = self.link.with_open(self.id, |exchange| {
             (
                 exchange.task.replace(task),
-                exchange.native().request.replace(kept),
+                exchange
+                    .native()
+                    .and_then(|held| held.request.replace(kept)),
             )
         });
         drop(replaced);
         Ok(Pending::Native(request, self.stage))
+    }
+
+    fn subject(&self, py: Python<'_>) -> Subject {
+        Asked::subject(self, py)
     }
 
     #[inline]
@@ -660,6 +692,16 @@ pub(crate) struct Driver {
     state: Mutex<DriverState>,
 }
 
+/// How the driver of a spare is found.
+enum Rest {
+    /// Its task has not made its first step.
+    Unstarted,
+    /// Its task waits for it, and nothing else knows what wakes that up.
+    Parked,
+    /// Something has been done to it.
+    Disturbed,
+}
+
 #[derive(Default)]
 struct DriverState {
     /// asyncio's mark of a future that is being awaited.
@@ -673,6 +715,8 @@ struct DriverState {
     /// and nobody else need know one whose request is answered. Hidden from the collector of garbage.
     task: Option<Py<PyAny>>,
     is_retired: bool,
+    /// The parked task was cancelled and is on its way to its end.
+    is_cancelled: bool,
 }
 
 impl Driver {
@@ -684,7 +728,16 @@ impl Driver {
     }
 
     /// Drives `work` as `task` from here on; it waits for `awaited`.
-    fn take_over(&self, py: Python<'_>, work: Work, awaited: Py<PyAny>, task: Py<PyAny>) {
+    ///
+    /// # Errors
+    /// The task cannot be woken. The work is dropped: it would wait for ever.
+    fn take_over(
+        &self,
+        py: Python<'_>,
+        work: Work,
+        awaited: Py<PyAny>,
+        task: Py<PyAny>,
+    ) -> PyResult<()> {
         let wakeup = {
             let mut state = lock(&self.state);
             state.work = Some(work);
@@ -692,12 +745,24 @@ impl Driver {
             state.awaited = Some(awaited);
             state.wakeup.take()
         };
-        Self::wake(py, wakeup);
+        let woken = Self::wake(py, wakeup);
+        if woken.is_err() {
+            let dropped = std::mem::take(&mut *lock(&self.state));
+            drop(dropped);
+        }
+        woken
     }
 
-    /// Whether the task of a spare has come to wait for us.
-    fn is_parked(&self) -> bool {
-        lock(&self.state).wakeup.is_some()
+    /// How the driver of a spare is found.
+    #[inline]
+    fn rest(&self, py: Python<'_>) -> Rest {
+        let state = lock(&self.state);
+        match &state.wakeup {
+            _ if state.is_blocking || state.is_cancelled => Rest::Disturbed,
+            Some(wakeup) if is_known_only(py, wakeup, 1) => Rest::Parked,
+            Some(_) => Rest::Disturbed,
+            None => Rest::Unstarted,
+        }
     }
 
     /// Ends the task of a spare that was kept by somebody.
@@ -707,15 +772,17 @@ impl Driver {
             state.is_retired = true;
             state.wakeup.take()
         };
-        Self::wake(py, wakeup);
+        if let Err(error) = Self::wake(py, wakeup) {
+            error.write_unraisable(py, None);
+        }
     }
 
     /// Without a wake-up the task has not been started yet; its first step comes by itself.
-    fn wake(py: Python<'_>, wakeup: Option<Py<PyAny>>) {
-        let Some(wakeup) = wakeup else { return };
-        if let Err(error) = finished(py).and_then(|future| wakeup.bind(py).call1((future,))) {
-            error.write_unraisable(py, None);
-        }
+    fn wake(py: Python<'_>, wakeup: Option<Py<PyAny>>) -> PyResult<()> {
+        let Some(wakeup) = wakeup else {
+            return Ok(());
+        };
+        wakeup.bind(py).call1((finished(py)?,)).map(drop)
     }
 
     /// Goes on with the coroutine.
@@ -747,12 +814,15 @@ impl Driver {
                     this.id(),
                 )
             }
-            Pending::Rpc(link, id, form) => {
+            Pending::Rpc(link, id, form, procedure) => {
                 let (link, id) = (&*link, *id);
                 let mut calling = rpc::Calling {
                     link,
                     id,
                     form: *form,
+                    // Asked only where it suspends first.
+                    is_notification: false,
+                    procedure,
                     is_entered: true,
                 };
                 Self::advance_late(py, &mut work.coroutine, push, &mut calling, link, id)
@@ -777,7 +847,8 @@ impl Driver {
         };
         let outcome = match progress {
             Progress::Suspended(awaited) => {
-                lock(&self.state).work = Some(work);
+                let replaced = lock(&self.state).work.replace(work);
+                drop(replaced);
                 return Ok(Some(awaited));
             }
             Progress::Done(None) => Ok(None),
@@ -796,7 +867,19 @@ impl Driver {
         link: &Link,
         id: StreamId,
     ) -> Progress {
-        advance(py, coroutine, push, errand, &mut Late { link, id })
+        let began_ms = coarse_ms();
+        let progress = guarded(py, || {
+            advance(py, coroutine, push, errand, &mut Late { link, id })
+        });
+        end_child(py, link);
+        let took_ms = coarse_ms().saturating_sub(began_ms);
+        if took_ms > link.limits.slow_handler_ms.wrapping_sub(1) {
+            report::slow(py, link, took_ms, || errand.subject(py));
+        }
+        progress.unwrap_or_else(|| {
+            link.cut(id);
+            Progress::Done(None)
+        })
     }
 }
 
@@ -965,18 +1048,51 @@ impl Driver {
     }
 
     #[pyo3(signature = (callback, *, context = None))]
-    fn add_done_callback(&self, callback: Py<PyAny>, context: Option<&Bound<'_, PyAny>>) {
+    fn add_done_callback(
+        &self,
+        callback: Py<PyAny>,
+        context: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let _ = context;
-        lock(&self.state).wakeup = Some(callback);
+        let mut state = lock(&self.state);
+        if state.wakeup.is_some() {
+            drop(state);
+            return Err(PyRuntimeError::new_err(
+                "the coroutine of a request's task wakes up that task alone",
+            ));
+        }
+        state.wakeup = Some(callback);
+        Ok(())
     }
 
-    /// A parked task cannot be cancelled by way of what it waits for: it remembers instead and is
-    /// told at its next step.
+    /// A parked task cannot be cancelled by way of what it waits for: it remembers instead and is told at its next
+    /// step. That is soon, unless the task is the current one: then a handler has cancelled itself, and goes on.
     #[pyo3(signature = (msg = None))]
-    #[expect(clippy::unused_self, reason = "asyncio calls it as a method")]
-    fn cancel(&self, msg: Option<&Bound<'_, PyAny>>) -> bool {
+    fn cancel(&self, py: Python<'_>, msg: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let _ = msg;
-        false
+        let Some(wakeup) = lock(&self.state)
+            .wakeup
+            .as_ref()
+            .map(|wakeup| wakeup.clone_ref(py))
+        else {
+            return Ok(false);
+        };
+        let current = py
+            .import(intern!(py, "asyncio"))?
+            .call_method1(intern!(py, "current_task"), (&self.event_loop,))?;
+        if current.is(wakeup.getattr(py, intern!(py, "__self__"))?) {
+            return Ok(false);
+        }
+        {
+            let mut state = lock(&self.state);
+            state.is_cancelled = true;
+            // `wakeup` is another reference to it: nothing is dropped here.
+            state.wakeup = None;
+        }
+        let call_soon = intern!(py, "call_soon");
+        self.event_loop
+            .call_method1(py, call_soon, (wakeup, finished(py)?))?;
+        Ok(false)
     }
 
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {

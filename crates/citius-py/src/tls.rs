@@ -1,5 +1,6 @@
 //! TLS as Python sets it up, and what handlers are told of it.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -47,7 +48,7 @@ impl Tls {
     #[pyo3(signature = (identities, *, password = None, version_min = "tls1.2", ciphers = None,
                         client_auth = "none", client_ca = None, crls = Vec::new(), protocols = Vec::new(),
                         handshake_bytes_max = citius_http::limits::TLS_HANDSHAKE_BYTES_MAX as usize,
-                        tickets = None))]
+                        tickets = None, opened = HashMap::new()))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python constructor"
@@ -63,6 +64,7 @@ impl Tls {
         protocols: Vec<String>,
         handshake_bytes_max: usize,
         tickets: Option<&Bound<'_, TlsTickets>>,
+        opened: HashMap<PathBuf, PathBuf>,
     ) -> PyResult<Self> {
         let identities = identities
             .into_iter()
@@ -86,6 +88,7 @@ impl Tls {
             crls,
             protocols: protocols.into_iter().map(String::into_bytes).collect(),
             handshake_bytes_max,
+            opened,
         };
         let tickets = match tickets {
             Some(tickets) => lock(&tickets.get().0).clone(),

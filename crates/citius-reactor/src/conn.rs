@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 use crate::file::File;
 use crate::service::{ConnectionId, Peer};
 use crate::socket::Socket;
-use crate::wire::Wire;
+use crate::watch::Leaving;
+use crate::wire::{Protocols, Wire};
 
 /// Where bytes come from and go to.
 #[derive(Debug)]
@@ -71,6 +72,8 @@ pub(crate) struct Conn {
     /// The peer speaks for its clients.
     pub(crate) is_trusted: bool,
     pub(crate) wire: Wire,
+    /// The versions of HTTP that its listener speaks.
+    pub(crate) protocols: Protocols,
     pub(crate) phase: Phase,
     /// Bytes that are read but not understood yet: an unfinished head, or what is held back.
     pub(crate) input: Vec<u8>,
@@ -88,10 +91,17 @@ pub(crate) struct Conn {
     pub(crate) rooms: SmallVec<[u32; 2]>,
     /// Requests that are watched and not fully answered.
     pub(crate) notes: SmallVec<[Note; 1]>,
+    /// Requests that are watched and fully answered, and whose responses the kernel has not taken all of. As many as
+    /// fit the write queue: while that is full no request is taken.
+    pub(crate) leaving: Vec<Leaving>,
     /// The fault that ended reading has been told.
     pub(crate) fault_told: bool,
-    /// Bytes written since they were counted last.
+    /// Bytes that the kernel has taken.
     pub(crate) written_bytes: u64,
+    /// How many of them have been counted.
+    pub(crate) counted_bytes: u64,
+    /// It is we who cannot go on with a response: its file gives no more.
+    pub(crate) is_cut: bool,
     /// It is on the list of those that go on in the next turn.
     pub(crate) comes_again: bool,
     /// Closing it is a reset.
@@ -124,6 +134,7 @@ impl Conn {
             peer,
             is_trusted: false,
             wire,
+            protocols: Protocols::default(),
             phase: Phase::Open,
             input: Vec::new(),
             is_held_back: false,
@@ -133,8 +144,11 @@ impl Conn {
             sockets: Vec::new(),
             rooms: SmallVec::new(),
             notes: SmallVec::new(),
+            leaving: Vec::new(),
             fault_told: false,
             written_bytes: 0,
+            counted_bytes: 0,
+            is_cut: false,
             comes_again: false,
             resets: false,
             peer_closed: false,
@@ -144,6 +158,19 @@ impl Conn {
             interest: EventFlags::IN,
             timer_at: Millis::MAX,
         }
+    }
+
+    /// Bytes written since this was asked last.
+    #[inline]
+    pub(crate) fn take_written(&mut self) -> u64 {
+        let counted = std::mem::replace(&mut self.counted_bytes, self.written_bytes);
+        self.written_bytes.wrapping_sub(counted)
+    }
+
+    /// How many bytes will have been written when all are out that are in the queue now.
+    #[inline]
+    pub(crate) fn end_of_output(&self) -> u64 {
+        self.written_bytes.saturating_add(self.output.len() as u64)
     }
 
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {

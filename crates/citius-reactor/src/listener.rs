@@ -6,6 +6,7 @@ use rustix::io::{Errno, Result, ioctl_fionbio};
 use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, acceptfrom_with};
 
 use crate::service::Peer;
+use crate::wire::Protocols;
 
 /// A socket that connections come from.
 #[derive(Debug)]
@@ -17,8 +18,16 @@ pub(crate) struct Listener {
 /// What is spoken with those who connect to a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
-    /// HTTP: over TLS if the reactor is [secured](crate::Reactor::secure).
+    /// HTTP in the versions of the reactor's options: over TLS if it is [secured](crate::Reactor::secure).
     Http,
+    /// HTTP in these versions, over TLS or in clear text. In a reactor that is not secured, every connection
+    /// that should be is closed.
+    HttpAs {
+        /// The versions.
+        protocols: Protocols,
+        /// Whether TLS is spoken.
+        is_secured: bool,
+    },
     /// Procedures are called, in clear text whatever the reactor does elsewhere.
     Rpc,
     /// Procedures are called over TLS. In a reactor that is not secured every connection is closed.
@@ -31,7 +40,9 @@ pub(crate) enum Accepted {
     Connection(OwnedFd, Peer),
     /// None is waiting.
     Nothing,
-    /// Not now, for want of descriptors or memory or for a reason that lasts: try again later.
+    /// The process, or the whole system, has no descriptor left.
+    OutOfDescriptors,
+    /// Not now, for want of memory or for a reason that lasts: try again later.
     Exhausted,
 }
 
@@ -56,7 +67,8 @@ impl Listener {
             Ok((socket, address)) => Accepted::Connection(socket, peer(address)),
             // The peer gave up before we got there, or a signal came: the next event will tell.
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Accepted::Nothing,
-            // Out of descriptors or memory, or an error that lasts: asking at once again would spin.
+            Err(Errno::MFILE | Errno::NFILE) => Accepted::OutOfDescriptors,
+            // Out of memory, or an error that lasts: asking at once again would spin.
             Err(_) => Accepted::Exhausted,
         }
     }

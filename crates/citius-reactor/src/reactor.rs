@@ -19,6 +19,8 @@ use crate::file::Files;
 use crate::listener::{Listener, Speaks};
 use crate::mailbox::{Letter, Mailbox};
 use crate::service::{ConnectionId, StreamId};
+use crate::shortage::Shortage;
+use crate::slow::Slow;
 use crate::socket::Codecs;
 use crate::timers::Timers;
 use crate::watch::Watch;
@@ -60,6 +62,9 @@ pub struct Reactor {
     pub(crate) events: Vec<Ready>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) accepting: bool,
+    /// At `connections_max`, connections without a request make room for new ones.
+    pub(crate) makes_room: bool,
+    pub(crate) shortage: Shortage,
     pub(crate) draining: bool,
     pub(crate) table: Table,
     pub(crate) timers: Timers,
@@ -90,6 +95,7 @@ pub struct Reactor {
     pub(crate) handshakes: VecDeque<ConnectionId>,
     /// When the turn began.
     pub(crate) started_at: Millis,
+    pub(crate) slow: Slow,
 }
 
 /// Whether polling again within a turn has lately found anything.
@@ -172,6 +178,11 @@ pub(crate) const INDEX_BELL: u32 = u32::MAX;
 pub(crate) const INDEX_TIMER: u32 = u32::MAX - 1;
 pub(crate) const INDEX_LISTENER: u32 = u32::MAX - 2;
 
+/// Timers of the reactor itself: `INDEX_LISTENER` with one of these as generation.
+pub(crate) const TIMER_ACCEPT: u32 = 0;
+pub(crate) const TIMER_SHORTAGE: u32 = 1;
+pub(crate) const TIMER_DRAIN: u32 = 2;
+
 impl Reactor {
     /// An empty reactor.
     ///
@@ -195,11 +206,13 @@ impl Reactor {
         let server = options.server.map_or_else(Vec::new, |name| {
             [b"server: ", name.as_bytes(), b"\r\n"].concat()
         });
-        Ok(Self {
+        let mut reactor = Self {
             epoll,
             events: Vec::with_capacity(EVENTS_PER_TURN),
             listeners: Vec::new(),
             accepting: true,
+            makes_room: false,
+            shortage: Shortage::default(),
             draining: false,
             table: Table::default(),
             timers,
@@ -229,7 +242,10 @@ impl Reactor {
             bench: Bench::new(READ_BYTES),
             handshakes: VecDeque::new(),
             started_at: 0,
-        })
+            slow: Slow::default(),
+        };
+        reactor.hold_spares();
+        Ok(reactor)
     }
 
     /// Accepts connections from `socket`, which listens already.
@@ -249,9 +265,25 @@ impl Reactor {
         Ok(())
     }
 
+    /// Closes connections that have sent no request, or wait for another, when `connections_max` are open: for a port
+    /// that answers quickly, and that peers who only connect must not fill.
+    pub fn make_room(&mut self) {
+        self.makes_room = true;
+    }
+
     /// Speaks TLS with every connection accepted from now on.
     pub fn secure(&mut self, server: Server) {
         self.tls = Some(Box::new(server));
+    }
+
+    /// The versions of HTTP that are spoken where a listener does not say otherwise.
+    pub fn protocols(&self) -> Protocols {
+        self.protocols
+    }
+
+    /// Whether TLS is spoken where a listener does not say otherwise.
+    pub fn is_secured(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// The epoll descriptor: readable when a turn has something to do.
@@ -277,6 +309,12 @@ impl Reactor {
     /// Requests taken and not fully answered.
     pub fn requests_open(&self) -> usize {
         self.table.iter().map(|conn| conn.wire.streams_open()).sum()
+    }
+
+    /// The requests of [`requests_open`](Self::requests_open), by route as far as they are watched: the most frequent
+    /// first, in a form to be read.
+    pub fn routes_open(&self) -> String {
+        self.watch.routes(self.table.iter())
     }
 
     /// Requests taken since the start.

@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use crate::clock::exact_us;
 use crate::conn::{Conn, Phase, Secured, Transport};
 use crate::reactor::Reactor;
-use crate::service::{Service, TlsNotice};
+use crate::service::{Notice, Service, TlsNotice};
 use crate::turn::Verdict;
-use crate::wire::{Protocols, Wire};
+use crate::wire::Wire;
 
 /// Microseconds of each turn that go to handshakes, and one step at least. Origin: some four steps with an elliptic
 /// curve's key, one or two with RSA's; what an open connection waits for a burst.
@@ -23,7 +23,7 @@ const HANDSHAKES_US: u64 = 1000;
 const LOOK_MS: Millis = 1000;
 
 /// Said to whom we have no place for: a fatal alert, `internal_error` (RFC 8446 §6.2), in clear text.
-const OVERLOADED: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
+pub(crate) const OVERLOADED: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
 
 /// Said to whom calls procedures by JSON without TLS; MessagePack has no place for it, and gets TLS' alert.
 const CLEAR_TEXT_CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\
@@ -51,11 +51,14 @@ impl Reactor {
                 reactor.take_leave(conn)
             });
         }
-        let session = self.tls.as_ref().map(|server| {
+        let protocols = conn.protocols;
+        let session = self.tls.as_mut().map(|server| {
             if conn.wire.is_rpc() {
                 server.session_for(citius_rpc::PROTOCOL)
-            } else {
+            } else if protocols.http1 && protocols.http2 {
                 server.session()
+            } else {
+                server.session_for(if protocols.http2 { b"h2" } else { b"http/1.1" })
             }
         });
         if let (Some(Ok(session)), Transport::Socket(_)) = (session, &conn.transport) {
@@ -87,12 +90,12 @@ impl Reactor {
         match server.renew() {
             None => {}
             Some(Ok(())) => {
-                service.noted(TlsNotice::Renewed);
+                service.noted(Notice::Tls(TlsNotice::Renewed));
                 for warning in server.warnings() {
-                    service.noted(TlsNotice::Warning(warning));
+                    service.noted(Notice::Tls(TlsNotice::Warning(warning)));
                 }
             }
-            Some(Err(trouble)) => service.noted(TlsNotice::NotRenewed(&trouble)),
+            Some(Err(trouble)) => service.noted(Notice::Tls(TlsNotice::NotRenewed(&trouble))),
         }
     }
 
@@ -147,7 +150,7 @@ impl Reactor {
         };
         self.watch.count(Tally::TlsHandshakes, 1);
         self.watch.count(Tally::TlsResumed, u64::from(is_resumed));
-        conn.begin_protocol(self.tools.clock.now, self.protocols);
+        conn.begin_protocol(self.tools.clock.now);
         if came > 0 {
             self.take_in(conn, came, service);
         }
@@ -160,7 +163,7 @@ impl Reactor {
     /// Takes note of a handshake that comes to nothing.
     fn fail_hand<S: Service>(&mut self, conn: &Conn, why: &str, service: &mut S) -> Verdict {
         self.watch.count(Tally::TlsFailed, 1);
-        service.noted(TlsNotice::HandshakeFailed(conn.peer, why));
+        service.noted(Notice::Tls(TlsNotice::HandshakeFailed(conn.peer, why)));
         Verdict::Close
     }
 
@@ -227,6 +230,12 @@ impl Conn {
         self.transport = change(std::mem::replace(&mut self.transport, nothing));
     }
 
+    /// Whether the client has chosen HTTP/1.1 in its handshake (RFC 7301): what it sends is read as that.
+    pub(crate) fn has_agreed_on_http1(&self) -> bool {
+        self.secured()
+            .is_some_and(|secured| secured.session.protocol() == Some(b"http/1.1"))
+    }
+
     fn secured(&self) -> Option<&Secured> {
         match &self.transport {
             Transport::Tls(secured) => Some(secured),
@@ -242,7 +251,7 @@ impl Conn {
     }
 
     /// The handshake is over: what it has agreed on begins.
-    fn begin_protocol(&mut self, now: Millis, protocols: Protocols) {
+    fn begin_protocol(&mut self, now: Millis) {
         let agreed = self
             .secured()
             .and_then(|secured| secured.session.protocol());
@@ -251,7 +260,7 @@ impl Conn {
         } else if agreed == Some(b"h2") {
             Wire::h2(now)
         } else {
-            Wire::new(now, protocols)
+            Wire::new(now, self.protocols)
         };
         self.phase = Phase::Open;
     }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use citius_compress::{Compressor, Sink};
+use citius_http::coding::Coding;
 use citius_http::{
     Action, Answer, Call, Fault, Fields, FileRange, Head, Limits, Millis, Payload, Plain,
 };
@@ -54,6 +55,36 @@ impl Peer {
 
 /// What [`Service::noted`] is told.
 #[derive(Clone, Copy, Debug)]
+pub enum Notice<'a> {
+    /// Something about TLS.
+    Tls(TlsNotice<'a>),
+    /// New connections find no free descriptor.
+    OutOfDescriptors {
+        /// Connections that are open.
+        connections: usize,
+        /// Idle ones that were closed since the last notice.
+        evicted: u64,
+        /// New ones that were turned away since then.
+        refused: u64,
+    },
+    /// They do again.
+    DescriptorsAreFree {
+        /// As above.
+        evicted: u64,
+        /// As above.
+        refused: u64,
+    },
+    /// The reactor drains, and so many requests are still open.
+    Draining {
+        /// How many.
+        requests: usize,
+        /// Of which routes.
+        routes: &'a str,
+    },
+}
+
+/// What there is to tell about TLS.
+#[derive(Clone, Copy, Debug)]
 pub enum TlsNotice<'a> {
     /// The files of TLS have changed and are in force.
     Renewed,
@@ -99,8 +130,20 @@ pub trait Service {
     fn file_failed(&mut self, connection: ConnectionId, message: &str);
     /// A handler panicked in Rust; its connection is cut.
     fn panicked(&mut self, connection: ConnectionId);
+    /// An event of `connection` has kept the thread for `took_ms`, longer than
+    /// [`slow_handler_ms`](citius_http::Limits::slow_handler_ms): the request of `stream` if that is known.
+    /// `latest` is the head of the request that was answered last.
+    fn slow(
+        &mut self,
+        connection: ConnectionId,
+        stream: Option<StreamId>,
+        took_ms: Millis,
+        latest: Option<&Head>,
+    ) {
+        let _ = (connection, stream, took_ms, latest);
+    }
     /// Something that only whoever looks after the server needs to know.
-    fn noted(&mut self, note: TlsNotice<'_>) {
+    fn noted(&mut self, note: Notice<'_>) {
         let _ = note;
     }
 }
@@ -259,7 +302,10 @@ impl Reply<'_> {
                 }
                 self.watch.end(notes.remove(at), Ending::Broken(fault));
             }
-            (Ok(()), Some(ending)) => self.watch.end(notes.remove(at), ending),
+            (Ok(()), Some(ending)) => {
+                let note = notes.remove(at);
+                self.watch.leave(self.conn, note, ending);
+            }
             (Ok(()), None) => {}
         }
         sent
@@ -290,6 +336,11 @@ impl Reply<'_> {
         self.conn.codings.forget(self.stream);
     }
 
+    /// The answer is compressed at these levels, if it is.
+    pub fn set_compression_levels(&mut self, levels: &[(Coding, u8)]) {
+        self.conn.codings.set_levels(self.stream, levels);
+    }
+
     /// Answers a call of a procedure by an error that says no more than the fault.
     pub(crate) fn fail(&mut self, fault: Fault) {
         let answer = Answer {
@@ -315,6 +366,23 @@ impl Reply<'_> {
         let (conn, mut context) = (&mut *self.conn, self.tools.context());
         conn.wire
             .want(&mut context, self.stream, bytes, &mut conn.output);
+    }
+
+    /// The body of this request may have at most `bytes_max` bytes. Without a call it may have any number.
+    ///
+    /// `true`: more are announced. The request is answered with 413, and nothing is heard of it any more. If more come
+    /// unannounced, it is [broken](Service::broken).
+    #[must_use]
+    pub fn limit_body(&mut self, bytes_max: u64) -> bool {
+        let (conn, mut context) = (&mut *self.conn, self.tools.context());
+        let is_refused =
+            conn.wire
+                .limit_body(&mut context, self.stream, bytes_max, &mut conn.output);
+        if is_refused {
+            self.watch
+                .end_broken(self.conn, self.stream, Fault::BodyTooLong);
+        }
+        is_refused
     }
 
     /// Bytes of a streamed answer that may be sent now without piling up.

@@ -10,6 +10,7 @@
 //! Late answers join at ⑤ through the mailbox. A panic costs the connection it happened on.
 
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use citius_h1::{Closing, Request};
@@ -26,10 +27,10 @@ use crate::file::File;
 use crate::listener::{Accepted, Listener, Speaks};
 use crate::mailbox::Letter;
 use crate::reactor::{
-    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, id_of,
-    new_inbox, token,
+    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, TIMER_ACCEPT,
+    TIMER_DRAIN, TIMER_SHORTAGE, id_of, new_inbox, token,
 };
-use crate::service::{ConnectionId, Peer, Reply, Service, StreamId};
+use crate::service::{ConnectionId, Notice, Peer, Reply, Service, StreamId};
 use crate::socket;
 use crate::watch::Course;
 use crate::wire::{Protocols, Wire};
@@ -57,13 +58,15 @@ const DRAIN_GRACE_MS: Millis = 1000;
 /// Milliseconds that a kept-alive connection between two requests gets for one more, which is answered
 /// with `connection: close`: its next request may be under way, and closing now would lose it.
 const DRAIN_IDLE_GRACE_MS: Millis = 250;
-/// Milliseconds for which nothing is accepted after the descriptors have run out.
+/// Milliseconds after which a drain says which requests it waits for.
+const DRAIN_TOLD_MS: Millis = 1000;
+/// Milliseconds for which nothing is accepted after an attempt has failed for a reason that lasts.
 const EXHAUSTED_MS: Millis = 100;
 
 /// Requests whose choice of a coding is remembered before those are sorted out that nobody will answer.
 const CODINGS_KEPT_MAX: usize = 16;
 
-const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
+pub(crate) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
     content-type: text/plain; charset=utf-8\r\ncontent-length: 20\r\nconnection: close\r\n\r\n\
     server is overloaded";
 
@@ -127,6 +130,8 @@ impl Reactor {
     /// have come by the time a batch is served, and asking again here halves that. When nothing has
     /// come, the question was in vain, so it is asked only while it is mostly answered.
     fn serve_ready<S: Service>(&mut self, service: &mut S) {
+        self.slow.since = coarse_ms();
+        self.slow.requests_before = self.requests_total;
         for poll in 0..POLLS_PER_TURN {
             if self.events.is_empty() {
                 // An interrupted poll found nothing; the descriptor stays readable and we come again.
@@ -155,7 +160,7 @@ impl Reactor {
                     }),
                 }
                 served += 1;
-                if self.is_over_time() {
+                if self.look_for_slow(id, service) - self.started_at > TURN_MS {
                     break;
                 }
             }
@@ -242,8 +247,14 @@ impl Reactor {
                 reactor.settle(conn, service)
             });
         }
+        let tell = ConnectionId {
+            index: INDEX_LISTENER,
+            generation: TIMER_DRAIN,
+        };
+        let now = self.tools.clock.now;
+        self.timers.push(now + DRAIN_TOLD_MS, tell);
         // The turn that would have done it is over.
-        self.timers.arm(self.tools.clock.now);
+        self.timers.arm(now);
     }
 
     /// The connection takes no more requests.
@@ -278,6 +289,7 @@ impl Reactor {
         let now = self.tools.clock.now;
         let wire = Wire::new(now, self.protocols);
         let mut conn = Conn::new(id, transport, Peer::Local, wire, now);
+        conn.protocols = self.protocols;
         conn.is_trusted = self.proxies.trusts(None);
         self.table.put(Box::new(conn));
         id
@@ -354,6 +366,15 @@ impl Reactor {
                 conn.is_held_back = false;
                 self.peer_closed(conn, service)
             }
+            // The peer takes no answers either, and all that it has sent is taken.
+            Phase::Open
+                if conn.peer_closed
+                    && conn.wire.owes_answers()
+                    && !conn.is_held_back
+                    && flags.intersects(EventFlags::HUP | EventFlags::ERR) =>
+            {
+                Verdict::Close
+            }
             Phase::Open => {
                 let readable = EventFlags::IN | EventFlags::HUP | EventFlags::ERR;
                 if flags.intersects(readable) && !conn.peer_closed {
@@ -402,7 +423,8 @@ impl Reactor {
     /// ③ parse and ④ dispatch, until the input is used up or held back.
     fn parse<S: Service>(&mut self, conn: &mut Conn, input: &mut &[u8], service: &mut S) {
         if !conn.has_asked
-            && self.protocols.http2
+            && conn.protocols.http2
+            && !conn.has_agreed_on_http1()
             && conn.wire.recognise(self.tools.clock.now, input)
         {
             self.watch.count(Tally::Http2Connections, 1);
@@ -420,6 +442,9 @@ impl Reactor {
             }
             if let Some(request) = conn.wire.recall(&mut self.tools.context(), input) {
                 self.request(conn, request, service);
+                if self.slow.is_timing {
+                    self.time_event(conn.id, service);
+                }
                 continue;
             }
             let mut context = self.tools.context();
@@ -428,6 +453,9 @@ impl Reactor {
                 return;
             };
             self.dispatch(conn, event, service);
+            if self.slow.is_timing {
+                self.time_event(conn.id, service);
+            }
         }
         conn.is_held_back = true;
     }
@@ -556,6 +584,10 @@ impl Reactor {
             }
             compressor.begin(codings, stream, &head);
         }
+        self.slow.latest = Some(StreamId {
+            connection: conn.id,
+            stream,
+        });
         service.request(head, ended, &mut self.reply(conn, stream));
     }
 
@@ -569,6 +601,10 @@ impl Reactor {
     ) {
         self.requests_total += 1;
         conn.has_asked = true;
+        self.slow.latest = Some(StreamId {
+            connection: conn.id,
+            stream,
+        });
         if self.watch.is_on && self.begin_call(conn, stream, &call) != Course::Serve {
             return self.reply(conn, stream).fail(Fault::Overloaded);
         }
@@ -589,7 +625,7 @@ impl Reactor {
     /// Only the first of a connection is heard: late answers to those before it would be taken for others of HTTP/2.
     #[cold]
     fn upgrade(&mut self, conn: &mut Conn, stream: u32, head: &mut Head, ended: bool) -> u32 {
-        let Protocols { http2, upgrade, .. } = self.protocols;
+        let Protocols { http2, upgrade, .. } = conn.protocols;
         let is_late = conn.has_asked || conn.wire.is_h2();
         // Over TLS it is ALPN that changes protocols (RFC 7540 §3.2).
         if !(http2 && upgrade && ended) || is_late || matches!(conn.transport, Transport::Tls(_)) {
@@ -680,8 +716,10 @@ impl Reactor {
             }
         };
         self.take_back_output(conn);
-        self.watch
-            .count(Tally::BytesSent, std::mem::take(&mut conn.written_bytes));
+        self.watch.count(Tally::BytesSent, conn.take_written());
+        if !conn.leaving.is_empty() {
+            self.watch.end_sent(conn);
+        }
         verdict
     }
 
@@ -704,6 +742,10 @@ impl Reactor {
             }
             // What was promised will never come, and the client must be able to tell.
             conn.reset_on_close();
+            conn.is_cut = matches!(
+                error,
+                Errno::NODATA | Errno::IO | Errno::STALE | Errno::BADF
+            );
         }
         Verdict::Close
     }
@@ -802,7 +844,7 @@ impl Reactor {
         if conn.phase != Phase::Open || conn.is_held_back {
             return false;
         }
-        if conn.wire.wants_output() || self.unfinished(conn).is_some() {
+        if conn.wire.wants_output() || self.unfinished(conn).is_some() || conn.wire.owes_answers() {
             return false;
         }
         service.gone(conn.id);
@@ -819,12 +861,16 @@ impl Reactor {
             let (socket, peer) = match accepted {
                 Accepted::Connection(socket, peer) => (socket, peer),
                 Accepted::Nothing => return false,
-                Accepted::Exhausted => {
+                Accepted::OutOfDescriptors if self.make_way(listener, service) => continue,
+                Accepted::OutOfDescriptors | Accepted::Exhausted => {
                     self.pause_accepting();
                     return false;
                 }
             };
             let open_max = self.tools.limits.connections_max as usize;
+            if self.makes_room && self.table.len() >= open_max {
+                self.evict_quiet(true, service);
+            }
             if self.table.len() >= open_max + REFUSALS_MAX {
                 self.watch.count(Tally::ConnectionsRefused, 1);
                 continue;
@@ -842,38 +888,58 @@ impl Reactor {
                 self.pause_accepting();
                 return false;
             }
-            let now = self.tools.clock.now;
-            let refused = self.table.len() > open_max;
-            let tally = if refused {
-                Tally::ConnectionsRefused
-            } else {
-                Tally::ConnectionsAccepted
-            };
-            self.watch.count(tally, 1);
-            let (wire, is_secured) = match self.listeners[listener].speaks {
-                Speaks::Http => (Wire::new(now, self.protocols), self.tls.is_some()),
-                Speaks::Rpc => (Wire::rpc(now), false),
-                Speaks::SecuredRpc => (Wire::rpc(now), true),
-            };
-            let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
-            conn.is_trusted = self.proxies.trusts(peer.address());
-            if is_secured {
-                self.accept_secured(conn, refused, service);
-                continue;
-            }
-            self.table.put(Box::new(conn));
-            // Most clients have sent their first request by now; the others cost one vain read.
-            self.in_hand(id, service, |reactor, conn, service| {
-                if refused && conn.wire.is_rpc() {
-                    Verdict::Close
-                } else if refused {
-                    reactor.refuse(conn)
-                } else {
-                    reactor.receive(conn, service)
-                }
-            });
+            self.begin(listener, id, (socket, peer), service);
         }
         true
+    }
+
+    /// Takes up a new connection, whose place in the table is reserved, or turns it away.
+    fn begin<S: Service>(
+        &mut self,
+        listener: usize,
+        id: ConnectionId,
+        (socket, peer): (OwnedFd, Peer),
+        service: &mut S,
+    ) {
+        let now = self.tools.clock.now;
+        let refused = self.table.len() > self.tools.limits.connections_max as usize;
+        let tally = if refused {
+            Tally::ConnectionsRefused
+        } else {
+            Tally::ConnectionsAccepted
+        };
+        self.watch.count(tally, 1);
+        let (wire, protocols, is_secured) = match self.listeners[listener].speaks {
+            Speaks::Http => (
+                Wire::new(now, self.protocols),
+                self.protocols,
+                self.tls.is_some(),
+            ),
+            Speaks::HttpAs {
+                protocols,
+                is_secured,
+            } => (Wire::new(now, protocols), protocols, is_secured),
+            Speaks::Rpc => (Wire::rpc(now), self.protocols, false),
+            Speaks::SecuredRpc => (Wire::rpc(now), self.protocols, true),
+        };
+        let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
+        conn.protocols = protocols;
+        conn.is_trusted = self.proxies.trusts(peer.address());
+        if is_secured {
+            self.accept_secured(conn, refused, service);
+            return;
+        }
+        self.table.put(Box::new(conn));
+        // Most clients have sent their first request by now; the others cost one vain read.
+        self.in_hand(id, service, |reactor, conn, service| {
+            if refused && conn.wire.is_rpc() {
+                Verdict::Close
+            } else if refused {
+                reactor.refuse(conn)
+            } else {
+                reactor.receive(conn, service)
+            }
+        });
     }
 
     /// Turns a connection away and tells it why.
@@ -895,7 +961,7 @@ impl Reactor {
             }
             let resume = ConnectionId {
                 index: INDEX_LISTENER,
-                generation: 0,
+                generation: TIMER_ACCEPT,
             };
             self.timers
                 .push(self.tools.clock.now + EXHAUSTED_MS, resume);
@@ -904,6 +970,7 @@ impl Reactor {
 
     fn resume_accepting(&mut self) {
         self.accepting = true;
+        self.hold_spares();
         for (listener, generation) in self.listeners.iter().zip(0..) {
             // If the kernel refuses, the pause below begins anew with the next attempt.
             let token = token(INDEX_LISTENER, generation);
@@ -973,7 +1040,7 @@ impl Reactor {
         let now = self.tools.clock.now;
         while let Some((at, id)) = self.timers.pop_due(now) {
             if id.index == INDEX_LISTENER {
-                self.resume_accepting();
+                self.own_timer(id.generation, service);
                 continue;
             }
             self.in_hand(id, service, |reactor, conn, service| {
@@ -990,9 +1057,29 @@ impl Reactor {
         }
     }
 
+    /// A timer of the reactor itself is due.
+    #[cold]
+    fn own_timer<S: Service>(&mut self, which: u32, service: &mut S) {
+        match which {
+            TIMER_SHORTAGE => self.look_at_shortage(service),
+            TIMER_DRAIN => self.tell_what_drains(service),
+            _ => self.resume_accepting(),
+        }
+    }
+
+    /// A drain has not ended at once: says what it waits for.
+    fn tell_what_drains<S: Service>(&mut self, service: &mut S) {
+        let requests = self.requests_open();
+        if requests > 0 {
+            let routes = self.routes_open();
+            let routes = &routes;
+            service.noted(Notice::Draining { requests, routes });
+        }
+    }
+
     /// The next moment at which something happens to `conn` if nothing else does.
     #[inline]
-    fn deadline(&self, conn: &Conn) -> Millis {
+    pub(crate) fn deadline(&self, conn: &Conn) -> Millis {
         let limits = &self.tools.limits;
         match conn.phase {
             Phase::Lingering { until } => return until,
@@ -1080,6 +1167,8 @@ impl Reactor {
         let waits = !hears && conn.phase == Phase::Open && conn.output.is_empty();
         interest.set(EventFlags::RDHUP, waits && !conn.peer_closed);
         interest.set(EventFlags::OUT, conn.wants_write());
+        // The end of both directions is told whatever is asked for, and again in each turn unless by its edge.
+        interest.set(EventFlags::ET, conn.peer_closed && conn.wire.owes_answers());
         if interest != conn.interest {
             let token = token(conn.id.index, conn.id.generation);
             // The descriptor is watched and valid; only lack of memory could refuse this, and then the
@@ -1108,7 +1197,7 @@ impl Reactor {
         }
         if self.watch.is_on {
             self.watch.end_all(&mut conn);
-            self.watch.count(Tally::BytesSent, conn.written_bytes);
+            self.watch.count(Tally::BytesSent, conn.take_written());
         }
         drop(conn);
         self.table.release(id);

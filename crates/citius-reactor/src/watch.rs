@@ -3,11 +3,14 @@
 //! A connection keeps a note of each request that is not fully answered. Without an observer and without
 //! a limit on open requests there are no notes, and the cost is a branch.
 
+use std::collections::BTreeMap;
+
 use citius_http::{Action, Fault, Head, Limits, Method};
-use citius_observe::{Ending, Note, Observer, Tally};
+use citius_observe::{Ending, Gauge, Note, Observer, Tally};
 
 use crate::clock::{exact_us, wall_us};
 use crate::conn::Conn;
+use crate::wire::Wire;
 
 /// The observer, and what is known without one.
 #[derive(Debug)]
@@ -19,6 +22,41 @@ pub(crate) struct Watch {
     open_max: u32,
     /// Requests that are open.
     open: u32,
+}
+
+/// Routes of open requests that are told by name.
+const ROUTES_TOLD: usize = 5;
+
+/// A request that is fully answered, and whose response is on its way to the kernel.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    note: Note,
+    ending: Ending,
+    /// The place of the response's end among all bytes of the connection, once that is in the write queue.
+    end_at: Option<u64>,
+    /// Bytes that were not, when that was looked at last.
+    held_back: u64,
+}
+
+impl Leaving {
+    /// Finds the response's end, if it has come into the write queue.
+    fn look(&mut self, wire: &Wire, end_of_output: u64) {
+        if self.end_at.is_some() {
+            return;
+        }
+        match wire.held_back_bytes(self.note.stream) {
+            Some(bytes) => self.held_back = bytes,
+            // What a connection had held back when it failed will never leave.
+            None if self.held_back > 0 && wire.fault().is_some() => {}
+            None => self.end_at = Some(end_of_output),
+        }
+    }
+
+    /// The note of a response that ends here: with the bytes that have left.
+    fn cut(mut self, unsent: u64) -> (Note, Ending) {
+        self.note.bytes = self.note.bytes.saturating_sub(unsent);
+        (self.note, self.ending)
+    }
 }
 
 /// What is to be done with a request that has come.
@@ -96,19 +134,94 @@ impl Watch {
         }
     }
 
+    /// A request is fully answered. It is told of once the kernel has its response.
+    pub(crate) fn leave(&mut self, conn: &mut Conn, note: Note, ending: Ending) {
+        self.open -= 1;
+        if self.observer.is_none() {
+            return;
+        }
+        let mut leaving = Leaving {
+            note,
+            ending,
+            end_at: None,
+            held_back: 0,
+        };
+        leaving.look(&conn.wire, conn.end_of_output());
+        conn.leaving.push(leaving);
+    }
+
+    /// Tells of the requests whose responses have left by now.
+    pub(crate) fn end_sent(&mut self, conn: &mut Conn) {
+        let Some(observer) = &mut self.observer else {
+            return;
+        };
+        let (now_us, end_of_output) = (exact_us(), conn.end_of_output());
+        let mut all = std::mem::take(&mut conn.leaving);
+        let mut kept = Vec::new();
+        for mut leaving in all.drain(..) {
+            leaving.look(&conn.wire, end_of_output);
+            if leaving.end_at.is_some_and(|end| end <= conn.written_bytes) {
+                observer.finish(leaving.note, leaving.ending, now_us);
+            } else {
+                kept.push(leaving);
+            }
+        }
+        // Most often none are left, and the memory is kept.
+        conn.leaving = if kept.is_empty() { all } else { kept };
+    }
+
+    /// Tells of the requests whose responses will never leave in full.
+    fn end_unsent(&mut self, conn: &mut Conn) {
+        let Some(observer) = &mut self.observer else {
+            return;
+        };
+        let (now_us, mut begin) = (exact_us(), conn.written_bytes);
+        for leaving in conn.leaving.drain(..) {
+            let unsent = match leaving.end_at {
+                Some(end) => end.saturating_sub(begin),
+                None => leaving.held_back,
+            };
+            begin = begin.max(leaving.end_at.unwrap_or(0));
+            let (note, ending) = leaving.cut(unsent);
+            let ending = match ending {
+                Ending::Answered if unsent > 0 && conn.is_cut => Ending::Aborted,
+                Ending::Answered if unsent > 0 => Ending::Cancelled,
+                ending => ending,
+            };
+            observer.finish(note, ending, now_us);
+        }
+    }
+
     /// The body of a request will never be complete.
     pub(crate) fn end_broken(&mut self, conn: &mut Conn, stream: u32, fault: Fault) {
         // In HTTP/2 a stream may be broken and the connection whole.
         conn.fault_told |= conn.wire.fault() == Some(fault);
         if let Some(at) = conn.notes.iter().position(|note| note.stream == stream) {
-            self.end(conn.notes.remove(at), Ending::Broken(fault));
+            let mut note = conn.notes.remove(at);
+            if note.status == 0 {
+                note.bytes = conn.wire.fault_answer_bytes();
+            }
+            self.end(note, Ending::Broken(fault));
+        }
+        // The client has taken back a request whose response waited for its window.
+        let is_it = |leaving: &Leaving| leaving.note.stream == stream && leaving.end_at.is_none();
+        if let (Some(at), Some(observer)) =
+            (conn.leaving.iter().position(is_it), &mut self.observer)
+        {
+            let leaving = conn.leaving.remove(at);
+            let unsent = leaving.held_back;
+            let (note, _) = leaving.cut(unsent);
+            observer.finish(note, Ending::Broken(fault), exact_us());
         }
     }
 
     /// The connection has gone; whoever was not answered never will be.
     pub(crate) fn end_all(&mut self, conn: &mut Conn) {
         self.tell_fault(conn);
-        while let Some(note) = conn.notes.pop() {
+        let unsent = conn.output.len() as u64;
+        self.end_unsent(conn);
+        while let Some(mut note) = conn.notes.pop() {
+            note.bytes = note.bytes.saturating_sub(unsent);
             self.end(note, Ending::Cancelled);
         }
     }
@@ -118,8 +231,39 @@ impl Watch {
         if let (Some(observer), Some(fault)) = (&mut self.observer, conn.wire.fault())
             && !std::mem::replace(&mut conn.fault_told, true)
         {
-            observer.refuse(conn.peer.address(), fault, exact_us());
+            let bytes = conn.wire.fault_answer_bytes();
+            observer.refuse(conn.peer.address(), fault, bytes, exact_us());
         }
+    }
+
+    /// Withdraws readiness, or gives it back.
+    pub(crate) fn set_short_of_descriptors(&mut self, is_short: bool) {
+        if let Some(observer) = &mut self.observer {
+            observer
+                .page()
+                .set(Gauge::DescriptorsMissing, u64::from(is_short));
+        }
+    }
+
+    /// The routes of open requests, the most frequent first: `2 of GET /events, 1 of GET /ws`.
+    #[cold]
+    pub(crate) fn routes<'a>(&self, conns: impl Iterator<Item = &'a Conn>) -> String {
+        let Some(observer) = &self.observer else {
+            return String::new();
+        };
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for note in conns.flat_map(|conn| &conn.notes) {
+            *counts.entry(observer.describe(note)).or_default() += 1;
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        let others: usize = counts.iter().skip(ROUTES_TOLD).map(|(_, n)| n).sum();
+        let told = counts.iter().take(ROUTES_TOLD);
+        let mut told: Vec<String> = told.map(|(route, n)| format!("{n} of {route}")).collect();
+        if others > 0 {
+            told.push(format!("{others} others"));
+        }
+        told.join(", ")
     }
 
     /// Counts something that happens to connections.

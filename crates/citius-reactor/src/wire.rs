@@ -118,6 +118,25 @@ impl Wire {
         }
     }
 
+    /// Whether answers are still to be waited for although the peer has closed its side: calls are answered and
+    /// notifications run to their end, while a request's handler that still waits is cancelled.
+    pub(crate) fn owes_answers(&self) -> bool {
+        match self {
+            H1(_) | H2(_) => false,
+            Rpc(wire) => wire.streams_open() > 0,
+        }
+    }
+
+    /// Bytes of the response of `stream` that are not in the connection's write queue yet: they wait for earlier
+    /// responses, or for a window. `None`: all of them are, or were.
+    pub(crate) fn held_back_bytes(&self, stream: u32) -> Option<u64> {
+        match self {
+            H1(wire) => wire.parked_bytes_of(stream),
+            H2(wire) => wire.waiting_bytes_of(stream),
+            Rpc(_) => None,
+        }
+    }
+
     // --- bytes and time coming in -------------------------------------------------------------
 
     /// The next request, if it says the same as one before it, which HTTP/1 alone remembers.
@@ -267,6 +286,23 @@ impl Wire {
         }
     }
 
+    /// The body of `stream` may have at most `bytes_max` bytes; `true`: it is announced longer, and is refused.
+    #[cold]
+    pub(crate) fn limit_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        bytes_max: u64,
+        out: &mut Output,
+    ) -> bool {
+        match self {
+            H1(wire) => wire.limit_body(cx, stream, bytes_max, out),
+            H2(wire) => wire.limit_body(&mut h2(cx), stream, bytes_max, out),
+            // Messages have a limit of their own.
+            Rpc(_) => false,
+        }
+    }
+
     /// Stops taking new requests.
     pub(crate) fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
         match self {
@@ -347,6 +383,15 @@ impl Wire {
             H1(wire) => wire.streams_open(),
             H2(wire) => wire.streams_open(),
             Rpc(wire) => wire.streams_open(),
+        }
+    }
+
+    /// Bytes of the content of the server's own answer to the peer's fault, if there is one.
+    #[cold]
+    pub(crate) fn fault_answer_bytes(&self) -> u64 {
+        match self {
+            H1(wire) => wire.fault_answer_bytes(),
+            H2(_) | Rpc(_) => 0,
         }
     }
 

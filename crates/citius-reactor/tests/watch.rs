@@ -194,8 +194,10 @@ fn what_is_not_understood_is_told_too() {
     assert_eq!(rig.page.faults(Fault::HostMissing), 1);
     assert_eq!(rig.page.faults(Fault::MethodSyntax), 1);
     let log = rig.log();
-    assert_eq!(log[0], "- - 400 0 - host_missing -");
-    assert_eq!(log[1], "- - 400 0 - method_syntax -");
+    // The bytes are those of the answer: the text of the fault and the end of its line.
+    let line = |fault: Fault, name| format!("- - 400 {} - {name} -", fault.text().len() + 1);
+    assert_eq!(log[0], line(Fault::HostMissing, "host_missing"));
+    assert_eq!(log[1], line(Fault::MethodSyntax, "method_syntax"));
     assert_eq!(log.len(), 3, "{log:?}");
 }
 

@@ -9,7 +9,7 @@ use crate::percent::normalize;
 pub enum Converter {
     /// Decimal digits, at most 18, perhaps behind a minus: fits 64 bits signed.
     Int,
-    /// Decimal digits with a point between some of them, or none, perhaps behind a minus.
+    /// Decimal digits with a point between some of them, or none, perhaps behind a minus; of a finite float.
     Float,
     /// Thirty-two hexadecimal digits in five groups (RFC 9562 §4).
     Uuid,
@@ -38,10 +38,10 @@ impl Converter {
         let unsigned = text.strip_prefix('-').unwrap_or(text);
         match self {
             Self::Int => unsigned.len() <= 18 && digits(unsigned),
-            Self::Float => match unsigned.split_once('.') {
-                Some((whole, fraction)) => digits(whole) && digits(fraction),
-                None => digits(unsigned),
-            },
+            Self::Float => {
+                let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
+                digits(whole) && digits(fraction) && unsigned.parse().is_ok_and(f64::is_finite)
+            }
             Self::Uuid => {
                 text.len() == 36
                     && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -155,6 +155,19 @@ impl Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_float_is_digits_and_finite() {
+        for text in ["0", "-1.5", "007.250", "179769313486231570000", "0.0000001"] {
+            assert!(Converter::Float.accepts(text), "{text}");
+        }
+        let long = "9".repeat(400);
+        for text in [
+            "", "-", ".5", "5.", "1e3", "+1", "1.2.3", "inf", "nan", &long,
+        ] {
+            assert!(!Converter::Float.accepts(text), "{text}");
+        }
+    }
 
     #[test]
     fn splits_shape_and_converters() {

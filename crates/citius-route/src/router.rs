@@ -162,7 +162,9 @@ impl<T> Router<T> {
     /// `HEAD` is answered by a `GET` route where there is no other.
     #[inline]
     pub fn find(&self, method: &str, path: &[u8], captures: &mut Captures) -> Found<'_, T> {
-        if let Some(entry) = self.plain.get(path) {
+        if cfg!(not(feature = "slow-paths"))
+            && let Some(entry) = self.plain.get(path)
+        {
             match &entry.get {
                 Some(value) if method == "GET" => return Found::Route(value),
                 _ => {

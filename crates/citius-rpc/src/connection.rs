@@ -22,7 +22,7 @@ use citius_http::{
 
 use crate::calls::{Batches, Calls, Id, OpenCall};
 use crate::failure::Failure;
-use crate::json::{self, Mistake};
+use crate::json::{self, BatchMistake, Mistake};
 use crate::msgpack::{self, Message};
 
 /// What a call may look at besides its input.
@@ -391,13 +391,12 @@ impl Connection {
     /// A batch of `length` bytes is there: its elements come out one by one.
     fn begin_batch(&mut self, cx: Context<'_>, input: &mut &[u8], length: usize, out: &mut Output) {
         let batch = input.get(..length).unwrap_or_default();
-        let failure = match json::elements_of(batch) {
-            None => Failure::Parse,
-            Some(elements) if elements.is_empty() => Failure::InvalidRequest,
-            Some(elements) if elements.len() > cx.limits.rpc_calls_open_max.max(1) as usize => {
-                Failure::TooLong
-            }
-            Some(elements) => {
+        let n_max = cx.limits.rpc_calls_open_max.max(1) as usize;
+        let failure = match json::elements_of(batch, n_max) {
+            Err(BatchMistake::Syntax) => Failure::Parse,
+            Err(BatchMistake::TooLong) => Failure::TooLong,
+            Ok(elements) if elements.is_empty() => Failure::InvalidRequest,
+            Ok(elements) => {
                 self.batch = self.batches.begin(elements.len());
                 self.elements = elements;
                 self.batch_bytes = length;

@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use citius_http::Fault;
+use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -180,19 +181,63 @@ pub(crate) fn cancelled_id(params: &[u8]) -> Option<&[u8]> {
     Some(params.id.get().as_bytes())
 }
 
-/// Where the elements of a batch lie: bytes to skip before each, and its length. `None`: it is not JSON.
-pub(crate) fn elements_of(batch: &[u8]) -> Option<VecDeque<(usize, usize)>> {
-    let elements = serde_json::from_slice::<Vec<&RawValue>>(batch).ok()?;
-    let start = batch.as_ptr() as usize;
-    let mut behind = start;
-    let mut found = VecDeque::with_capacity(elements.len());
-    for element in elements {
-        let text = element.get();
-        let at = text.as_ptr() as usize;
-        found.push_back((at.saturating_sub(behind), text.len()));
-        behind = at.saturating_add(text.len());
+/// Where the elements of a batch lie: bytes to skip before each, and its length.
+pub(crate) type Elements = VecDeque<(usize, usize)>;
+
+/// Why a batch is not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BatchMistake {
+    /// It is not JSON.
+    Syntax,
+    /// It has more elements than are taken; what follows them was not looked at.
+    TooLong,
+}
+
+/// The elements of a batch, of which at most `n_max` are kept.
+pub(crate) fn elements_of(batch: &[u8], n_max: usize) -> Result<Elements, BatchMistake> {
+    let mut reader = BatchReader {
+        n_max,
+        behind: batch.as_ptr() as usize,
+        is_too_long: false,
+    };
+    let mut json = serde_json::Deserializer::from_slice(batch);
+    let read = json.deserialize_seq(&mut reader);
+    match read {
+        Ok(elements) => Ok(elements),
+        Err(_) if reader.is_too_long => Err(BatchMistake::TooLong),
+        Err(_) => Err(BatchMistake::Syntax),
     }
-    Some(found)
+}
+
+/// Notes where elements lie, and stops at the first that is too many.
+struct BatchReader {
+    n_max: usize,
+    /// Where the element before ends.
+    behind: usize,
+    is_too_long: bool,
+}
+
+impl<'de> Visitor<'de> for &mut BatchReader {
+    type Value = Elements;
+
+    fn expecting(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.write_str("a batch")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Elements, A::Error> {
+        let mut found = Elements::new();
+        while let Some(element) = elements.next_element::<&'de RawValue>()? {
+            if found.len() == self.n_max {
+                self.is_too_long = true;
+                return Err(A::Error::custom("too many elements"));
+            }
+            let text = element.get();
+            let at = text.as_ptr() as usize;
+            found.push_back((at.saturating_sub(self.behind), text.len()));
+            self.behind = at.saturating_add(text.len());
+        }
+        Ok(found)
+    }
 }
 
 /// `{"jsonrpc":"2.0","id":…,` and then a member and a bracket, which the caller writes.

@@ -760,6 +760,25 @@ fn a_batch_waits_for_its_last_call_and_others_do_not() {
 }
 
 #[test]
+fn a_batch_that_is_too_long_is_not_read_to_its_end() {
+    let mut dialogue = Dialogue::with(Limits {
+        rpc_calls_open_max: 2,
+        ..Limits::default()
+    });
+    dialogue.hear(b"[1,2,3,what follows was never looked at]");
+    assert!(
+        dialogue
+            .said_text()
+            .contains("the batch has too many calls")
+    );
+    dialogue.hear(b"{\"jsonrpc\":\"2.0\",\"method\":\"soon\",\"id\":3}");
+    assert!(
+        dialogue.said_text().contains("\"result\":[]"),
+        "the next one is read"
+    );
+}
+
+#[test]
 fn a_batch_that_is_begun_is_finished_before_the_goodbye() {
     let mut dialogue = Dialogue::with(Limits {
         rpc_calls_open_max: 2,

@@ -4,13 +4,16 @@
 //! in the reactor.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use citius_h1::{Closing, Connection, Context, Template};
 use citius_http::{
-    Action, Answer, Event, Fault, Fields, Head, HeadPool, Limits, Output, Payload, Status,
+    Action, Answer, Event, Fault, Fields, Head, HeadPool, Limits, Metadata, Output, Payload, Plain,
+    Status, Tls,
 };
 
+use crate::dice::Dice;
 use crate::transcript::{Deed, Start};
 
 /// An event that outlives its input.
@@ -129,6 +132,18 @@ impl Echo {
     }
 }
 
+/// What requests leave to later ones.
+#[derive(Debug, Default)]
+pub struct Caches {
+    heads: HeadPool,
+    template: Template,
+}
+
+static PLAIN: LazyLock<Metadata> = LazyLock::new(|| Metadata {
+    media_type: b"text/plain",
+    fields: Fields::EMPTY,
+});
+
 /// A connection, what it talks to, and what came of it.
 pub struct Driver<'a> {
     /// The machine.
@@ -142,8 +157,16 @@ pub struct Driver<'a> {
     limits: &'a Limits,
     server: Vec<u8>,
     date: Vec<u8>,
-    heads: HeadPool,
-    template: Template,
+    /// What connections of one reactor share.
+    pub caches: Caches,
+    /// The fast paths are taken; without them nothing is known of earlier requests.
+    pub is_fast: bool,
+    /// Changes heads before they are given back, as what is above a connection does.
+    pub spoils: Option<Dice>,
+    /// Heads that came out of the cache.
+    pub n_recalled: usize,
+    /// Responses that were written as plain ones.
+    pub n_plain: usize,
     out: Output,
     application: &'a mut dyn Application,
     /// What the socket holds.
@@ -167,8 +190,11 @@ impl<'a> Driver<'a> {
             limits,
             server: Vec::new(),
             date: Vec::new(),
-            heads: HeadPool::default(),
-            template: Template::default(),
+            caches: Caches::default(),
+            is_fast: true,
+            spoils: None,
+            n_recalled: 0,
+            n_plain: 0,
             out: Output::default(),
             application,
             pieces: VecDeque::new(),
@@ -185,7 +211,7 @@ impl<'a> Driver<'a> {
         application: &'a mut dyn Application,
     ) -> Self {
         Self {
-            heads: other.heads,
+            caches: other.caches,
             ..Self::new(limits, application)
         }
     }
@@ -198,6 +224,7 @@ impl<'a> Driver<'a> {
     /// Sends `server` and `date` fields from now on.
     pub fn sign(&mut self, server: Option<&str>, date: Option<&str>) {
         let line = |name, value: &str| format!("{name}: {value}\r\n").into_bytes();
+        self.caches.template.clear();
         self.server = server.map_or_else(Vec::new, |value| line("server", value));
         self.date = date.map_or_else(Vec::new, |value| line("date", value));
     }
@@ -300,16 +327,14 @@ impl<'a> Driver<'a> {
         let mut input = unread.as_slice();
         loop {
             let before = input.len();
-            let mut cx = Context {
-                now: self.now,
-                limits: self.limits,
-                heads: &mut self.heads,
-                server: &self.server,
-                date: &self.date,
-                standing: &Fields::EMPTY,
-                template: &mut self.template,
-            };
-            let event = self.connection.receive(&mut cx, &mut input, &mut self.out);
+            let event = self.with(
+                |connection, cx, out| match connection.recall(cx, &mut input) {
+                    Some(request) => (true, Some(Event::from(request))),
+                    None => (false, connection.receive_anew(cx, &mut input, out)),
+                },
+            );
+            let (is_recalled, event) = event;
+            self.n_recalled += usize::from(is_recalled);
             assert!(input.len() <= before, "input grew");
             let Some(event) = event else { break };
             self.note(event);
@@ -331,7 +356,14 @@ impl<'a> Driver<'a> {
                 ended,
             } => {
                 let seen = describe(stream, &head, ended);
-                self.heads.give(head);
+                self.give_back(head);
+                // As a server does whose application is called with complete bodies.
+                let bytes_max = self.limits.body_bytes_max;
+                let is_refused = self
+                    .with(|connection, cx, out| connection.limit_body(cx, stream, bytes_max, out));
+                if is_refused {
+                    return;
+                }
                 seen
             }
             Event::Data { stream, bytes } => {
@@ -356,6 +388,21 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// A head is done with.
+    fn give_back(&mut self, mut head: Box<Head>) {
+        head.memo = summary(&head.bytes);
+        match self.spoils.as_mut().map(|dice| dice.below(12)) {
+            Some(0) => head.origin = Some(Box::default()),
+            Some(1) => head.tls = Some(Arc::new(encryption())),
+            Some(2) => head.set_field(b"x-request-id", b"1"),
+            Some(3) => head.drop_field(b"host"),
+            // Kept by the application.
+            Some(4) => return,
+            _ => {}
+        }
+        self.caches.heads.give(head);
+    }
+
     fn record(&mut self, seen: Seen) {
         let is_apart = std::mem::take(&mut self.is_apart);
         if let (
@@ -375,6 +422,12 @@ impl<'a> Driver<'a> {
     }
 
     fn perform(&mut self, stream: u32, deed: Deed) {
+        let is_plain = self.is_fast
+            && self.with(|connection, cx, out| respond_plainly(connection, cx, stream, &deed, out));
+        self.n_plain += usize::from(is_plain);
+        if is_plain {
+            return self.flush();
+        }
         let result = self.with(|connection, cx, out| perform(connection, cx, stream, deed, out));
         if let Err(fault) = result {
             self.record(Seen::AppFault { stream, fault });
@@ -394,20 +447,52 @@ impl<'a> Driver<'a> {
         &mut self,
         act: impl FnOnce(&mut Connection, &mut Context<'_>, &mut Output) -> R,
     ) -> R {
+        if !self.is_fast {
+            self.caches = Caches::default();
+        }
         let mut cx = Context {
             now: self.now,
             limits: self.limits,
-            heads: &mut self.heads,
+            heads: &mut self.caches.heads,
             server: &self.server,
             date: &self.date,
             standing: &Fields::EMPTY,
-            template: &mut self.template,
+            template: &mut self.caches.template,
         };
         act(&mut self.connection, &mut cx, &mut self.out)
     }
 }
 
+/// Of a connection over TLS.
+fn encryption() -> Tls {
+    Tls {
+        version: 0x0304,
+        cipher_suite: 0x1301,
+        cipher_name: "TLS_AES_128_GCM_SHA256",
+        server_name: None,
+        certificate: Arc::default(),
+        client_chain: Vec::new(),
+        client_name: None,
+        is_resumed: false,
+    }
+}
+
+/// What is known of these bytes; never 0.
+fn summary(bytes: &[u8]) -> u32 {
+    let add = |sum: u32, &byte: &u8| sum.wrapping_mul(31).wrapping_add(u32::from(byte));
+    bytes.iter().fold(7, add).max(1)
+}
+
 fn describe(stream: u32, head: &Head, ended: bool) -> Seen {
+    let knows_rightly = head.memo == 0 || head.memo == summary(&head.bytes);
+    assert!(
+        knows_rightly,
+        "a head brings what is known of another: {head:?}"
+    );
+    let printed = Head {
+        memo: 0,
+        ..head.clone()
+    };
     let query = head.query();
     let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
     Seen::Request {
@@ -416,8 +501,29 @@ fn describe(stream: u32, head: &Head, ended: bool) -> Seen {
         target: head.slice(head.target).to_vec(),
         path: [head.path(), mark, query].concat(),
         ended,
-        head: format!("{head:?}"),
+        head: format!("{printed:?}"),
     }
+}
+
+/// Responds the short way, if the deed is a plain response and that is all there is to do.
+fn respond_plainly(
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+    stream: u32,
+    deed: &Deed,
+    out: &mut Output,
+) -> bool {
+    let Deed::Respond(start, body) = deed else {
+        return false;
+    };
+    let is_plain = start.status == 200
+        && start.fields.is_empty()
+        && start.content_type.as_deref() == Some(PLAIN.media_type);
+    let plain = Plain {
+        metadata: &PLAIN,
+        body,
+    };
+    is_plain && connection.respond(cx, stream, plain, out)
 }
 
 fn perform(

@@ -5,11 +5,15 @@
 //! - [`driver`]: the reactor's part without sockets: pieces of input, virtual time, an application.
 //! - [`answers`]: a reader of HTTP/1.1 answers that shares no code with the server.
 //! - [`storm`]: arbitrary bytes, cuts and application behaviour, and what must hold all the same.
+//! - [`variants`]: runs of requests that resemble each other.
+//! - [`fast_paths`]: the fast paths of a connection against its slow ones.
 //! - [`dice`]: the same random numbers for the same seed.
 
 pub mod answers;
 pub mod dice;
 pub mod driver;
+pub mod fast_paths;
 pub mod play;
 pub mod storm;
 pub mod transcript;
+pub mod variants;

@@ -173,7 +173,7 @@ fn limits_of(seed: u64) -> Limits {
 
 /// An application that treats each stream in one of many ways, good and bad.
 #[derive(Debug)]
-struct Moody {
+pub(crate) struct Moody {
     seed: u64,
     may_fall_silent: bool,
     dice: Dice,
@@ -181,7 +181,7 @@ struct Moody {
 }
 
 impl Moody {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
             may_fall_silent: seed.is_multiple_of(8),

@@ -1,6 +1,7 @@
 //! What is read off a certificate beyond what rustls reads: names, subject, dates (RFC 5280).
 
 use x509_cert::Certificate;
+use x509_cert::crl::CertificateList;
 use x509_cert::der::{Decode, oid::AssociatedOid};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
@@ -12,6 +13,8 @@ use crate::Trouble;
 pub(crate) struct Facts {
     /// The subject (RFC 4514).
     pub(crate) subject: String,
+    /// Who has signed it, in the same form.
+    pub(crate) issuer: String,
     /// Names it is good for, in lower case; a wildcard begins with `*.`.
     pub(crate) dns_names: Vec<String>,
     /// Seconds since 1970 between which it is good.
@@ -26,10 +29,18 @@ pub(crate) fn read(der: &[u8]) -> Result<Facts, Trouble> {
     let validity = certificate.validity;
     Ok(Facts {
         subject: certificate.subject.to_string(),
+        issuer: certificate.issuer.to_string(),
         dns_names: dns_names(certificate.extensions.as_deref().unwrap_or_default()),
         valid_s: validity.not_before.to_unix_duration().as_secs()
             ..=validity.not_after.to_unix_duration().as_secs(),
     })
+}
+
+/// Seconds since 1970 at which the next update of a DER revocation list is due; `None` if it does not say.
+pub(crate) fn crl_next_update_s(der: &[u8]) -> Option<u64> {
+    let list = CertificateList::from_der(der).ok()?;
+    let next = list.tbs_cert_list.next_update?;
+    Some(next.to_unix_duration().as_secs())
 }
 
 /// A DER certificate as PEM (RFC 7468).

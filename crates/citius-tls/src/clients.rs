@@ -11,10 +11,12 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
 use crate::settings::{ClientAuth, Settings};
-use crate::{Trouble, files, identity};
+use crate::{Trouble, certificate, files, identity};
 
 /// How clients are judged, and what identifies these rules.
 pub(crate) struct Rules {
+    /// Revocation lists that are past their next update.
+    pub(crate) warnings: Vec<String>,
     pub(crate) verifier: Arc<dyn ClientCertVerifier>,
     pub(crate) id: [u8; 32],
 }
@@ -23,7 +25,11 @@ pub(crate) struct Rules {
 ///
 /// A revocation list is taken as OpenSSL takes it: each certificate of a chain needs one, and one that is past its
 /// next update says nothing any more, so nobody is let in by it.
-pub(crate) fn rules(settings: &Settings, provider: Arc<CryptoProvider>) -> Result<Rules, Trouble> {
+pub(crate) fn rules(
+    settings: &Settings,
+    provider: Arc<CryptoProvider>,
+    now_s: u64,
+) -> Result<Rules, Trouble> {
     let mut context = Context::new(&SHA256);
     context.update(&[match settings.client_auth {
         ClientAuth::Off => 0,
@@ -32,6 +38,7 @@ pub(crate) fn rules(settings: &Settings, provider: Arc<CryptoProvider>) -> Resul
     }]);
     if settings.client_auth == ClientAuth::Off {
         return Ok(Rules {
+            warnings: Vec::new(),
             verifier: WebPkiClientVerifier::no_client_auth(),
             id: id(context),
         });
@@ -44,7 +51,7 @@ pub(crate) fn rules(settings: &Settings, provider: Arc<CryptoProvider>) -> Resul
         );
     };
     let mut roots = RootCertStore::empty();
-    for certificate in identity::certificates(&files::read(path, "CA bundle")?, path)? {
+    for certificate in identity::certificates(&files::read(settings, path, "CA bundle")?, path)? {
         context.update(&certificate);
         roots.add(certificate).map_err(|error| {
             format!(
@@ -53,9 +60,9 @@ pub(crate) fn rules(settings: &Settings, provider: Arc<CryptoProvider>) -> Resul
             )
         })?;
     }
-    let mut lists = Vec::new();
+    let (mut lists, mut warnings) = (Vec::new(), Vec::new());
     for path in &settings.crls {
-        let pem = files::read(path, "revocation list")?;
+        let pem = files::read(settings, path, "revocation list")?;
         let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&pem).collect();
         let found =
             found.map_err(|error| format!("{} is no valid PEM: {error}", path.display()))?;
@@ -67,6 +74,13 @@ pub(crate) fn rules(settings: &Settings, provider: Arc<CryptoProvider>) -> Resul
         }
         for list in &found {
             context.update(list);
+            if certificate::crl_next_update_s(list).is_some_and(|next_s| next_s < now_s) {
+                warnings.push(format!(
+                    "the revocation list {} is past its next update: no client certificate of its issuer is accepted \
+                     until a newer list is there",
+                    path.display()
+                ));
+            }
         }
         lists.extend(found);
     }
@@ -80,6 +94,7 @@ pub(crate) fn rules(settings: &Settings, provider: Arc<CryptoProvider>) -> Resul
         .build()
         .map_err(|error| format!("the rules for client certificates cannot be used: {error}"))?;
     Ok(Rules {
+        warnings,
         verifier,
         id: id(context),
     })

@@ -12,7 +12,7 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpos
 use ring::digest::{SHA256, digest};
 
 use crate::identity::{self, Identity};
-use crate::settings::IdentityFiles;
+use crate::settings::{IdentityFiles, Settings};
 use crate::{Trouble, tickets};
 
 /// Where the certificate is, and how to know it again.
@@ -49,7 +49,9 @@ pub fn development(directory: &Path) -> Result<Development, Trouble> {
     let is_good = |identity: &Identity| {
         identity.valid_s.contains(&now_s) && identity.valid_s.contains(&(now_s + LEFT_S_MIN))
     };
-    let found = Identity::load(&files, None).ok().filter(is_good);
+    let found = Identity::load(&Settings::default(), &files)
+        .ok()
+        .filter(is_good);
     let is_new = found.is_none();
     let certificate = match found {
         Some(identity) => identity.certificate.to_vec(),
@@ -94,7 +96,7 @@ fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, 
     ] {
         write(path, &pem).map_err(|error| unwritten(path, &error))?;
     }
-    let chain = identity::chain(&files.certificate)?;
+    let chain = identity::chain(&Settings::default(), &files.certificate)?;
     Ok(chain[0].to_vec())
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::Trouble;
+use crate::{Settings, Trouble};
 
 /// The files of a server and how they looked.
 #[derive(Debug)]
@@ -33,12 +33,12 @@ impl Stamp {
 
 impl Stamps {
     /// Takes them; before the files are read, so that a change in between is noticed.
-    pub(crate) fn take(paths: Vec<PathBuf>) -> Self {
+    pub(crate) fn take(settings: &Settings) -> Self {
         let stamp = |path: PathBuf| {
-            let stamp = Stamp::of(&path);
+            let stamp = Stamp::of(settings.source(&path));
             (path, stamp)
         };
-        Self(paths.into_iter().map(stamp).collect())
+        Self(settings.paths().into_iter().map(stamp).collect())
     }
 
     /// Whether any of the files looks different now.
@@ -52,17 +52,20 @@ impl Stamps {
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// All of a file; `what` says what it should be.
-pub(crate) fn read(path: &Path, what: &str) -> Result<Vec<u8>, Trouble> {
+pub(crate) fn read(settings: &Settings, path: &Path, what: &str) -> Result<Vec<u8>, Trouble> {
     let cannot = |why: &str| format!("cannot read the {what} {}: {why}", path.display());
-    match fs::metadata(path) {
+    let source = settings.source(path);
+    match fs::metadata(source) {
         Ok(found) if found.is_dir() => return Err(cannot("it is a directory")),
+        // A FIFO would keep the server waiting for a process that writes to it.
+        Ok(found) if !found.is_file() => return Err(cannot("it is no regular file")),
         Ok(found) if found.len() > FILE_BYTES_MAX => {
             return Err(cannot("it is larger than 16 MiB"));
         }
         Ok(_) => {}
         Err(error) => return Err(cannot(&reason(&error))),
     }
-    fs::read(path).map_err(|error| cannot(&reason(&error)))
+    fs::read(source).map_err(|error| cannot(&reason(&error)))
 }
 
 /// The system's word for an error, without its number.

@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::certificate::{self, Facts};
-use crate::settings::IdentityFiles;
+use crate::settings::{IdentityFiles, Settings};
 use crate::{Trouble, files};
 
 /// A certificate chain and its key, ready for handshakes.
@@ -24,14 +24,16 @@ pub(crate) struct Identity {
     /// The own certificate, DER.
     pub(crate) certificate: Arc<[u8]>,
     pub(crate) dns_names: Vec<String>,
+    /// What is wrong with the order of the chain, if anything is.
+    pub(crate) disorder: Option<String>,
     pub(crate) valid_s: std::ops::RangeInclusive<u64>,
 }
 
 impl Identity {
     /// What the two files hold.
-    pub(crate) fn load(from: &IdentityFiles, password: Option<&str>) -> Result<Self, Trouble> {
-        let chain = chain(&from.certificate)?;
-        let key = key(&from.key, password)?;
+    pub(crate) fn load(settings: &Settings, from: &IdentityFiles) -> Result<Self, Trouble> {
+        let chain = chain(settings, &from.certificate)?;
+        let key = key(settings, &from.key)?;
         Self::new(chain, &key).map_err(|why| {
             format!(
                 "certificate {} and key {}: {why}",
@@ -53,13 +55,12 @@ impl Identity {
         let key = any_supported_type(key).map_err(|_| {
             "keys may be RSA of 2048 to 8192 bits, ECDSA on P-256 or P-384, or Ed25519, and this is none of them"
         })?;
+        let disorder = disorder(&chain);
         let key = CertifiedKey::new(chain, key);
         match key.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(_)) => {
-                return Err(
-                    "they do not belong together: the certificate was made for another key".into(),
-                );
+                return Err(why_not(&key));
             }
             Err(error) => return Err(format!("rustls cannot use the certificate: {error}")),
         }
@@ -67,14 +68,51 @@ impl Identity {
             key: Arc::new(key),
             certificate,
             dns_names,
+            disorder,
             valid_s,
         })
     }
 }
 
+/// Why the first certificate of a chain is not that of its key.
+fn why_not(key: &CertifiedKey) -> Trouble {
+    let own = key.cert.iter().skip(1).position(|certificate| {
+        let alone = CertifiedKey::new(vec![certificate.clone()], Arc::clone(&key.key));
+        alone.keys_match().is_ok()
+    });
+    match own {
+        Some(index) => format!(
+            "the chain is in the wrong order: the server's own certificate is number {} of the file and must be the \
+             first, each certificate followed by that of its issuer",
+            index + 2
+        ),
+        None => "they do not belong together: the certificate was made for another key".into(),
+    }
+}
+
+/// What is wrong with the order of a chain: each certificate is followed by that of its issuer (RFC 5246 §7.4.2).
+fn disorder(chain: &[CertificateDer<'static>]) -> Option<String> {
+    let facts: Vec<Facts> = chain
+        .iter()
+        .map_while(|der| certificate::read(der).ok())
+        .collect();
+    let at = facts
+        .windows(2)
+        .position(|pair| pair[0].issuer != pair[1].subject)?;
+    Some(format!(
+        "is in the wrong order, which some clients refuse: certificate {} was issued by {}, and {} follows",
+        at + 1,
+        facts[at].issuer,
+        facts[at + 1].subject
+    ))
+}
+
 /// The certificates of a file, in its order.
-pub(crate) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, Trouble> {
-    certificates(&files::read(path, "certificate")?, path)
+pub(crate) fn chain(
+    settings: &Settings,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, Trouble> {
+    certificates(&files::read(settings, path, "certificate")?, path)
 }
 
 /// The certificates of what `path` held.
@@ -99,8 +137,8 @@ pub(crate) fn certificates(
 }
 
 /// The private key of a file.
-fn key(path: &Path, password: Option<&str>) -> Result<PrivateKeyDer<'static>, Trouble> {
-    let pem = files::read(path, "key")?;
+fn key(settings: &Settings, path: &Path) -> Result<PrivateKeyDer<'static>, Trouble> {
+    let pem = files::read(settings, path, "key")?;
     let name = path.display();
     if pem.windows(10).any(|w| w == b"4,ENCRYPTE") {
         return Err(format!(
@@ -109,7 +147,7 @@ fn key(path: &Path, password: Option<&str>) -> Result<PrivateKeyDer<'static>, Tr
         ));
     }
     if let Some(sealed) = encrypted(&pem).map_err(|why| format!("the key {name}: {why}"))? {
-        let Some(password) = password else {
+        let Some(password) = settings.password.as_deref() else {
             return Err(format!(
                 "the key {name} is encrypted: give its password with --ssl-keyfile-password, or better \
                  in the environment as CITIUS_SSL_KEYFILE_PASSWORD"

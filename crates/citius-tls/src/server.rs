@@ -17,6 +17,8 @@ use crate::{Trouble, ciphers, clients, files};
 #[derive(Debug)]
 pub struct Server {
     config: Arc<ServerConfig>,
+    /// The same for listeners where one protocol alone is spoken, with its name; made when first asked for.
+    of_one: Vec<(Vec<u8>, Arc<ServerConfig>)>,
     settings: Settings,
     tickets: Tickets,
     stamps: files::Stamps,
@@ -31,11 +33,13 @@ impl Server {
     ///
     /// # Errors
     /// Something is missing, unreadable, or does not fit.
-    pub fn load(settings: Settings, tickets: Tickets) -> Result<Self, Trouble> {
-        let stamps = files::Stamps::take(settings.paths());
+    pub fn load(mut settings: Settings, tickets: Tickets) -> Result<Self, Trouble> {
+        let stamps = files::Stamps::take(&settings);
         let (config, warnings) = configure(&settings, &tickets)?;
+        settings.opened.clear();
         Ok(Self {
             config: Arc::new(config),
+            of_one: Vec::new(),
             settings,
             tickets,
             stamps,
@@ -57,10 +61,11 @@ impl Server {
         if !self.stamps.are_stale() {
             return None;
         }
-        self.stamps = files::Stamps::take(self.settings.paths());
+        self.stamps = files::Stamps::take(&self.settings);
         let renewed = configure(&self.settings, &self.tickets);
         Some(renewed.map(|(config, warnings)| {
             self.config = Arc::new(config);
+            self.of_one.clear();
             self.warnings = warnings;
         }))
     }
@@ -74,14 +79,22 @@ impl Server {
     }
 
     /// The same where only `protocol` is spoken above TLS: who asks for others by ALPN, as browsers do, is refused, and
-    /// who asks for none is not. For connections that live long: each has a copy of the rules.
+    /// who asks for none is not.
     ///
     /// # Errors
     /// Those of [`session`](Self::session).
-    pub fn session_for(&self, protocol: &[u8]) -> Result<Session, Failure> {
-        let mut config = ServerConfig::clone(&self.config);
-        config.alpn_protocols = vec![protocol.to_vec()];
-        Session::new(Arc::new(config), self.settings.handshake_bytes_max)
+    pub fn session_for(&mut self, protocol: &[u8]) -> Result<Session, Failure> {
+        let made = self.of_one.iter().find(|(name, _)| name == protocol);
+        let config = if let Some((_, config)) = made {
+            Arc::clone(config)
+        } else {
+            let mut config = ServerConfig::clone(&self.config);
+            config.alpn_protocols = vec![protocol.to_vec()];
+            let config = Arc::new(config);
+            self.of_one.push((protocol.to_vec(), Arc::clone(&config)));
+            config
+        };
+        Session::new(config, self.settings.handshake_bytes_max)
     }
 }
 
@@ -93,7 +106,7 @@ fn configure(
     let mut warnings = Vec::new();
     let mut identities = Vec::new();
     for from in &settings.identities {
-        let identity = Identity::load(from, settings.password.as_deref())?;
+        let identity = Identity::load(settings, from)?;
         let name = from.certificate.display();
         if now_s > *identity.valid_s.end() {
             warnings.push(format!(
@@ -107,7 +120,10 @@ fn configure(
             let hours = (*identity.valid_s.end() - now_s) / 3600;
             warnings.push(format!("the certificate {name} expires in {hours} hours"));
         }
-        if files::is_world_readable(&from.key) {
+        if let Some(why) = &identity.disorder {
+            warnings.push(format!("the certificate chain {name} {why}"));
+        }
+        if files::is_world_readable(settings.source(&from.key)) {
             let key = from.key.display();
             warnings.push(format!(
                 "everybody on this machine can read the key {key}; `chmod 600 {key}`"
@@ -124,11 +140,17 @@ fn configure(
                 .into(),
         );
     }
+    if settings.client_auth == ClientAuth::Off && !settings.crls.is_empty() {
+        warnings.push(
+            "--ssl-crl has no effect without --ssl-cert-reqs: clients are asked for nothing".into(),
+        );
+    }
     let provider = Arc::new(CryptoProvider {
         cipher_suites: ciphers::chosen(settings.ciphers.as_deref())?,
         ..ring::default_provider()
     });
-    let rules = clients::rules(settings, Arc::clone(&provider))?;
+    let rules = clients::rules(settings, Arc::clone(&provider), now_s)?;
+    warnings.extend_from_slice(&rules.warnings);
     let versions: &[_] = match settings.version_min {
         Version::Tls12 => &[&TLS13, &TLS12],
         Version::Tls13 => &[&TLS13],

@@ -1,6 +1,7 @@
 //! What the operator says about TLS.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 /// Everything a [`crate::Server`] is made of. Paths are read when it is made, and again when the files change.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,9 @@ pub struct Settings {
     pub protocols: Vec<Vec<u8>>,
     /// Bytes of a handshake message that may wait for their rest.
     pub handshake_bytes_max: usize,
+    /// Files that the caller has opened, and where they are read the first time (`/proc/self/fd/…`): a path that
+    /// another user can change must not be resolved again with more rights than that user has.
+    pub opened: HashMap<PathBuf, PathBuf>,
 }
 
 /// Where a certificate chain and its key are; they may be in one file.
@@ -56,6 +60,11 @@ pub enum ClientAuth {
 }
 
 impl Settings {
+    /// Where the file of `path` is read.
+    pub(crate) fn source<'a>(&'a self, path: &'a Path) -> &'a Path {
+        self.opened.get(path).map_or(path, PathBuf::as_path)
+    }
+
     /// Every file they name.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let mut paths = Vec::new();

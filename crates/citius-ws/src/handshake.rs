@@ -52,6 +52,8 @@ pub enum Refusal {
     Protocol,
     /// Something that was sent before the answer, or a connection that takes no more.
     Pipelined,
+    /// A stream whose client has ended its side already: no message can come.
+    Ended,
     /// No request for one, where there is nothing else.
     Expected,
 }
@@ -61,7 +63,7 @@ impl Refusal {
     pub const fn status(self) -> Status {
         match self {
             Self::Version | Self::Expected => Status::from_const(426),
-            Self::Key | Self::Protocol | Self::Pipelined => Status::from_const(400),
+            Self::Key | Self::Protocol | Self::Pipelined | Self::Ended => Status::from_const(400),
         }
     }
 
@@ -72,6 +74,7 @@ impl Refusal {
             Self::Key => "expected one Sec-WebSocket-Key of sixteen bytes in base64",
             Self::Protocol => "Sec-WebSocket-Protocol is not a list of tokens",
             Self::Pipelined => "nothing may follow a request for a WebSocket before it is granted",
+            Self::Ended => "the stream has ended before the WebSocket was accepted",
             Self::Expected => "expected a request for a WebSocket",
         }
     }

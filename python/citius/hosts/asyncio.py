@@ -11,6 +11,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from citius import logging
+from citius._task import wait_until_set
 from citius.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -86,10 +87,9 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         return
     reactor = service.open(loop)
     loop.add_reader(reactor.fileno(), reactor.turn)
-
     if service.beat_s is not None:
         loop.call_later(service.beat_s, service.beat_on, loop, service.beat_s)
-    await stopped.wait()
+    await wait_until_set(stopped)
     if deadline is not None:
         deadline.cancel()
     loop.remove_reader(reactor.fileno())

@@ -6,8 +6,9 @@
  *
  * that reads the request, writes the response and returns 0, or a status from 400 to 599 that answers
  * instead. It runs without a Python object and must not call Python. Everything it is given is valid until
- * it returns, on the thread it was called on: keep no pointer, hand none to another thread. It must not
- * let exceptions of C++, panics or longjmp out.
+ * it returns, on the thread it was called on: keep no pointer, hand none to another thread, and pass the
+ * structs themselves to the functions below, not copies. It must not let exceptions of C++, panics or
+ * longjmp out.
  *
  * Handlers are given to an application by their address: as a capsule (citius_handler_capsule below, or
  * Cython's __pyx_capi__), through citius.load_handlers("handlers.so"), or as a ctypes function.
@@ -78,7 +79,7 @@ typedef struct citius_request {
 typedef struct citius_response {
     const citius_api *api;
     /* The body: `size` bytes are written of the `room` there is. To write in place, ask for room with
-     * citius_reserve, write to body + size and add to size. */
+     * citius_reserve, write to body + size and add to size. Room that nothing is written to holds zeros. */
     char *body;
     size_t size;
     size_t room;
@@ -127,7 +128,8 @@ static inline int citius_param(const citius_request *request, size_t index, citi
     return request->api->param(request, index, value);
 }
 
-/* A whole number in decimal digits that fits 64 bits: 0, or CITIUS_UNPROCESSABLE. */
+/* A whole number that fits 64 bits, read as the server reads all numbers of requests (decimal digits, perhaps
+ * behind a minus; 1e3 and 5.0 are whole, too): 0, or CITIUS_UNPROCESSABLE. */
 static inline int citius_integer(const citius_request *request, citius_text text, int64_t *value) {
     return request->api->integer(text, value);
 }

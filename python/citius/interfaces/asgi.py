@@ -32,6 +32,7 @@ class AsgiApp:
         root_path: str = "",
         lifespan: Lifespan = "auto",
         debug: bool = False,
+        notice: str = "",
     ) -> None:
         """Take an application.
 
@@ -40,7 +41,9 @@ class AsgiApp:
             root_path: Where the application is mounted, for ``scope["root_path"]``.
             lifespan: ``auto`` asks the application and goes on if it does not know the protocol.
             debug: Offer ``http.response.debug``.
+            notice: What the log says of it at the start.
         """
+        self.notice = notice
         self.app = app
         self.state: dict[str, Any] = {}
         self._root_path = root_path.rstrip("/")

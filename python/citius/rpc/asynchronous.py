@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from citius._core import RpcMessages
 from citius.errors import ConnectionLost, RpcTimeout
 from citius.rpc.calls import (
+    CLOSE_S,
     GOODBYE,
     MESSAGE_BYTES_MAX,
     Address,
@@ -145,10 +146,14 @@ class AsyncClient:
         link.write(notification(method, params if named is None else named))
 
     async def close(self) -> None:
-        """Close the connection; calls that wait fail."""
+        """Close the connection; calls that wait fail.
+
+        What has been said is sent before, for a second at most. Calls that wait are taken back.
+        """
         self._is_closed = True
         if self._connecting is not None:
             self._connecting.cancel()
+            await asyncio.wait([self._connecting])
         if self._link is not None:
             await self._link.close()
 
@@ -199,29 +204,36 @@ class AsyncClient:
             raise ConnectionLost("the client is closed", was_sent=False)
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect())
-        # Shielded: another that waits for the same connection is not to suffer from our end.
-        return await asyncio.shield(self._connecting)
+            self._connecting.add_done_callback(self._has_connected)
+        connecting = self._connecting
+        # Not awaited itself: a caller that is cancelled must not cancel it for the others.
+        await asyncio.wait([connecting])
+        if connecting.cancelled():
+            raise ConnectionLost("the client is closed", was_sent=False)
+        return connecting.result()
+
+    def _has_connected(self, connecting: asyncio.Task[_Link]) -> None:
+        """Keep the connection; an error is for the callers, and is not logged if there are none."""
+        self._connecting = None
+        if not connecting.cancelled() and connecting.exception() is None:
+            self._link = connecting.result()
 
     async def _connect(self) -> _Link:
         loop, address = asyncio.get_running_loop(), self._address
-        try:
 
-            def made() -> _Link:
-                return _Link(loop, self._message_bytes_max, self._on_notification)
+        def made() -> _Link:
+            return _Link(loop, self._message_bytes_max, self._on_notification)
 
-            name = None if address.tls is None else address.server_name
-            if address.path is not None:
-                _, link = await loop.create_unix_connection(
-                    made, address.path, ssl=address.tls, server_hostname=name
-                )
-            else:
-                _, link = await loop.create_connection(
-                    made, address.host, address.port, ssl=address.tls, server_hostname=name
-                )
-            self._link = link
-            return link
-        finally:
-            self._connecting = None
+        name = None if address.tls is None else address.server_name
+        if address.path is not None:
+            _, link = await loop.create_unix_connection(
+                made, address.path, ssl=address.tls, server_hostname=name
+            )
+        else:
+            _, link = await loop.create_connection(
+                made, address.host, address.port, ssl=address.tls, server_hostname=name
+            )
+        return link
 
 
 class _Link(asyncio.Protocol):
@@ -283,12 +295,15 @@ class _Link(asyncio.Protocol):
             await asyncio.shield(self._room)
 
     async def close(self) -> None:
-        """Close, and wait until that is done."""
+        """Close, and wait until that is done; a server that takes nothing is not waited for longer."""
+        for msgid in self._open:
+            self.write(cancellation(msgid))
         self._flush()
         self._end("the client was closed")
         if self._transport is not None:
             self._transport.close()
-            await asyncio.shield(self._gone)
+            await asyncio.wait([self._gone], timeout=CLOSE_S)
+            self._transport.abort()
 
     def _flush(self) -> None:
         if self._batch and not self.is_over and self._transport is not None:
@@ -345,7 +360,7 @@ class _Link(asyncio.Protocol):
         if method == GOODBYE:
             # The last word: whatever is open will not be answered here.
             self.said_goodbye = True
-            self._end("the server took leave")
+            self._end("the server closed the connection gracefully")
             if self._transport is not None:
                 self._transport.close()
         elif self._on_notification is not None:

@@ -30,6 +30,9 @@ MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 BACKOFF_S_MIN, BACKOFF_S_MAX = 0.05, 2.0
 """Pause after the first failed attempt to connect, and the longest."""
 
+CLOSE_S = 1.0
+"""How long ``close`` waits for what is not sent yet."""
+
 GOODBYE = b"$/goodbye"
 
 TLS = "tls://"

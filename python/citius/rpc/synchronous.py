@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections import deque
-from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -17,18 +16,19 @@ from citius.rpc.calls import (
     Address,
     Backoff,
     Request,
-    cancellation,
     is_in_vain,
     notification,
     words,
 )
-from citius.rpc.link import Link, connect, is_past, left
+from citius.rpc.link import Link, Role, connect, is_past, left
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
+
+    from citius.rpc.link import Waiter
 
 _T = TypeVar("_T")
 
@@ -62,7 +62,7 @@ class Client:
         self._timeout_s = timeout_s
         self._on_notification = on_notification
         self._message_bytes_max = message_bytes_max
-        self._connecting = allocate_lock()
+        self._connecting = Role(allocate_lock())
         self._link: Link | None = None
         self.is_closed = False
 
@@ -114,9 +114,14 @@ class Client:
             ConnectionLost: The connection broke, or there was none to be had in time.
             msgspec.ValidationError: The result is of another type.
         """
-        waiting = self.submit(method, *params, type=type, named=named, idempotent=idempotent,
-                              timeout_s=timeout_s)  # fmt: skip
-        return waiting.result()
+        request = Request(method, params if named is None else named, type, idempotent)
+        waiting = Call(self, request, self._deadline(timeout_s))
+        try:
+            self._send(waiting)
+            return waiting.result()
+        except BaseException:
+            waiting.cancel()  # interrupted; without effect if it has ended
+            raise
 
     def submit(
         self,
@@ -134,7 +139,11 @@ class Client:
         """
         request = Request(method, params if named is None else named, type, idempotent)
         call = Call(self, request, self._deadline(timeout_s))
-        self._send(call)
+        try:
+            self._send(call)
+        except BaseException:
+            call.cancel()
+            raise
         return call
 
     def map(
@@ -162,9 +171,9 @@ class Client:
                 if len(under_way) >= in_flight:
                     # Half of them, so that as many leave in one piece next time.
                     for _ in range(max(1, in_flight // 2)):
-                        yield under_way.popleft().result()
+                        yield _first_result(under_way)
             while under_way:
-                yield under_way.popleft().result()
+                yield _first_result(under_way)
         finally:
             for call in under_way:
                 call.cancel()
@@ -177,11 +186,14 @@ class Client:
         link.flush(deadline)
 
     def close(self) -> None:
-        """Close the connection; calls that wait fail."""
+        """Close the connection; calls that wait fail.
+
+        What has been said is sent before, for a second at most. Calls that wait are taken back.
+        """
         self.is_closed = True
         link = self._link
         if link is not None:
-            link.end("the client was closed")
+            link.close()
 
     def __enter__(self) -> Self:
         return self
@@ -216,15 +228,22 @@ class Client:
         link = self._link
         if link is not None and link.is_fresh():
             return link
-        if not self._connecting.acquire(timeout=left(deadline)):
-            raise ConnectionLost(f"no connection to {self._address} in time", was_sent=False)
-        try:
+
+        def connect_or_wait(waiter: Waiter) -> Link:
+            while not self._connecting.take(waiter):
+                self._connecting.sleep(waiter, deadline)
+                if is_past(deadline):
+                    message = f"no connection to {self._address} in time"
+                    raise ConnectionLost(message, was_sent=False)
             link = self._link
             if link is None or not link.is_fresh():
                 link = self._link = self._connect(deadline)
+            if self.is_closed:  # meanwhile
+                link.close()
+                raise ConnectionLost("the client is closed", was_sent=False)
             return link
-        finally:
-            self._connecting.release()
+
+        return self._connecting.share(connect_or_wait)
 
     def _connect(self, deadline: float | None) -> Link:
         backoff = Backoff()
@@ -244,18 +263,25 @@ class Client:
                 sleep(pause_s)
 
 
+def _first_result(calls: deque[Call]) -> Any:
+    """The result of the first; a caller that is interrupted leaves it among those to be taken back."""
+    result = calls[0].result()
+    calls.popleft()
+    return result
+
+
 class Call:
     """A call that has been sent."""
 
-    __slots__ = ("_backoff", "_client", "_wake", "deadline", "link", "request")
+    __slots__ = ("_backoff", "_client", "deadline", "link", "request", "waiters")
 
     def __init__(self, client: Client, request: Request, deadline: float | None) -> None:
         self._client = client
         self.request = request
         self.deadline = deadline
         self.link: Link | None = None
-        # Held while its owner sleeps; made when that is first necessary.
-        self._wake: Any = None
+        # Those that have slept for its answer.
+        self.waiters: tuple[Waiter, ...] = ()
         self._backoff: Backoff | None = None
 
     def done(self) -> bool:
@@ -275,27 +301,10 @@ class Call:
                 self._lost_or_late(link)
         return request.outcome()
 
-    def arm(self) -> None:
-        """Get ready to sleep: a wake-up from here on is not lost."""
-        if self._wake is None:
-            self._wake = allocate_lock()
-        self._wake.acquire(blocking=False)
-
-    def sleep(self, timeout_s: float) -> None:
-        """Wait for ``wake``."""
-        self._wake.acquire(timeout=timeout_s)
-
-    def wake(self) -> None:
-        """Let its owner look again."""
-        if self._wake is not None:
-            with suppress(RuntimeError):  # it is awake
-                self._wake.release()
-
     def _give_up(self, error: Exception) -> None:
         request, link = self.request, self.link
-        if not request.is_done and link is not None and link.forget(self):
+        if not request.is_done and link is not None and link.take_back(self):
             request.error, request.is_done = error, True
-            link.put(cancellation(request.msgid))
             link.flush(monotonic())
 
     def _lost_or_late(self, link: Link | None) -> None:

@@ -15,14 +15,18 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from citius import logging, rooms, systemd
+from citius import logging, systemd
 from citius._core import __version__
 from citius.errors import ConfigError
 from citius.listeners import addresses, silence
 from citius.logfiles import reopen
-from citius.server import EXIT_STARTUP, check_tls, started_in, took_over
+from citius.prepare import check_tls, started_in
+from citius.privileges import Identity, are_split
+from citius.server import EXIT_STARTUP, took_over
+from citius.supervisor import links
 from citius.supervisor.health import Health
-from citius.supervisor.upgrade import Upgrade
+from citius.supervisor.memory import oom_kills
+from citius.supervisor.upgrade import Upgrade, programs_changeable
 from citius.supervisor.worker import KILL_GRACE_S, SIGNALS, STACKS_SIGNAL, Slot, Worker, start
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from citius.listeners import Listeners
     from citius.management import Management
     from citius.metrics import Ledger
+    from citius.sources import Sources
 
 YOUNG_S = 5.0
 """A worker that dies within this time of its start died young."""
@@ -65,12 +70,12 @@ class Supervisor:
         target: App | str,
         config: Config,
         listeners: Listeners,
-        reread: Callable[[], Config] | None = None,
+        sources: Sources | None = None,
     ) -> None:
         self._target = target
         self._config = config
         self._config_before = config
-        self._reread = reread
+        self._sources = sources
         self._listeners = listeners
         count = config.workers
         self._slots = [Slot(index, listeners.of_slot(index, count)) for index in range(count)]
@@ -91,7 +96,7 @@ class Supervisor:
         self._notifier = systemd.Notifier()
         self._alive_at = 0.0 if self._notifier.watchdog_s else FOREVER
         self._directory = started_in()
-        self._meeting: str | None = None
+        self._oom_kills = oom_kills()
         self._ledger: Ledger | None = None
         self._management: Management | None = None
         if config.management is not None:
@@ -125,7 +130,6 @@ class Supervisor:
         before_fd = signal.set_wakeup_fd(self._alarms[1], warn_on_full_buffer=False)
         try:
             self._listeners.listen(self._config.backlog)
-            self._meeting = rooms.make_directory(self._config)
             while self._tend():
                 for number in self._wait():
                     if number in self._handlers:
@@ -142,7 +146,6 @@ class Supervisor:
                     listener.close()
             if self._management is not None:
                 self._management.close()
-            rooms.remove_directory(self._meeting)
         return self._exit_code
 
     # --- one round ------------------------------------------------------------------------------
@@ -161,14 +164,13 @@ class Supervisor:
             if now >= self._check_at:
                 self._check(now)
             self._replace_next(now)
+            self._announce()
         for _, worker in self._workers():
             if now >= worker.kill_at:
                 if not worker.is_doomed:
                     logging.warning(f"worker {worker.pid} did not stop in time and is killed")
                 worker.kill(signal.SIGKILL)
                 worker.kill_at = FOREVER
-        if not self._announced and all(s.worker and s.worker.is_ready for s in self._slots):
-            self._announce()
         if now >= self._alive_at:
             self._notifier.alive()
             self._alive_at = now + self._notifier.watchdog_s
@@ -191,6 +193,7 @@ class Supervisor:
             poll.register(self._upgrade.ready_fd, select.POLLIN)
         if self._management is not None:
             poll.register(self._management.fileno(), select.POLLIN)
+        speaking = links.register(poll, (worker for _, worker in self._workers()))
         # Rounded up: to wake a moment too early would be to come again at once.
         pause_ms = None if pause == FOREVER else math.ceil(max(0.0, pause) * 1000)
         readable = {fd for fd, _ in poll.poll(pause_ms)}
@@ -200,6 +203,8 @@ class Supervisor:
                 worker.is_ready = os.read(fd, 1) != b""
                 os.close(fd)
                 worker.ready_fd = -1
+            elif fd in speaking:
+                links.take(speaking[fd], speaking.values())
         if self._management is not None and self._management.fileno() in readable:
             self._management.turn()
         if self._upgrade is not None and self._upgrade.ready_fd in readable:
@@ -257,6 +262,9 @@ class Supervisor:
         self._renewed += 1
 
     def _announce(self) -> None:
+        """Say once that all workers are ready; in a stop the sockets are closed already."""
+        if self._announced or not all(s.worker and s.worker.is_ready for s in self._slots):
+            return
         self._announced = True
         count = len(self._slots)
         urls = self._listeners.urls
@@ -272,12 +280,12 @@ class Supervisor:
     def _reap(self) -> None:
         """Take note of workers that have ended; by their ids, so foreign children stay untouched."""
         for slot, worker in self._workers():
-            pid, status = os.waitpid(worker.pid, os.WNOHANG)
+            pid, status, usage = os.wait4(worker.pid, os.WNOHANG)
             if pid:
                 worker.close()
                 self._health.forget(worker)
                 if self._ledger is not None:
-                    self._ledger.retire(worker.page)
+                    self._ledger.retire(worker.page, usage.ru_utime + usage.ru_stime)
                 self._bury(slot, worker, os.waitstatus_to_exitcode(status))
         if os.getpid() == 1:
             self._reap_orphans()
@@ -298,6 +306,8 @@ class Supervisor:
         how = (
             f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         )
+        if code == -signal.SIGKILL and self._was_out_of_memory():
+            how = "was killed by the kernel, because the memory of the cgroup was used up,"
         if worker in slot.leaving:
             slot.leaving.remove(worker)
         elif worker is slot.successor:
@@ -310,6 +320,11 @@ class Supervisor:
                 self._worker_died(slot, worker, code, how)
         if slot in self._leaving and not slot.workers:
             self._leaving.remove(slot)
+
+    def _was_out_of_memory(self) -> bool:
+        """Whether the kernel has killed a process for want of memory since this was asked last."""
+        before, self._oom_kills = self._oom_kills, oom_kills()
+        return before is not None and self._oom_kills is not None and self._oom_kills > before
 
     def _count_restart(self, reason: str) -> None:
         if self._ledger is not None:
@@ -432,8 +447,8 @@ class Supervisor:
         self._notifier.reloading()
         config = self._config
         try:
-            if self._reread is not None:
-                config = self._reread()
+            if self._sources is not None:
+                config = self._sources.read()
             check_tls(config)
         except (ConfigError, OSError) as error:
             logging.error(f"the configuration is not taken over: {error}")
@@ -516,6 +531,12 @@ class Supervisor:
         if os.getpid() == 1:
             logging.error("USR2: PID 1 cannot be replaced; replace the container")
             return
+        if found := self._changeable():
+            logging.error(
+                f"USR2: root does not start {found[0]}: the user whom the workers run as can change "
+                f"{found[1]}; make it root's, or restart the server"
+            )
+            return
         if self._upgrade is not None:
             logging.warning(f"the new server {self._upgrade.pid} was not ready; another is started")
             self._upgrade.process.kill()
@@ -527,6 +548,14 @@ class Supervisor:
             logging.error(f"a new server cannot be started: {error}")
             return
         logging.info(f"a new server starts as process {self._upgrade.pid}")
+
+    def _changeable(self) -> tuple[str, str] | None:
+        """What a new server would run or read as root though the workers' user can change it."""
+        if not are_split(self._config):
+            return None
+        if self._sources is not None and (found := self._sources.changeable(self._config)):
+            return "a server that reads " + found[0], found[1]
+        return programs_changeable(Identity.of(self._config))
 
     def _upgrade_spoke(self) -> None:
         upgrade = self._upgrade
@@ -564,7 +593,7 @@ class Supervisor:
                 lambda: self._close_what_is_not(slot),
                 self._ledger,
                 self._tickets,
-                self._meeting,
+                workers=len(self._slots),
             )
         except OSError as error:
             slot.start_at = time.monotonic() + STARVED_S

@@ -14,9 +14,19 @@ import sys
 from typing import TYPE_CHECKING
 
 from citius import listeners as sockets
+from citius.paths import changeable
 
 if TYPE_CHECKING:
     from citius.listeners import Listeners
+    from citius.privileges import Identity
+
+
+def programs_changeable(identity: Identity) -> tuple[str, str] | None:
+    """What the new server would run that a user can change, and the place where it can."""
+    for program in (sys.executable, sys.argv[0], os.path.dirname(__file__), *sys.path):
+        if os.path.exists(program) and (place := changeable(program, identity)):
+            return program, place
+    return None
 
 
 class Upgrade:
@@ -24,7 +34,7 @@ class Upgrade:
 
     def __init__(self, listeners: Listeners, directory: str) -> None:
         ready_fd, its_ready_fd = os.pipe()
-        value, fds = sockets.handover(listeners, its_ready_fd)
+        value, fds = sockets.handover(listeners, ready_fd=its_ready_fd)
         environment = {**os.environ, sockets.HANDOVER_ENV: value}
         environment.pop("WATCHDOG_PID", None)  # it names us, and the duty passes on
         try:

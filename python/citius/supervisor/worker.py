@@ -7,11 +7,9 @@ writes the time and its requests.
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import random
-import select
 import signal
 import struct
 import sys
@@ -20,8 +18,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from citius import logging
+from citius.lifeline import end_with
 from citius.logfiles import reopen
 from citius.server import Place, work
+from citius.supervisor.links import control_pair
+from citius.workers import WorkerInfo, become
 
 if TYPE_CHECKING:
     import socket
@@ -60,6 +61,9 @@ class Worker:
     """After so many it is replaced; 0: never."""
     page: int | None = None
     """Of the ledger, where it counts."""
+    control: socket.socket | None = None
+    """Over which its rooms are linked with those of others; `None` once it has closed its end."""
+    has_rooms: bool = False
     is_ready: bool = False
     is_told_to_stop: bool = False
     is_doomed: bool = False
@@ -97,6 +101,8 @@ class Worker:
             if fd >= 0:
                 os.close(fd)
         self.ready_fd = self.life_fd = -1
+        if self.control is not None:
+            self.control.close()
         self.pulse.close()
 
 
@@ -127,7 +133,8 @@ def start(
     close_others: Callable[[], object],
     ledger: Ledger | None = None,
     tickets: TlsTickets | None = None,
-    meeting: str | None = None,
+    *,
+    workers: int = 1,
 ) -> Worker:
     """Fork a worker for ``slot``.
 
@@ -138,15 +145,18 @@ def start(
         close_others: Closes, in the worker, what belongs to the supervisor and to other slots.
         ledger: Where it counts, if anybody reads that.
         tickets: The secret of TLS session tickets, shared with the others.
-        meeting: Where its rooms find those of the others.
+        workers: How many there are.
     """
     # A pipe for each: who is told of its end is a property of the pipe, not of the process.
     worker_life_fd, life_fd = os.pipe()
+    fds = [worker_life_fd, life_fd]
     try:
         ready_fd, worker_ready_fd = os.pipe()
+        fds += [ready_fd, worker_ready_fd]
+        control, worker_control = control_pair()
     except OSError:
-        os.close(worker_life_fd)
-        os.close(life_fd)
+        for fd in fds:
+            os.close(fd)
         raise
     pulse = mmap.mmap(-1, _PULSE.size)
     page = None
@@ -161,25 +171,33 @@ def start(
         pid = os.fork()
     except OSError:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        for fd in (worker_life_fd, life_fd, ready_fd, worker_ready_fd):
+        for fd in fds:
             os.close(fd)
+        control.close()
+        worker_control.close()
         if ledger is not None:
             ledger.retire(page)
         raise
     if pid == 0:
         for fd in (ready_fd, life_fd):
             os.close(fd)
+        control.close()
+        become(WorkerInfo(slot.index, max(workers, slot.index + 1)))
         place = Place(
-            slot.listeners, _nothing, ledger=ledger, page=page, tickets=tickets, meeting=meeting
-        )
+            slot.listeners, _nothing, ledger=ledger, page=page, tickets=tickets,
+            control=worker_control, is_first=slot.index == 0,
+        )  # fmt: skip
         _become_worker(target, config, place, close_others, worker_ready_fd, worker_life_fd, pulse)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     for fd in (worker_ready_fd, worker_life_fd):
         os.close(fd)
+    worker_control.close()
     requests_max = config.max_requests
     if requests_max:
         requests_max += random.randint(0, config.max_requests_jitter)
-    return Worker(pid, time.monotonic(), config, ready_fd, life_fd, pulse, requests_max, page)
+    return Worker(
+        pid, time.monotonic(), config, ready_fd, life_fd, pulse, requests_max, page, control
+    )
 
 
 def _become_worker(
@@ -204,7 +222,7 @@ def _become_worker(
         _print_stacks_on_signal()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         close_others()
-        _end_with(life_fd)
+        end_with(life_fd)
 
         def ready() -> None:
             os.write(ready_fd, b"r")
@@ -239,18 +257,6 @@ def _print_stacks_on_signal() -> None:
     import faulthandler
 
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
-
-
-def _end_with(life_fd: int) -> None:
-    """Get TERM when the last writer of the pipe, the supervisor, is gone (fcntl(2), O_ASYNC)."""
-    fcntl.fcntl(life_fd, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(life_fd, fcntl.F_SETSIG, signal.SIGTERM)
-    flags = fcntl.fcntl(life_fd, fcntl.F_GETFL)
-    fcntl.fcntl(life_fd, fcntl.F_SETFL, flags | os.O_ASYNC | os.O_NONBLOCK)
-    poll = select.poll()
-    poll.register(life_fd, select.POLLIN)
-    if poll.poll(0):
-        os._exit(0)  # it died before the signal was armed
 
 
 KILL_GRACE_S = 2.0

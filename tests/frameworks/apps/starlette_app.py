@@ -56,10 +56,6 @@ async def echo(request):
     return Response(await request.body(), media_type="application/octet-stream")
 
 
-async def echo_streamed(request):
-    return StreamingResponse(request.stream(), media_type="application/octet-stream")
-
-
 async def form(request):
     async with request.form() as data:
         return JSONResponse(dict(data))
@@ -191,7 +187,6 @@ app = Starlette(
         Route("/greet/{name}", greet),
         Route("/show", show),
         Route("/echo", echo, methods=["POST"]),
-        Route("/echo-streamed", echo_streamed, methods=["POST"]),
         Route("/form", form, methods=["POST"]),
         Route("/upload", upload, methods=["POST"]),
         Route("/stream", stream),

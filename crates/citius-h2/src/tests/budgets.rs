@@ -203,7 +203,11 @@ fn zero_window_stall() {
     let stall = client.limits.write_stall_ms;
     assert_eq!(client.wait(stall - 1), "");
     client.read();
-    assert_eq!(client.wait(1), "", "the application is done with it");
+    assert_eq!(
+        client.wait(1),
+        "broken 1 StreamStalled",
+        "not for the application, which is done with it, but for the log"
+    );
     assert_eq!(client.read(), "RST_STREAM 1 11");
     assert_eq!(client.connection.closing(), None);
     client.get(3);

@@ -178,6 +178,11 @@ impl Client {
         self.feed(&[])
     }
 
+    pub(super) fn limit_body(&mut self, id: u32, bytes_max: u64) -> bool {
+        with!(self, |connection, cx, out| connection
+            .limit_body(cx, id, bytes_max, out))
+    }
+
     pub(super) fn act(&mut self, id: u32, action: Action<'_>) {
         let result = with!(self, |connection, cx, out| connection
             .send(cx, id, action, out));

@@ -202,7 +202,10 @@ fn malformed_requests_are_reset_and_the_others_go_on() {
 fn what_is_too_much_is_answered() {
     let mut client = Client::new();
     let head = client.head(1, "POST", &[("content-length", "99999999999")], false);
-    assert_eq!(client.feed(&head), "");
+    client.feed(&head);
+    assert!(!client.limit_body(1, 99_999_999_999));
+    assert!(client.limit_body(1, 99_999_999_998));
+    assert_eq!(client.feed(&[]), "", "nothing is heard of it");
     let text = client.read();
     assert!(
         text.starts_with("HEADERS 1 :status=413") && text.ends_with("RST_STREAM 1 0"),
@@ -219,12 +222,9 @@ fn what_is_too_much_is_answered() {
     let block = client.block(&[(":method", "CONNECT"), (":authority", "a:1")]);
     client.feed(&raw(1, 5, 5, &block));
     assert!(client.read().starts_with("HEADERS 5 :status=501"));
-    let limits = Limits {
-        body_bytes_max: 5,
-        ..Limits::default()
-    };
-    let mut client = Client::with(limits);
+    let mut client = Client::new();
     client.post(1);
+    assert!(!client.limit_body(1, 5));
     client.want(1, u64::MAX);
     assert_eq!(client.data(1, b"abcdef", false), "broken 1 BodyTooLong");
     assert!(client.read().starts_with("HEADERS 1 :status=413"));

@@ -3,6 +3,7 @@
 mod budgets;
 mod client;
 mod exchange;
+mod fast_paths;
 mod flow;
 mod priorities;
 mod storm;

@@ -7,19 +7,24 @@
 
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Call, Fault, Fields, Head, Method, Payload};
+use citius_http::{Action, Answer, Call, Fault, Fields, Head, Method, Millis, Payload};
 use citius_reactor::ws::{Close, Kind, Opening};
-use citius_reactor::{ConnectionId, Peer, Reply, Service, StreamId, TlsNotice};
+use citius_reactor::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
 use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use self::body_limit::BodyLimit;
 use crate::answer::Asked;
+use crate::fork::end_child;
 use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Link};
+use crate::report::{self, Subject};
+use crate::support::clear_exception;
 use crate::task::Tasks;
 
 pub(crate) mod asgi;
+mod body_limit;
 pub(crate) mod compiled;
 pub(crate) mod native;
 pub(crate) mod rpc;
@@ -120,6 +125,7 @@ impl Service for Turn<'_, '_> {
             Gateway::Asgi(plan) => asgi::request(self, plan, head, ended, reply),
             Gateway::Wsgi(gateway) => wsgi::request(self, gateway, head, ended, reply),
         }
+        end_child(self.py, self.link);
     }
 
     #[inline]
@@ -129,6 +135,7 @@ impl Service for Turn<'_, '_> {
             // They have no procedures, and nobody listens for calls of them.
             Gateway::Asgi(_) | Gateway::Wsgi(_) => rpc::answer_unknown(&call, reply),
         }
+        end_child(self.py, self.link);
     }
 
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>) {
@@ -137,6 +144,7 @@ impl Service for Turn<'_, '_> {
             Gateway::Asgi(_) => asgi::data(self, bytes, reply),
             Gateway::Wsgi(gateway) => wsgi::data(self, gateway, bytes, reply),
         }
+        end_child(self.py, self.link);
     }
 
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>) {
@@ -145,22 +153,26 @@ impl Service for Turn<'_, '_> {
             Gateway::Asgi(plan) => asgi::end(self, plan, trailers, reply),
             Gateway::Wsgi(gateway) => wsgi::end(self, gateway, reply),
         }
+        end_child(self.py, self.link);
     }
 
     fn broken(&mut self, id: StreamId, fault: Fault) {
-        let link = self.link;
-        link.log(
-            self.py,
-            LEVEL_DEBUG,
-            &format!("request {}: {}", id.stream, fault.text()),
-        );
-        if let Some(exchange) = link.take(id) {
+        let exchange = self.link.take(id);
+        if fault == Fault::BodyTooLong {
+            self.report_long_body(id, exchange.as_ref());
+        } else {
+            let message = format!("request {}: {}", id.stream, fault.text());
+            self.link.log(self.py, LEVEL_DEBUG, &message);
+        }
+        if let Some(exchange) = exchange {
             self.abandon(exchange);
         }
     }
 
     fn message(&mut self, kind: Kind, bytes: &[u8], reply: &mut Reply<'_>) -> bool {
-        ws::message(self, kind, bytes, reply)
+        let is_taken = ws::message(self, kind, bytes, reply);
+        end_child(self.py, self.link);
+        is_taken
     }
 
     fn closed(
@@ -181,17 +193,36 @@ impl Service for Turn<'_, '_> {
             Gateway::Asgi(plan) => asgi::room(self, plan, reply),
             Gateway::Wsgi(_) => wsgi::room(self, reply),
         }
+        end_child(self.py, self.link);
     }
 
     fn gone(&mut self, connection: ConnectionId) {
         for exchange in self.link.take_all(connection) {
-            self.abandon(exchange);
+            if !exchange.is_notification {
+                self.abandon(exchange);
+            }
         }
     }
 
     fn refused(&mut self, id: StreamId, fault: Fault) {
-        let message = format!("request {}: {} ({})", id.stream, fault.text(), fault.spec());
-        self.link.log(self.py, LEVEL_ERROR, &message);
+        let what = format!(": {} ({})", fault.text(), fault.spec());
+        self.subject(id).log(self.py, self.link, LEVEL_ERROR, &what);
+    }
+
+    fn slow(
+        &mut self,
+        connection: ConnectionId,
+        stream: Option<StreamId>,
+        took_ms: Millis,
+        latest: Option<&Head>,
+    ) {
+        let (py, link) = (self.py, self.link);
+        let open = stream.or_else(|| link.last_open(connection));
+        report::slow(py, link, took_ms, || {
+            open.and_then(|id| report::subject_of(py, link, id))
+                .or_else(|| self.answered(latest))
+                .unwrap_or_else(|| Subject::named(format!("connection {}", connection.index)))
+        });
     }
 
     fn file_failed(&mut self, connection: ConnectionId, message: &str) {
@@ -200,6 +231,7 @@ impl Service for Turn<'_, '_> {
     }
 
     fn panicked(&mut self, connection: ConnectionId) {
+        clear_exception(self.py);
         let message = format!(
             "connection {}: a defect of the server's; it was cut",
             connection.index
@@ -207,27 +239,68 @@ impl Service for Turn<'_, '_> {
         self.link.log(self.py, LEVEL_ERROR, &message);
     }
 
-    fn noted(&mut self, note: TlsNotice<'_>) {
+    fn noted(&mut self, note: Notice<'_>) {
         let (level, message) = match note {
-            TlsNotice::Renewed => (
-                LEVEL_INFO,
-                "TLS: the files have changed, and new connections use them".to_owned(),
-            ),
-            TlsNotice::Warning(text) => (LEVEL_WARNING, format!("TLS: {text}")),
-            TlsNotice::NotRenewed(why) => (
+            Notice::Tls(note) => tls_notice(note),
+            Notice::OutOfDescriptors {
+                connections,
+                evicted,
+                refused,
+            } => (
                 LEVEL_ERROR,
                 format!(
-                    "TLS: the files have changed and cannot be used, so those from before are: {why}"
+                    "no descriptor is free for a new connection: {connections} connections are open, {evicted} \
+                     idle ones were closed to make room, {refused} new ones were answered with 503; raise the limit \
+                     of open files (ulimit -n, LimitNOFILE=), or lower --connections-max"
                 ),
             ),
-            TlsNotice::HandshakeFailed(Peer::Internet(peer), why) => {
-                (LEVEL_DEBUG, format!("TLS: no handshake with {peer}: {why}"))
-            }
-            TlsNotice::HandshakeFailed(Peer::Local, why) => {
-                (LEVEL_DEBUG, format!("TLS: no handshake: {why}"))
-            }
+            Notice::DescriptorsAreFree { evicted, refused } => (
+                LEVEL_INFO,
+                format!(
+                    "descriptors are free again; since the last notice {evicted} idle connections were closed and \
+                     {refused} new ones were answered with 503"
+                ),
+            ),
+            Notice::Draining { requests, routes } => (LEVEL_INFO, draining(requests, routes)),
         };
         self.link.log(self.py, level, &message);
+    }
+}
+
+/// What a drain waits for, and how not to wait.
+fn draining(requests: usize, routes: &str) -> String {
+    let (noun, which) = match (requests, routes) {
+        (1, "") => ("request", String::new()),
+        (_, "") => ("requests", String::new()),
+        (1, routes) => ("request", format!(" ({routes})")),
+        (_, routes) => ("requests", format!(" ({routes})")),
+    };
+    format!(
+        "stopping waits for {requests} open {noun}{which}, as long as --drain-s says; QUIT, or CTRL+C once more, \
+         cuts them off"
+    )
+}
+
+/// A notice about TLS, and how loud it is.
+fn tls_notice(note: TlsNotice<'_>) -> (u8, String) {
+    match note {
+        TlsNotice::Renewed => (
+            LEVEL_INFO,
+            "TLS: the files have changed, and new connections use them".to_owned(),
+        ),
+        TlsNotice::Warning(text) => (LEVEL_WARNING, format!("TLS: {text}")),
+        TlsNotice::NotRenewed(why) => (
+            LEVEL_ERROR,
+            format!(
+                "TLS: the files have changed and cannot be used, so those from before are: {why}"
+            ),
+        ),
+        TlsNotice::HandshakeFailed(Peer::Internet(peer), why) => {
+            (LEVEL_DEBUG, format!("TLS: no handshake with {peer}: {why}"))
+        }
+        TlsNotice::HandshakeFailed(Peer::Local, why) => {
+            (LEVEL_DEBUG, format!("TLS: no handshake: {why}"))
+        }
     }
 }
 
@@ -269,6 +342,47 @@ impl Turn<'_, '_> {
             reply.recycle(head);
         }
         None
+    }
+
+    /// What the log says of an open request.
+    #[cold]
+    fn subject(&self, id: StreamId) -> Subject {
+        report::subject_of(self.py, self.link, id)
+            .unwrap_or_else(|| Subject::named(format!("request {}", id.stream)))
+    }
+
+    /// What it says of the request that was answered last; `latest` is the head that the reactor got back last.
+    #[cold]
+    fn answered(&self, latest: Option<&Head>) -> Option<Subject> {
+        match self.gateway {
+            Gateway::Native(routes) => self
+                .link
+                .with_kept_head(|kept| routes.latest(self.link, kept.into_iter().chain(latest))),
+            Gateway::Asgi(_) | Gateway::Wsgi(_) => {
+                latest.map(|head| Subject::new(self.link, head, None))
+            }
+        }
+    }
+
+    /// A body has become longer than its limit.
+    #[cold]
+    fn report_long_body(&self, id: StreamId, exchange: Option<&Exchange>) {
+        let (py, link) = (self.py, self.link);
+        let (limit, subject) = match (self.gateway, exchange.map(|e| &e.held)) {
+            (_, Some(Held::Native(held))) => held.long_body(py, link),
+            (Gateway::Wsgi(gateway), Some(Held::Wsgi(call))) => {
+                (gateway.get().body_limit(&link.limits), call.subject())
+            }
+            (_, Some(Held::Asgi(conversation))) => {
+                let limit = BodyLimit::streamed(&link.limits, None);
+                (limit, conversation.get().subject(py))
+            }
+            _ => {
+                let limit = BodyLimit::streamed(&link.limits, None);
+                (limit, Subject::named(format!("request {}", id.stream)))
+            }
+        };
+        limit.report(py, link, &subject);
     }
 
     /// Nobody waits for this any more.

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
+use citius_http::coding::Coding;
+use citius_http::{
+    Action, Answer, FAST_PATHS, Fault, Fields, Head, Limits, Method, Payload, Status,
+};
 use citius_reactor::ws::{Opening, Refusal, Transport};
 use citius_reactor::{Reply, StreamId};
 use citius_route::{Captures, Converter, Found, Param, Pattern, Router};
@@ -15,10 +18,13 @@ use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, conclude_in_turn, convert};
 use crate::gateway::Turn;
+use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::compiled::{self, CompiledHandler, Handler, pool::Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::gateway::ws::{self, Line, WebSocket};
-use crate::link::{Exchange, lock};
+use crate::host::coding_from;
+use crate::link::{Exchange, Link, lock};
+use crate::report::Subject;
 use crate::request::Request;
 use crate::stream::Stream;
 use crate::task::{Errand as _, Next};
@@ -76,6 +82,7 @@ enum Shape {
 impl Shape {
     fn of(kind: Kind, arguments: &[Argument], params: &[Param]) -> Self {
         match arguments {
+            _ if !FAST_PATHS => Self::Any,
             [] if kind == Kind::Def && params.is_empty() => Self::Bare,
             [Argument::Request] if kind == Kind::Def && params.is_empty() => Self::Alone,
             _ => Self::Any,
@@ -85,20 +92,26 @@ impl Shape {
 
 /// A route, ready to be called.
 pub(crate) struct Route {
-    handler: Py<PyAny>,
+    pub(crate) handler: Py<PyAny>,
     kind: Kind,
     arguments: SmallVec<[Argument; 4]>,
     pub(crate) params: Vec<Param>,
     streams_body: bool,
+    /// How long a body may be, if the route says so.
+    body_bytes_max: Option<u64>,
     shape: Shape,
     /// The native code, which is called in place of `handler`.
     pub(super) compiled: Option<Arc<Handler>>,
     /// Where it is called, if not on the reactor's thread.
     pub(super) pool: Option<Arc<Pool>>,
+    /// How its responses are compressed, if not as the server's others: at these levels, or not at all.
+    compression: Option<Vec<(Coding, u8)>>,
     /// What its requests are counted and logged under: its pattern's place among the labels.
     class: u16,
     /// Its place among the routes, from 1; 0 for what is none.
     place: u32,
+    /// What messages say of it: pattern and handler.
+    pub(crate) label: Box<str>,
 }
 
 /// What an open exchange of this gateway has.
@@ -162,7 +175,10 @@ impl Native {
         }
     }
 
-    #[pyo3(signature = (method, pattern, handler, *, kind, args = SmallNames::default(), stream = false))]
+    #[pyo3(signature = (
+        method, pattern, handler, *, kind, name = "", args = SmallNames::default(), stream = false,
+        body_bytes_max = None, compress = None
+    ))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python method"
@@ -174,10 +190,20 @@ impl Native {
         pattern: &str,
         handler: Py<PyAny>,
         kind: &str,
+        name: &str,
         args: SmallNames,
         stream: bool,
+        body_bytes_max: Option<u64>,
+        compress: Option<Vec<(String, u8)>>,
     ) -> PyResult<()> {
-        let (parsed, mut route) = self.route(py, pattern, handler, kind, args, stream)?;
+        let (parsed, mut route) = self.route(py, pattern, (handler, name), kind, args, stream)?;
+        route.body_bytes_max = body_bytes_max;
+        if let Some(levels) = compress {
+            let of = |(name, level): (String, u8)| Ok((coding_from(&name)?, level));
+            route.compression = Some(levels.into_iter().map(of).collect::<PyResult<_>>()?);
+            // The short ways do not ask for it.
+            route.shape = Shape::Any;
+        }
         let mut routes = lock(&self.routes);
         route.place = u32::try_from(routes.known.len() + 1).unwrap_or(0);
         let route = Arc::new(route);
@@ -187,16 +213,17 @@ impl Native {
         Ok(())
     }
 
-    #[pyo3(signature = (pattern, handler, *, kind, args = SmallNames::default()))]
+    #[pyo3(signature = (pattern, handler, *, kind, name = "", args = SmallNames::default()))]
     fn add_websocket(
         &self,
         py: Python<'_>,
         pattern: &str,
         handler: Py<PyAny>,
         kind: &str,
+        name: &str,
         args: SmallNames,
     ) -> PyResult<()> {
-        let (parsed, route) = self.route(py, pattern, handler, kind, args, false)?;
+        let (parsed, route) = self.route(py, pattern, (handler, name), kind, args, false)?;
         let mut routes = lock(&self.routes);
         routes.has_sockets = true;
         routes
@@ -205,7 +232,11 @@ impl Native {
             .map_err(pattern_error)
     }
 
-    #[pyo3(signature = (name, handler, *, kind, takes_nothing, decoders, call_ms = None))]
+    #[pyo3(signature = (name, handler, *, kind, takes_nothing, decoders, call_ms = None, handler_name = ""))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of a Python method"
+    )]
     fn add_procedure(
         &self,
         name: &str,
@@ -214,6 +245,7 @@ impl Native {
         takes_nothing: bool,
         decoders: Decoders,
         call_ms: Option<u64>,
+        handler_name: &str,
     ) -> PyResult<()> {
         let mut routes = lock(&self.routes);
         let procedure = Procedure {
@@ -223,6 +255,7 @@ impl Native {
             decoders,
             class: routes.class_of(name),
             call_ms,
+            label: format!("CALL {name} failed [handler {handler_name}]").into(),
         };
         let procedures = Arc::get_mut(&mut routes.procedures)
             .ok_or_else(|| PyRuntimeError::new_err("the application is being served"))?;
@@ -238,18 +271,79 @@ impl Native {
             arguments: SmallVec::new(),
             params: Vec::new(),
             streams_body: false,
+            body_bytes_max: None,
             shape: Shape::Any,
             compiled: None,
             pool: None,
+            compression: None,
             class: 0,
             place: 0,
+            label: "no route".into(),
         };
-        lock(&self.routes).unmatched = Some(Arc::new(route));
+        let replaced = lock(&self.routes).unmatched.replace(Arc::new(route));
+        drop(replaced);
         Ok(())
     }
 }
 
+impl Route {
+    fn body_limit(&self, limits: &Limits) -> BodyLimit {
+        if self.streams_body {
+            BodyLimit::streamed(limits, self.body_bytes_max)
+        } else {
+            BodyLimit::held(limits, self.body_bytes_max)
+        }
+    }
+}
+
+impl Held {
+    /// For a body that has become too long: its limit, and what the log says of its request.
+    pub(super) fn long_body(&self, py: Python<'_>, link: &Link) -> (BodyLimit, Subject) {
+        let route = match (&self.pending, &self.request) {
+            (Some(pending), _) => Some(&*pending.route),
+            (None, Some(request)) => request.bind(py).get().route.as_deref(),
+            (None, None) => None,
+        };
+        let limit = match route {
+            Some(route) => route.body_limit(&link.limits),
+            None => BodyLimit::held(&link.limits, None),
+        };
+        (limit, self.subject(py, link))
+    }
+
+    /// What the log says of its request.
+    pub(crate) fn subject(&self, py: Python<'_>, link: &Link) -> Subject {
+        match (&self.pending, &self.request) {
+            (Some(pending), _) => Subject::new(link, &pending.head, Some(&pending.route)),
+            (None, Some(request)) => request.bind(py).get().subject(),
+            (None, None) => Subject::named(String::from("a request")),
+        }
+    }
+}
+
 impl Routes {
+    /// What the log says of the request that a handler was called for last: with its method and target if one of
+    /// `heads`, those of the requests that were answered last, led to the same route.
+    #[cold]
+    pub(super) fn latest<'a>(
+        &self,
+        link: &Link,
+        heads: impl Iterator<Item = &'a Head>,
+    ) -> Option<Subject> {
+        let place = link.latest_route.load(Ordering::Relaxed);
+        let route = self.recall(place)?;
+        for head in heads {
+            let method = String::from_utf8_lossy(head.slice(head.method_span));
+            let found = self
+                .router
+                .find(&method, head.path(), &mut Captures::default());
+            if matches!(found, Found::Route(found) if Arc::ptr_eq(found, route)) {
+                return Some(Subject::new(link, head, Some(route)));
+            }
+        }
+        Some(Subject::named(format!("a request ({})", route.label)))
+    }
+
     /// The route that a head with this memo led to before.
     #[inline]
     fn recall(&self, memo: u32) -> Option<&Arc<Route>> {
@@ -301,7 +395,7 @@ impl Native {
         &self,
         py: Python<'_>,
         pattern: &str,
-        handler: Py<PyAny>,
+        (handler, name): (Py<PyAny>, &str),
         kind: &str,
         args: SmallNames,
         streams_body: bool,
@@ -337,10 +431,13 @@ impl Native {
             arguments,
             params: parsed.params.clone(),
             streams_body,
+            body_bytes_max: None,
             compiled,
+            compression: None,
             pool: (kind == Kind::Pooled).then(|| Arc::clone(&self.pool)),
             class: lock(&self.routes).class_of(pattern),
             place: 0,
+            label: format!("route {pattern}, handler {name}").into(),
         };
         Ok((parsed, route))
     }
@@ -368,16 +465,18 @@ pub(super) fn request(
     reply: &mut Reply<'_>,
 ) {
     let (mut head, mut captures) = (head, Captures::new());
-    let route = match routes.recall(head.memo) {
-        Some(route) => route,
-        None => match find_route(turn, routes, head, &mut captures, ended, reply) {
-            Some((route, found_for)) => {
-                head = found_for;
-                route
-            }
-            None => return,
-        },
+    let route = if let Some(route) = routes.recall(head.memo) {
+        route
+    } else {
+        turn.link.latest_route.store(0, Ordering::Relaxed);
+        let found = find_route(turn, routes, head, &mut captures, ended, reply);
+        let Some((route, found_for)) = found else {
+            return;
+        };
+        head = found_for;
+        route
     };
+    turn.link.latest_route.store(route.place, Ordering::Relaxed);
     reply.classify(route.class);
     if ended {
         match route.shape {
@@ -385,6 +484,14 @@ pub(super) fn request(
             Shape::Alone => return call_alone(turn, route, head, reply),
             Shape::Any => {}
         }
+    } else if refuses_body(turn, route, &head, reply) {
+        return reply.recycle(head);
+    }
+    if let Some(levels) = &route.compression {
+        if levels.is_empty() {
+            reply.keep_as_is();
+        }
+        reply.set_compression_levels(levels);
     }
     let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
     asked.captures = captures;
@@ -397,6 +504,13 @@ pub(super) fn request(
     } else {
         await_body(turn, route, asked, reply);
     }
+}
+
+/// Holds a body to the limit of its route; `true`: it is announced longer, and the request is answered.
+#[inline(never)]
+fn refuses_body(turn: &Turn<'_, '_>, route: &Route, head: &Head, reply: &mut Reply<'_>) -> bool {
+    let limit = route.body_limit(&turn.link.limits);
+    limit.enforce(turn.py, turn.link, head, Some(route), reply)
 }
 
 /// The route of a head that is not known yet, and the head; `None` if it is answered without one.
@@ -413,7 +527,7 @@ fn find_route<'a>(
         && let Some(transport) = Opening::transport(&head)
     {
         let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-        if open_socket(turn, routes, transport, &mut asked, reply) {
+        if open_socket(turn, routes, transport, &mut asked, ended, reply) {
             return None;
         }
         head = asked.head.take().expect("there is no socket to take it");
@@ -477,7 +591,7 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
     turn.tasks.stand(turn.py);
     let py = turn.py;
     let take = |exchange: &mut Exchange| {
-        let held = exchange.native();
+        let held = exchange.native()?;
         if let Some(pending) = &mut held.pending {
             pending.push(bytes);
             return None;
@@ -493,14 +607,15 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
 pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'_>) {
     turn.tasks.stand(turn.py);
     let Some(request) = request_of(turn, reply.id()) else {
-        let pending = |exchange: &mut Exchange| exchange.native().pending.take();
-        if let Some(pending) = turn.link.with(reply.id(), pending).flatten() {
-            compiled::end(turn, *pending, reply);
+        let pending = |exchange: &mut Exchange| exchange.native()?.pending.take();
+        match turn.link.with(reply.id(), pending).flatten() {
+            Some(pending) => compiled::end(turn, *pending, reply),
+            None => ws::end(turn, reply),
         }
         return;
     };
     request.get().end_body(turn.py, trailers);
-    let route = |exchange: &mut Exchange| exchange.native().route.take();
+    let route = |exchange: &mut Exchange| exchange.native()?.route.take();
     if let Some(route) = turn.link.with(reply.id(), route).flatten() {
         drop(turn.link.take(reply.id()));
         let mut asked = Asked::of_request(request.bind(turn.py));
@@ -513,7 +628,7 @@ pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     turn.tasks.stand(turn.py);
     let py = turn.py;
     let out = |exchange: &mut Exchange| {
-        let out = &exchange.native().out;
+        let out = &exchange.native()?.out;
         out.as_ref().map(|out| out.clone_ref(py))
     };
     if let Some(out) = turn.link.with(reply.id(), out).flatten() {
@@ -554,9 +669,10 @@ fn await_body(
         request.get().set_streamed();
     }
     turn.link.with_open(reply.id(), |exchange| {
-        let held = exchange.native();
-        held.request = Some(request);
-        held.route = awaiting;
+        if let Some(held) = exchange.native() {
+            held.request = Some(request);
+            held.route = awaiting;
+        }
     });
     if awaits_body {
         reply.want(u64::MAX);
@@ -582,6 +698,7 @@ fn open_socket<'a>(
     routes: &'a Routes,
     transport: Transport,
     asked: &mut Asked<'a>,
+    ended: bool,
     reply: &mut Reply<'_>,
 ) -> bool {
     let py = turn.py;
@@ -592,7 +709,7 @@ fn open_socket<'a>(
         return false;
     };
     reply.classify(route.class);
-    let Some(opening) = ws::opening(head, transport, reply) else {
+    let Some(opening) = ws::opening(head, transport, ended, reply) else {
         return true;
     };
     asked.route = Some(route);
@@ -819,7 +936,7 @@ fn submit<'py>(
         // Before `submit`, for the pool's thread may answer before that returns.
         let kept = request.clone().unbind();
         drop(turn.link.with_open(reply.id(), |exchange| {
-            exchange.native().request.replace(kept)
+            exchange.native()?.request.replace(kept)
         }));
         let arguments = PyTuple::new(py, arguments)?;
         submit
@@ -843,7 +960,7 @@ fn submit<'py>(
 fn request_of(turn: &Turn<'_, '_>, id: StreamId) -> Option<Py<Request>> {
     let py = turn.py;
     let request = |exchange: &mut Exchange| {
-        let request = &exchange.native().request;
+        let request = &exchange.native()?.request;
         request.as_ref().map(|request| request.clone_ref(py))
     };
     turn.link.with(id, request).flatten()

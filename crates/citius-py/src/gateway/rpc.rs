@@ -15,9 +15,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 
 use crate::answer::send_plain;
+use crate::fork::end_child_with;
 use crate::gateway::Turn;
 use crate::gateway::native::{Kind, Routes};
 use crate::link::{Late, Link, Sink, payload};
+use crate::report::Subject;
 use crate::support;
 use crate::task::{Errand, Next, Pending, is_cancellation};
 
@@ -35,6 +37,8 @@ pub(crate) struct Procedure {
     pub(super) class: u16,
     /// Milliseconds it may take, if not those of all.
     pub(super) call_ms: Option<u64>,
+    /// What the log says when it has failed.
+    pub(super) label: Box<str>,
 }
 
 /// Functions that take encoded parameters and call the handler with what they say.
@@ -80,11 +84,13 @@ pub(super) fn call(
         link: turn.link,
         id: reply.id(),
         form: call.form,
+        is_notification: !call.is_answered,
+        procedure,
         is_entered: false,
     };
     let is_bare = procedure.takes_nothing && matches!(call.params, [0x90 | 0x80] | b"[]" | b"{}");
     if procedure.kind == Kind::Blocking {
-        let submitted = calling.submit(py, procedure, call, is_bare);
+        let submitted = calling.submit(py, call, is_bare);
         return calling.see_submitted(py, submitted, reply);
     }
     let result = if is_bare {
@@ -126,30 +132,32 @@ pub(crate) struct Calling<'a> {
     pub(crate) link: &'a Arc<Link>,
     pub(crate) id: StreamId,
     pub(crate) form: Form,
+    pub(crate) is_notification: bool,
+    pub(crate) procedure: &'a Arc<Procedure>,
     /// It is in the table of open exchanges.
     pub(crate) is_entered: bool,
 }
 
 impl Calling<'_> {
     /// Hands a call to the thread pool; `false` if that is full.
-    fn submit(
-        &mut self,
-        py: Python<'_>,
-        procedure: &Procedure,
-        call: &Call<'_>,
-        is_bare: bool,
-    ) -> PyResult<bool> {
+    fn submit(&mut self, py: Python<'_>, call: &Call<'_>, is_bare: bool) -> PyResult<bool> {
         let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("there is no thread pool for blocking procedures")
         })?;
+        let procedure = self.procedure;
         let asked = RpcCall {
             link: Arc::clone(self.link),
             id: self.id,
             form: self.form,
+            is_notification: self.is_notification,
+            procedure: Arc::clone(procedure),
         };
         // Before `submit`, for the pool's thread may answer before that returns.
         self.is_entered = true;
-        self.link.with_open(self.id, |_| ());
+        let is_notification = self.is_notification;
+        self.link.with_open(self.id, |exchange| {
+            exchange.is_notification = is_notification;
+        });
         let submitted = if is_bare {
             submit.bind(py).call1((asked, &procedure.handler, ()))?
         } else {
@@ -204,7 +212,9 @@ impl Calling<'_> {
         let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
         let made = support::RPC_ERROR
             .get(py)
-            .and_then(|make| make.call1((exception, self.form == Form::Json)))
+            .and_then(|make| {
+                make.call1((exception, self.form == Form::Json, &*self.procedure.label))
+            })
             .and_then(|made| made.extract::<(u16, Py<PyBytes>)>());
         match made {
             Ok((code, encoded)) => {
@@ -253,6 +263,10 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 }
 
 impl Errand for Calling<'_> {
+    fn subject(&self, _py: Python<'_>) -> Subject {
+        Subject::named(self.procedure.label.to_string())
+    }
+
     #[inline]
     fn conclude<S: Sink>(
         &mut self,
@@ -263,6 +277,7 @@ impl Errand for Calling<'_> {
         let sent = result.and_then(|value| self.send_result(py, &value, sink));
         let mut ending = None;
         if let Err(error) = sent {
+            end_child_with(py, self.link, &error);
             // Whoever has broken the call off has answered it, and then this goes nowhere.
             self.send_error(py, &error, sink);
             ending = is_cancellation(py, &error).then_some(error);
@@ -279,9 +294,18 @@ impl Errand for Calling<'_> {
         task: Py<PyAny>,
         _reply: &mut Reply<'_>,
     ) -> PyResult<Pending> {
-        let enter = |exchange: &mut crate::link::Exchange| exchange.task.replace(task);
+        let is_notification = self.is_notification;
+        let enter = |exchange: &mut crate::link::Exchange| {
+            exchange.is_notification = is_notification;
+            exchange.task.replace(task)
+        };
         drop(self.link.with_open(self.id, enter));
-        Ok(Pending::Rpc(Arc::clone(self.link), self.id, self.form))
+        Ok(Pending::Rpc(
+            Arc::clone(self.link),
+            self.id,
+            self.form,
+            Arc::clone(self.procedure),
+        ))
     }
 
     #[inline]
@@ -298,6 +322,8 @@ pub(crate) struct RpcCall {
     link: Arc<Link>,
     id: StreamId,
     form: Form,
+    is_notification: bool,
+    procedure: Arc<Procedure>,
 }
 
 #[pymethods]
@@ -308,8 +334,9 @@ impl RpcCall {
         drop(replaced);
     }
 
+    /// Whether it is still to be done. A notification is, whatever has become of its connection.
     fn _is_open(&self) -> bool {
-        self.link.with(self.id, |_| ()).is_some()
+        self.is_notification || self.link.with(self.id, |_| ()).is_some()
     }
 
     fn _answer(&self, value: &Bound<'_, PyAny>) {
@@ -328,6 +355,8 @@ impl RpcCall {
             link,
             id,
             form: self.form,
+            is_notification: self.is_notification,
+            procedure: &self.procedure,
             is_entered: true,
         };
         calling.conclude(py, result, &mut Late { link, id });

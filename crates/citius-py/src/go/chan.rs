@@ -16,6 +16,17 @@ use super::{Case, Channel, place, thread};
 #[pyclass(frozen, module = "citius._core", weakref, generic)]
 pub(crate) struct Chan {
     channel: Arc<Channel>,
+    /// The process it was made in.
+    generation: u32,
+}
+
+impl Chan {
+    /// The channel, in the process that has made it.
+    #[inline]
+    fn channel(&self, py: Python<'_>) -> PyResult<&Arc<Channel>> {
+        thread::check_generation(py, self.generation)?;
+        Ok(&self.channel)
+    }
 }
 
 #[pymethods]
@@ -30,6 +41,7 @@ impl Chan {
         })?;
         Ok(Self {
             channel: Arc::new(Channel::new(capacity)),
+            generation: thread::generation(),
         })
     }
 
@@ -42,18 +54,19 @@ impl Chan {
     }
 
     fn send(&self, py: Python<'_>, value: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let channel = Arc::clone(&self.channel);
+        let channel = Arc::clone(self.channel(py)?);
         place::perform(py, Ask::Send(channel, Some(value)), Form::Nothing)
     }
 
     fn recv(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        place::perform(py, Ask::Receive(Arc::clone(&self.channel)), Form::Pair)
+        let channel = Arc::clone(self.channel(py)?);
+        place::perform(py, Ask::Receive(channel), Form::Pair)
     }
 
     /// A receive for threads that ends after a time: `None`. For the clock of `citius.go`.
     #[pyo3(signature = (timeout_s))]
     fn _recv_within(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Py<PyAny>> {
-        let mut ask = Ask::Receive(Arc::clone(&self.channel));
+        let mut ask = Ask::Receive(Arc::clone(self.channel(py)?));
         match thread::block(py, &mut ask, timeout_s)? {
             Some(outcome) => Form::Pair.shape(py, outcome),
             None => Ok(py.None()),
@@ -61,7 +74,7 @@ impl Chan {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.channel.close().map_err(|AlreadyClosed| {
+        self.channel(py)?.close().map_err(|AlreadyClosed| {
             error(
                 py,
                 "ChannelClosed",
@@ -71,8 +84,8 @@ impl Chan {
     }
 
     #[getter]
-    fn closed(&self) -> bool {
-        self.channel.is_closed()
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.channel(py)?.is_closed())
     }
 
     #[getter]
@@ -80,8 +93,8 @@ impl Chan {
         self.channel.capacity()
     }
 
-    fn __len__(&self) -> usize {
-        self.channel.len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.channel(py)?.len())
     }
 
     #[expect(clippy::unused_self, reason = "Python's protocol")]
@@ -90,6 +103,9 @@ impl Chan {
     }
 
     fn __repr__(&self) -> String {
+        if self.generation != thread::generation() {
+            return "<Chan of the parent process>".to_owned();
+        }
         let (receivers, senders) = self.channel.waiting();
         let state = if self.channel.is_closed() {
             ", closed"
@@ -115,7 +131,8 @@ impl Chan {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        place::perform(py, Ask::Receive(Arc::clone(&self.channel)), Form::Item)
+        let channel = Arc::clone(self.channel(py)?);
+        place::perform(py, Ask::Receive(channel), Form::Item)
     }
 
     fn __aiter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -123,7 +140,7 @@ impl Chan {
     }
 
     fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let ask = Ask::Receive(Arc::clone(&self.channel));
+        let ask = Ask::Receive(Arc::clone(self.channel(py)?));
         Wait::make(py, ask, Form::AsyncItem)
     }
 
@@ -131,10 +148,11 @@ impl Chan {
         slf
     }
 
-    #[pyo3(signature = (*_error))]
-    fn __exit__(&self, _error: &Bound<'_, PyTuple>) {
+    #[pyo3(signature = (*error))]
+    fn __exit__(&self, error: &Bound<'_, PyTuple>) -> PyResult<()> {
         // Whoever has closed it already wanted the same.
-        let _ = self.channel.close();
+        let _ = self.channel(error.py())?.close();
+        Ok(())
     }
 }
 
@@ -177,7 +195,7 @@ fn read_case(index: usize, case: &Bound<'_, PyAny>) -> PyResult<Case> {
             return Ok(None);
         }
         let chan = object.cast::<Chan>().map_err(|_| wrong())?;
-        Ok(Some(Arc::clone(&chan.get().channel)))
+        Ok(Some(Arc::clone(chan.get().channel(object.py())?)))
     };
     if let Ok(pair) = case.cast::<PyTuple>() {
         if pair.len() != 2 {

@@ -160,6 +160,9 @@ impl Hub {
                 None => self.switch.bind(py).call0(),
             };
             if let Err(raised) = switched {
+                if self.goes_on_after(py, &raised) {
+                    continue;
+                }
                 own.leave();
                 return Err(translate(py, raised));
             }
@@ -201,11 +204,24 @@ impl Hub {
 
     fn enter(&self, py: Python<'_>) -> PyResult<()> {
         let others = thread::other_threads(py)? > 0;
-        let starts = {
-            let mut state = lock(&self.state);
-            state.n_waiting += 1;
-            others && !std::mem::replace(&mut state.is_kept, true)
-        };
+        lock(&self.state).n_waiting += 1;
+        if others {
+            self.keep(py)?;
+        }
+        Ok(())
+    }
+
+    /// Whether to wait on although the hub has found nothing that could wake a greenlet: a signal handler might.
+    #[cold]
+    fn goes_on_after(&self, py: Python<'_>, raised: &PyErr) -> bool {
+        is_loop_exit(py, raised)
+            && thread::has_outside_party(py).unwrap_or(true)
+            && self.keep(py).unwrap_or(false)
+    }
+
+    /// Keeps the hub's loop from ending until no greenlet waits any more; `false` if it is kept already.
+    fn keep(&self, py: Python<'_>) -> PyResult<bool> {
+        let starts = !std::mem::replace(&mut lock(&self.state).is_kept, true);
         if starts {
             let keeper = lock(&self.keeper)
                 .as_ref()
@@ -214,7 +230,8 @@ impl Hub {
                 keeper
             } else {
                 let made = self.event_loop.bind(py).call_method0("async_")?.unbind();
-                *lock(&self.keeper) = Some(made.clone_ref(py));
+                let replaced = lock(&self.keeper).replace(made.clone_ref(py));
+                drop(replaced);
                 made
             };
             let nothing = py.get_type::<pyo3::types::PyDict>();
@@ -222,7 +239,7 @@ impl Hub {
                 .bind(py)
                 .call_method1(intern!(py, "start"), (nothing,))?;
         }
-        Ok(())
+        Ok(starts)
     }
 
     fn exit(&self, py: Python<'_>) -> PyResult<()> {
@@ -294,20 +311,24 @@ fn current(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     function.bind(py).call0()
 }
 
+/// Whether the hub's loop has ended because nothing is left that it waits for.
+#[cold]
+fn is_loop_exit(py: Python<'_>, raised: &PyErr) -> bool {
+    py.import("gevent.exceptions")
+        .and_then(|module| module.getattr("LoopExit"))
+        .is_ok_and(|kind| raised.is_instance(py, &kind))
+}
+
 /// gevent's word for "nothing left that could wake anybody" becomes ours.
 #[cold]
 fn translate(py: Python<'_>, raised: PyErr) -> PyErr {
-    let is_exit = py
-        .import("gevent.exceptions")
-        .and_then(|module| module.getattr("LoopExit"))
-        .is_ok_and(|kind| raised.is_instance(py, &kind));
-    if !is_exit {
+    if !is_loop_exit(py, &raised) {
         return raised;
     }
     let made = error(
         py,
         "Deadlock",
-        "all greenlets of this thread wait, there is no other thread, timer or socket that could wake one; \
+        "all greenlets of this thread wait, there is no other thread, signal handler, timer or socket that could wake one; \
          look for a greenlet that ended early (its exception is in the log), a missing close(), or a channel \
          without room that one greenlet both fills and empties",
     );

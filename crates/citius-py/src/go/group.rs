@@ -6,13 +6,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::ask::{Ask, Form};
-use super::{Channel, place};
+use super::{Channel, place, thread};
 use crate::link::lock;
 
 /// Waits for a number of things to be done.
 #[pyclass(frozen, module = "citius._core", weakref)]
 pub(crate) struct WaitGroup {
     state: Mutex<State>,
+    /// The process it was made in.
+    generation: u32,
 }
 
 struct State {
@@ -30,11 +32,13 @@ impl WaitGroup {
                 count: 0,
                 gate: None,
             }),
+            generation: thread::generation(),
         }
     }
 
     #[pyo3(signature = (n = 1))]
-    fn add(&self, n: isize) -> PyResult<()> {
+    fn add(&self, py: Python<'_>, n: isize) -> PyResult<()> {
+        thread::check_generation(py, self.generation)?;
         let opened = {
             let mut state = lock(&self.state);
             let count = state.count.checked_add(n).filter(|count| *count >= 0);
@@ -59,11 +63,12 @@ impl WaitGroup {
         Ok(())
     }
 
-    fn done(&self) -> PyResult<()> {
-        self.add(-1)
+    fn done(&self, py: Python<'_>) -> PyResult<()> {
+        self.add(py, -1)
     }
 
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        thread::check_generation(py, self.generation)?;
         let gate = lock(&self.state).gate.clone();
         let gate = gate.unwrap_or_else(|| {
             let open = Channel::new(0);

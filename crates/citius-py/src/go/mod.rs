@@ -13,7 +13,7 @@ mod chan;
 mod event_loop;
 mod green;
 mod group;
-mod place;
+pub(crate) mod place;
 mod thread;
 mod wait;
 
@@ -48,6 +48,7 @@ impl citius_chan::Wake<Value> for Waker {
 
 /// Adds the classes and functions.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    thread::watch_forks(module.py())?;
     module.add_class::<chan::Chan>()?;
     module.add_class::<group::WaitGroup>()?;
     module.add_function(wrap_pyfunction!(chan::select, module)?)?;

@@ -2,12 +2,14 @@
 //!
 //! Neither asyncio nor gevent is imported here: where they are not, nobody waits in their way.
 
+use std::cell::Cell;
+
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
-use super::ask::{Ask, Form};
+use super::ask::{Ask, Form, error};
 use super::wait::Wait;
 use super::{Outcome, green, thread};
 
@@ -27,9 +29,42 @@ pub(crate) fn perform(py: Python<'_>, mut ask: Ask, form: Form) -> PyResult<Py<P
 fn block(py: Python<'_>, ask: &mut Ask) -> PyResult<Outcome> {
     match hub(py)? {
         Some(hub) => green::block(py, &hub, ask),
+        None if IS_SERVING.get() => Err(error(
+            py,
+            "ChannelMisuse",
+            &format!(
+                "{} that has to wait, on the server's own thread, would stop all requests: add blocking=True to \
+                 the route, make the handler `async def` (with --loop auto), or serve WSGI with --threads",
+                ask.name()
+            ),
+        )),
         None => {
             Ok(thread::block(py, ask, None)?.expect("without a timeout it ends with an outcome"))
         }
+    }
+}
+
+thread_local! {
+    /// This thread is within a reactor's turn.
+    static IS_SERVING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A reactor's turn on this thread, while it lives.
+pub(crate) struct Serving {
+    before: bool,
+}
+
+impl Serving {
+    pub(crate) fn begin() -> Self {
+        Self {
+            before: IS_SERVING.replace(true),
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        IS_SERVING.set(self.before);
     }
 }
 

@@ -5,8 +5,9 @@
 //! lately. Whoever wakes it holds the GIL at that moment and will soon let go of it, because he waits for
 //! the answer: a thread that asks for the GIL before that goes to sleep after all. [`DETACHMENTS`] tells it.
 //!
-//! The main thread comes back every [`TICK`] to run signal handlers and to see whether anybody is left
-//! who could wake it.
+//! The main thread comes back every [`TICK`] to run signal handlers and to see whether all threads wait for
+//! channels. It says so only where nothing else could use a channel: no signal handler, and no thread that
+//! Python does not know.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -116,6 +118,11 @@ pub(crate) fn block(
     timeout_s: Option<f64>,
 ) -> PyResult<Option<Outcome>> {
     prepare(py)?;
+    if timeout_s.is_some_and(f64::is_nan) {
+        return Err(PyValueError::new_err(
+            "a time to wait is a number of seconds, not nan",
+        ));
+    }
     let ticket = Arc::new(Ticket::new(Waker::Thread(Parker::new())));
     if let Some(outcome) = ask.queue(&ticket) {
         return Ok(Some(outcome));
@@ -174,7 +181,7 @@ fn wait(py: Python<'_>, parker: &Parker, end: Option<Instant>) -> PyResult<bool>
         }
         py.check_signals()?;
         if is_main && end.is_none() {
-            suspicions = if is_everybody_parked(py)? {
+            suspicions = if is_everybody_parked(py)? && !has_outside_party(py)? {
                 suspicions + 1
             } else {
                 0
@@ -201,6 +208,44 @@ fn is_everybody_parked(py: Python<'_>) -> PyResult<bool> {
     Ok(PARKED.load(Ordering::Acquire) + 1 >= frames.max(other_threads(py)? + 1))
 }
 
+/// Whether something besides the threads that wait here could use a channel: a signal handler, or a thread that
+/// Python does not know and that may call it. What cannot be found out counts as yes.
+pub(crate) fn has_outside_party(py: Python<'_>) -> PyResult<bool> {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return Ok(true);
+    };
+    if tasks.count() > PARKED.load(Ordering::Acquire) + 1 {
+        return Ok(true);
+    }
+    let caught = std::fs::read_to_string("/proc/self/status").ok();
+    let caught = caught.as_deref().and_then(caught_signals);
+    let Some(caught) = caught else {
+        return Ok(true);
+    };
+    let mut others = caught & !SIGNALS_OF_THE_SYSTEM;
+    if others & bit(SIGINT) != 0 && interrupt_raises(py)? {
+        others &= !bit(SIGINT);
+    }
+    Ok(others != 0)
+}
+
+/// The signals that have handlers, as bits, of `/proc/self/status`.
+fn caught_signals(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    u64::from_str_radix(line?.trim(), 16).ok()
+}
+
+/// Whether SIGINT does what it does by default: it raises `KeyboardInterrupt` and uses no channel.
+fn interrupt_raises(py: Python<'_>) -> PyResult<bool> {
+    let signal = py.import(intern!(py, "_signal"))?;
+    let handler = signal.call_method1(intern!(py, "getsignal"), (SIGINT,))?;
+    Ok(handler.is(&signal.getattr(intern!(py, "default_int_handler"))?))
+}
+
+const fn bit(signal: u32) -> u64 {
+    1 << (signal - 1)
+}
+
 /// Threads that Python has started, as far as they have not ended.
 pub(crate) fn other_threads(py: Python<'_>) -> PyResult<usize> {
     static COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -222,7 +267,7 @@ fn attach_or_stay() {
     }
 }
 
-/// Once per process: learn whether there is a GIL, when the interpreter ends, and that a fork has left the other threads behind.
+/// Once per process: learn whether there is a GIL, and when the interpreter ends.
 fn prepare(py: Python<'_>) -> PyResult<()> {
     static PREPARED: PyOnceLock<()> = PyOnceLock::new();
     PREPARED.get_or_try_init(py, || {
@@ -231,13 +276,41 @@ fn prepare(py: Python<'_>) -> PyResult<()> {
             HAS_GIL.store(is_enabled.call0()?.extract()?, Ordering::Relaxed);
         }
         py.import("atexit")?.call_method1("register", (end,))?;
-        let keywords = PyDict::new(py);
-        keywords.set_item("after_in_child", wrap_pyfunction!(forked, py)?)?;
-        py.import("os")?
-            .call_method("register_at_fork", (), Some(&keywords))?;
         Ok::<_, PyErr>(())
     })?;
     Ok(())
+}
+
+/// Has children of this process learn that they are, once it is imported.
+pub(crate) fn watch_forks(py: Python<'_>) -> PyResult<()> {
+    let keywords = PyDict::new(py);
+    keywords.set_item("after_in_child", wrap_pyfunction!(forked, py)?)?;
+    py.import("os")?
+        .call_method("register_at_fork", (), Some(&keywords))?;
+    Ok(())
+}
+
+/// A number that a child of this process has another of: the threads that wait for a channel stay in the parent.
+#[inline]
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Whether what was made in generation `born` belongs to this process.
+///
+/// # Errors
+/// `ChannelMisuse`, if it does not.
+#[inline]
+pub(crate) fn check_generation(py: Python<'_>, born: u32) -> PyResult<()> {
+    if born == generation() {
+        return Ok(());
+    }
+    Err(error(
+        py,
+        "ChannelMisuse",
+        "this channel or WaitGroup was made before the fork, in the parent process, where its threads are; make \
+         one in the child (between processes use a pipe or a queue of multiprocessing)",
+    ))
 }
 
 /// Lets threads that are on their way back in, and nobody after them.
@@ -254,6 +327,7 @@ fn end(py: Python<'_>) {
 
 #[pyfunction]
 fn forked() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
     PARKED.store(0, Ordering::Release);
     ATTACHING.store(0, Ordering::Release);
 }
@@ -294,6 +368,13 @@ static ATTACHING: AtomicUsize = AtomicUsize::new(0);
 /// Free-threaded interpreters have none to be let go of.
 static HAS_GIL: AtomicBool = AtomicBool::new(true);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// Forks between the import and this process.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+const SIGINT: u32 = 2;
+/// Signals of errors (ILL, TRAP, ABRT, BUS, FPE, SEGV), whose handlers end the process, and the two of the C library.
+const SIGNALS_OF_THE_SYSTEM: u64 =
+    bit(4) | bit(5) | bit(6) | bit(7) | bit(8) | bit(11) | bit(32) | bit(33);
 
 /// Looking for longer than it takes to wake a parked thread is a waste.
 const PATIENCE_MAX: Duration = Duration::from_micros(40);

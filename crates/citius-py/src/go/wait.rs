@@ -156,7 +156,8 @@ impl Wait {
         }
         // Another thread may settle the ticket from here on; only this one, later, looks at it.
         let outcome = ask.queue(&ticket);
-        lock(&this.state).ask = Some(ask);
+        let replaced = lock(&this.state).ask.replace(ask);
+        drop(replaced);
         Ok(outcome)
     }
 

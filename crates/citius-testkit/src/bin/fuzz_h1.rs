@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use citius_testkit::dice::Dice;
-use citius_testkit::storm;
 use citius_testkit::transcript::{escape, inputs_under};
+use citius_testkit::{fast_paths, storm};
 
 struct Options {
     seconds: u64,
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     while start.elapsed() < Duration::from_secs(options.seconds) {
         let seed = options.seed.wrapping_add(n_storms);
         let input = brew(&corpus, seed);
-        if std::panic::catch_unwind(|| storm::check(&input, seed)).is_err() {
+        if std::panic::catch_unwind(|| check(&input, seed)).is_err() {
             eprintln!("broken with seed {seed} by\n> {}", escape(&input));
             return ExitCode::FAILURE;
         }
@@ -54,6 +54,11 @@ fn main() -> ExitCode {
     }
     eprintln!("{n_storms} storms weathered");
     ExitCode::SUCCESS
+}
+
+fn check(input: &[u8], seed: u64) {
+    storm::check(input, seed);
+    fast_paths::check(seed);
 }
 
 /// The input of storm `seed`.

@@ -1,8 +1,8 @@
 //! `receive` and `send` of a request, which serve again.
 //!
 //! Most applications keep neither beyond their answer; then the next request gets the same two, and the
-//! conversation they lead. Invariant: what serves again is known to nobody but us, by strong or weak reference,
-//! and its conversation holds nothing of the request before.
+//! conversation they lead. Invariant: what a request gets is known to nothing but the server, by strong or weak reference,
+//! and its conversation holds nothing of the request before; what is said to it between two requests is refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::gateway::asgi::conversation::{Common, Conversation};
 use crate::link::{Link, lock};
-use crate::ownership::{first_weak_reference, references};
+use crate::ownership::is_known_only;
 
 /// What an application is called with besides the scope.
 pub(super) struct Callables {
@@ -38,7 +38,8 @@ impl Spare {
         body_ended: bool,
         reply: &Reply<'_>,
     ) -> PyResult<Callables> {
-        let spare = lock(&self.0).take();
+        // Other code may have found them since they were given back.
+        let spare = lock(&self.0).take().filter(|spare| spare.are_ours(py));
         let callables = match spare {
             Some(spare) => spare,
             None => Callables::new(Bound::new(py, Conversation::new(link, common))?)?,
@@ -50,19 +51,8 @@ impl Spare {
     /// Takes back the callables of a request whose application has been stepped, if nobody has kept any.
     #[inline]
     pub(super) fn give(&self, py: Python<'_>, callables: Callables) {
-        let Callables {
-            conversation,
-            receive,
-            send,
-        } = &callables;
-        // Both callables know the conversation.
-        let is_ours = references(py, receive) == 1
-            && references(py, send) == 1
-            && references(py, conversation) == 3
-            && first_weak_reference(py, receive) == 0
-            && first_weak_reference(py, send) == 0;
-        if is_ours {
-            conversation.get().forget();
+        if callables.are_ours(py) {
+            callables.conversation.get().forget();
             let replaced = lock(&self.0).replace(callables);
             drop(replaced);
         }
@@ -70,6 +60,14 @@ impl Spare {
 }
 
 impl Callables {
+    /// Whether nothing else can use them. Both callables know the conversation.
+    #[inline]
+    fn are_ours(&self, py: Python<'_>) -> bool {
+        is_known_only(py, &self.receive, 1)
+            && is_known_only(py, &self.send, 1)
+            && is_known_only(py, &self.conversation, 3)
+    }
+
     #[cold]
     fn new(conversation: Bound<'_, Conversation>) -> PyResult<Self> {
         let py = conversation.py();

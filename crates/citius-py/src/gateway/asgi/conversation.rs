@@ -19,11 +19,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smallvec::SmallVec;
 
-use crate::answer::with_traceback;
+use crate::fork::end_child_with;
 use crate::gateway::Held;
 use crate::gateway::asgi::message::{self, Body, Lexicon, Message, Start};
 use crate::gateway::asgi::waiting::{Done, Receive, Room};
 use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Link, Sink, lock, payload};
+use crate::report::Subject;
 use crate::support;
 use crate::task::{Errand, Next, Pending, is_cancellation};
 
@@ -56,7 +57,7 @@ enum Progress {
 }
 
 /// One request and its answer, as the application hears and says them.
-#[pyclass(frozen, module = "citius._core", name = "_Conversation", freelist = 64)]
+#[pyclass(frozen, module = "citius._core", name = "_Conversation")]
 pub(crate) struct Conversation {
     pub(crate) link: Arc<Link>,
     common: Arc<Common>,
@@ -149,7 +150,7 @@ impl Conversation {
         Self {
             link: Arc::clone(link),
             common: Arc::clone(common),
-            state: Mutex::default(),
+            state: Mutex::new(State::idle()),
         }
     }
 
@@ -158,6 +159,7 @@ impl Conversation {
     pub(super) fn begin(&self, head: &Head, body_ended: bool, reply: &Reply<'_>) {
         let mut state = lock(&self.state);
         state.id = Some(reply.id());
+        state.is_gone = false;
         state.in_hand = true;
         state.body_ended = body_ended;
         state.head_only = head.method == Method::Head;
@@ -166,7 +168,7 @@ impl Conversation {
     /// Lets go of everything that belongs to the request.
     #[inline]
     pub(super) fn forget(&self) {
-        let state = std::mem::take(&mut *lock(&self.state));
+        let state = std::mem::replace(&mut *lock(&self.state), State::idle());
         drop(state);
     }
 
@@ -178,7 +180,8 @@ impl Conversation {
     }
 
     pub(super) fn keep_uncalled(&self, uncalled: Uncalled) {
-        lock(&self.state).uncalled = Some(uncalled);
+        let replaced = lock(&self.state).uncalled.replace(uncalled);
+        drop(replaced);
     }
 
     /// A request whose application is to be called now.
@@ -187,7 +190,8 @@ impl Conversation {
     }
 
     pub(super) fn show(&self, scope: Py<PyDict>) {
-        lock(&self.state).scope = Some(scope);
+        let replaced = lock(&self.state).scope.replace(scope);
+        drop(replaced);
     }
 
     /// The application is done. What it has put into the scope may lead back to us, and the collector of
@@ -466,32 +470,36 @@ impl Conversation {
     /// Logs what is wrong with the application.
     #[cold]
     fn report(&self, py: Python<'_>, what: &str) {
-        let message = format!("{}: {what}", self.name(py));
-        self.link.log(py, LEVEL_ERROR, &message);
+        let subject = self.subject(py);
+        subject.log(py, &self.link, LEVEL_ERROR, &format!(": {what}"));
     }
 
-    /// What was asked, for messages.
+    /// What messages say of the request.
     #[cold]
-    fn name(&self, py: Python<'_>) -> String {
-        let scope = lock(&self.state)
-            .scope
-            .as_ref()
-            .map(|scope| scope.clone_ref(py));
-        let item = |name: &str| {
-            let value = scope.as_ref()?.bind(py).get_item(name).ok()??;
-            value.extract::<String>().ok()
-        };
-        match (item("method"), item("path")) {
-            // Both are decoded: a line end in them would begin a line of the client's own.
-            (Some(method), Some(path)) => {
-                format!("{} {}", method.escape_debug(), path.escape_debug())
+    pub(crate) fn subject(&self, py: Python<'_>) -> Subject {
+        let scope = {
+            let state = lock(&self.state);
+            if let Some(uncalled) = &state.uncalled {
+                return Subject::new(&self.link, &uncalled.head, None);
             }
-            _ => format!("request {}", self.id().stream),
+            state.scope.as_ref().map(|scope| scope.clone_ref(py))
+        };
+        match scope {
+            Some(scope) => Subject::of_scope(&self.link, scope.bind(py)),
+            None => Subject::named(format!("request {}", self.id().stream)),
         }
     }
 }
 
 impl State {
+    /// Between two requests: whatever finds the callables then is told that the client has gone.
+    fn idle() -> Self {
+        Self {
+            is_gone: true,
+            ..Self::default()
+        }
+    }
+
     /// A piece of the body.
     fn take_body(&mut self, py: Python<'_>, body: Body, more: bool) -> PyResult<()> {
         let body_bytes = body.len(py);
@@ -644,17 +652,18 @@ impl<'a, 'py> Talk<'a, 'py> {
     #[cold]
     fn conclude_error<S: Sink>(&mut self, py: Python<'_>, error: &PyErr, sink: &mut S) {
         let this = self.conversation.get();
+        end_child_with(py, &this.link, error);
         let (is_gone, progress) = {
             let state = lock(&this.state);
             (state.is_gone, state.progress)
         };
         if is_gone {
-            let what = format!("{}: after the client had gone: {error}", this.name(py));
-            this.link.log(py, LEVEL_DEBUG, &what);
+            let what = format!(": after the client had gone: {error}");
+            this.subject(py).log(py, &this.link, LEVEL_DEBUG, &what);
             return;
         }
-        let raised = with_traceback(py, error);
-        this.report(py, &format!("the ASGI application raised {raised}"));
+        let what = format!(": the ASGI application raised {error}");
+        this.subject(py).exception(py, &what, error);
         if progress == Progress::Complete {
             this.flow_rest(py, sink);
         } else {
@@ -692,6 +701,10 @@ impl<'a, 'py> Talk<'a, 'py> {
 }
 
 impl Errand for Talk<'_, '_> {
+    fn subject(&self, py: Python<'_>) -> Subject {
+        self.conversation.get().subject(py)
+    }
+
     #[inline]
     fn conclude<S: Sink>(
         &mut self,

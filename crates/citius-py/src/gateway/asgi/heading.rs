@@ -10,8 +10,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::Fields;
 use citius_http::fields::{is_value_byte, parse_decimal};
+use citius_http::{FAST_PATHS, Fields};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -66,7 +66,7 @@ impl Headings {
     #[inline]
     pub(super) fn read(&self, headers: &Bound<'_, PyAny>) -> PyResult<(Arc<Heading>, Option<u64>)> {
         let list = headers.cast_exact::<PyList>().ok();
-        if let Some(found) = list.and_then(|list| self.find(list)) {
+        if let Some(found) = list.filter(|_| FAST_PATHS).and_then(|list| self.find(list)) {
             return Ok(found);
         }
         // Before they are parsed, for what is not kept may run the application's code then, which may change them.

@@ -18,9 +18,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::answer::{self, Asked};
 use crate::gateway::asgi::callables::Callables;
 use crate::gateway::asgi::conversation::Uncalled;
-use crate::gateway::{Held, Turn};
+use crate::gateway::body_limit::BodyLimit;
+use crate::gateway::{Held, Turn, ws};
 use crate::link::Exchange;
 use crate::task::Errand as _;
 
@@ -95,7 +97,12 @@ pub(crate) fn request(
 ) {
     let py = turn.py;
     if let Some(transport) = Opening::transport(&head) {
-        return socket::request(turn, plan, head, transport, reply);
+        return socket::request(turn, plan, head, transport, ended, reply);
+    }
+    if !ended
+        && BodyLimit::streamed(&turn.link.limits, None).enforce(py, turn.link, &head, None, reply)
+    {
+        return reply.recycle(head);
     }
     let awaits_consent = head.expects_continue;
     let taken = plan
@@ -103,7 +110,7 @@ pub(crate) fn request(
         .take(py, turn.link, &plan.common, &head, ended, reply);
     let callables = match taken {
         Ok(callables) => callables,
-        Err(error) => return error.write_unraisable(py, None),
+        Err(error) => return refuse(turn, &error, head, reply),
     };
     if ended {
         return call(turn, plan, callables, head, reply);
@@ -128,6 +135,16 @@ pub(crate) fn request(
     reply.await_room();
 }
 
+/// There is not even what a request is answered with: the error is logged, and the answer is 500.
+#[cold]
+fn refuse(turn: &Turn<'_, '_>, error: &PyErr, head: Box<Head>, reply: &mut Reply<'_>) {
+    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    answer::conclude_plainly(turn.py, error, &mut asked, reply);
+    if let Some(head) = asked.head.take() {
+        reply.recycle(head);
+    }
+}
+
 /// A piece of the body.
 pub(crate) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
     if let Some(conversation) = of(turn, reply) {
@@ -140,7 +157,7 @@ pub(crate) fn end(turn: &mut Turn<'_, '_>, plan: &Plan, trailers: Fields, reply:
     // ASGI has no message for a request's trailers.
     drop(trailers);
     let Some(conversation) = of(turn, reply) else {
-        return;
+        return ws::end(turn, reply);
     };
     conversation.get().end_body(turn.py);
     if let Some(uncalled) = conversation.get().take_uncalled() {

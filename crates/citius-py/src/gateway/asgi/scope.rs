@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use citius_http::origin::Client;
-use citius_http::{Head, Method, Origin, Tls, Version};
+use citius_http::{FAST_PATHS, Head, Method, Origin, Tls, Version};
 use citius_reactor::{ConnectionId, Peer, Reply};
 use citius_route::decode;
 use pyo3::ffi::Py_ssize_t;
@@ -26,6 +26,11 @@ use crate::gateway::asgi::fields::{Cache, FieldList, FieldLists};
 use crate::gateway::asgi::own::Own;
 use crate::link::lock;
 use crate::ownership::{references, version};
+
+/// From 2.4 on Starlette ends a stream only when `send` raises, and one that waits for its own source sends nothing:
+/// up to 2.3 it listens for `http.disconnect` too. `send` raises either way.
+const HTTP_SPEC_VERSION: &str = "2.3";
+const WEBSOCKET_SPEC_VERSION: &str = "2.5";
 
 /// Makes the scopes of one application.
 pub(crate) struct Scopes {
@@ -42,8 +47,6 @@ struct Sheet {
     scope: Py<PyDict>,
     /// The latest request's scope, as full as `scope`, and its version, if it may serve again.
     given: Option<(Py<PyDict>, u64)>,
-    /// Since the latest request.
-    is_settled: bool,
     // What is in `scope`.
     connection: Option<ConnectionId>,
     /// `client` is in `given` alone: at one request a connection it is all that changes.
@@ -109,6 +112,9 @@ impl Scopes {
             None => Box::new(Sheet::new(py, self)?),
         };
         let made = sheet.make(py, self, head, reply, is_whole)?;
+        if !FAST_PATHS {
+            return Ok(made);
+        }
         let replaced = lock(&self.sheet).replace(sheet);
         drop(replaced);
         Ok(made)
@@ -137,6 +143,7 @@ impl Scopes {
         let scope = self.make_for(py, head, reply, false)?;
         scope.set_item(intern!(py, "type"), intern!(py, "websocket"))?;
         scope.del_item(intern!(py, "method"))?;
+        scope.set_item(intern!(py, "asgi"), versions(py, WEBSOCKET_SPEC_VERSION)?)?;
         scope.set_item(intern!(py, "subprotocols"), protocols)?;
         let scheme = intern!(py, "scheme");
         let is_secure = scope
@@ -186,12 +193,18 @@ impl Scopes {
     }
 }
 
+/// `scope["asgi"]`.
+fn versions<'py>(py: Python<'py>, spec_version: &str) -> PyResult<Bound<'py, PyDict>> {
+    let versions = PyDict::new(py);
+    versions.set_item(intern!(py, "version"), intern!(py, "3.0"))?;
+    versions.set_item(intern!(py, "spec_version"), spec_version)?;
+    Ok(versions)
+}
+
 impl Sheet {
     #[cold]
     fn new(py: Python<'_>, scopes: &Scopes) -> PyResult<Self> {
-        let versions = PyDict::new(py);
-        versions.set_item("version", "3.0")?;
-        versions.set_item("spec_version", "2.5")?;
+        let versions = versions(py, HTTP_SPEC_VERSION)?;
         let (mut asgi, mut extensions) = (Own::like(&versions), Own::like(&scopes.extensions(py)?));
         let state = PyDict::new(py);
         let empty = PyBytes::new(py, b"");
@@ -213,7 +226,6 @@ impl Sheet {
         Ok(Self {
             scope: scope.unbind(),
             given: None,
-            is_settled: true,
             connection: None,
             is_client_given: false,
             server_put: None,
@@ -241,9 +253,8 @@ impl Sheet {
         reply: &Reply<'_>,
         is_whole: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        if !self.is_settled {
-            self.settle(py)?;
-        }
+        // Other code may have found something since the latest request.
+        self.settle(py)?;
         if head.method != self.method || head.method == Method::Other {
             self.put(intern!(py, "method"), &method(py, head))?;
             self.method = head.method;
@@ -269,7 +280,6 @@ impl Sheet {
             }
             FieldList::Single(list) => Some(list),
         };
-        self.is_settled = false;
         let state = scopes.state.bind(py);
         let is_in_sheet =
             headers.is_none() && state.is_empty() && head.tls.is_none() && head.origin.is_none();
@@ -320,7 +330,6 @@ impl Sheet {
     /// Lets go of everything that the latest request's application knows or has changed.
     #[inline]
     fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.is_settled = true;
         if let Some((given, made)) = &self.given
             && (references(py, given) != 1 || version(given.bind(py)) != Some(*made))
         {

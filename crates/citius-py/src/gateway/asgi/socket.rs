@@ -13,8 +13,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::answer::{self, with_traceback};
+use crate::answer;
 use crate::awaited::{Look, Looking, awaited_by_looking};
+use crate::fork::end_child_with;
 use crate::gateway::Turn;
 use crate::gateway::asgi::Plan;
 use crate::gateway::asgi::message::{self, Start};
@@ -23,6 +24,7 @@ use crate::gateway::ws;
 use crate::gateway::ws::line::{Line, Stage};
 use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
 use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Sink, lock};
+use crate::report::Subject;
 use crate::support;
 use crate::task::{Errand, Next, Pending, is_cancellation};
 
@@ -30,7 +32,8 @@ use crate::task::{Errand, Next, Pending, is_cancellation};
 #[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
 pub(crate) struct Socket {
     pub(crate) line: Arc<Line>,
-    path: String,
+    /// What messages say of it.
+    subject: Subject,
     state: Mutex<State>,
 }
 
@@ -95,7 +98,8 @@ impl Socket {
                 if lock(&self.state).denial.is_none() =>
             {
                 let start = message::start(message)?;
-                lock(&self.state).denial = Some((start, Vec::new()));
+                let replaced = lock(&self.state).denial.replace((start, Vec::new()));
+                drop(replaced);
             }
             ("websocket.http.response.body", Stage::Asked)
                 if lock(&self.state).denial.is_some() =>
@@ -259,8 +263,8 @@ impl Socket {
 
     #[cold]
     fn report(&self, py: Python<'_>, what: &str) {
-        let message = format!("WebSocket {}: {what}", self.path.escape_debug());
-        self.line.link.log(py, LEVEL_ERROR, &message);
+        let what = format!(": {what}");
+        self.subject.log(py, &self.line.link, LEVEL_ERROR, &what);
     }
 }
 
@@ -285,10 +289,11 @@ pub(super) fn request(
     plan: &Plan,
     head: Box<Head>,
     transport: Transport,
+    ended: bool,
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
-    let Some(opening) = ws::opening(&head, transport, reply) else {
+    let Some(opening) = ws::opening(&head, transport, ended, reply) else {
         return reply.recycle(head);
     };
     let protocols = opening.protocols.clone();
@@ -296,7 +301,7 @@ pub(super) fn request(
     ws::enter(turn, &line, false);
     let made = Socket {
         line,
-        path: String::from_utf8_lossy(head.path()).into_owned(),
+        subject: Subject::new(turn.link, &head, None).of_socket(),
         state: Mutex::new(State {
             in_hand: true,
             ..State::default()
@@ -304,7 +309,10 @@ pub(super) fn request(
     };
     let socket = match Bound::new(py, made) {
         Ok(socket) => socket,
-        Err(error) => return error.write_unraisable(py, None),
+        Err(error) => {
+            drop(turn.link.take(reply.id()));
+            return super::refuse(turn, &error, head, reply);
+        }
     };
     let called = plan
         .scopes
@@ -342,6 +350,10 @@ impl<'a, 'py> SocketTalk<'a, 'py> {
 }
 
 impl Errand for SocketTalk<'_, '_> {
+    fn subject(&self, _py: Python<'_>) -> Subject {
+        self.socket.get().subject.clone()
+    }
+
     fn conclude<S: Sink>(
         &mut self,
         py: Python<'_>,
@@ -362,12 +374,13 @@ impl Errand for SocketTalk<'_, '_> {
             }
             None => line.close(py, Close::new(Code::NORMAL, "")),
             Some(error) if line.ended().is_some() && !lock(&this.state).is_denied => {
-                let what = format!("WebSocket {}: after its end: {error}", this.path);
-                line.link.log(py, LEVEL_DEBUG, &what);
+                let what = format!(": after its end: {error}");
+                this.subject.log(py, &line.link, LEVEL_DEBUG, &what);
             }
             Some(error) => {
-                let raised = with_traceback(py, error);
-                this.report(py, &format!("the ASGI application raised {raised}"));
+                end_child_with(py, &line.link, error);
+                let what = format!(": the ASGI application raised {error}");
+                this.subject.exception(py, &what, error);
                 if is_unanswered {
                     self.give_up(py, sink);
                 } else {
@@ -376,7 +389,7 @@ impl Errand for SocketTalk<'_, '_> {
             }
         }
         if !lock(&this.state).is_denied {
-            drop(line.link.take(line.id));
+            ws::release(line);
         }
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }

@@ -60,7 +60,7 @@ impl Done {
 }
 
 /// Returned by `receive`.
-#[pyclass(frozen, module = "citius._core", name = "_Receive", freelist = 64)]
+#[pyclass(frozen, module = "citius._core", name = "_Receive")]
 pub(crate) struct Receive(pub(crate) Py<Conversation>);
 
 impl Looking for Receive {

@@ -1,19 +1,24 @@
 //! `python/citius/include/citius.h`, seen from the server's side.
 //!
-//! [`Asking`] and [`Answering`] begin with the structs that a handler sees; what follows them is ours, and
-//! the functions of the table get at it by the address they are handed back. A handler is native code that
-//! we do not know, so everything it leaves behind is checked before it is used ([`Answering::left`]).
-//! Nothing here names Python or needs the GIL.
+//! [`Asking`] and [`Answering`] begin with the structs that a handler sees; what follows them is ours. The
+//! functions of the table use it only if the address that they are handed is that of the call which the
+//! thread is in ([`Calling`]): a copy of a struct ends where ours begins. A handler is native code that we
+//! do not know, so everything it leaves behind is checked before it is used ([`Answering::left`]), and the
+//! memory it writes to holds nothing of other requests. Nothing here names Python or needs the GIL.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int};
 use std::fmt::Write as _;
+use std::ptr;
 
+use bytes::Bytes;
 use citius_http::{Fault, Fields, Head};
 use citius_route::Captures;
 use smallvec::SmallVec;
 
 use super::query;
+use crate::numbers;
 
 pub(crate) const VERSION: u32 = 1;
 const MINOR: u32 = 0;
@@ -84,15 +89,16 @@ pub(crate) struct Api {
     version: u32,
     minor: u32,
     size: usize,
-    reserve: extern "C" fn(*mut Response, usize) -> c_int,
-    set_content_type: extern "C" fn(*mut Response, *const c_char, usize) -> c_int,
-    add_header: extern "C" fn(*mut Response, *const c_char, usize, *const c_char, usize) -> c_int,
-    write_integer: extern "C" fn(*mut Response, i64) -> c_int,
-    write_real: extern "C" fn(*mut Response, f64) -> c_int,
-    header: extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
-    query: extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
-    param: extern "C" fn(*const Request, usize, *mut Text) -> c_int,
-    integer: extern "C" fn(Text, *mut i64) -> c_int,
+    reserve: unsafe extern "C" fn(*mut Response, usize) -> c_int,
+    set_content_type: unsafe extern "C" fn(*mut Response, *const c_char, usize) -> c_int,
+    add_header:
+        unsafe extern "C" fn(*mut Response, *const c_char, usize, *const c_char, usize) -> c_int,
+    write_integer: unsafe extern "C" fn(*mut Response, i64) -> c_int,
+    write_real: unsafe extern "C" fn(*mut Response, f64) -> c_int,
+    header: unsafe extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
+    query: unsafe extern "C" fn(*const Request, *const c_char, usize, *mut Text) -> c_int,
+    param: unsafe extern "C" fn(*const Request, usize, *mut Text) -> c_int,
+    integer: unsafe extern "C" fn(Text, *mut i64) -> c_int,
 }
 
 /// The table of this server.
@@ -119,8 +125,38 @@ pub(crate) struct Asking<'a> {
     params: SmallVec<[Text; 2]>,
     /// Decoded parameters of the query that a handler has been shown.
     decoded: RefCell<Vec<Box<[u8]>>>,
-    /// The mistake of a handler that asked for what there is not.
-    mistake: Cell<Option<&'static str>>,
+}
+
+/// The call that a thread is in: what its handler was given.
+#[derive(Clone, Copy)]
+struct Calling {
+    request: *const Request,
+    response: *mut Response,
+}
+
+thread_local! {
+    static CALLING: Cell<Calling> = const { Cell::new(Calling::NONE) };
+}
+
+impl Calling {
+    const NONE: Self = Self {
+        request: ptr::null(),
+        response: ptr::null_mut(),
+    };
+
+    /// Makes it the thread's until what is returned is dropped.
+    fn enter(self) -> Outer {
+        Outer(CALLING.replace(self))
+    }
+}
+
+/// The call that a thread was in before, which it will be in again.
+struct Outer(Calling);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        CALLING.set(self.0);
+    }
 }
 
 impl<'a> Asking<'a> {
@@ -138,7 +174,7 @@ impl<'a> Asking<'a> {
                 path: Text::of(head.path()),
                 query: Text::of(head.query()),
                 body: Text::of(body),
-                params: std::ptr::null(),
+                params: ptr::null(),
                 params_count: 0,
                 arguments: arguments.as_ptr(),
                 arguments_count: arguments.len(),
@@ -146,7 +182,6 @@ impl<'a> Asking<'a> {
             head,
             params: captures.iter().map(|value| Text::of(value)).collect(),
             decoded: RefCell::default(),
-            mistake: Cell::new(None),
         }
     }
 
@@ -160,27 +195,24 @@ impl<'a> Asking<'a> {
         self.seen.params_count = self.params.len();
         let request = (&raw const *self).cast::<Request>();
         let response = answering.begin();
+        let _outer = Calling { request, response }.enter();
         // SAFETY: the caller vouches for `entry`; both structs begin with what it expects, and live
         // until it has returned.
-        let code = unsafe { entry(request, response) };
-        if answering.mistake.is_none() {
-            answering.mistake = self.mistake.take();
-        }
-        code
+        unsafe { entry(request, response) }
     }
 }
 
-/// Room for a body that most handlers never exceed.
-const ROOM_BYTES: usize = 16 * 1024;
-/// Buffers beyond this are not kept for the next answer.
+/// Room for a body that a handler finds without asking for more. It is zeroed for each call, so it is small.
+const ROOM_BYTES: usize = 512;
+/// Memory of a buffer beyond this is not kept for the next answer.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 /// An answer as a handler writes it.
 #[repr(C)]
 pub(crate) struct Answering {
     seen: Response,
-    /// What `seen.body` points to. Always initialised: a handler that counts bytes it has not
-    /// written shows old ones of its own, and nothing worse.
+    /// What `seen.body` points to; as long as the room that the handler has. Each of its bytes is zero or
+    /// written by the handler in this very call: a handler that counts bytes it has not written shows zeros.
     buffer: Vec<u8>,
     pub(crate) fields: Fields,
     pub(crate) content_type: Vec<u8>,
@@ -207,12 +239,12 @@ impl Answering {
         Self {
             seen: Response {
                 api: &raw const API,
-                body: std::ptr::null_mut(),
+                body: ptr::null_mut(),
                 size: 0,
                 room: 0,
                 status: 200,
             },
-            buffer: vec![0; ROOM_BYTES],
+            buffer: Vec::new(),
             fields: Fields::default(),
             content_type: Vec::new(),
             body_bytes_max: usize::MAX,
@@ -222,9 +254,6 @@ impl Answering {
 
     /// Makes it ready for another answer.
     pub(crate) fn clear(&mut self, body_bytes_max: usize) {
-        if self.buffer.len() < ROOM_BYTES || self.buffer.len() > KEPT_BYTES_MAX {
-            self.buffer = vec![0; ROOM_BYTES];
-        }
         if !self.fields.is_plain() {
             self.fields.clear();
         }
@@ -233,12 +262,21 @@ impl Answering {
         self.mistake = None;
     }
 
+    /// Gives back memory that one answer needed and the next will hardly need.
+    pub(crate) fn shrink(&mut self) {
+        if self.buffer.capacity() > KEPT_BYTES_MAX {
+            self.buffer = Vec::new();
+        }
+    }
+
     fn begin(&mut self) -> *mut Response {
+        self.buffer.clear();
+        self.buffer.resize(ROOM_BYTES.min(self.body_bytes_max), 0);
         self.seen = Response {
             api: &raw const API,
             body: self.buffer.as_mut_ptr(),
             size: 0,
-            room: self.buffer.len().min(self.body_bytes_max),
+            room: self.buffer.len(),
             status: 200,
         };
         (&raw mut *self).cast()
@@ -250,7 +288,7 @@ impl Answering {
             return Left::Mistake(mistake.to_owned());
         }
         let size = self.seen.size;
-        if size > self.buffer.len().min(self.body_bytes_max) {
+        if size > self.buffer.len() {
             return Left::Mistake(format!(
                 "it says that its body has {size} bytes, with room for {}; memory may have been \
                  overwritten",
@@ -292,11 +330,15 @@ impl Answering {
         self.buffer.get(..size).unwrap_or_default()
     }
 
-    /// The body for keeps, without a copy.
-    pub(crate) fn take_body(&mut self, size: usize) -> Vec<u8> {
+    /// The body for keeps, in no more memory than it needs.
+    pub(crate) fn take_body(&mut self, size: usize) -> Bytes {
+        if self.buffer.capacity() <= KEPT_BYTES_MAX {
+            return Bytes::copy_from_slice(self.body(size));
+        }
         let mut body = std::mem::take(&mut self.buffer);
         body.truncate(size);
-        body
+        body.shrink_to_fit();
+        Bytes::from(body)
     }
 
     fn blame(&mut self, mistake: &'static str) -> c_int {
@@ -306,7 +348,7 @@ impl Answering {
 
     /// Room for `more` bytes behind those that are written.
     fn grow(&mut self, more: usize) -> c_int {
-        let (size, room) = (self.seen.size, self.seen.room);
+        let (size, room) = (self.seen.size, self.buffer.len());
         if size > room {
             return self.blame("it says that its body is longer than the room for it");
         }
@@ -318,7 +360,10 @@ impl Answering {
             return self.blame("its body is longer than --compiled-body-bytes-max");
         }
         let length = wanted.max(room * 2).min(self.body_bytes_max);
-        self.buffer.resize(length.max(self.buffer.len()), 0);
+        if self.buffer.try_reserve(length - room).is_err() {
+            return self.blame("there is no memory for its body");
+        }
+        self.buffer.resize(length, 0);
         self.seen.body = self.buffer.as_mut_ptr();
         self.seen.room = length;
         OK
@@ -366,152 +411,191 @@ impl std::fmt::Write for Digits {
 }
 
 /// The bytes that a handler points to; `None` for what can't be any.
-fn bytes<'a>(data: *const c_char, size: usize) -> Option<&'a [u8]> {
+///
+/// # Safety
+/// `size` bytes at `data` must be readable, unless `data` is null, and stay as they are while the result is
+/// used. The header asks handlers for that; nothing here keeps the result.
+unsafe fn bytes<'a>(data: *const c_char, size: usize) -> Option<&'a [u8]> {
     if size == 0 {
         return Some(&[]);
     }
     if data.is_null() || size > isize::MAX as usize {
         return None;
     }
-    // SAFETY: the header asks for `size` readable bytes at `data`, which the handler owns while it
-    // waits for us; they are copied before it goes on.
+    // SAFETY: the caller's.
     Some(unsafe { std::slice::from_raw_parts(data.cast(), size) })
 }
 
-/// What a handler was given as its response.
-fn answering<'a>(response: *mut Response) -> Option<&'a mut Answering> {
-    // SAFETY: a handler hands back what it was given, and that is the beginning of an `Answering` that
-    // nobody else uses while the handler runs.
-    unsafe { response.cast::<Answering>().as_mut() }
+/// Does something with the answer of this thread's call, if `response` is what its handler was given.
+fn on_response(response: *mut Response, act: impl FnOnce(&mut Answering) -> c_int) -> c_int {
+    let calling = CALLING.get();
+    let is_other = !ptr::eq(response, calling.response);
+    // SAFETY: the `Answering` that `Asking::call` holds alone for this very thread, or null. It is not used
+    // while a handler runs but here, and `act` calls no handler.
+    match unsafe { calling.response.cast::<Answering>().as_mut() } {
+        Some(answer) if is_other && !response.is_null() => {
+            answer.blame("it passes a response that is not the one it was called with")
+        }
+        Some(answer) if !is_other => act(answer),
+        _ => FAILED,
+    }
 }
 
-/// What a handler was given as its request.
-fn asking<'a>(request: *const Request) -> Option<&'a Asking<'a>> {
-    // SAFETY: as above, of an `Asking`.
-    unsafe { request.cast::<Asking<'_>>().as_ref() }
+/// Does something with the request of this thread's call, if `request` is what its handler was given.
+fn on_request(request: *const Request, act: impl FnOnce(&Asking<'_>) -> c_int) -> c_int {
+    let calling = CALLING.get();
+    if request.is_null() {
+        return FAILED;
+    }
+    if !ptr::eq(request, calling.request) {
+        return blame_call("it passes a request that is not the one it was called with");
+    }
+    // SAFETY: the `Asking` of this thread's call; only shared references to it exist while that lasts.
+    act(unsafe { &*request.cast::<Asking<'_>>() })
+}
+
+/// Notes a mistake of the handler that this thread runs.
+fn blame_call(mistake: &'static str) -> c_int {
+    on_response(CALLING.get().response, |answer| answer.blame(mistake))
 }
 
 /// Writes to where a handler wants to have a result.
-fn give<T>(place: *mut T, value: T) -> c_int {
+///
+/// # Safety
+/// `place` must be null or a place that a `T` can be written to. The header asks handlers for that.
+unsafe fn give<T>(place: *mut T, value: T) -> c_int {
     if place.is_null() {
         return FAILED;
     }
-    // SAFETY: the header asks for a place that can be written to.
+    // SAFETY: the caller's.
     unsafe { place.write(value) };
     OK
 }
 
-extern "C" fn reserve(response: *mut Response, size: usize) -> c_int {
-    answering(response).map_or(FAILED, |answer| answer.grow(size))
+// The functions of the table trust a handler with nothing but what it points to (`bytes`, `give`): what it
+// says of the call it is in is compared with what is known of it.
+
+unsafe extern "C" fn reserve(response: *mut Response, size: usize) -> c_int {
+    on_response(response, |answer| answer.grow(size))
 }
 
-extern "C" fn set_content_type(response: *mut Response, data: *const c_char, size: usize) -> c_int {
-    let Some(answer) = answering(response) else {
-        return FAILED;
-    };
-    match bytes(data, size) {
+unsafe extern "C" fn set_content_type(
+    response: *mut Response,
+    data: *const c_char,
+    size: usize,
+) -> c_int {
+    // SAFETY: what the header asks handlers for.
+    let media = unsafe { bytes(data, size) };
+    on_response(response, |answer| match media {
         Some(media) if media.iter().all(|&b| citius_http::fields::is_value_byte(b)) => {
             answer.content_type.clear();
             answer.content_type.extend_from_slice(media);
             OK
         }
         _ => answer.blame(Fault::AnswerFieldValue.text()),
-    }
+    })
 }
 
-extern "C" fn add_header(
+unsafe extern "C" fn add_header(
     response: *mut Response,
     name: *const c_char,
     name_size: usize,
     value: *const c_char,
     value_size: usize,
 ) -> c_int {
-    let Some(answer) = answering(response) else {
-        return FAILED;
-    };
-    let (Some(name), Some(value)) = (bytes(name, name_size), bytes(value, value_size)) else {
-        return answer.blame("it adds a header from nowhere");
-    };
-    if answer.fields.lines().len() + name.len() + value.len() > FIELD_BYTES_MAX {
-        return answer.blame("its headers are longer than 64 KiB");
-    }
-    match answer.fields.push(name, value) {
-        Ok(()) => OK,
-        Err(fault) => answer.blame(fault.text()),
-    }
+    // SAFETY: what the header asks handlers for.
+    let name = unsafe { bytes(name, name_size) };
+    // SAFETY: as above.
+    let value = unsafe { bytes(value, value_size) };
+    on_response(response, |answer| {
+        let (Some(name), Some(value)) = (name, value) else {
+            return answer.blame("it adds a header from nowhere");
+        };
+        if answer.fields.lines().len() + name.len() + value.len() > FIELD_BYTES_MAX {
+            return answer.blame("its headers are longer than 64 KiB");
+        }
+        match answer.fields.push(name, value) {
+            Ok(()) => OK,
+            Err(fault) => answer.blame(fault.text()),
+        }
+    })
 }
 
 /// Bytes of the header fields that a handler may add.
 const FIELD_BYTES_MAX: usize = 64 * 1024;
 
-extern "C" fn write_integer(response: *mut Response, value: i64) -> c_int {
+unsafe extern "C" fn write_integer(response: *mut Response, value: i64) -> c_int {
     let mut digits = itoa::Buffer::new();
-    answering(response).map_or(FAILED, |answer| {
+    on_response(response, |answer| {
         answer.write(digits.format(value).as_bytes())
     })
 }
 
-extern "C" fn write_real(response: *mut Response, value: f64) -> c_int {
-    answering(response).map_or(FAILED, |answer| answer.write_real(value))
+unsafe extern "C" fn write_real(response: *mut Response, value: f64) -> c_int {
+    on_response(response, |answer| answer.write_real(value))
 }
 
-extern "C" fn header(
+unsafe extern "C" fn header(
     request: *const Request,
     name: *const c_char,
     name_size: usize,
     value: *mut Text,
 ) -> c_int {
-    let (Some(asking), Some(name)) = (asking(request), bytes(name, name_size)) else {
-        return FAILED;
-    };
-    match asking.head.field(name) {
-        Some(found) => give(value, Text::of(found)),
-        None => NOT_FOUND,
-    }
-}
-
-extern "C" fn query_parameter(
-    request: *const Request,
-    name: *const c_char,
-    name_size: usize,
-    value: *mut Text,
-) -> c_int {
-    let (Some(asking), Some(name)) = (asking(request), bytes(name, name_size)) else {
-        return FAILED;
-    };
-    let found = query::last(asking.head.query(), name);
-    found.map_or(NOT_FOUND, |found| {
-        let text = match found {
-            std::borrow::Cow::Borrowed(plain) => Text::of(plain),
-            std::borrow::Cow::Owned(decoded) => {
-                let mut kept = asking.decoded.borrow_mut();
-                let decoded = decoded.into_boxed_slice();
-                let text = Text::of(&decoded);
-                kept.push(decoded);
-                text
-            }
-        };
-        give(value, text)
+    // SAFETY: what the header asks handlers for.
+    let name = unsafe { bytes(name, name_size) };
+    on_request(request, |asking| {
+        match name.map(|name| asking.head.field(name)) {
+            // SAFETY: what the header asks handlers for.
+            Some(Some(found)) => unsafe { give(value, Text::of(found)) },
+            Some(None) => NOT_FOUND,
+            None => FAILED,
+        }
     })
 }
 
-extern "C" fn param(request: *const Request, index: usize, value: *mut Text) -> c_int {
-    let Some(asking) = asking(request) else {
-        return FAILED;
-    };
-    if let Some(&text) = asking.params.get(index) {
-        return give(value, text);
-    }
-    asking.mistake.set(Some(
-        "it asks for a path parameter that its route does not have",
-    ));
-    FAILED
+unsafe extern "C" fn query_parameter(
+    request: *const Request,
+    name: *const c_char,
+    name_size: usize,
+    value: *mut Text,
+) -> c_int {
+    // SAFETY: what the header asks handlers for.
+    let name = unsafe { bytes(name, name_size) };
+    on_request(request, |asking| {
+        let Some(name) = name else {
+            return FAILED;
+        };
+        let text = match query::last(asking.head.query(), name) {
+            None => return NOT_FOUND,
+            Some(Cow::Borrowed(plain)) => Text::of(plain),
+            Some(Cow::Owned(decoded)) => {
+                let decoded = decoded.into_boxed_slice();
+                let text = Text::of(&decoded);
+                asking.decoded.borrow_mut().push(decoded);
+                text
+            }
+        };
+        // SAFETY: what the header asks handlers for.
+        unsafe { give(value, text) }
+    })
 }
 
-extern "C" fn integer(text: Text, value: *mut i64) -> c_int {
-    let number = bytes(text.data.cast(), text.size)
-        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-    number.map_or(UNPROCESSABLE, |number| give(value, number))
+unsafe extern "C" fn param(request: *const Request, index: usize, value: *mut Text) -> c_int {
+    on_request(request, |asking| match asking.params.get(index) {
+        // SAFETY: what the header asks handlers for.
+        Some(&text) => unsafe { give(value, text) },
+        None => blame_call("it asks for a path parameter that its route does not have"),
+    })
+}
+
+unsafe extern "C" fn integer(text: Text, value: *mut i64) -> c_int {
+    // SAFETY: what the header asks handlers for.
+    let digits = unsafe { bytes(text.data.cast(), text.size) };
+    match digits.and_then(numbers::integer) {
+        // SAFETY: as above.
+        Some(number) => unsafe { give(value, number) },
+        None => UNPROCESSABLE,
+    }
 }
 
 // --- what functions that numba has compiled return ------------------------------------------------
@@ -531,53 +615,56 @@ pub(crate) fn symbols() -> [(&'static str, usize); 6] {
     ]
 }
 
-extern "C" fn answer_status(response: *mut Response, status: i64) -> c_int {
-    answering(response).map_or(FAILED, |answer| {
+unsafe extern "C" fn answer_status(response: *mut Response, status: i64) -> c_int {
+    on_response(response, |answer| {
         answer.seen.status = i32::try_from(status).unwrap_or(-1);
         OK
     })
 }
 
-extern "C" fn answer_bool(response: *mut Response, value: i64) -> c_int {
+unsafe extern "C" fn answer_bool(response: *mut Response, value: i64) -> c_int {
     let word: &[u8] = if value == 0 { b"false" } else { b"true" };
-    answering(response).map_or(FAILED, |answer| answer.write(word))
+    on_response(response, |answer| answer.write(word))
 }
 
-extern "C" fn answer_bytes(response: *mut Response, data: *const c_char, size: usize) -> c_int {
-    let Some(answer) = answering(response) else {
-        return FAILED;
-    };
-    match bytes(data, size) {
+unsafe extern "C" fn answer_bytes(
+    response: *mut Response,
+    data: *const c_char,
+    size: usize,
+) -> c_int {
+    // SAFETY: numba's own memory, which the entry keeps until this returns.
+    let bytes = unsafe { bytes(data, size) };
+    on_response(response, |answer| match bytes {
         Some(bytes) => answer.write(bytes),
         None => answer.blame("it returned bytes from nowhere"),
-    }
+    })
 }
 
 /// A text of `length` characters with `width` bytes each, as numba keeps it.
-extern "C" fn answer_text(
+unsafe extern "C" fn answer_text(
     response: *mut Response,
     data: *const c_char,
     length: usize,
     width: c_int,
 ) -> c_int {
-    let Some(answer) = answering(response) else {
-        return FAILED;
-    };
     let width = usize::try_from(width).unwrap_or(0);
-    let Some(raw) = bytes(data, length.saturating_mul(width)) else {
-        return answer.blame("it returned a text from nowhere");
-    };
-    if width == 1 && raw.is_ascii() {
-        return answer.write(raw);
-    }
+    // SAFETY: as in `answer_bytes`.
+    let raw = unsafe { bytes(data, length.saturating_mul(width)) };
+    on_response(response, |answer| match raw {
+        None => answer.blame("it returned a text from nowhere"),
+        Some(raw) if width == 1 && raw.is_ascii() => answer.write(raw),
+        Some(raw) => answer.write(text_of(raw, width).as_bytes()),
+    })
+}
+
+/// The characters of `raw`, each of them `width` bytes, the lowest first.
+fn text_of(raw: &[u8], width: usize) -> String {
     let number = |unit: &[u8]| {
         unit.iter()
             .rev()
             .fold(0u32, |number, &byte| number << 8 | u32::from(byte))
     };
-    let text: String = raw
-        .chunks_exact(width.max(1))
+    raw.chunks_exact(width.max(1))
         .map(|unit| char::from_u32(number(unit)).unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
-    answer.write(text.as_bytes())
+        .collect()
 }

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use super::abi::{Text, Value, Values};
 use super::query;
+use crate::numbers;
 
 /// Where an argument comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +148,6 @@ fn value(
             None => return argument.default.as_ref().map(passed).ok_or("missing"),
         },
     };
-    let parsed = || std::str::from_utf8(&text).ok();
     match argument.kind {
         Kind::Bytes => Ok(Value {
             text: match text {
@@ -160,16 +160,13 @@ fn value(
                 }
             },
         }),
-        Kind::Integer => parsed()
-            .and_then(|text| text.parse().ok())
+        Kind::Integer => numbers::integer(&text)
             .map(|integer| Value { integer })
             .ok_or("Expected `int` that fits 64 bits"),
-        Kind::Real => parsed()
-            .and_then(|text| text.parse().ok())
+        Kind::Real => numbers::real(&text)
             .map(|real| Value { real })
             .ok_or("Expected `float`"),
-        Kind::Bool => parsed()
-            .and_then(truth)
+        Kind::Bool => truth(&text)
             .map(|truth| Value {
                 integer: i64::from(truth),
             })
@@ -188,11 +185,11 @@ fn passed(default: &Default) -> Value {
 }
 
 /// The words that msgspec takes for one.
-fn truth(text: &str) -> Option<bool> {
-    let is = |words: [&str; 2]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+fn truth(text: &[u8]) -> Option<bool> {
+    let is = |words: [&[u8]; 2]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     match text {
-        _ if is(["true", "1"]) => Some(true),
-        _ if is(["false", "0"]) => Some(false),
+        _ if is([b"true", b"1"]) => Some(true),
+        _ if is([b"false", b"0"]) => Some(false),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
-use citius_http::{Action, Answer, Fields, Head, Limits, Output, Payload, Status};
+use citius_http::{Action, Answer, FAST_PATHS, Fields, Head, Limits, Output, Payload, Status};
 use citius_reactor::{Letter, Post, Reply, StreamId, coarse_ms, exact_us};
 use citius_route::Captures;
 use pyo3::prelude::*;
@@ -22,6 +22,7 @@ use self::arguments::{Argument, Decoded, Given};
 use crate::answer::Asked;
 use crate::gateway::Turn;
 use crate::link::{Exchange, LEVEL_ERROR, LEVEL_WARNING, Link, Sink};
+use crate::report::{self, Subject};
 
 pub(crate) mod abi;
 mod arguments;
@@ -56,9 +57,9 @@ const TELL_EVERY_MS: u32 = 10_000;
 
 /// A request whose body is on its way.
 pub(crate) struct Pending {
-    head: Box<Head>,
+    pub(super) head: Box<Head>,
     captures: Captures,
-    route: Arc<super::native::Route>,
+    pub(super) route: Arc<super::native::Route>,
     body: Vec<u8>,
 }
 
@@ -185,15 +186,10 @@ impl Handler {
     }
 }
 
-/// `GET /x: the compiled handler NAME: WHAT`.
-fn complaint(handler: &Handler, head: &Head, what: &str) -> String {
-    let text = |span| String::from_utf8_lossy(head.slice(span)).into_owned();
-    format!(
-        "{} {}: the compiled handler {}: {what}",
-        text(head.method_span),
-        text(head.target),
-        handler.name
-    )
+/// `GET /x: the compiled handler NAME: WHAT [request id 5f]`.
+fn complaint(link: &Link, handler: &Handler, head: &Head, what: &str) -> String {
+    let what = format!(": the compiled handler {}: {what}", handler.name);
+    Subject::new(link, head, None).message(&what)
 }
 
 /// A request for a compiled handler: calls it now, or when the body is there.
@@ -219,7 +215,9 @@ pub(super) fn request(
         body: Vec::new(),
     });
     turn.link.with_open(reply.id(), |exchange| {
-        exchange.native().pending = Some(pending);
+        if let Some(held) = exchange.native() {
+            held.pending = Some(pending);
+        }
     });
     reply.want(u64::MAX);
 }
@@ -273,10 +271,11 @@ fn call(
                 handler.enter_in_turn(py, asking, answering)
             });
         let tell = |level, what: &str| {
-            turn.link.log(py, level, &complaint(handler, &head, what));
+            turn.link
+                .log(py, level, &complaint(turn.link, handler, &head, what));
         };
         if let Some(mistake) = mistake {
-            tell(LEVEL_ERROR, &mistake);
+            report::failure(py, &complaint(turn.link, handler, &head, &mistake));
         }
         if let Err(fault) = send(py, handler, made, answering, reply) {
             tell(LEVEL_ERROR, &format!("{} ({})", fault.text(), fault.spec()));
@@ -340,8 +339,7 @@ fn send<S: Sink>(
         }
         Made::Whole { status, size } => {
             // Long ones are kept alive until they are written, short ones are copied.
-            let kept =
-                (size >= Output::SHARED_BYTES_MIN).then(|| Bytes::from(answering.take_body(size)));
+            let kept = (size >= Output::SHARED_BYTES_MIN).then(|| answering.take_body(size));
             let answer = Answer {
                 status,
                 content_type: handler.media(answering, size),
@@ -371,11 +369,7 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> Letter {
         },
         Made::Whole { status, size } => {
             let content_type = handler.media(answering, size).map(Bytes::copy_from_slice);
-            let body = if size >= Output::SHARED_BYTES_MIN {
-                Bytes::from(answering.take_body(size))
-            } else {
-                Bytes::copy_from_slice(answering.body(size))
-            };
+            let body = answering.take_body(size);
             Post::Respond {
                 status,
                 content_type,
@@ -391,7 +385,9 @@ fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mu
     let is_gone = Arc::clone(&job.is_gone);
     // Before the job is there for the taking: a thread may answer it before this returns.
     turn.link.with_open(reply.id(), |exchange: &mut Exchange| {
-        exchange.native().is_gone = Some(is_gone);
+        if let Some(held) = exchange.native() {
+            held.is_gone = Some(is_gone);
+        }
     });
     if let Err(job) = pool.submit(Box::new(job)) {
         drop(turn.link.take(reply.id()));
@@ -400,9 +396,9 @@ fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mu
     }
 }
 
-/// What a thread of the pool does; `give_place_back` before the client can know of it, so that who has an
+/// What a thread of the pool does; `place` is given back before the client can know of it, so that who has an
 /// answer finds room.
-fn run_in_pool(job: pool::Job, give_place_back: impl FnOnce()) {
+fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
     let pool::Job {
         handler,
         link,
@@ -414,7 +410,7 @@ fn run_in_pool(job: pool::Job, give_place_back: impl FnOnce()) {
     } = job;
     if is_gone.load(Ordering::Relaxed) {
         // The client has left while the request was queued.
-        give_place_back();
+        drop(place);
         return link.keep_head(head);
     }
     let (letter, mistake) = with_answering(|answering| {
@@ -429,9 +425,9 @@ fn run_in_pool(job: pool::Job, give_place_back: impl FnOnce()) {
         (letter(&handler, made, answering), mistake)
     });
     if let Some(mistake) = mistake {
-        link.note(LEVEL_ERROR, complaint(&handler, &head, &mistake));
+        link.note_failure(complaint(&link, &handler, &head, &mistake));
     }
-    give_place_back();
+    drop(place);
     post(&link, id, letter);
     link.keep_head(head);
 }
@@ -449,8 +445,10 @@ fn with_answering<R>(act: impl FnOnce(&mut Answering) -> R) -> R {
         static SPARE: std::cell::Cell<Option<Box<Answering>>> = const { std::cell::Cell::new(None) };
     }
     // Taken, not borrowed: a handler called from Python code may be called within another.
-    let mut answering = SPARE.take().unwrap_or_else(|| Box::new(Answering::new()));
+    let spare = SPARE.take().filter(|_| FAST_PATHS);
+    let mut answering = spare.unwrap_or_else(|| Box::new(Answering::new()));
     let result = act(&mut answering);
+    answering.shrink();
     SPARE.set(Some(answering));
     result
 }

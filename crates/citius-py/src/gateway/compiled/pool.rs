@@ -4,6 +4,7 @@
 //! when first needed. `submit` never waits. Nothing here touches a socket: answers go by the mailbox.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -96,19 +97,37 @@ impl Drop for Pool {
     }
 }
 
+/// What a job takes of the bounded number of open ones, until it is dropped.
+pub(super) struct Place<'a>(&'a Shared);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).open -= 1;
+    }
+}
+
 impl Shared {
     fn work(&self) {
         let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
-                super::run_in_pool(*job, || lock(&self.state).open -= 1);
+                self.run(*job);
                 state = lock(&self.state);
             } else if state.is_closed {
                 return;
             } else {
                 state = self.wait(state);
             }
+        }
+    }
+
+    /// Does a job. A panic costs its connection, and neither the thread nor the job's place.
+    fn run(&self, job: Job) {
+        let (link, id) = (Arc::clone(&job.link), job.id);
+        let place = Place(self);
+        if catch_unwind(AssertUnwindSafe(|| super::run_in_pool(job, place))).is_err() {
+            link.cut(id);
         }
     }
 

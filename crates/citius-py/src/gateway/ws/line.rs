@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use citius_http::{Fields, Payload};
@@ -137,9 +137,39 @@ impl Line {
 
     /// A message has come.
     pub(crate) fn push(&self, message: Py<PyAny>, message_bytes: usize) {
+        let queued_bytes = &self.link.ws_queued_bytes;
+        queued_bytes.fetch_add(message_bytes as u64, Ordering::Relaxed);
         let mut state = lock(&self.state);
         state.queued_bytes += message_bytes;
         state.queue.push_back((message, message_bytes));
+    }
+
+    /// Whether too much waits over all connections, and more here than an equal share of it. Then the latest message
+    /// is dropped, and nothing can be said any more: the caller closes the socket.
+    pub(crate) fn is_overrun(&self) -> bool {
+        let limits = &self.link.limits;
+        if self.link.ws_queued_bytes.load(Ordering::Relaxed) <= limits.ws_queued_bytes_max {
+            return false;
+        }
+        let share = limits.ws_queued_bytes_max / u64::from(limits.connections_max.max(1));
+        let mut state = lock(&self.state);
+        if state.queued_bytes as u64 <= share {
+            return false;
+        }
+        let dropped = state.queue.pop_back();
+        if let Some((_, message_bytes)) = &dropped {
+            self.forget_bytes(&mut state, *message_bytes);
+        }
+        self.leave_rooms(state);
+        drop(dropped);
+        true
+    }
+
+    /// A message does not wait any more.
+    fn forget_bytes(&self, state: &mut State, message_bytes: usize) {
+        state.queued_bytes -= message_bytes;
+        let queued_bytes = &self.link.ws_queued_bytes;
+        queued_bytes.fetch_sub(message_bytes as u64, Ordering::Relaxed);
     }
 
     /// Whether another message may come; if not, whoever takes enough of them says so.
@@ -153,17 +183,23 @@ impl Line {
     /// Nothing more will come, and nothing can be said.
     pub(crate) fn end(&self, close: Close) {
         let mut state = lock(&self.state);
-        state.stage = Stage::Over;
         if state.end.is_none() {
             state.end = Some(close);
         }
-        let rooms = std::mem::take(&mut state.rooms);
         let said = std::mem::take(&mut state.said);
+        self.leave_rooms(state);
+        drop(said);
+    }
+
+    /// Nothing can be said any more, so it is a member of nothing. Every socket that ends comes through here:
+    /// [`Self::enter_room`] lets none in afterwards.
+    fn leave_rooms(&self, mut state: MutexGuard<'_, State>) {
+        state.stage = Stage::Over;
+        let rooms = std::mem::take(&mut state.rooms);
         drop(state);
         for room in rooms {
             room.end(&self.link, self.id);
         }
-        drop(said);
     }
 
     /// The next message, if there is one.
@@ -175,7 +211,7 @@ impl Line {
                 None => Taken::Nothing,
             };
         };
-        state.queued_bytes -= message_bytes;
+        self.forget_bytes(&mut state, message_bytes);
         let resumes = state.is_paused
             && state.queue.len() <= self.link.limits.ws_queue_max as usize / 2
             && state.queued_bytes <= self.link.limits.body_window_bytes as usize / 2;
@@ -415,13 +451,11 @@ impl Line {
 
     /// Begins to close; nothing if that has begun.
     pub(crate) fn close(&self, py: Python<'_>, close: Close) {
-        {
-            let mut state = lock(&self.state);
-            if state.stage != Stage::Open {
-                return;
-            }
-            state.stage = Stage::Over;
+        let state = lock(&self.state);
+        if state.stage != Stage::Open {
+            return;
         }
+        self.leave_rooms(state);
         self.say(py, Said::Close(close));
     }
 
@@ -456,10 +490,12 @@ impl Line {
     /// Remembers to leave a room at the end; `false`: that has come.
     pub(crate) fn enter_room(&self, room: Membership) -> bool {
         let mut state = lock(&self.state);
-        if state.end.is_some() {
+        if state.stage == Stage::Over {
             return false;
         }
-        state.rooms.push(room);
+        if !state.rooms.iter().any(|other| other.is(&room)) {
+            state.rooms.push(room);
+        }
         true
     }
 
@@ -467,6 +503,14 @@ impl Line {
     pub(crate) fn leave_room(&self, room: &Membership) {
         let mut state = lock(&self.state);
         state.rooms.retain(|other| !other.is(room));
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let left_bytes = lock(&self.state).queued_bytes as u64;
+        let queued_bytes = &self.link.ws_queued_bytes;
+        queued_bytes.fetch_sub(left_bytes, Ordering::Relaxed);
     }
 }
 

@@ -26,6 +26,9 @@ pub(crate) use line::Line;
 pub(crate) use socket::WebSocket;
 pub(crate) use waiter::hasten_all;
 
+const OVERRUN: &str = "a WebSocket was closed with 1013: more bytes of messages than ws_queued_bytes_max wait for \
+    the application, and more than its share for that socket";
+
 /// What an open exchange has of its socket.
 pub(crate) struct HeldLine {
     pub(crate) line: Arc<Line>,
@@ -34,7 +37,17 @@ pub(crate) struct HeldLine {
 }
 
 /// Reads a request for a WebSocket, which `transport` has told apart; `None`: it was answered, with what is wrong with it.
-pub(crate) fn opening(head: &Head, transport: Transport, reply: &mut Reply<'_>) -> Option<Opening> {
+/// `ended`: the client's side of the stream has ended with the head, which is how requests of HTTP/1.1 look, too.
+pub(crate) fn opening(
+    head: &Head,
+    transport: Transport,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) -> Option<Opening> {
+    if ended && transport == Transport::Http2 {
+        refuse(Refusal::Ended, reply);
+        return None;
+    }
     let permits_deflate = reply.limits().ws_deflate_bytes_min > 0;
     match Opening::read(head, transport, permits_deflate) {
         Err(refusal) => {
@@ -104,6 +117,11 @@ pub(crate) fn message(
     };
     line.push(message, bytes.len());
     line.step(turn, reply);
+    if line.is_overrun() {
+        turn.link.log(py, LEVEL_DEBUG, OVERRUN);
+        reply.close_socket(&Close::new(Code::TRY_LATER, "too many messages wait"));
+        return true;
+    }
     line.may_push()
 }
 
@@ -139,6 +157,31 @@ pub(crate) fn closed(
     {
         cancel(turn.py, exchange);
     }
+}
+
+/// The client has ended its side of the stream before the WebSocket was accepted, so it never will be: the handler
+/// is told as if the connection were lost. Nothing if the stream is no WebSocket.
+pub(crate) fn end(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
+    if line_of(turn, reply).is_none() {
+        return;
+    }
+    refuse(Refusal::Ended, reply);
+    closed(turn, Close::abnormal(), None, reply);
+}
+
+/// The handler of a socket is done: there is nothing to cancel any more. The entry stays for the end of the socket,
+/// which others may wait for.
+pub(crate) fn release(line: &Line) {
+    if line.ended().is_some() {
+        return drop(line.link.take(line.id));
+    }
+    let task = line.link.with(line.id, |exchange| {
+        if let Held::Socket(held) = &mut exchange.held {
+            held.cancels = false;
+        }
+        exchange.task.take()
+    });
+    drop(task);
 }
 
 /// There is room for more; `false` if this is no socket.

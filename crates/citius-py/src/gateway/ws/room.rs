@@ -5,7 +5,7 @@
 //! Nobody waits for anybody.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use citius_reactor::ws::{Code, Kind};
@@ -112,10 +112,13 @@ impl Room {
     fn join(&self, py: Python<'_>, socket: &Bound<'_, WebSocket>) -> PyResult<bool> {
         let line = &socket.get().line;
         socket.get().accept_implicitly(py)?;
+        let is_new = self.members.insert(&line.link, line.id);
+        // Asked last: a socket that ends meanwhile in another thread leaves the rooms it knows of by then.
         if !line.enter_room(Membership(Arc::downgrade(&self.members))) {
+            self.members.remove(&line.link, line.id);
             return Err(support::connection_closed(py, line.ended().as_ref()));
         }
-        Ok(self.members.insert(&line.link, line.id))
+        Ok(is_new)
     }
 
     fn leave(&self, socket: &Bound<'_, WebSocket>) -> bool {
@@ -134,9 +137,7 @@ impl Room {
         let (kind, payload) = parts_of(message)?;
         let relay = lock(&self.relay).as_ref().map(|relay| relay.clone_ref(py));
         if let Some(relay) = relay {
-            relay
-                .bind(py)
-                .call1((kind == Kind::Text, PyBytes::new(py, &payload)))?;
+            self.relay(relay.bind(py), kind, &payload);
         }
         let but = but.map(|socket| socket.get().line.id);
         Ok(self.cast(py, self.cast_of(kind, payload), but))
@@ -179,18 +180,69 @@ impl Room {
     /// Sends what came from elsewhere to the members here.
     fn _deliver(&self, py: Python<'_>, is_text: bool, payload: &Bound<'_, PyBytes>) {
         let kind = if is_text { Kind::Text } else { Kind::Binary };
-        let payload = bytes::Bytes::copy_from_slice(payload.as_bytes());
+        let payload = bytes::Bytes::from_owner(Relayed::new(payload.as_bytes()));
         self.cast(py, self.cast_of(kind, payload), None);
     }
 
-    /// What hands each message on: `relay(is_text, payload)`.
+    /// Bytes of messages from elsewhere that the reactors here have not taken yet.
+    #[staticmethod]
+    fn _undelivered_bytes() -> usize {
+        UNDELIVERED_BYTES.load(Ordering::Relaxed)
+    }
+
+    /// What hands each message on: `relay(is_text, payload)` returns how many places do not get it.
     fn _set_relay(&self, relay: Option<Py<PyAny>>) {
         let replaced = std::mem::replace(&mut *lock(&self.relay), relay);
         drop(replaced);
     }
 }
 
+/// Bytes of all [`Relayed`] messages.
+static UNDELIVERED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// A message from elsewhere, counted until no reactor needs it any more.
+struct Relayed(Vec<u8>);
+
+impl Relayed {
+    /// What a message costs besides its bytes, about.
+    const OVERHEAD_BYTES: usize = 128;
+
+    fn new(payload: &[u8]) -> Self {
+        let counted = payload.len() + Self::OVERHEAD_BYTES;
+        UNDELIVERED_BYTES.fetch_add(counted, Ordering::Relaxed);
+        Self(payload.to_vec())
+    }
+}
+
+impl AsRef<[u8]> for Relayed {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Relayed {
+    fn drop(&mut self) {
+        let counted = self.0.len() + Self::OVERHEAD_BYTES;
+        UNDELIVERED_BYTES.fetch_sub(counted, Ordering::Relaxed);
+    }
+}
+
 impl Room {
+    /// Hands a message to other workers. Members here get theirs whatever becomes of that.
+    fn relay(&self, relay: &Bound<'_, PyAny>, kind: Kind, payload: &[u8]) {
+        let py = relay.py();
+        let lost = relay
+            .call1((kind == Kind::Text, PyBytes::new(py, payload)))
+            .and_then(|lost| lost.extract::<u64>());
+        match lost {
+            Ok(0) => {}
+            Ok(lost) => {
+                self.members.missed.fetch_add(lost, Ordering::Relaxed);
+            }
+            Err(error) => error.write_unraisable(py, Some(relay)),
+        }
+    }
+
     fn cast_of(&self, kind: Kind, payload: bytes::Bytes) -> Cast {
         Cast::new(kind, payload, self.slow, Arc::clone(&self.members.missed))
     }

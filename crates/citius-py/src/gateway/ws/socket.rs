@@ -13,10 +13,11 @@ use pyo3::types::PyString;
 
 use crate::answer::{self, Asked, Settled, Stage as AnswerStage};
 use crate::gateway::asgi::Done;
-use crate::gateway::ws::fields_from;
 use crate::gateway::ws::line::{Line, Stage, Taken, json_of};
 use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
-use crate::link::{LEVEL_ERROR, Late, Sink};
+use crate::gateway::ws::{self, fields_from};
+use crate::link::{Late, Sink};
+use crate::report::Subject;
 use crate::request::Request;
 use crate::support;
 use crate::task::{Errand, Next, Pending, is_cancellation};
@@ -347,23 +348,7 @@ impl<'a, 'py> Chat<'a, 'py> {
 
     #[cold]
     fn report(&self, py: Python<'_>, error: &PyErr) {
-        let path = self
-            .socket
-            .getattr(intern!(py, "path"))
-            .and_then(|path| path.extract::<String>())
-            .unwrap_or_default();
-        let what = format!("WebSocket {}", path.escape_debug());
-        let exception = error.clone_ref(py).into_value(py);
-        let told = support::LOG_EXCEPTION
-            .get(py)
-            .and_then(|log| log.call1((what + " failed", exception)));
-        if let Err(failed) = told {
-            self.socket
-                .get()
-                .line
-                .link
-                .log(py, LEVEL_ERROR, &failed.to_string());
-        }
+        self.subject(py).exception(py, " failed", error);
     }
 
     /// The handler is done with a request that it has not accepted: what it returned or raised is the answer.
@@ -376,6 +361,11 @@ impl<'a, 'py> Chat<'a, 'py> {
         let line = Arc::clone(&self.socket.get().line);
         if self.answering.is_none() {
             line.refuse();
+            // From here on it is a request like others.
+            let held = line
+                .link
+                .with(line.id, |exchange| std::mem::take(&mut exchange.held));
+            drop(held);
         }
         let request = self.socket.get().request.bind(py).clone();
         let mut asked = Asked::of_request(&request);
@@ -418,6 +408,11 @@ fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
 }
 
 impl Errand for Chat<'_, '_> {
+    fn subject(&self, py: Python<'_>) -> Subject {
+        let request = &self.socket.get().request;
+        request.bind(py).get().subject().of_socket()
+    }
+
     fn conclude<S: Sink>(
         &mut self,
         py: Python<'_>,
@@ -430,9 +425,7 @@ impl Errand for Chat<'_, '_> {
         }
         let error = result.err();
         self.end(py, error.as_ref());
-        let line = &self.socket.get().line;
-        // Nobody is to be cancelled any more; the close that comes is for nobody.
-        drop(line.link.take(line.id));
+        ws::release(&self.socket.get().line);
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
@@ -444,14 +437,9 @@ impl Errand for Chat<'_, '_> {
     ) -> PyResult<Pending> {
         let line = &self.socket.get().line;
         line.flow(py, reply);
-        let replaced = line.link.with_open(line.id, |exchange| {
-            let held = match self.answering {
-                // From here on it is a request like others.
-                Some(_) => Some(std::mem::take(&mut exchange.held)),
-                None => None,
-            };
-            (held, exchange.task.replace(task))
-        });
+        let replaced = line
+            .link
+            .with_open(line.id, |exchange| exchange.task.replace(task));
         drop(replaced);
         Ok(Pending::Socket(
             self.socket.clone().unbind(),

@@ -20,7 +20,7 @@ use crate::support;
 use crate::task::{call_back, enter_context, exit_context};
 
 /// A future that is done when there may be something to see.
-#[pyclass(frozen, module = "citius._core", name = "_Waiter", freelist = 64)]
+#[pyclass(frozen, module = "citius._core", name = "_Waiter")]
 pub(crate) struct Waiter {
     event_loop: Py<PyAny>,
     state: Mutex<WaiterState>,
@@ -156,9 +156,10 @@ impl Waiter {
         if std::mem::replace(&mut state.is_done, true) {
             return Ok(false);
         }
-        state.cancelled = Some(msg.unwrap_or_else(|| py.None()));
+        let replaced = state.cancelled.replace(msg.unwrap_or_else(|| py.None()));
         let callback = state.callback.take();
         drop(state);
+        drop(replaced);
         if let Some((callback, context)) = callback {
             Self::call_soon(slf, &callback, context.as_ref())?;
         }
@@ -226,7 +227,7 @@ fn wait(waiter: Py<Waiter>) -> Py<PyAny> {
 }
 
 /// Returned by whatever receives.
-#[pyclass(frozen, module = "citius._core", name = "_Message", freelist = 64)]
+#[pyclass(frozen, module = "citius._core", name = "_Message")]
 pub(crate) struct NextMessage {
     pub(crate) line: Arc<Line>,
     pub(crate) shape: Shape,
@@ -270,7 +271,7 @@ fn asgi_message(py: Python<'_>, message: Py<PyAny>) -> PyResult<Py<PyAny>> {
 awaited_by_looking!(NextMessage);
 
 /// Returned by a `send` whose message is queued and which has to wait for room before the next.
-#[pyclass(frozen, module = "citius._core", name = "_RoomToSend", freelist = 64)]
+#[pyclass(frozen, module = "citius._core", name = "_RoomToSend")]
 pub(crate) struct RoomToSend(pub(crate) Arc<Line>);
 
 impl Looking for RoomToSend {

@@ -6,7 +6,7 @@
 //! do not change, so the same ones, or equal ones, mean the same head; only the length of the body may
 //! be another, for it is not among the lines of a head.
 
-use citius_http::{Answer, Fault, Fields, Status, fields};
+use citius_http::{Answer, FAST_PATHS, Fault, Fields, Status, fields};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -18,7 +18,9 @@ pub(super) struct Announcements {
     /// Which of them is the latest.
     at: usize,
     status: Status,
-    /// What `status` was read from.
+    /// The reason phrase, unless it is the registered one.
+    reason: Vec<u8>,
+    /// What `status` and `reason` were read from.
     status_text: Option<Py<PyString>>,
 }
 
@@ -56,6 +58,7 @@ impl Default for Announcements {
             recent: vec![Announced::default()],
             at: 0,
             status: Status::OK,
+            reason: Vec::new(),
             status_text: None,
         }
     }
@@ -90,11 +93,21 @@ impl Announcements {
         status: &Bound<'_, PyAny>,
         headers: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let is_same = |text: &Py<PyString>| text.is(status);
+        let is_same = |text: &Py<PyString>| FAST_PATHS && text.is(status);
         if !self.status_text.as_ref().is_some_and(is_same) {
             self.read_status(status)?;
         }
-        if let Ok(list) = headers.cast_exact::<PyList>() {
+        self.announce_headers(headers)?;
+        let fields = &mut self.recent[self.at].fields;
+        if fields.reason != self.reason {
+            fields.reason.clone_from(&self.reason);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn announce_headers(&mut self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
+        if FAST_PATHS && let Ok(list) = headers.cast_exact::<PyList>() {
             if self.recent[self.at].is_again(list) {
                 return Ok(());
             }
@@ -110,7 +123,7 @@ impl Announcements {
     /// Keeps the text, if nobody can have made more of it than a text.
     fn read_status(&mut self, text: &Bound<'_, PyAny>) -> PyResult<()> {
         self.status_text = None;
-        self.status = parse_status(text)?;
+        (self.status, self.reason) = parse_status(text)?;
         let exact = text.cast_exact::<PyString>().ok();
         self.status_text = exact
             .filter(|text| text.len().is_ok_and(|chars| chars <= STATUS_KEPT_BYTES_MAX))
@@ -294,22 +307,29 @@ fn refused(fault: Fault, name: &[u8]) -> PyErr {
     ))
 }
 
-/// `"404 Not Found"`: three digits, and a space if there is more.
-fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
+/// `"404 Not Found"`: three digits, and a space if there is more. The reason is empty if it is the registered one.
+fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<(Status, Vec<u8>)> {
     let text = native_string(status)?;
-    let code = match text.as_bytes() {
-        [_, _, _] => digits(text),
-        [_, _, _, b' ', ..] => text.get(..3).and_then(digits),
-        _ => None,
+    let (code, reason) = match text.as_bytes() {
+        [_, _, _] => (digits(text), ""),
+        [_, _, _, b' ', ..] => (text.get(..3).and_then(digits), &text[4..]),
+        _ => (None, ""),
     };
-    code.and_then(Status::new)
+    let status = code
+        .and_then(Status::new)
         .filter(|status| !status.is_informational())
+        .filter(|_| reason.bytes().all(fields::is_value_byte))
         .ok_or_else(|| {
             PyValueError::new_err(format!(
-                "start_response: a status is three digits from 200 to 599, a space and a reason, \
-                 not {text:?}"
+                "start_response: a status is three digits from 200 to 599, a space and a reason without control \
+                 characters, not {text:?}"
             ))
-        })
+        })?;
+    let reason = reason.trim_matches([' ', '\t']);
+    if reason == status.reason() {
+        return Ok((status, Vec::new()));
+    }
+    with_latin(reason, |bytes| Ok((status, bytes.to_vec())))
 }
 
 fn digits(text: &str) -> Option<u16> {

@@ -19,6 +19,7 @@ use super::file::FileWrapper;
 use super::start::{Said, Shared, block};
 use crate::answer::{self, Asked};
 use crate::file;
+use crate::fork::end_child_with;
 use crate::link::{LEVEL_ERROR, LEVEL_WARNING, Link, Sink, payload};
 use crate::support;
 use crate::task::{Tasks, in_context};
@@ -394,15 +395,10 @@ fn end<S: Sink>(py: Python<'_>, said: &mut Said, asked: &Asked<'_>, sink: &mut S
     let is_bodiless = said.answer().status.has_no_body() || is_head(py, asked);
     match said.due_bytes {
         Some(due) if due > 0 && !is_bodiless => {
-            asked.link.log(
-                py,
-                LEVEL_ERROR,
-                &format!(
-                    "request {}: the body is {due} bytes shorter than its content-length; the \
-                     connection is cut",
-                    asked.id.stream
-                ),
+            let what = format!(
+                ": the body is {due} bytes shorter than its content-length; the connection is cut"
             );
+            asked.subject(py).log(py, asked.link, LEVEL_ERROR, &what);
             let _ = sink.send(py, Action::Abort);
         }
         _ => {
@@ -416,8 +412,8 @@ const TOO_LONG: &str = "a body is longer than its content-length; what is more w
 
 #[cold]
 fn too_long(py: Python<'_>, asked: &Asked<'_>, announced: u64) {
-    let message = format!("request {}: {TOO_LONG} ({announced})", asked.id.stream);
-    asked.link.log(py, LEVEL_WARNING, &message);
+    let what = format!(": {TOO_LONG} ({announced})");
+    asked.subject(py).log(py, asked.link, LEVEL_WARNING, &what);
 }
 
 #[cold]
@@ -434,6 +430,7 @@ pub(super) fn fail<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) {
+    end_child_with(py, asked.link, error);
     report(py, error, asked, S::IN_TURN);
     let said = &mut *shared.in_hand();
     if said.is_committed && !said.is_sent {
@@ -455,17 +452,7 @@ fn report(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, is_in_turn: bool) {
     if !is_plain && asked.link.with(asked.id, |_| ()).is_none() && !is_in_turn {
         return;
     }
-    let what = asked.with_head(py, |head| {
-        let text = |span| String::from_utf8_lossy(head.slice(span)).into_owned();
-        format!("{} {} failed", text(head.method_span), text(head.target))
-    });
-    let exception: Py<pyo3::exceptions::PyBaseException> = error.clone_ref(py).into_value(py);
-    let logged = support::LOG_EXCEPTION
-        .get(py)
-        .and_then(|log| log.call1((what, exception)));
-    if let Err(error) = logged {
-        error.write_unraisable(py, None);
-    }
+    asked.subject(py).exception(py, " failed", error);
 }
 
 /// Calls `close`, whatever has happened (PEP 3333, "Specification Details").

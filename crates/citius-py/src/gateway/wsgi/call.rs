@@ -15,9 +15,12 @@ use pyo3::types::PyBytes;
 use super::Wsgi;
 use super::body::{self, Pump, Stepped};
 use super::input::Input;
+use super::spool::{Spool, Spools};
 use super::start::Shared;
 use crate::answer::Asked;
+use crate::fork::end_child;
 use crate::link::{Late, Link, call_back, lock};
+use crate::report::Subject;
 
 /// One request on its way through a thread, or one whose body is still coming.
 pub(crate) struct Call {
@@ -42,6 +45,12 @@ struct Transfer {
     /// The body as far as it has come and nobody has taken it.
     body: Vec<u8>,
     body_ended: bool,
+    /// Where the body goes that is too long to wait in memory.
+    spool: Option<Spool>,
+    /// Some of the body has been asked for.
+    is_wanted: bool,
+    /// What the log calls the request, once the head has gone to the application.
+    subject: Option<Subject>,
     /// Somebody runs the call, or will.
     is_taken: bool,
     /// Nobody reads the answer any more.
@@ -106,6 +115,51 @@ impl Call {
         is_long
     }
 
+    /// Moves what has come of the body to a file. `false`: there is no room for it.
+    pub(super) fn spool(&self, py: Python<'_>, spools: &Spools) -> PyResult<bool> {
+        let (bytes, spool) = {
+            let mut transfer = self.transfer();
+            (std::mem::take(&mut transfer.body), transfer.spool.take())
+        };
+        let mut spool = match spool {
+            Some(spool) => spool,
+            None => spools.open(py)?,
+        };
+        let has_room = spool.write(py, &bytes, self.link.limits.body_spooled_bytes_max)?;
+        self.transfer().spool = Some(spool);
+        Ok(has_room)
+    }
+
+    /// `wsgi.input` of a request whose body is complete; `None` if it is empty.
+    pub(super) fn take_input<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (bytes, spool) = {
+            let mut transfer = self.transfer();
+            (std::mem::take(&mut transfer.body), transfer.spool.take())
+        };
+        let Some(mut spool) = spool else {
+            return super::complete_input(py, bytes);
+        };
+        // Less than a window is left, for which there is always room.
+        spool.write(py, &bytes, u64::MAX)?;
+        spool.rewind(py)?;
+        Ok(Some(Bound::new(py, Input::spooled(spool))?.into_any()))
+    }
+
+    /// What the log calls the request.
+    pub(crate) fn subject(&self) -> Subject {
+        let transfer = self.transfer();
+        match (&transfer.head, &transfer.subject) {
+            (Some(head), _) => Subject::new(&self.link, head, None),
+            (None, Some(subject)) => subject.clone(),
+            (None, None) => Subject::named(format!("request {}", self.id.stream)),
+        }
+    }
+
+    /// Some of the body has been asked for.
+    pub(super) fn set_wanted(&self) {
+        self.transfer().is_wanted = true;
+    }
+
     /// The body is complete. Returns whether nobody has been asked to run the call yet.
     pub(super) fn end(&self, py: Python<'_>) -> bool {
         let mut is_waiting = false;
@@ -129,8 +183,10 @@ impl Call {
     /// Keeps what is left of an answer until there is room.
     pub(super) fn keep_rest(&self, pump: Pump, head: Option<Box<Head>>) {
         let mut transfer = self.transfer();
-        transfer.pump = Some(pump);
+        let replaced = transfer.pump.replace(pump);
         transfer.head = head;
+        drop(transfer);
+        drop(replaced);
     }
 
     /// Nobody reads any more, and no more of the body comes.
@@ -148,12 +204,11 @@ impl Call {
         call_back(py, on_gone);
     }
 
-    /// The request as its answer needs it, for the reactor's thread to answer it. Its body goes along.
-    pub(super) fn take(&self) -> (Option<Box<Head>>, Vec<u8>) {
+    /// The request as its answer needs it, for the reactor's thread to answer it.
+    pub(super) fn take(&self) -> Option<Box<Head>> {
         let mut transfer = self.transfer();
         transfer.is_taken = true;
-        let body = std::mem::take(&mut transfer.body);
-        (transfer.head.take(), body)
+        transfer.head.take()
     }
 
     pub(super) fn set_taken(&self) {
@@ -163,7 +218,7 @@ impl Call {
     /// The next bytes of the body, waited for; `None` at its end.
     pub(super) fn next_piece(self: &Arc<Self>, py: Python<'_>) -> PyResult<Option<Vec<u8>>> {
         loop {
-            let (piece, ended, changes) = {
+            let (piece, ended, was_wanted, changes) = {
                 let mut transfer = self.transfer();
                 let piece = std::mem::take(&mut transfer.body);
                 if piece.is_empty() && transfer.is_gone && !transfer.body_ended {
@@ -171,11 +226,16 @@ impl Call {
                         "the client has gone before its whole body had come",
                     ));
                 }
-                (piece, transfer.body_ended, transfer.changes)
+                let was_wanted = std::mem::replace(&mut transfer.is_wanted, true);
+                (piece, transfer.body_ended, was_wanted, transfer.changes)
             };
-            if !ended && !piece.is_empty() {
-                let letter = Letter::Want(piece.len() as u64);
-                self.link.post(py, self.id, letter);
+            let more_bytes = if was_wanted {
+                piece.len() as u64
+            } else {
+                u64::from(self.link.limits.body_window_bytes)
+            };
+            if !ended && more_bytes > 0 {
+                self.link.post(py, self.id, Letter::Want(more_bytes));
             }
             if ended || !piece.is_empty() {
                 return Ok((!piece.is_empty()).then_some(piece));
@@ -269,11 +329,21 @@ impl Call {
     ///
     /// `kill` ends whoever runs this; it is called when nobody reads the rest of a streamed answer. Until
     /// then an application is left to finish what its client has begun, as under other servers.
-    fn run(self: &Arc<Self>, py: Python<'_>, gateway: &Wsgi, kill: Option<Py<PyAny>>) {
+    pub(super) fn run(self: &Arc<Self>, py: Python<'_>, gateway: &Wsgi, kill: Option<Py<PyAny>>) {
+        self.link
+            .guard(py, self.id, || self.run_unguarded(py, gateway, kill));
+    }
+
+    fn run_unguarded(self: &Arc<Self>, py: Python<'_>, gateway: &Wsgi, kill: Option<Py<PyAny>>) {
         let (head, body, body_ended) = {
             let mut transfer = self.transfer();
             let body = std::mem::take(&mut transfer.body);
-            (transfer.head.take(), body, transfer.body_ended)
+            let head = transfer.head.take();
+            if !transfer.body_ended {
+                let subject = |head: &Head| Subject::new(&self.link, head, None);
+                transfer.subject = head.as_deref().map(subject);
+            }
+            (head, body, transfer.body_ended)
         };
         let Some(head) = head else {
             return;
@@ -317,6 +387,7 @@ impl Call {
                 gateway.give_callables(py, callables);
             }
         }
+        end_child(py, &self.link);
         drop(self.link.take(self.id));
         if let Some(head) = asked.head.take() {
             self.link.keep_head(head);
@@ -331,11 +402,14 @@ impl Call {
         asked: &mut Asked<'_>,
         kill: Option<Py<PyAny>>,
     ) {
-        let is_gone = {
+        let (is_gone, replaced) = {
             let mut transfer = self.transfer();
-            transfer.on_gone = kill;
-            transfer.is_gone
+            (
+                transfer.is_gone,
+                std::mem::replace(&mut transfer.on_gone, kill),
+            )
         };
+        drop(replaced);
         let mut late = self.late();
         let mut unsent_bytes = 0;
         let mut is_over = is_gone;
@@ -379,12 +453,5 @@ impl Job {
     fn on_change(&self, callback: Py<PyAny>) {
         let replaced = self.call.transfer().on_change.replace(callback);
         drop(replaced);
-    }
-}
-
-impl Call {
-    /// The same from a thread of the pool.
-    pub(super) fn run_in_thread(self: &Arc<Self>, py: Python<'_>, gateway: &Wsgi) {
-        self.run(py, gateway, None);
     }
 }

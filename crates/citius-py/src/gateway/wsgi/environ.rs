@@ -5,10 +5,11 @@
 //! underscore is dropped, for it would pass for one with a hyphen (CVE-2015-0219).
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 
 use citius_http::origin::{Client, Scheme};
-use citius_http::{Head, Origin, Tls};
+use citius_http::{FAST_PATHS, Head, Origin, Tls};
 use citius_reactor::Peer;
 use citius_route::decode;
 use pyo3::prelude::*;
@@ -137,7 +138,7 @@ impl Environs {
     /// `None` if the head is of a kind that none serves.
     #[inline]
     fn find(&mut self, py: Python<'_>, head: &Head) -> Option<(usize, bool)> {
-        if !Recent::may_serve(head) {
+        if !FAST_PATHS || !Recent::may_serve(head) {
             return None;
         }
         let latest = self.recent.get(self.latest);
@@ -293,6 +294,8 @@ impl Environs {
         environ: &Bound<'_, PyDict>,
         head: &Head,
     ) -> PyResult<()> {
+        // Values of repeated fields are joined here and set once: appending to a Python string copies it.
+        let mut joined: HashMap<String, String> = HashMap::new();
         for (name, value) in head.fields() {
             let Some(key) = self.key_of(py, name) else {
                 continue;
@@ -308,7 +311,15 @@ impl Environs {
                 6 if name.eq_ignore_ascii_case(b"cookie") => "; ",
                 _ => ", ",
             };
-            environ.set_item(&key, format!("{earlier}{separator}{text}"))?;
+            let joined = match joined.entry(key.to_str(py)?.to_owned()) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(earlier.extract()?),
+            };
+            joined.push_str(separator);
+            joined.push_str(text.to_str()?);
+        }
+        for (key, value) in joined {
+            environ.set_item(key, value)?;
         }
         Ok(())
     }

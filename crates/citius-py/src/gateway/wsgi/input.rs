@@ -1,7 +1,7 @@
 //! `wsgi.input`: the request body as a file (PEP 3333, "Input and Error Streams").
 //!
-//! Mostly all of it is here when the application is called. In a thread or a greenlet of its own a
-//! long body is still on its way; then whoever reads waits for the rest. Ends where the body ends,
+//! Mostly all of it is here when the application is called, a long one in a file. In a thread or a greenlet
+//! of its own a long body is still on its way; then reading waits for the rest. Ends where the body ends,
 //! chunked or not: `wsgi.input_terminated`.
 
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use super::call::Call;
+use super::spool::Spool;
 use crate::link::lock;
 
 /// The body of one request, read from its front to its end.
 #[pyclass(frozen, module = "citius._core", name = "WsgiInput")]
 pub(crate) struct Input {
     unread: Mutex<Unread>,
-    /// Where more comes from.
-    source: Option<Arc<Call>>,
+    source: Source,
+}
+
+/// Where more comes from.
+enum Source {
+    Nowhere,
+    Client(Arc<Call>),
+    File(Spool),
 }
 
 #[derive(Default)]
@@ -57,7 +64,15 @@ impl Input {
         let unread = Unread { bytes, start: 0 };
         Self {
             unread: Mutex::new(unread),
-            source: None,
+            source: Source::Nowhere,
+        }
+    }
+
+    /// Of a body that is complete, in a file.
+    pub(super) fn spooled(spool: Spool) -> Self {
+        Self {
+            unread: Mutex::default(),
+            source: Source::File(spool),
         }
     }
 
@@ -65,25 +80,36 @@ impl Input {
     pub(super) fn arriving(call: &Arc<Call>) -> Self {
         Self {
             unread: Mutex::default(),
-            source: Some(Arc::clone(call)),
+            source: Source::Client(Arc::clone(call)),
         }
     }
 
-    /// Bytes that are here and have not been read.
+    /// Bytes that are here; asked before any is read.
     pub(super) fn unread_bytes(&self) -> u64 {
-        lock(&self.unread).rest().len() as u64
+        let in_file = match &self.source {
+            Source::File(spool) => spool.size(),
+            _ => 0,
+        };
+        in_file + lock(&self.unread).rest().len() as u64
     }
 
     /// Waits for more; `false` if there is none.
     fn fetch(&self, py: Python<'_>) -> PyResult<bool> {
-        let Some(source) = &self.source else {
-            return Ok(false);
-        };
-        let Some(more) = source.next_piece(py)? else {
-            return Ok(false);
-        };
-        lock(&self.unread).append(&more);
-        Ok(true)
+        match &self.source {
+            Source::Nowhere => Ok(false),
+            Source::Client(call) => {
+                let Some(more) = call.next_piece(py)? else {
+                    return Ok(false);
+                };
+                lock(&self.unread).append(&more);
+                Ok(true)
+            }
+            Source::File(spool) => {
+                let more = spool.read(py)?;
+                lock(&self.unread).append(more.as_bytes());
+                Ok(!more.as_bytes().is_empty())
+            }
+        }
     }
 
     fn take<'py>(&self, py: Python<'py>, most: usize) -> Bound<'py, PyBytes> {

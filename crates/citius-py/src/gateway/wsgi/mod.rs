@@ -2,20 +2,24 @@
 //!
 //! Three ways to call an application, chosen when the gateway is made:
 //!
-//! - *inline*: on the reactor's thread, one call at a time, when the whole body has come. A slow client
-//!   keeps nobody waiting, for neither its body nor its answer is waited for here; an application that
-//!   blocks keeps everybody waiting.
+//! - *inline*: on the reactor's thread, one call at a time, when the whole body has come; a long one is in a file
+//!   until then. A slow client delays no other, for neither its body nor its answer is waited for here; an
+//!   application that blocks delays all.
 //! - in a *thread* of a fixed number. Requests queue up to a bound, then they are answered with 503.
 //! - in a *greenlet*, by way of a host that makes them.
 //!
-//! In the last two a body longer than `body_window_bytes` is read while it comes.
+//! In the last two a body longer than `body_window_bytes` is read while it comes, and a client that waits for
+//! `100 Continue` gets it when the application reads.
 //!
-//! Reading order: this file, [`environ`], [`recent`], [`start`], [`announce`], [`body`], [`input`], [`call`].
+//! Reading order: this file, [`environ`], [`recent`], [`start`], [`announce`], [`body`], [`input`],
+//! [`spool`], [`call`].
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use citius_http::{Fault, Head, Limits};
+use citius_reactor::ws::Opening;
 use citius_reactor::{Peer, Reply};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -24,10 +28,14 @@ use self::body::{Pump, Stepped};
 use self::call::{Call, Job};
 use self::environ::{Environ, Environs, Extra};
 use self::input::Input;
+use self::spool::Spools;
 use self::start::Callables;
 use crate::answer::{self, Asked};
+use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::{Held as AnyHeld, Turn};
-use crate::link::{Exchange, Link, lock};
+use crate::link::{Exchange, LEVEL_WARNING, Link, lock};
+use crate::report::Subject;
+use crate::support::guarded;
 use crate::task::Tasks;
 
 mod announce;
@@ -37,6 +45,7 @@ mod environ;
 mod file;
 mod input;
 mod recent;
+mod spool;
 mod start;
 
 pub(crate) use self::call::Job as WsgiJob;
@@ -56,6 +65,9 @@ pub(crate) struct Wsgi {
     queue: Mutex<Queue>,
     /// There is a job, or no more will come.
     job_queued: Condvar,
+    spools: Spools,
+    /// The log has been told that clients ask for WebSockets.
+    has_told_of_sockets: AtomicBool,
 }
 
 /// Where the application is called.
@@ -88,11 +100,16 @@ pub(crate) type Held = Arc<Call>;
 #[pymethods]
 impl Wsgi {
     #[new]
-    #[pyo3(signature = (app, environ, *, root_path = "", queue_max = None, spawn = None, wait = None))]
+    #[pyo3(signature = (app, environ, *, spool, root_path = "", queue_max = None, spawn = None, wait = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of a Python method"
+    )]
     fn new(
         py: Python<'_>,
         app: Py<PyAny>,
         environ: &Bound<'_, PyDict>,
+        spool: Py<PyAny>,
         root_path: &str,
         queue_max: Option<usize>,
         spawn: Option<Py<PyAny>>,
@@ -113,6 +130,8 @@ impl Wsgi {
             desks: Mutex::default(),
             queue: Mutex::default(),
             job_queued: Condvar::new(),
+            spools: Spools::new(spool),
+            has_told_of_sockets: AtomicBool::new(false),
         })
     }
 
@@ -121,9 +140,10 @@ impl Wsgi {
         // Without a loop this is no more than a context that is as new for every call.
         let mut contexts = Tasks::new(py, None)?;
         while let Some(call) = self.next_job(py) {
-            contexts.stand(py);
-            call.run_in_thread(py, self);
-            contexts.leave(py);
+            // One that cannot be entered is told; the call is made in the thread's own context then.
+            let _ = guarded(py, || contexts.stand(py));
+            call.run(py, self, None);
+            let _ = guarded(py, || contexts.leave(py));
         }
         Ok(())
     }
@@ -144,6 +164,27 @@ impl Wsgi {
 impl Wsgi {
     fn is_inline(&self) -> bool {
         matches!(self.mode, Mode::Inline)
+    }
+
+    /// How long a body may be.
+    pub(crate) fn body_limit(&self, limits: &Limits) -> BodyLimit {
+        if self.is_inline() {
+            BodyLimit::spooled(limits)
+        } else {
+            BodyLimit::streamed(limits, None)
+        }
+    }
+
+    /// A client asks for a WebSocket, of which PEP 3333 knows nothing: the application can answer as to any request.
+    #[cold]
+    fn tell_of_socket(&self, turn: &Turn<'_, '_>, head: &Head) {
+        if self.has_told_of_sockets.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let what = " asks for a WebSocket, and the environ of a WSGI application has no socket here (no \
+                    werkzeug.socket, gunicorn.socket or wsgi.websocket): serve WebSockets by an ASGI or native \
+                    application, see docs/guides/wsgi.md; further requests for one are not logged";
+        Subject::new(turn.link, head, None).log(turn.py, turn.link, LEVEL_WARNING, what);
     }
 
     fn next_job(&self, py: Python<'_>) -> Option<Arc<Call>> {
@@ -213,9 +254,10 @@ impl Wsgi {
 
     /// Keeps the callables of a call for another one, if nobody else can use them.
     fn give_callables(&self, py: Python<'_>, callables: Callables) {
-        let Some(callables) = callables.recycle(py) else {
+        // Without a GIL the number of references can only be read in the thread that has made the object.
+        if cfg!(Py_GIL_DISABLED) || !callables.are_ours(py) {
             return;
-        };
+        }
         let left_over = {
             let mut desks = lock(&self.desks);
             match desks.iter_mut().rev().find(|desk| desk.callables.is_none()) {
@@ -253,7 +295,8 @@ impl Desk {
             dechunked_bytes,
         };
         let environ = self.environs.make(py, head, peer, extra, lends)?;
-        let callables = match self.callables.take() {
+        let kept = self.callables.take();
+        let callables = match kept.and_then(|callables| callables.renewed(py)) {
             Some(callables) => callables,
             None => Callables::new(py, limits)?,
         };
@@ -262,9 +305,9 @@ impl Desk {
 
     /// Makes it ready for another call, with what the last one has left.
     #[inline]
-    fn clear(&mut self, py: Python<'_>, environ: Environ<'_>, callables: Callables) {
+    fn clear(&mut self, environ: Environ<'_>, callables: Callables) {
         self.environs.take_back(environ);
-        self.callables = callables.recycle(py);
+        self.callables = Some(callables);
     }
 }
 
@@ -284,10 +327,21 @@ pub(super) fn request(
     ended: bool,
     reply: &mut Reply<'_>,
 ) {
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
     let this = gateway.get();
+    if Opening::transport(&head).is_some() {
+        this.tell_of_socket(turn, &head);
+    }
+    if !ended
+        && this
+            .body_limit(&turn.link.limits)
+            .enforce(turn.py, turn.link, &head, None, reply)
+    {
+        return reply.recycle(head);
+    }
+    let awaits_consent = head.expects_continue;
+    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
     if ended && this.is_inline() {
-        return call_inline(turn, this, &mut asked, Vec::new(), reply);
+        return call_inline(turn, this, &mut asked, None, reply);
     }
     let waiter = match &this.mode {
         Mode::Greenlets { wait, .. } => Some(wait.clone_ref(turn.py)),
@@ -295,13 +349,17 @@ pub(super) fn request(
     };
     let call = Call::new(&mut asked, ended, waiter);
     let kept = Arc::clone(&call);
-    turn.link
-        .with_open(reply.id(), |exchange| exchange.held = AnyHeld::Wsgi(kept));
-    if ended {
-        submit(turn, gateway, &call, reply);
-    } else if this.is_inline() {
+    let replaced = turn.link.with_open(reply.id(), |exchange| {
+        std::mem::replace(&mut exchange.held, AnyHeld::Wsgi(kept))
+    });
+    drop(replaced);
+    if this.is_inline() {
         reply.want(u64::MAX);
+    } else if ended || awaits_consent {
+        // RFC 9110 §10.1.1: the client is told to go on when the application reads the body.
+        submit(turn, gateway, &call, reply);
     } else {
+        call.set_wanted();
         reply.want(u64::from(turn.link.limits.body_window_bytes));
     }
 }
@@ -316,9 +374,39 @@ pub(super) fn data(
     if let Some(call) = call_of(turn.link, reply) {
         turn.tasks.stand(turn.py);
         let is_long = call.push(turn.py, bytes);
-        if is_long && !gateway.get().is_inline() {
+        if is_long && gateway.get().is_inline() {
+            spool(turn, gateway.get(), &call, reply);
+        } else if is_long {
             submit(turn, gateway, &call, reply);
         }
+    }
+}
+
+/// Moves a long body to a file; where that cannot be, the request is answered at once.
+fn spool(turn: &mut Turn<'_, '_>, gateway: &Wsgi, call: &Arc<Call>, reply: &mut Reply<'_>) {
+    let py = turn.py;
+    let spooled = call.spool(py, &gateway.spools);
+    if matches!(spooled, Ok(true)) {
+        return;
+    }
+    drop(turn.link.take(reply.id()));
+    let head = call.take().unwrap_or_default();
+    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    if let Err(error) = spooled {
+        answer::conclude_plainly(py, &error, &mut asked, reply);
+    } else {
+        let message = format!(
+            ": refused with 503, for the temporary files of request bodies would have more than {} \
+             bytes; the limit is set by --body-spooled-bytes-max, which --threads does without",
+            turn.link.limits.body_spooled_bytes_max
+        );
+        asked
+            .subject(py)
+            .log(py, turn.link, LEVEL_WARNING, &message);
+        answer::send_plain(py, Fault::Overloaded, reply);
+    }
+    if let Some(head) = asked.head.take() {
+        reply.recycle(head);
     }
 }
 
@@ -336,13 +424,17 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, reply: &mut Reply
         return submit(turn, gateway, &call, reply);
     }
     drop(turn.link.take(reply.id()));
-    let (head, body) = call.take();
-    let Some(head) = head else {
+    let Some(head) = call.take() else {
         return;
     };
     let link = turn.link;
     let mut asked = Asked::new(reply.id(), reply.peer(), link, head);
-    call_inline(turn, this, &mut asked, body, reply);
+    match call.take_input(turn.py) {
+        Ok(input) => call_inline(turn, this, &mut asked, input, reply),
+        Err(error) => {
+            answer::conclude_plainly(turn.py, &error, &mut asked, reply);
+        }
+    }
 }
 
 /// There is room for more of an answer.
@@ -352,8 +444,7 @@ pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     };
     turn.tasks.stand(turn.py);
     if let Some(pump) = call.room(turn.py) {
-        let (head, _) = call.take();
-        let Some(head) = head else {
+        let Some(head) = call.take() else {
             return;
         };
         let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
@@ -376,18 +467,17 @@ fn call_of(link: &Link, reply: &Reply<'_>) -> Option<Arc<Call>> {
 
 /// Calls the application on this thread.
 #[inline]
-fn call_inline(
-    turn: &mut Turn<'_, '_>,
+fn call_inline<'py>(
+    turn: &mut Turn<'_, 'py>,
     gateway: &Wsgi,
     asked: &mut Asked<'_>,
-    body: Vec<u8>,
+    input: Option<Bound<'py, PyAny>>,
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
     turn.tasks.stand(py);
     let limits = &asked.link.limits;
-    let prepared = complete_input(py, body).and_then(|input| {
-        let mut desk = gateway.take_desk(py, limits)?;
+    let prepared = gateway.take_desk(py, limits).and_then(|mut desk| {
         let head = asked.head.as_deref().expect("put there by the caller");
         let arguments = desk.prepare(py, limits, head, asked.peer, input, true, true)?;
         Ok((desk, arguments))
@@ -404,7 +494,7 @@ fn call_inline(
         .bind(py)
         .call1((&environ.dict, &callables.start_response));
     let pump = body::conclude(py, result, &callables.shared, asked, reply);
-    desk.clear(py, environ, callables);
+    desk.clear(environ, callables);
     gateway.give_desk(desk);
     if let Some(mut pump) = pump {
         pump.pause(py, turn.tasks);
@@ -412,8 +502,10 @@ fn call_inline(
         let call = Call::new(asked, true, None);
         call.set_taken();
         call.keep_rest(pump, head);
-        turn.link
-            .with_open(reply.id(), |exchange| exchange.held = AnyHeld::Wsgi(call));
+        let replaced = turn.link.with_open(reply.id(), |exchange| {
+            std::mem::replace(&mut exchange.held, AnyHeld::Wsgi(call))
+        });
+        drop(replaced);
         reply.await_room();
     } else if let Some(head) = asked.head.take() {
         reply.recycle(head);
@@ -453,8 +545,7 @@ fn submit(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, call: &Arc<Call>, reply: 
         Mode::Threads { queue_max } => {
             if !gateway.get().queue(call, *queue_max) {
                 drop(turn.link.take(reply.id()));
-                let (head, _) = call.take();
-                let head = head.unwrap_or_default();
+                let head = call.take().unwrap_or_default();
                 let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
                 answer::send_plain(py, Fault::Overloaded, reply);
                 if let Some(head) = asked.head.take() {
@@ -469,7 +560,10 @@ fn submit(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, call: &Arc<Call>, reply: 
                 gateway: Some(gateway.clone_ref(py)),
             };
             if let Err(error) = spawn.bind(py).call1((job,)) {
-                error.write_unraisable(py, Some(spawn.bind(py)));
+                drop(turn.link.take(reply.id()));
+                let head = call.take().unwrap_or_default();
+                let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+                answer::conclude_plainly(py, &error, &mut asked, reply);
             }
         }
     }

@@ -18,12 +18,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::environ::Peers;
+use crate::ownership::{references, version};
 use crate::request::latin;
 
 /// The environ of heads with the same field names in the same order.
 pub(super) struct Recent {
-    /// Says what `told` and `peer` say. Absent while somebody has it, and if it was lost.
-    environ: Option<Py<PyDict>>,
+    /// Says what `told` and `peer` say, and its version. Absent while a request has it, and if it was lost.
+    environ: Option<(Py<PyDict>, Option<u64>)>,
     told: Told,
     peer: Option<SocketAddr>,
     /// Of each field in turn; `None` for one that is not the application's to see.
@@ -91,7 +92,12 @@ impl Recent {
         peers: &mut Peers,
     ) -> PyResult<Bound<'py, PyDict>> {
         // An error on the way leaves none behind, and so nothing that is half said.
-        let Some(environ) = self.environ.take() else {
+        let kept = self.environ.take();
+        // Other code may have found it since it was given back.
+        let is_ours = |(environ, made): &(Py<PyDict>, Option<u64>)| {
+            references(template.py(), environ) == 1 && version(environ.bind(template.py())) == *made
+        };
+        let Some((environ, _)) = kept.filter(is_ours) else {
             return self.tell_anew(template, root, head, peer, peers);
         };
         let environ = environ.into_bound(template.py());
@@ -116,7 +122,8 @@ impl Recent {
     /// Keeps the environ that [`tell`](Self::tell) has given out.
     #[inline]
     pub(super) fn give(&mut self, environ: Bound<'_, PyDict>) {
-        self.environ = Some(environ.unbind());
+        let version = version(&environ);
+        self.environ = Some((environ.unbind(), version));
     }
 
     #[cold]

@@ -15,7 +15,7 @@ use pyo3::types::PyBytes;
 use super::announce::Announcements;
 use super::call::Call;
 use crate::link::lock;
-use crate::ownership::{first_weak_reference, references};
+use crate::ownership::is_known_only;
 
 /// What one application call has said so far.
 #[derive(Default)]
@@ -247,18 +247,23 @@ impl Callables {
         })
     }
 
-    /// Makes them ready for another request; `None` if somebody may still call one of them.
-    pub(super) fn recycle(self, py: Python<'_>) -> Option<Self> {
-        // The method is ours alone; its owner is known to it as well, and `write` to its owner.
-        let is_ours = references(py, &self.start_response) == 1
-            && first_weak_reference(py, &self.start_response) == 0
-            && references(py, &self.start) == 2
-            && references(py, &self.write) == 2
-            && Arc::strong_count(&self.shared) == 3;
-        if !is_ours {
+    /// Those for another request; `None` if anything but the server may still call one of them.
+    #[inline]
+    pub(super) fn renewed(self, py: Python<'_>) -> Option<Self> {
+        if !self.are_ours(py) {
             return None;
         }
+        // What was said since the call before is nothing that this one has said.
         self.shared.call.fetch_add(1, Ordering::Relaxed);
         Some(self)
+    }
+
+    /// The method is ours alone; its owner is known to it as well, and `write` to its owner.
+    #[inline]
+    pub(super) fn are_ours(&self, py: Python<'_>) -> bool {
+        is_known_only(py, &self.start_response, 1)
+            && is_known_only(py, &self.start, 2)
+            && is_known_only(py, &self.write, 2)
+            && Arc::strong_count(&self.shared) == 3
     }
 }

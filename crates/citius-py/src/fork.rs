@@ -1,0 +1,94 @@
+//! A child that is forked by a handler never serves: it holds the same sockets as the worker, and would answer a
+//! second time.
+//!
+//! Each reactor belongs to the process that has made it. When a handler comes back to us in another one, that ends at
+//! once: nothing is sent, no socket is closed or unlinked, no hook is called. Tests: `tests/server/test_forks.py`.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pyo3::exceptions::PySystemExit;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::link::{LEVEL_ERROR, Link};
+
+/// How many forks lie between the process in which the interpreter was started and this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// The process that something was made in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    #[inline]
+    pub(crate) fn current() -> Self {
+        Self(FORKS.load(Ordering::Relaxed))
+    }
+}
+
+/// Counts forks from now on.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let keywords = PyDict::new(py);
+    keywords.set_item("after_in_child", wrap_pyfunction!(forked, module)?)?;
+    py.import("os")?
+        .call_method("register_at_fork", (), Some(&keywords))?;
+    Ok(())
+}
+
+#[pyfunction]
+fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Ends the process if it is not the one that `link` was made in. To be called when application code comes back.
+#[inline]
+pub(crate) fn end_child(py: Python<'_>, link: &Link) {
+    if link.process != Process::current() {
+        end(py, link, None);
+    }
+}
+
+/// The same, when application code has raised `error`: a `SystemExit` says with which code.
+#[inline]
+pub(crate) fn end_child_with(py: Python<'_>, link: &Link, error: &PyErr) {
+    if link.process != Process::current() {
+        end(py, link, Some(error));
+    }
+}
+
+#[cold]
+fn end(py: Python<'_>, link: &Link, error: Option<&PyErr>) -> ! {
+    let exit = error.filter(|error| error.is_instance_of::<PySystemExit>(py));
+    let code = exit.map_or(1, |error| exit_code(py, error));
+    if exit.is_none() {
+        let what = error.map_or_else(|| "returned".to_owned(), |error| format!("raised {error}"));
+        let message = format!(
+            "a forked child ended (exit code 1), because it cannot serve: its handler {what}; end a child with \
+             os._exit() or sys.exit()"
+        );
+        link.log(py, LEVEL_ERROR, &message);
+    }
+    for name in [intern!(py, "stdout"), intern!(py, "stderr")] {
+        let flushed = py
+            .import("sys")
+            .and_then(|sys| sys.getattr(name)?.call_method0("flush"));
+        // There may be none, or one that is closed.
+        drop(flushed);
+    }
+    let exited = py
+        .import("os")
+        .and_then(|os| os.call_method1("_exit", (code,)));
+    drop(exited);
+    std::process::abort();
+}
+
+/// The code that Python ends with: a number as it is, nothing as 0, anything else as 1.
+fn exit_code(py: Python<'_>, error: &PyErr) -> i32 {
+    match error.value(py).getattr(intern!(py, "code")) {
+        Ok(code) if code.is_none() => 0,
+        Ok(code) => code.extract().unwrap_or(1),
+        Err(_) => 1,
+    }
+}

@@ -1,0 +1,91 @@
+//! How long the body of a request may be, and what the log says of a longer one.
+//!
+//! A body that the server holds until it is complete has a limit; one that the application reads as it comes has
+//! none unless an option sets it. The protocol does the counting.
+
+use citius_http::{Head, Limits};
+use citius_reactor::Reply;
+use pyo3::Python;
+
+use crate::gateway::native::Route;
+use crate::link::{LEVEL_WARNING, Link};
+use crate::report::Subject;
+
+/// The limit of one body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimit {
+    bytes_max: u64,
+    /// What sets it.
+    option: &'static str,
+}
+
+const OF_ROUTE: &str = "body_bytes_max= of its route";
+
+impl BodyLimit {
+    /// Of a body that a native handler gets whole.
+    pub(super) fn held(limits: &Limits, of_route: Option<u64>) -> Self {
+        match of_route {
+            Some(bytes_max) => Self {
+                bytes_max,
+                option: OF_ROUTE,
+            },
+            None => Self {
+                bytes_max: limits.body_bytes_max,
+                option: "--body-bytes-max, or body_bytes_max= of its route",
+            },
+        }
+    }
+
+    /// Of a body that the application reads as it comes.
+    pub(super) fn streamed(limits: &Limits, of_route: Option<u64>) -> Self {
+        match of_route {
+            Some(bytes_max) => Self {
+                bytes_max,
+                option: OF_ROUTE,
+            },
+            None => Self {
+                bytes_max: limits.streamed_body_max(),
+                option: "--body-streamed-bytes-max",
+            },
+        }
+    }
+
+    /// Of a body that waits in a file until it is complete.
+    pub(super) fn spooled(limits: &Limits) -> Self {
+        let streamed = Self::streamed(limits, None);
+        if streamed.bytes_max <= limits.body_spooled_bytes_max {
+            return streamed;
+        }
+        Self {
+            bytes_max: limits.body_spooled_bytes_max,
+            option: "--body-spooled-bytes-max, which --threads does without",
+        }
+    }
+
+    /// Holds the request of `reply` to it; `true`: its body is announced longer, and it is answered with 413.
+    #[must_use]
+    pub(super) fn enforce(
+        self,
+        py: Python<'_>,
+        link: &Link,
+        head: &Head,
+        route: Option<&Route>,
+        reply: &mut Reply<'_>,
+    ) -> bool {
+        let is_refused = self.bytes_max < u64::MAX && reply.limit_body(self.bytes_max);
+        if is_refused {
+            self.report(py, link, &Subject::new(link, head, route));
+        }
+        is_refused
+    }
+
+    /// Tells the log that a body was longer.
+    #[cold]
+    pub(super) fn report(self, py: Python<'_>, link: &Link, subject: &Subject) {
+        let message = format!(
+            ": refused with 413, for its body is longer than {} bytes; the limit is set by {}",
+            self.bytes_max, self.option
+        );
+        subject.log(py, link, LEVEL_WARNING, &message);
+    }
+}

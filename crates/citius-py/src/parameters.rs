@@ -1,0 +1,20 @@
+//! Field values with parameters, as Python reads them: `citius_http::parameters` as a tuple.
+
+use citius_http::parameters;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The part of `value` before its first `;` and its parameters by name, both in lower case; of several parameters
+/// with one name the first.
+#[pyfunction]
+pub(crate) fn parse_parameters<'py>(
+    py: Python<'py>,
+    value: &str,
+) -> PyResult<(String, Bound<'py, PyDict>)> {
+    let (head, parameters) = parameters::split(value);
+    let by_name = PyDict::new(py);
+    for (name, value) in parameters {
+        by_name.set_default(name.to_ascii_lowercase(), value)?;
+    }
+    Ok((head.to_ascii_lowercase(), by_name))
+}

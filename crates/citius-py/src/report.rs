@@ -1,0 +1,197 @@
+//! What the log is told of requests that go wrong: one place for all interfaces.
+//!
+//! A [`Subject`] is what is known of a request: method and target, route, handler with file and line, request id.
+//! Every message about a request is made with one. An exception that the application has not handled is logged with its
+//! traceback and counted (`citius_handler_exceptions_total`) by [`Subject::exception`] alone, and so is what a compiled
+//! handler does in place of raising one ([`Link::note_failure`]).
+
+use std::sync::Arc;
+
+use citius_http::{Head, Millis};
+use citius_reactor::StreamId;
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyBytes, PyDict};
+
+use crate::gateway::native::Route;
+use crate::gateway::{Held, asgi, wsgi};
+use crate::link::{LEVEL_WARNING, Link};
+use crate::support;
+
+/// What a message says of a request.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    /// `GET /items?x=y`, as the client sent it.
+    request: String,
+    /// Route, handler and request id, as far as there are any.
+    details: Vec<String>,
+}
+
+impl Subject {
+    /// A request, and the route it has led to.
+    #[cold]
+    pub(crate) fn new(link: &Link, head: &Head, route: Option<&Route>) -> Self {
+        let text = |span| printable(head.slice(span));
+        let mut details: Vec<String> = route
+            .map(|route| route.label.to_string())
+            .into_iter()
+            .collect();
+        if let Some(name) = &link.request_id_field
+            && let Some(id) = head.field(name)
+        {
+            details.push(format!("request id {}", printable(id)));
+        }
+        Self {
+            request: format!("{} {}", text(head.method_span), text(head.target)),
+            details,
+        }
+    }
+
+    /// One of which this name is all that is known.
+    #[cold]
+    pub(crate) fn named(name: String) -> Self {
+        Self {
+            request: name,
+            details: Vec::new(),
+        }
+    }
+
+    /// A request as its ASGI scope describes it; routers add its handler as `endpoint`. Applications may put
+    /// anything there: what is of another type than ASGI wants is left out.
+    #[cold]
+    pub(crate) fn of_scope(link: &Link, scope: &Bound<'_, PyDict>) -> Self {
+        let item = |name: &str| scope.get_item(name).ok().flatten();
+        let bytes = |name: &str| {
+            let value = item(name)?.cast_into::<PyBytes>().ok()?;
+            Some(printable(value.as_bytes()))
+        };
+        let method = item("method").and_then(|method| method.extract::<String>().ok());
+        let method = method.map_or_else(String::new, |method| printable(method.as_bytes()));
+        let mut target = bytes("raw_path").unwrap_or_default();
+        if let Some(query) = bytes("query_string").filter(|query| !query.is_empty()) {
+            target = format!("{target}?{query}");
+        }
+        let mut details = Vec::new();
+        if let Some(endpoint) = item("endpoint") {
+            details.push(format!("handler {}", describe(&endpoint)));
+        }
+        if let Some(id) = link.request_id_field.as_ref().and_then(|name| {
+            let pairs = item("headers")?.extract::<Vec<(Vec<u8>, Vec<u8>)>>().ok()?;
+            pairs.into_iter().find(|(known, _)| **known == **name)
+        }) {
+            details.push(format!("request id {}", printable(&id.1)));
+        }
+        Self {
+            request: format!("{method} {target}"),
+            details,
+        }
+    }
+
+    /// The same request, as one that was to become a WebSocket.
+    pub(crate) fn of_socket(mut self) -> Self {
+        let target = self
+            .request
+            .split_once(' ')
+            .map_or("", |(_, target)| target);
+        self.request = format!("WebSocket {target}");
+        self
+    }
+
+    /// `GET /items failed [route /items, handler items (main.py:3), request id 5f]`.
+    pub(crate) fn message(&self, what: &str) -> String {
+        if self.details.is_empty() {
+            return format!("{}{what}", self.request);
+        }
+        format!("{}{what} [{}]", self.request, self.details.join(", "))
+    }
+
+    /// Logs something that is no exception.
+    #[cold]
+    pub(crate) fn log(&self, py: Python<'_>, link: &Link, level: u8, what: &str) {
+        link.log(py, level, &self.message(what));
+    }
+
+    /// Logs and counts an exception that the application has not handled.
+    #[cold]
+    pub(crate) fn exception(&self, py: Python<'_>, what: &str, error: &PyErr) {
+        // By way of `into_value`, which puts the traceback where Python looks for it.
+        let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
+        let told = support::LOG_EXCEPTION
+            .get(py)
+            .and_then(|log| log.call1((self.message(what), exception)));
+        if let Err(error) = told {
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+/// Logs and counts what a handler did in place of raising an exception.
+#[cold]
+pub(crate) fn failure(py: Python<'_>, message: &str) {
+    let told = support::LOG_FAILURE
+        .get(py)
+        .and_then(|log| log.call1((message,)));
+    if let Err(error) = told {
+        error.write_unraisable(py, None);
+    }
+}
+
+/// An open request, as far as its gateway knows it.
+#[cold]
+pub(crate) fn subject_of(py: Python<'_>, link: &Arc<Link>, id: StreamId) -> Option<Subject> {
+    enum Known {
+        Said(Subject),
+        Asgi(Py<asgi::Conversation>),
+        Wsgi(wsgi::Held),
+    }
+    // References are taken under the lock, and followed when it is free: a scope can run Python code.
+    let known = link.with(id, |exchange| match &exchange.held {
+        Held::Native(held) => Some(Known::Said(held.subject(py, link))),
+        Held::Asgi(conversation) => Some(Known::Asgi(conversation.clone_ref(py))),
+        Held::Wsgi(call) => Some(Known::Wsgi(call.clone())),
+        Held::Socket(_) | Held::Nothing => None,
+    })??;
+    Some(match known {
+        Known::Said(subject) => subject,
+        Known::Asgi(conversation) => conversation.get().subject(py),
+        Known::Wsgi(call) => call.subject(),
+    })
+}
+
+/// Logs that a request has kept the thread of the event loop for too long, at most once a minute.
+#[cold]
+pub(crate) fn slow(
+    py: Python<'_>,
+    link: &Link,
+    took_ms: Millis,
+    subject: impl FnOnce() -> Subject,
+) {
+    if !link.is_slow_worth_telling() {
+        return;
+    }
+    let what = format!(
+        " kept the event loop's thread for {took_ms} ms, while every other request of this worker waited: let it \
+         await what it waits for, or run in a thread (native: blocking=True; ASGI: asyncio.to_thread; WSGI: \
+         --threads); --slow-handler-ms is the limit, 0 never tells"
+    );
+    subject().log(py, link, LEVEL_WARNING, &what);
+}
+
+/// Text of a client's: a line end in it would begin a line of the client's own.
+fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let escaped = text.chars().map(|char| match char {
+        char if char.is_control() => char.escape_debug().to_string(),
+        char => char.to_string(),
+    });
+    escaped.collect()
+}
+
+/// A handler as messages call it: name, file and line.
+#[cold]
+pub(crate) fn describe(handler: &Bound<'_, PyAny>) -> String {
+    let described = support::DESCRIBE
+        .call1(handler.py(), handler)
+        .and_then(|text| text.extract::<String>());
+    described.unwrap_or_else(|_| handler.get_type().to_string())
+}

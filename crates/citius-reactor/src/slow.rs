@@ -1,0 +1,90 @@
+//! Events that keep the reactor's thread long: found by the clock that a turn reads anyway, and told to the service.
+//!
+//! In: the time between two looks at the clock, one after each ready connection. Out: [`Service::slow`]. What took
+//! long is known at once if the connection had one request. If it had several (pipelined, multiplexed), each event
+//! is timed for a while from then on, so that twenty quick ones are not taken for a slow one.
+//! Tests: `tests/observe/test_slow.py`.
+
+use citius_http::Millis;
+
+use crate::clock::coarse_ms;
+use crate::reactor::Reactor;
+use crate::service::{ConnectionId, Service, StreamId};
+
+/// How long events are timed one by one after several together took long.
+const TIMED_MS: Millis = 60_000;
+
+/// What is known of long events.
+#[derive(Debug, Default)]
+pub(crate) struct Slow {
+    /// Each event is timed by itself.
+    pub(crate) is_timing: bool,
+    timed_until: Millis,
+    /// When the last event ended.
+    pub(crate) since: Millis,
+    /// The last request that was handed over. A listener's event serves the first request of a connection, too.
+    pub(crate) latest: Option<StreamId>,
+    /// [`Reactor::requests_total`] when the last look was taken.
+    pub(crate) requests_before: u64,
+}
+
+impl Reactor {
+    /// A ready connection has been served: was it for too long? Returns the time.
+    #[inline]
+    pub(crate) fn look_for_slow<S: Service>(
+        &mut self,
+        id: ConnectionId,
+        service: &mut S,
+    ) -> Millis {
+        let now = coarse_ms();
+        // A limit of 0 becomes one that is never reached.
+        if now - self.slow.since > self.tools.limits.slow_handler_ms.wrapping_sub(1) {
+            self.tell_slow(id, now, service);
+        }
+        self.slow.since = now;
+        self.slow.requests_before = self.requests_total;
+        now
+    }
+
+    #[cold]
+    fn tell_slow<S: Service>(&mut self, id: ConnectionId, now: Millis, service: &mut S) {
+        if self.slow.is_timing {
+            // Whatever was slow has been told when its event ended.
+            self.slow.is_timing = now < self.slow.timed_until;
+            return;
+        }
+        let requests = self.requests_total - self.slow.requests_before;
+        if requests > 1 {
+            self.slow.is_timing = true;
+            self.slow.timed_until = now + TIMED_MS;
+            return;
+        }
+        let request = self.slow.latest.filter(|_| requests == 1);
+        self.name_slow(id, request, now - self.slow.since, service);
+    }
+
+    /// The same for one event, while each is timed.
+    #[cold]
+    pub(crate) fn time_event<S: Service>(&mut self, id: ConnectionId, service: &mut S) {
+        let now = coarse_ms();
+        let took_ms = now.saturating_sub(self.slow.since);
+        if took_ms > self.tools.limits.slow_handler_ms.wrapping_sub(1) {
+            let is_request = self.requests_total != self.slow.requests_before;
+            let request = self.slow.latest.filter(|_| is_request);
+            self.name_slow(id, request, took_ms, service);
+        }
+        self.slow.since = now;
+        self.slow.requests_before = self.requests_total;
+        self.slow.is_timing = now < self.slow.timed_until;
+    }
+
+    fn name_slow<S: Service>(
+        &mut self,
+        connection: ConnectionId,
+        request: Option<StreamId>,
+        took_ms: Millis,
+        service: &mut S,
+    ) {
+        service.slow(connection, request, took_ms, self.tools.heads.latest());
+    }
+}

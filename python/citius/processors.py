@@ -1,0 +1,54 @@
+"""How many processors this process can use: its affinity, and the CPU quota of its control groups.
+
+Imports nothing of the package: config.py uses it. Tests are in tests/unit/test_processors.py.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+
+def processors(root: str = "") -> int:
+    """Processors that this process may use, at least one.
+
+    Args:
+        root: Where ``/proc`` and ``/sys`` are, for tests.
+    """
+    quotas = [quota for directory in _cgroups(root) if (quota := _quota(directory)) is not None]
+    return max(1, min([len(os.sched_getaffinity(0)), *map(math.ceil, quotas)]))
+
+
+def _cgroups(root: str) -> list[str]:
+    """The directories of the control groups of this process, and of those that they are in."""
+    found: list[str] = []
+    for line in _read(f"{root}/proc/self/cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        base = f"{root}/sys/fs/cgroup" + ("/cpu" if controllers else "")
+        # In a container the path may be the host's, and the directory is mounted in place of the base.
+        while path.strip("/"):
+            found.append(base + path)
+            path = path.rpartition("/")[0]
+        found.append(base)
+    return found
+
+
+def _quota(directory: str) -> float | None:
+    """Processors' worth of time that a control group has; ``None`` without a limit."""
+    quota, _, period = _read(f"{directory}/cpu.max").strip().partition(" ")  # version 2
+    if not quota:
+        quota = _read(f"{directory}/cpu.cfs_quota_us").strip()
+        period = _read(f"{directory}/cpu.cfs_period_us").strip()
+    if not quota.isdecimal() or not period.isdecimal() or int(period) == 0:
+        return None
+    return int(quota) / int(period)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

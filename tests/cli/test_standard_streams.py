@@ -1,0 +1,95 @@
+"""Closed standard streams, and Ctrl-C at any moment of the start: no traceback, nothing in the wrong file."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rig import wait_for
+
+SOURCE = """
+from citius import App
+app = App()
+
+@app.get("/")
+def hello():
+    print("from the handler", flush=True)
+    return "Hello"
+"""
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["", "--workers 2", "--loop none", "--reload"])
+def test_streams_that_are_closed(tmp_path: Path, closed: str, arguments: str) -> None:
+    (tmp_path / "main.py").write_text(SOURCE)
+    path = tmp_path / "socket"
+    command = f"exec {sys.executable} -m citius serve main.py --uds socket {arguments} {closed}"
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(
+            ["sh", "-c", command], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+        )
+
+    def greets() -> bool:
+        done = subprocess.run(
+            ["curl", "-s", "--unix-socket", str(path), "http://a/"], capture_output=True
+        )
+        return done.stdout == b"Hello"
+
+    try:
+        wait_for(lambda: greets() or process.poll() is not None, "a server")
+        assert process.poll() is None
+        for number in range(3):
+            # A file, a pipe or /dev/null, and no socket of the server's own.
+            assert not os.readlink(f"/proc/{process.pid}/fd/{number}").startswith(
+                ("socket", "anon")
+            )
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+    told = (tmp_path / "err").read_text() + (tmp_path / "out").read_text()
+    assert not re.search("Traceback|Assertion|Error", told), told
+
+
+MODULES = ("citius.cli", "click", "citius.config", "citius.server", "citius.listeners", "main")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--workers", "2"], ["--reload"]])
+def test_ctrl_c_at_any_moment_of_the_start(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "main.py").write_text(SOURCE)
+    # Python's own start says nothing about itself: the first of our modules is imported then.
+    launcher = tmp_path / "launch.py"
+    launcher.write_text(LAUNCHER)
+    for module in MODULES:
+        if module == "main" and arguments:
+            continue  # another process imports it
+        done = subprocess.run(
+            [sys.executable, "launch.py", module, "serve", "main.py", "--port", "0", *arguments],
+            cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, (module, done.stderr)
+        assert done.returncode in (0, 1, 130, -signal.SIGINT), (module, done.stderr)
+
+
+LAUNCHER = """
+# Runs the command, and sends INT to it when a module is imported.
+import os, runpy, signal, sys
+name = sys.argv.pop(1)
+
+class Finder:
+    def find_spec(self, module, path=None, target=None):
+        if module == name and os.getpid() == here:
+            sys.meta_path.remove(self)
+            os.kill(here, signal.SIGINT)
+
+here = os.getpid()
+sys.meta_path.insert(0, Finder())
+sys.argv[0] = "citius"
+runpy.run_module("citius", run_name="__main__")
+"""

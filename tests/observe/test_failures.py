@@ -1,0 +1,175 @@
+"""A handler's exception is counted once and logged with what is known of its request: all interfaces."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from rig import Server, wait_for
+
+NATIVE = """
+import msgspec
+@app.get("/def")
+def raising(): raise RuntimeError("a defect")
+@app.get("/request")
+def raising_with_request(request): raise RuntimeError("a defect")
+@app.get("/async/{id:int}")
+async def stepped(id: int): raise RuntimeError("a defect")
+@app.get("/late")
+async def late():
+    await asyncio.sleep(0)
+    raise RuntimeError("a defect")
+@app.get("/blocking", blocking=True)
+def threaded(): raise RuntimeError("a defect")
+@app.get("/stream")
+def streamed():
+    yield b"piece"
+    raise RuntimeError("a defect")
+@app.get("/async-stream")
+async def astreamed():
+    yield b"piece"
+    raise RuntimeError("a defect")
+@app.get("/unencodable")
+def unencodable(): return {"a": object()}
+async def value(): return 1
+@app.get("/unawaited")
+def unawaited(): return value()
+@app.error(KeyError)
+def bad_error_handler(request, error): raise RuntimeError("a defect")
+@app.get("/error-handler")
+def keyed(): raise KeyError("k")
+@app.websocket("/ws")
+async def ws(socket):
+    await socket.accept()
+    raise RuntimeError("a defect")
+"""
+
+CASES = [
+    ("/def?a=b", "raising", "/def", "RuntimeError: a defect"),
+    ("/request", "raising_with_request", "/request", "RuntimeError: a defect"),
+    ("/async/7", "stepped", "/async/{id:int}", "RuntimeError: a defect"),
+    ("/late", "late", "/late", "RuntimeError: a defect"),
+    ("/blocking", "threaded", "/blocking", "RuntimeError: a defect"),
+    ("/stream", "streamed", "/stream", "RuntimeError: a defect"),
+    ("/async-stream", "astreamed", "/async-stream", "RuntimeError: a defect"),
+    ("/unencodable", "unencodable", "/unencodable", "TypeError: Encoding objects of type object"),
+    ("/unawaited", "unawaited", "/unawaited", "TypeError: the handler returned a coroutine"),
+    ("/error-handler", "keyed", "/error-handler", "RuntimeError: a defect"),
+]
+
+
+def exceptions(managed) -> float:
+    return managed.metrics()["citius_handler_exceptions_total"]
+
+
+def ask(server: Server, path: str, **headers: str) -> bytes:
+    """All that comes of a request, even if its response is cut off."""
+    with server.connect() as peer:
+        fields = "".join(
+            f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()
+        )
+        peer.send(f"GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n".encode())
+        return peer.read_to_end()
+
+
+def entry(server: Server, path: str) -> str:
+    """The notice about a path, with the traceback that follows it."""
+    start = re.search(rf"^.*ERROR (?:GET|WebSocket) {re.escape(path)}[ :].*$", server.err, re.M)
+    assert start, server.err
+    return re.split(r"^\d{4}-\d\d-\d\d ", server.err[start.start() + 5 :], maxsplit=1, flags=re.M)[
+        0
+    ]
+
+
+def test_native_handlers(manage) -> None:
+    managed = manage(NATIVE, "--request-id", "x-request-id", "--no-access-log")
+    for count, (path, handler, route, message) in enumerate(CASES, start=1):
+        ask(managed.server, path)
+        wait_for(lambda count=count: exceptions(managed) == count, f"{path} to be counted once")
+        text = entry(managed.server, path)
+        line = text.splitlines()[0]
+        assert re.search(rf"route {re.escape(route)}, handler {handler} \(.*main\.py:\d+\)", line)
+        assert re.search(r"request id [0-9a-f]{32}\]", line), line
+        assert message in text
+
+
+def test_native_websockets(manage) -> None:
+    managed = manage(NATIVE, "--no-access-log")
+    open_socket(managed.server, "/ws?a")
+    wait_for(lambda: exceptions(managed) == 1, "the exception to be counted")
+    line = entry(managed.server, "/ws?a").splitlines()[0]
+    assert re.search(r"failed \[route /ws, handler ws \(.*main\.py:\d+\)\]", line), line
+
+
+def open_socket(server: Server, path: str) -> None:
+    with server.connect() as peer:
+        peer.send(
+            f"GET {path} HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+            "sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        peer.read_until(b"\r\n\r\n")
+
+
+ASGI = """
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        raise NotImplementedError
+    if scope["path"] == "/endpoint":
+        scope["endpoint"] = app
+    if scope["path"] == "/late":
+        await asyncio.sleep(0)
+    if scope["type"] == "websocket" and scope["path"] == "/accepted":
+        await receive()
+        await send({"type": "websocket.accept"})
+    if scope["path"] == "/started":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+    if scope["path"] == "/complete":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a"})
+    raise RuntimeError("a defect")
+"""
+
+
+def test_asgi_applications(manage) -> None:
+    managed = manage(ASGI, "--request-id", "x-request-id", "--no-access-log")
+    paths = ["/now?a=b", "/late", "/endpoint", "/started", "/complete"]
+    for count, path in enumerate(paths, start=1):
+        ask(managed.server, path)
+        wait_for(lambda count=count: exceptions(managed) == count, f"{path} to be counted once")
+        text = entry(managed.server, path)
+        assert re.search(r"\[(handler app .*, )?request id [0-9a-f]{32}\]", text.splitlines()[0])
+        assert "Traceback" in text
+        assert "RuntimeError: a defect" in text
+    assert re.search(r"handler app \(.*main\.py:\d+\)", entry(managed.server, "/endpoint"))
+
+
+def test_asgi_websockets(manage) -> None:
+    managed = manage(ASGI, "--no-access-log")
+    for count, path in enumerate(["/asked", "/accepted"], start=1):
+        open_socket(managed.server, path)
+        wait_for(lambda count=count: exceptions(managed) == count, f"{path} to be counted once")
+        assert "RuntimeError: a defect" in entry(managed.server, path)
+
+
+WSGI = """
+def app(environ, start_response):
+    if environ["PATH_INFO"] == "/started":
+        def pieces():
+            yield b"a"
+            raise RuntimeError("a defect")
+        start_response("200 OK", [])
+        return pieces()
+    raise RuntimeError("a defect")
+"""
+
+
+@pytest.mark.parametrize("threads", ["0", "2"])
+def test_wsgi_applications(manage, threads: str) -> None:
+    managed = manage(WSGI, "--threads", threads, "--request-id", "x-request-id", "--no-access-log")
+    for count, path in enumerate(["/now?a=b", "/started"], start=1):
+        ask(managed.server, path)
+        wait_for(lambda count=count: exceptions(managed) == count, f"{path} to be counted once")
+        text = entry(managed.server, path)
+        assert re.search(r"failed \[request id [0-9a-f]{32}\]", text.splitlines()[0])
+        assert "RuntimeError: a defect" in text

@@ -1,0 +1,157 @@
+"""Access lines and counters come when the kernel has all of a response, or its connection or stream ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import ssl
+from pathlib import Path
+from typing import Any
+
+import h2peer
+import pytest
+from rig import Server, wait_for
+
+SIZE = 16_000_000
+SHORT = 2_000_000
+APP = """
+path = os.path.join(os.path.dirname(__file__), "large")
+@app.get("/file/{size:int}")
+def file(size: int): return open(f"{path}-{size}", "rb")
+@app.get("/bytes/{size:int}")
+def large(size: int): return bytes(size)
+@app.get("/stream/{size:int}")
+async def stream(size: int):
+    for _ in range(size // 100_000):
+        yield bytes(100_000)
+@app.get("/small")
+def small(): return "small"
+"""
+REQUEST = b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n"
+STREAM = REQUEST % f"/stream/{SIZE}".encode()
+FILE = REQUEST % f"/file/{SIZE}".encode()
+
+
+KINDS = pytest.mark.parametrize("kind", ["file", "bytes", "stream"])
+
+
+def make_files(folder: Path) -> None:
+    for size in (SIZE, SHORT):
+        (folder / f"large-{size}").touch()
+        os.truncate(folder / f"large-{size}", size)
+
+
+def log(server: Server, count: int) -> list[dict[str, Any]]:
+    wait_for(lambda: server.out.count("\n") >= count, f"{count} lines in {server.out!r}")
+    return [json.loads(line) for line in server.out.splitlines()]
+
+
+@pytest.fixture
+def server(manage, tmp_path: Path):
+    make_files(tmp_path)
+    managed = manage(APP, "--access-log-format", "json")
+    managed.server.managed = managed
+    return managed.server
+
+
+def finished(server: Any) -> float:
+    metrics = server.managed.metrics()
+    return sum(n for name, n in metrics.items() if name.startswith("citius_http_requests_total"))
+
+
+@KINDS
+def test_an_aborted_download_is_told_with_what_was_sent(server: Server, kind: str) -> None:
+    path = f"/{kind}/{SIZE}"
+    with server.connect(receive_buffer_bytes=4096) as peer:
+        peer.send(REQUEST % path.encode())
+        peer.read(200_000)
+        assert server.get("/small").status == 200
+        # The other request is told of first: this one's response has not left.
+        assert [line["target"] for line in log(server, 1)] == ["/small"]
+        wait_for(lambda: finished(server) == 1, "the small one to be counted alone")
+    line = log(server, 2)[1]
+    assert (line["target"], line["status"], line["fault"]) == (path, 200, "client_left")
+    assert 100_000 < line["bytes"] < SIZE
+    wait_for(lambda: finished(server) == 2, "both to be counted")
+
+
+@KINDS
+def test_a_whole_download_is_told_with_all_of_it(server: Server, kind: str) -> None:
+    path = f"/{kind}/{SHORT}"
+    with server.connect() as peer:
+        peer.send(REQUEST % path.encode() + REQUEST % b"/small")
+        peer.reply()
+        peer.reply()
+    second, first = sorted(log(server, 2), key=lambda line: line["bytes"])
+    assert (first["target"], first["status"], first["bytes"]) == (path, 200, SHORT)
+    assert (second["target"], second["status"], second["bytes"]) == ("/small", 200, 5)
+    assert "fault" not in first or first["fault"] is None
+
+
+def test_responses_that_wait_for_an_earlier_one_are_not_sent(server: Server) -> None:
+    with server.connect(receive_buffer_bytes=4096) as peer:
+        peer.send(STREAM + REQUEST % b"/small")
+        peer.read(50_000)
+        assert server.get("/small").status == 200
+        assert len(log(server, 1)) == 1
+    stream, small = sorted(log(server, 3)[1:], key=lambda line: line["target"], reverse=True)
+    assert (stream["target"], stream["fault"]) == (f"/stream/{SIZE}", "client_left")
+    assert (small["target"], small["bytes"], small["fault"]) == ("/small", 0, "client_left")
+
+
+def test_a_stream_that_is_reset_is_told_with_what_was_sent(server: Server) -> None:
+    with h2peer.connect(server, opens_windows=False) as peer:
+        peer.request(1, "GET", f"/bytes/{SIZE}")
+        while 1 not in peer.answers or len(peer.answers[1].body) < 65_535:
+            peer.step()
+        peer.reset(1)
+        line = log(server, 1)[0]
+    assert (line["target"], line["status"], line["fault"]) == (
+        f"/bytes/{SIZE}",
+        200,
+        "stream_reset",
+    )
+    assert line["bytes"] == 65_535
+
+
+def test_a_stream_whose_connection_ends_is_told_with_what_was_sent(server: Server) -> None:
+    with h2peer.connect(server, opens_windows=False) as peer:
+        peer.request(1, "GET", f"/bytes/{SIZE}")
+        while 1 not in peer.answers or len(peer.answers[1].body) < 65_535:
+            peer.step()
+    line = log(server, 1)[0]
+    assert (line["target"], line["fault"], line["bytes"]) == (
+        f"/bytes/{SIZE}",
+        "client_left",
+        65_535,
+    )
+
+
+def test_a_file_that_becomes_shorter_is_told_as_broken_off(server: Server, tmp_path: Path) -> None:
+    with server.connect(receive_buffer_bytes=4096) as peer:
+        peer.send(FILE)
+        peer.read(100_000)
+        os.truncate(tmp_path / f"large-{SIZE}", 1_000_000)
+        peer.read_to_end()
+    line = log(server, 1)[0]
+    assert (line["status"], line["fault"]) == (200, "aborted")
+    assert line["bytes"] < SIZE
+
+
+def test_an_aborted_download_over_tls(serve, tmp_path: Path) -> None:
+    make_files(tmp_path)
+    server = serve(APP, "--access-log-format", "json", "--ssl-dev")
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    peer = server.connect(receive_buffer_bytes=4096)
+    with context.wrap_socket(peer.socket) as wrapped:
+        wrapped.sendall(FILE)
+        taken = 0
+        while taken < 200_000:
+            taken += len(wrapped.recv(65536))
+    line = log(server, 1)[0]
+    assert (line["target"], line["fault"]) == (f"/file/{SIZE}", "client_left")
+    assert 200_000 <= line["bytes"] < SIZE
+    assert re.search(r"https", server.err)

@@ -1,0 +1,138 @@
+"""`--slow-handler-ms`: a handler that keeps the event loop's thread is named in the log."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from rig import Server
+
+KEPT = r"kept the event loop's thread for \d+ ms"
+
+NATIVE = """
+@app.get("/quick")
+def quick(): return "quick"
+@app.get("/slow/{n:int}")
+def slow(n: int):
+    time.sleep(0.05)
+    return "slow"
+@app.post("/body")
+def body(data: bytes):
+    time.sleep(0.05)
+    return "slow"
+@app.get("/first-step")
+async def first_step():
+    time.sleep(0.05)
+    await asyncio.sleep(0)
+    return "slow"
+@app.get("/later-step")
+async def later_step():
+    await asyncio.sleep(0)
+    time.sleep(0.05)
+    return "slow"
+@app.get("/waits")
+async def waits():
+    await asyncio.sleep(0.1)
+    return "waited"
+@app.get("/thread", blocking=True)
+def thread():
+    time.sleep(0.1)
+    return "waited"
+"""
+
+ASGI = """
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan": return
+    time.sleep(0.05)
+    await send({"type": "http.response.start", "status": 200})
+    await send({"type": "http.response.body", "body": b"slow"})
+"""
+
+WSGI = """
+def app(environ, start_response):
+    time.sleep(0.05)
+    start_response("200 OK", [("Content-Length", "4")])
+    return [b"slow"]
+"""
+
+
+def slow_lines(server: Server) -> list[str]:
+    return [line for line in server.err.splitlines() if re.search(KEPT, line)]
+
+
+def ended(server: Server) -> list[str]:
+    """The lines of a server that has come to its end, so that none is still on its way."""
+    server.process.terminate()
+    assert server.wait() == 0
+    return slow_lines(server)
+
+
+@pytest.mark.parametrize(
+    ("path", "handler"),
+    [("/slow/3", "slow"), ("/first-step", "first_step"), ("/later-step", "later_step")],
+)
+def test_a_slow_handler_is_named(serve, path: str, handler: str) -> None:
+    server = serve(NATIVE, "--slow-handler-ms", "30")
+    assert server.get(path).status == 200
+    (line,) = ended(server)
+    assert f"GET {path} kept the event loop's thread for" in line
+    assert re.search(rf"\[.*{handler} \(.*main\.py:\d+\)", line), line
+
+
+def test_a_slow_handler_of_a_request_with_content_is_named(serve) -> None:
+    server = serve(NATIVE, "--slow-handler-ms", "30")
+    with server.connect() as peer:
+        assert peer.request("POST", "/body", b"content").status == 200
+    (line,) = ended(server)
+    assert "POST /body kept" in line
+
+
+@pytest.mark.parametrize(("application", "interface"), [(ASGI, "asgi"), (WSGI, "wsgi")])
+def test_applications_are_named_by_their_request(serve, application: str, interface: str) -> None:
+    server = serve(application, "--interface", interface, "--slow-handler-ms", "30")
+    assert server.get("/items?x=1").body == b"slow"
+    (line,) = ended(server)
+    assert "GET /items?x=1 kept the event loop's thread for" in line
+
+
+def test_one_line_a_minute(serve) -> None:
+    server = serve(NATIVE, "--slow-handler-ms", "30")
+    for n in range(4):
+        assert server.get(f"/slow/{n}").status == 200
+    assert len(ended(server)) == 1
+
+
+def test_what_waits_keeps_no_thread(serve) -> None:
+    server = serve(NATIVE, "--slow-handler-ms", "30")
+    for path in ("/waits", "/thread", "/quick"):
+        assert server.get(path).status == 200
+    assert ended(server) == []
+
+
+def test_zero_never_tells(serve) -> None:
+    server = serve(NATIVE, "--slow-handler-ms", "0")
+    assert server.get("/slow/1").status == 200
+    assert ended(server) == []
+
+
+def test_many_handlers_of_one_read_are_not_taken_for_a_slow_one(serve) -> None:
+    source = (
+        NATIVE + '\n@app.get("/short")\ndef short():\n    time.sleep(0.01)\n    return "short"\n'
+    )
+    server = serve(source, "--slow-handler-ms", "40")
+    request = b"GET /short HTTP/1.1\r\nhost: test\r\n\r\n"
+    with server.connect() as peer:
+        for _ in range(2):
+            peer.send(request * 20)
+            for _ in range(20):
+                assert peer.reply().body == b"short"
+        assert slow_lines(server) == []
+        # From now on each is timed: one that is slow is told from those beside it.
+        peer.send(request * 3 + b"GET /slow/8 HTTP/1.1\r\nhost: test\r\n\r\n" + request * 3)
+        for _ in range(7):
+            assert peer.reply().status == 200
+    (line,) = ended(server)
+    assert "GET /slow/8 kept" in line

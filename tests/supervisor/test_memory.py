@@ -1,0 +1,65 @@
+"""A worker that the kernel kills for want of memory: the notice says so, where the kernel tells."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from citius.supervisor import memory
+from rig import Server, children
+
+EVENTS = "low 0\nhigh 0\nmax 7\noom 3\noom_kill {}\noom_group_kill 0\n"
+
+
+@pytest.mark.parametrize(
+    ("membership", "path", "text"),
+    [
+        ("0::/app\n", "app/memory.events", EVENTS),
+        ("0::/\n", "memory.events", EVENTS),
+        ("0::/../outside\n", "memory.events", EVENTS),
+        (
+            "7:memory:/docker/1\n0::/\n",
+            "memory/docker/1/memory.oom_control",
+            "under_oom 0\noom_kill {}\n",
+        ),
+        ("7:cpu:/\n6:memory:/docker/1\n", "memory/memory.oom_control", "oom_kill {}\n"),
+    ],
+)
+def test_what_cgroups_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, membership: str, path: str, text: str
+) -> None:
+    (tmp_path / "cgroup").write_text(membership)
+    monkeypatch.setattr(memory, "MEMBERSHIP", str(tmp_path / "cgroup"))
+    monkeypatch.setattr(memory, "ROOT", str(tmp_path / "root"))
+    assert memory.oom_kills() is None
+    (tmp_path / "root" / path).parent.mkdir(parents=True)
+    (tmp_path / "root" / path).write_text(text.format(5))
+    assert memory.oom_kills() == 5
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_the_notice_of_a_killed_worker(tmp_path: Path, is_told: bool) -> None:
+    (tmp_path / "cgroup").write_text("0::/\n")
+    (tmp_path / "memory.events").write_text(EVENTS.format(1))
+    (tmp_path / "launch.py").write_text(
+        "import runpy\nfrom citius.supervisor import memory\n"
+        f"memory.ROOT, memory.MEMBERSHIP = {str(tmp_path)!r}, {str(tmp_path / 'cgroup')!r}\n"
+        "runpy.run_module('citius', run_name='__main__')\n"
+    )
+    (tmp_path / "main.py").write_text("from citius import App\napp = App()\n")
+    arguments = ["main.py", "--port", "0", "-w", "2"]
+    server = Server(arguments, {}, tmp_path, launcher="launch.py")
+    try:
+        (worker, _) = children(server.wait_ready())
+        if is_told:
+            (tmp_path / "memory.events").write_text(EVENTS.format(2))
+        os.kill(worker, signal.SIGKILL)
+        server.wait_for_log(
+            f"worker {worker} was killed by the kernel, because the memory of the cgroup was used up"
+            if is_told
+            else f"worker {worker} was ended by SIGKILL; replacing it"
+        )
+    finally:
+        server.kill()

@@ -1,0 +1,68 @@
+"""Which regular expressions there are, and what they read.
+
+A regular expression can take time that grows faster than its input. None reads what a client sends: that is
+parsed in Rust, in linear time (tests/abuse/test_growth.py). One that is added has to be listed here.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from citius.envfile import _STATEMENT
+
+PACKAGE = Path(__file__).parents[2] / "python/citius"
+
+READS = {
+    "_numba.py": {
+        r"\x1b\[[0-9;]*m": "an error of numba's",
+        r'File "([^"]+)", line (\d+)': "an error of numba's",
+        "pattern": "an error of numba's",
+        r"\W": "the name of a function of the application's",
+    },
+    "binding.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
+    "config.py": {r"\w+": "a message about an option"},
+    "envfile.py": {
+        r"\\([\\'])": "a value in an environment file",
+        r"\\([\\'\"abfnrtv])": "a value in an environment file",
+        r"\s+#.*": "a value in an environment file",
+        r"(?:\s+|[#;][^\r\n]*)*": "an environment file",
+        _STATEMENT.pattern: "an environment file",
+        r"\$\{(?P<name>[^}:]*)(?::-(?P<default>[^}]*))?\}": "a value in an environment file",
+    },
+}
+"""What each expression is matched with, by module and expression."""
+
+
+def expressions_of(path: Path) -> set[str]:
+    """The first argument of each call of the module ``re``: a text, or the source of what makes one."""
+    tree = ast.parse(path.read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {
+        str(call.args[0].value) if isinstance(call.args[0], ast.Constant) else ast.unparse(call.args[0])
+        for call in calls
+        if isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == "re"
+        and call.args
+    }  # fmt: skip
+
+
+def test_every_regular_expression_is_listed_with_what_it_reads() -> None:
+    found = {
+        path.relative_to(PACKAGE).as_posix(): expressions
+        for path in PACKAGE.rglob("*.py")
+        if (expressions := expressions_of(path))
+    }
+    listed = {module: set(expressions) for module, expressions in READS.items()}
+    assert found == listed
+
+
+def test_re_is_only_used_by_its_name() -> None:
+    """``from re import compile`` would hide an expression from the test above."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module not in ("re", "regex"), path
+            if isinstance(node, ast.Import):
+                assert not any(name.name == "re" and name.asname for name in node.names), path
