@@ -74,11 +74,12 @@ def ask(server: Server, path: str, **headers: str) -> bytes:
 
 def entry(server: Server, path: str) -> str:
     """The notice about a path, with the traceback that follows it."""
-    start = re.search(rf"^.*ERROR (?:GET|WebSocket) {re.escape(path)}[ :].*$", server.err, re.M)
-    assert start, server.err
-    return re.split(r"^\d{4}-\d\d-\d\d ", server.err[start.start() + 5 :], maxsplit=1, flags=re.M)[
-        0
-    ]
+    start = re.compile(rf"^.*ERROR (?:GET|WebSocket) {re.escape(path)}[ :].*$", re.M)
+    wait_for(lambda: start.search(server.err), f"a notice about {path}")
+    text = server.err
+    found = start.search(text)
+    assert found
+    return re.split(r"^\d{4}-\d\d-\d\d ", text[found.start() + 5 :], maxsplit=1, flags=re.M)[0]
 
 
 def test_native_handlers(manage) -> None:
