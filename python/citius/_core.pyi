@@ -16,8 +16,8 @@ from typing import IO, Any, Generic, Literal, Self, TypeAlias, TypeVar, final, o
 from typing_extensions import Buffer
 
 from citius.go import Selected
-from citius.headers import Headers, MutableHeaders, Query
-from citius.static import Mount
+from citius.web.headers import Headers, MutableHeaders, Query
+from citius.web.static import Mount
 
 _T = TypeVar("_T")
 
@@ -167,7 +167,7 @@ class Response:
 
 @final
 class Stream:
-    """The way out for one streamed answer; made by the server, driven by ``citius._support``."""
+    """The way out for one streamed answer; made by the server, driven by ``citius.web._support``."""
 
     def send(self, chunk: bytes | str) -> bool:
         """Queue a piece; ``False`` means: wait for room before the next.
@@ -460,7 +460,7 @@ class CompiledHandler:
             address: Of a function with the signature that the header says. It is believed.
             name: What the log calls it.
             arguments: Name, source, type and default of a typed function's parameters
-                (``citius.compiled.Argument``).
+                (``citius.web.compiled.Argument``).
             content_type: The media type of answers that do not say theirs.
             keep: What the code belongs to; kept for good.
 
@@ -603,7 +603,7 @@ class Board:
         """
     def __len__(self) -> int: ...
     def read(self, page: int) -> dict[str, Any]:
-        """What a worker has counted (``citius/metrics.py`` knows the parts)."""
+        """What a worker has counted (``citius/observability/metrics.py`` knows the parts)."""
     def clear(self, page: int) -> None:
         """Zero a page for the next worker."""
 

@@ -10,8 +10,8 @@ import citius
 import msgspec
 import pytest
 from citius import App, ConfigError, Request, Response
-from citius.binding import bind
 from citius.testing import Client
+from citius.web.binding import bind
 
 HERE = r"\(.*test_checks\.py:\d+\)"
 

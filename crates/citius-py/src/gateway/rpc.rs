@@ -2,7 +2,7 @@
 //!
 //! A call has no request object, passes no middleware and knows no status: what a procedure returns is
 //! encoded as the result, what it raises as an error, both in the form of the call. Which functions decode
-//! parameters and make errors, `python/citius/procedures.py` decides once per procedure.
+//! parameters and make errors, `python/citius/web/procedures.py` decides once per procedure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
