@@ -140,13 +140,13 @@ class Request:
 class Response:
     """An answer with everything said."""
 
-    status: int
+    status_code: int
     body: Any
     content_type: str | None
     def __new__(
         cls,
         body: object = None,
-        status: int = 200,
+        status_code: int = 200,
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         content_type: str | None = None,
         trailers: Mapping[str, str]

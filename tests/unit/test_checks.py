@@ -244,7 +244,7 @@ class TestReturns:
             raise citius.ServiceUnavailable
 
         with Client(app) as client:
-            assert client.get("/").status == 503
+            assert client.get("/").status_code == 503
 
 
 class TestParameters:

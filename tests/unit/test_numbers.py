@@ -78,7 +78,7 @@ def test_numbers_are_those_of_msgspec(texts: list[str]) -> None:
 
 def answers(app: App, paths: list[str], **options: Any) -> list[tuple[int, str]]:
     client = Client(app, **options)
-    return [(reply.status, reply.text) for reply in (client.get(path) for path in paths)]
+    return [(reply.status_code, reply.text) for reply in (client.get(path) for path in paths)]
 
 
 def typed(compiled: bool) -> App:

@@ -38,8 +38,8 @@ class ProtocolError(Exception):
 class Answer:
     """What came back."""
 
-    def __init__(self, status: int, headers: Headers, content: bytes = b"") -> None:
-        self.status = status
+    def __init__(self, status_code: int, headers: Headers, content: bytes = b"") -> None:
+        self.status_code = status_code
         self.headers = headers
         self.content = content
 
@@ -69,16 +69,16 @@ class Answer:
         return msgspec.msgpack.decode(self.content, type=Any if type is None else type)
 
     def __repr__(self) -> str:
-        return f"<Answer {self.status} {len(self.content)} bytes>"
+        return f"<Answer {self.status_code} {len(self.content)} bytes>"
 
 
 class StreamedAnswer(Answer):
     """An answer whose body is still coming."""
 
     def __init__(
-        self, status: int, headers: Headers, pieces: Callable[[], Iterator[bytes]]
+        self, status_code: int, headers: Headers, pieces: Callable[[], Iterator[bytes]]
     ) -> None:
-        super().__init__(status, headers)
+        super().__init__(status_code, headers)
         self._pieces = pieces
 
     def __iter__(self) -> Iterator[bytes]:
@@ -200,7 +200,7 @@ class Client:
             method, path, headers=headers, params=params, content=content, json=json,
             msgpack=msgpack, form=form,
         ) as streamed:  # fmt: skip
-            return Answer(streamed.status, streamed.headers, streamed.read())
+            return Answer(streamed.status_code, streamed.headers, streamed.read())
 
     @contextmanager
     def stream(

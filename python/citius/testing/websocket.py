@@ -18,7 +18,7 @@ class WebSocketRefused(Exception):
     """A request for a WebSocket was answered with something else."""
 
     def __init__(self, answer: Answer) -> None:
-        super().__init__(f"answered with {answer.status} in place of a WebSocket")
+        super().__init__(f"answered with {answer.status_code} in place of a WebSocket")
         self.answer = answer
 
 

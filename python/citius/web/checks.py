@@ -244,7 +244,7 @@ def refuse_status(value: Any, handler: object | None) -> None:
 
 
 _INSTEAD = (
-    "write `return Response(body, status)` or `return json_response(value, status=status)`, or return a "
+    "write `return Response(body, status)` or `return json_response(value, status_code=status)`, or return a "
     "list if an array is meant"
 )
 

@@ -156,7 +156,7 @@ class Compiled:
         if isinstance(result, tuple):
             status, result = cast("tuple[int, Any]", result)
         if result is None:
-            return Response(status=204 if status == 200 else status)
+            return Response(status_code=204 if status == 200 else status)
         if isinstance(result, str):
             return Response(result, status, content_type=self.content_type)
         if isinstance(result, (bool, int, float)):

@@ -48,8 +48,12 @@ class ErrorHandlers:
             if cls is Exception or cls is BaseException:
                 break
             # A status is more specific than HTTPError itself.
-            if cls is HTTPError and isinstance(error, HTTPError) and error.status in self.by_status:
-                return self.by_status[error.status]
+            if (
+                cls is HTTPError
+                and isinstance(error, HTTPError)
+                and error.status_code in self.by_status
+            ):
+                return self.by_status[error.status_code]
             if cls in self.by_type:
                 return self.by_type[cls]
         return None
@@ -74,12 +78,14 @@ def problem(request: Request, error: HTTPError) -> Response:
     """The answer to an ``HTTPError`` without a handler: problem details (RFC 9457)."""
     from citius.web._support import encode_json
 
-    details: dict[str, object] = {"title": phrase(error.status), "status": error.status}
+    details: dict[str, object] = {"title": phrase(error.status_code), "status": error.status_code}
     if error.detail:
         details["detail"] = error.detail
     if error.errors:
         details["errors"] = list(error.errors)
-    return Response(encode_json(details), error.status, error.headers, "application/problem+json")
+    return Response(
+        encode_json(details), error.status_code, error.headers, "application/problem+json"
+    )
 
 
 def on_error_of(

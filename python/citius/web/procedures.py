@@ -261,11 +261,11 @@ def _value_of(error: BaseException, message: str) -> tuple[int, int, dict[str, A
         return status, code if error.code is None else error.code, value
     if isinstance(error, HTTPError):
         kind = type(error).__name__ if type(error) is not HTTPError else "HTTPError"
-        data: dict[str, Any] = {"status": error.status}
+        data: dict[str, Any] = {"status": error.status_code}
         if error.errors:
             data["errors"] = [dict(one) for one in error.errors]
-        text = error.detail or errors.phrase(error.status)
-        return error.status, error.status, {"type": kind, "message": text, "data": data}
+        text = error.detail or errors.phrase(error.status_code)
+        return error.status_code, error.status_code, {"type": kind, "message": text, "data": data}
     from asyncio import CancelledError
 
     if isinstance(error, CancelledError):

@@ -12,47 +12,47 @@ if TYPE_CHECKING:
 
 def json_response(
     value: object,
-    status: int = 200,
+    status_code: int = 200,
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> Response:
     """``value`` as JSON, whatever the client accepts."""
     from citius.web._support import encode_json
 
-    return Response(encode_json(value), status, headers, "application/json")
+    return Response(encode_json(value), status_code, headers, "application/json")
 
 
 def msgpack_response(
     value: object,
-    status: int = 200,
+    status_code: int = 200,
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> Response:
     """``value`` as MessagePack, whatever the client accepts."""
     from citius.web._support import encode_msgpack
 
-    return Response(encode_msgpack(value), status, headers, "application/msgpack")
+    return Response(encode_msgpack(value), status_code, headers, "application/msgpack")
 
 
 def html_response(
     text: str,
-    status: int = 200,
+    status_code: int = 200,
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> Response:
     """A page."""
-    return Response(text, status, headers, "text/html; charset=utf-8")
+    return Response(text, status_code, headers, "text/html; charset=utf-8")
 
 
-def redirect(location: str, status: int = 307) -> Response:
+def redirect(location: str, status_code: int = 307) -> Response:
     """Send the client to ``location``: 307 keeps the method, 303 makes it GET, 308 is for good.
 
     Characters that a URI cannot hold are percent-encoded; ``location`` is taken as a URI already,
     so ``%`` stays what it is.
     """
-    if status not in (301, 302, 303, 307, 308):
-        raise ValueError(f"a redirect has status 301, 302, 303, 307 or 308, got {status}")
+    if status_code not in (301, 302, 303, 307, 308):
+        raise ValueError(f"a redirect has status 301, 302, 303, 307 or 308, got {status_code}")
     safe = "".join(
         c if c in _URI else "".join(f"%{byte:02X}" for byte in c.encode()) for c in location
     )
-    return Response(b"", status, [("location", safe)])
+    return Response(b"", status_code, [("location", safe)])
 
 
 # RFC 3986: unreserved, reserved and the percent sign.
