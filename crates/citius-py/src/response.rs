@@ -159,7 +159,7 @@ impl Parts {
             .ok()
             .and_then(Status::new)
             .filter(|status| !status.is_informational())
-            .ok_or(Fault::AnswerStatus)
+            .ok_or(Fault::ResponseStatus)
     }
 
     /// The header fields, checked.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use citius_reactor::ws::{Code, Kind};
-use citius_reactor::{Cast, Slow, StreamId};
+use citius_reactor::{Broadcast, Slow, StreamId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -243,11 +243,11 @@ impl Room {
         }
     }
 
-    fn cast_of(&self, kind: Kind, payload: bytes::Bytes) -> Cast {
-        Cast::new(kind, payload, self.slow, Arc::clone(&self.members.missed))
+    fn cast_of(&self, kind: Kind, payload: bytes::Bytes) -> Broadcast {
+        Broadcast::new(kind, payload, self.slow, Arc::clone(&self.members.missed))
     }
 
-    fn cast(&self, py: Python<'_>, cast: Cast, but: Option<StreamId>) -> usize {
+    fn cast(&self, py: Python<'_>, cast: Broadcast, but: Option<StreamId>) -> usize {
         let cast = Arc::new(cast);
         let places: Vec<(Arc<Link>, Vec<StreamId>)> = lock(&self.members.places)
             .iter()
@@ -259,7 +259,7 @@ impl Room {
         let mut receivers = 0;
         for (link, ids) in places {
             receivers += ids.len();
-            link.post_cast(py, ids.into_iter(), &cast);
+            link.post_broadcast(py, ids.into_iter(), &cast);
         }
         receivers
     }

@@ -1,12 +1,12 @@
 //! One worker's counters, in memory shared with the supervisor.
 //!
-//! A page is a run of 64-bit cells that only its worker writes (with plain loads and stores, on the
+//! A slot is a run of 64-bit cells that only its worker writes (with plain loads and stores, on the
 //! thread that has the reactor) and anybody reads. A reader sees each cell whole and at most a few
-//! events old; two cells may be of different moments. A worker that dies leaves its page as it is: the
-//! supervisor adds the counters to those of the dead and clears the page for the next worker.
+//! events old; two cells may be of different moments. A worker that dies leaves its slot as it is: the
+//! supervisor adds the counters to those of the dead and clears the slot for the next worker.
 //!
 //! ```text
-//! tallies │ gauges │ faults │ codes (100…599) │ loop lag │ readiness text │ classes: label, counts, histogram
+//! counters │ gauges │ faults │ codes (100…599) │ loop lag │ readiness text │ classes: label, counts, histogram
 //! ```
 //!
 //! A class is a route of a native application or a path pattern of another: their number is bounded by
@@ -36,7 +36,7 @@ macro_rules! cells {
 
 cells! {
     /// What only grows.
-    Tally {
+    Counter {
         /// Connections taken from the listeners.
         ConnectionsAccepted = "connections_accepted",
         /// Connections that became or began as HTTP/2.
@@ -130,11 +130,11 @@ const CLASSES_AT: usize = 704;
 const CLASS_CELLS: usize = 80;
 const LABEL_AT: usize = 64;
 
-/// Cells of one page.
-pub const PAGE_CELLS: usize = CLASSES_AT + CLASSES_MAX * CLASS_CELLS;
+/// Cells of one slot.
+pub const SLOT_CELLS: usize = CLASSES_AT + CLASSES_MAX * CLASS_CELLS;
 
 const _: () = {
-    assert!(Tally::ALL.len() <= GAUGES_AT);
+    assert!(Counter::ALL.len() <= GAUGES_AT);
     assert!(GAUGES_AT + Gauge::ALL.len() <= FAULTS_AT);
     assert!(FAULTS_AT + Fault::ALL.len() <= CODES_AT);
     assert!(CODES_AT + CODES <= LAG_AT);
@@ -150,21 +150,21 @@ const _: () = {
 
 /// One worker's cells.
 #[derive(Clone, Copy, Debug)]
-pub struct Page(&'static [AtomicU64; PAGE_CELLS]);
+pub struct MetricsSlot(&'static [AtomicU64; SLOT_CELLS]);
 
-impl Page {
-    /// A page in `cells`; `None` if there are too few.
+impl MetricsSlot {
+    /// A slot in `cells`; `None` if there are too few.
     pub fn new(cells: &'static [AtomicU64]) -> Option<Self> {
         cells.first_chunk().map(Self)
     }
 
-    /// A page of one's own, for a worker without a supervisor. It lives as long as the process.
+    /// A slot of one's own, for a worker without a supervisor. It lives as long as the process.
     ///
     /// # Panics
     /// Never: the cells are counted two lines below.
     pub fn leak() -> Self {
-        let cells: Box<[AtomicU64]> = (0..PAGE_CELLS).map(|_| AtomicU64::new(0)).collect();
-        Self::new(Box::leak(cells)).expect("as many cells as a page has")
+        let cells: Box<[AtomicU64]> = (0..SLOT_CELLS).map(|_| AtomicU64::new(0)).collect();
+        Self::new(Box::leak(cells)).expect("as many cells as a slot has")
     }
 
     #[inline]
@@ -192,8 +192,8 @@ impl Page {
 
     /// Adds to a counter.
     #[inline]
-    pub fn add(self, tally: Tally, n: u64) {
-        self.bump(tally as usize, n);
+    pub fn add(self, counter: Counter, n: u64) {
+        self.bump(counter as usize, n);
     }
 
     /// Sets a gauge.
@@ -280,8 +280,8 @@ impl Page {
     }
 
     /// What a counter stands at.
-    pub fn tally(self, tally: Tally) -> u64 {
-        self.value(tally as usize)
+    pub fn counter(self, counter: Counter) -> u64 {
+        self.value(counter as usize)
     }
 
     /// What a gauge stands at.
@@ -384,13 +384,13 @@ mod tests {
 
     #[test]
     fn an_answer_is_counted_once_everywhere() {
-        let page = Page::leak();
-        page.label(3, "/items/{id}");
-        page.add_answer(3, Method::Get, 200, 90);
-        page.add_answer(3, Method::Get, 204, 100);
-        page.add_answer(3, Method::Other, 503, 20_000_000);
-        assert_eq!(page.codes(), [(200, 1), (204, 1), (503, 1)]);
-        let classes = page.classes();
+        let slot = MetricsSlot::leak();
+        slot.label(3, "/items/{id}");
+        slot.add_answer(3, Method::Get, 200, 90);
+        slot.add_answer(3, Method::Get, 204, 100);
+        slot.add_answer(3, Method::Other, 503, 20_000_000);
+        assert_eq!(slot.codes(), [(200, 1), (204, 1), (503, 1)]);
+        let classes = slot.classes();
         assert_eq!(classes.len(), 1);
         assert_eq!(classes[0].label, "/items/{id}");
         assert_eq!(classes[0].counts, [("GET", 2, 2), ("other", 5, 1)]);
@@ -403,35 +403,35 @@ mod tests {
 
     #[test]
     fn odd_numbers_stay_within_the_page() {
-        let page = Page::leak();
-        page.add_answer(u16::MAX, Method::Get, 999, u64::MAX);
-        page.add_answer(0, Method::Get, 0, 0);
-        page.add_code(0);
-        assert_eq!(page.codes(), [(100, 2), (599, 1)]);
-        assert_eq!(page.classes()[0].label, "");
+        let slot = MetricsSlot::leak();
+        slot.add_answer(u16::MAX, Method::Get, 999, u64::MAX);
+        slot.add_answer(0, Method::Get, 0, 0);
+        slot.add_code(0);
+        assert_eq!(slot.codes(), [(100, 2), (599, 1)]);
+        assert_eq!(slot.classes()[0].label, "");
     }
 
     #[test]
     fn labels_are_cut_between_characters() {
-        let page = Page::leak();
-        page.label(1, &"é".repeat(100));
-        page.label(1, &format!("/{}", "é".repeat(100)));
-        page.add_answer(1, Method::Get, 200, 0);
-        assert_eq!(page.classes()[0].label, format!("/{}", "é".repeat(63)));
-        page.set_text("database: refused");
-        assert_eq!(page.text(), "database: refused");
-        page.set_text("ok");
-        assert_eq!(page.text(), "ok");
+        let slot = MetricsSlot::leak();
+        slot.label(1, &"é".repeat(100));
+        slot.label(1, &format!("/{}", "é".repeat(100)));
+        slot.add_answer(1, Method::Get, 200, 0);
+        assert_eq!(slot.classes()[0].label, format!("/{}", "é".repeat(63)));
+        slot.set_text("database: refused");
+        assert_eq!(slot.text(), "database: refused");
+        slot.set_text("ok");
+        assert_eq!(slot.text(), "ok");
     }
 
     #[test]
     fn a_cleared_page_is_as_new() {
-        let page = Page::leak();
-        page.add(Tally::BytesSent, 7);
-        page.set(Gauge::State, 1);
-        page.add_fault(Fault::HeadTooLong);
-        page.add_lag(5);
-        page.clear();
-        assert!(page.0.iter().all(|cell| cell.load(Ordering::Relaxed) == 0));
+        let slot = MetricsSlot::leak();
+        slot.add(Counter::BytesSent, 7);
+        slot.set(Gauge::State, 1);
+        slot.add_fault(Fault::HeadTooLong);
+        slot.add_lag(5);
+        slot.clear();
+        assert!(slot.0.iter().all(|cell| cell.load(Ordering::Relaxed) == 0));
     }
 }
