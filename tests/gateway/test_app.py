@@ -154,7 +154,7 @@ class TestArguments:
         app = App()
         causes: list[BaseException | None] = []
 
-        @app.error(RuntimeError)
+        @app.exception_handler(RuntimeError)
         def picky(request: Request, error: RuntimeError) -> Response:
             causes.append(error.__cause__)
             return Response("picky", status_code=418)
@@ -461,7 +461,7 @@ class TestRoutes:
             (lambda app: app.mount("x", App()), "begins with a slash"),
             (lambda app: app.mount("/x/", App()), "ends without one"),
             (lambda app: app.mount("/x", app), "contain itself"),
-            (lambda app: app.error(200)(lambda r, e: None), "400 to 599"),
+            (lambda app: app.exception_handler(200)(lambda r, e: None), "400 to 599"),
         ],
     )
     def test_wrong_declarations(self, declare: Any, message: str) -> None:
@@ -481,7 +481,7 @@ class TestMounts:
         inner = App()
         inner.get("/")(lambda: "inner root")
         inner.get("/{id:int}")(lambda id: f"inner {id}")
-        inner.error(KeyError)(lambda request, error: Response("inner error", 409))
+        inner.exception_handler(KeyError)(lambda request, error: Response("inner error", 409))
         inner.get("/fails")(lambda: {}["x"])
 
         @inner.middleware
@@ -493,7 +493,7 @@ class TestMounts:
         outer = App()
         outer.get("/")(lambda: "outer")
         outer.get("/fails")(lambda: {}["x"])
-        outer.error(KeyError)(lambda request, error: Response("outer error", 410))
+        outer.exception_handler(KeyError)(lambda request, error: Response("outer error", 410))
         middle = App()
         middle.mount("/deep", inner)
         outer.mount("/in", inner)
@@ -548,11 +548,15 @@ class TestErrors:
 
             return wrapped
 
-        app.error(LookupError)(wrap(lambda request, error: Response("lookup", 400)))
-        app.error(KeyError)(wrap(lambda request, error: Response("key", 401)))
-        app.error(404)(wrap(lambda request, error: Response(f"404 {error.detail}", 404)))
-        app.error(405)(wrap(lambda request, error: Response(error.headers["allow"], 405)))
-        app.error(500)(wrap(lambda request, error: Response("odd", 500)))
+        app.exception_handler(LookupError)(wrap(lambda request, error: Response("lookup", 400)))
+        app.exception_handler(KeyError)(wrap(lambda request, error: Response("key", 401)))
+        app.exception_handler(404)(
+            wrap(lambda request, error: Response(f"404 {error.detail}", 404))
+        )
+        app.exception_handler(405)(
+            wrap(lambda request, error: Response(error.headers["allow"], 405))
+        )
+        app.exception_handler(500)(wrap(lambda request, error: Response("odd", 500)))
 
         def fail(error: Exception) -> None:
             raise error
@@ -583,7 +587,7 @@ class TestErrors:
     def test_an_error_handler_that_fails(self) -> None:
         app = App()
         app.get("/")(lambda: {}["x"])
-        app.error(KeyError)(lambda request, error: 1 // 0)
+        app.exception_handler(KeyError)(lambda request, error: 1 // 0)
         assert ask_quietly(app).status_code == 500
 
     def test_the_client_raises_what_nobody_expected(self) -> None:
@@ -951,8 +955,8 @@ class TestMiddlewareAndExceptions:
 
         for path in ("/http", "/key", "/value"):
             app.get(path)(fail_late if is_async else fail)
-        app.error(KeyError)(lambda request, error: Response("key", 409))
-        app.error(Exception)(lambda request, error: Response("last", 500))
+        app.exception_handler(KeyError)(lambda request, error: Response("key", 409))
+        app.exception_handler(Exception)(lambda request, error: Response("last", 500))
         with Client(app, raise_errors=False) as client:
             answers = [client.get(path) for path in ("/http", "/key", "/value")]
         assert [answer.status_code for answer in answers] == [404, 409, 500]

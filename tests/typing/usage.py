@@ -97,12 +97,12 @@ def guard(request: Request, next: Callable[[Request], Response]) -> Response:
     return next(request)
 
 
-@app.error(404)
+@app.exception_handler(404)
 def missing(request: Request, error: HTTPError) -> Response:
     return Response(error.detail, error.status_code)
 
 
-@app.error(KeyError)
+@app.exception_handler(KeyError)
 async def no_key(request: Request, error: KeyError) -> dict[str, str]:
     return {"missing": str(error)}
 

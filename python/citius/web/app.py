@@ -353,7 +353,9 @@ class App:
         self._middleware.append(function)
         return function
 
-    def error(self, what: type[BaseException] | int) -> Callable[[_ErrorHandlerT], _ErrorHandlerT]:
+    def exception_handler(
+        self, what: type[BaseException] | int
+    ) -> Callable[[_ErrorHandlerT], _ErrorHandlerT]:
         """Answer exceptions of a class, or an error status, with the decorated ``(request, exception)``.
 
         The handler of the closest class wins. A status covers ``HTTPError`` with that status, 404

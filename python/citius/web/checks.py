@@ -187,10 +187,12 @@ def check_error_key(what: object) -> None:
         return
     if not isinstance(what, type) and callable(what):
         raise ConfigError(
-            "app.error needs an exception's class or a status: write @app.error(KeyError) or @app.error(404) "
+            "app.exception_handler needs an exception's class or a status: write @app.exception_handler(KeyError) or @app.exception_handler(404) "
             f"above {describe(what)}"
         )
-    raise ConfigError(f"app.error: expected an exception's class or a status, got {what!r}")
+    raise ConfigError(
+        f"app.exception_handler: expected an exception's class or a status, got {what!r}"
+    )
 
 
 def _check_returns_value(function: object, what: str) -> None:
