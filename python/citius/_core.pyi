@@ -323,9 +323,9 @@ class Room:
         """
     def leave(self, socket: WebSocket) -> bool:
         """Let ``socket`` go; ``False`` if it was not in."""
-    def send(self, message: str | Buffer, *, but: WebSocket | None = None) -> int:
+    def send(self, message: str | Buffer, *, exclude: WebSocket | None = None) -> int:
         """Send to all members, ``but`` excepted; returns how many there are in this process."""
-    def send_json(self, value: object, *, but: WebSocket | None = None) -> int:
+    def send_json(self, value: object, *, exclude: WebSocket | None = None) -> int:
         """Send an object as JSON, in a text message."""
     @property
     def missed(self) -> int:

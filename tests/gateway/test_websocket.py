@@ -286,7 +286,7 @@ def test_rooms() -> None:
                 assert not room.leave(ws)
                 await ws.send("left")
             elif message == "others":
-                await ws.send(str(room.send("from another", but=ws)))
+                await ws.send(str(room.send("from another", exclude=ws)))
             else:
                 room.send(message)
                 # In the order said, whichever way it leaves.
