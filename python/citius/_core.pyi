@@ -131,7 +131,7 @@ class Request:
         """Call ``task.cancel()`` if the client goes before its answer is complete."""
     def _is_open(self) -> bool:
         """Whether somebody still waits for the answer."""
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         """Answer from any thread with what a handler may return."""
     def _fail(self, error: BaseException) -> None:
         """Answer from any thread with what the error handlers make of ``error``."""
@@ -296,7 +296,7 @@ class WebSocket:
         """Call ``task.cancel()`` if the client is lost while nobody waits for it."""
     def _is_open(self) -> bool:
         """Whether somebody is there."""
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         """The handler has returned this, in any thread."""
     def _fail(self, error: BaseException) -> None:
         """The handler has raised this, in any thread."""
@@ -359,7 +359,7 @@ class Native:
         Args:
             on_error: Makes an answer of an exception (returns what a handler may return).
             submit: ``submit(request, handler, args) -> bool`` hands a blocking handler to the thread
-                pool, which calls ``request._answer`` or ``request._fail``; ``False``: queue full, 503.
+                pool, which calls ``request._respond`` or ``request._fail``; ``False``: queue full, 503.
             compiled_threads: Threads for handlers of the kind ``pooled``, at most.
             compiled_queue_max: Requests that wait for one of them, at most; 503 beyond.
         """

@@ -445,7 +445,7 @@ class Noted:
     def _is_open(self) -> bool:
         return True
 
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         self.outcomes.put(value)
 
     def _fail(self, error: BaseException) -> None:

@@ -17,7 +17,7 @@ class Noted:
     def __init__(self) -> None:
         self.outcomes: SimpleQueue[Any] = SimpleQueue()
 
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         self.outcomes.put(value)
 
     def _fail(self, error: BaseException) -> None:

@@ -135,7 +135,7 @@ class GreenletPool:
                     return  # it was told so
                 request._fail(error)  # pyright: ignore[reportPrivateUsage]
             else:
-                request._answer(answer)  # pyright: ignore[reportPrivateUsage]
+                request._respond(answer)  # pyright: ignore[reportPrivateUsage]
 
         self._greenlets.run(job)
         return True

@@ -187,7 +187,8 @@ def check_error_key(what: object) -> None:
         return
     if not isinstance(what, type) and callable(what):
         raise ConfigError(
-            "app.exception_handler needs an exception's class or a status: write @app.exception_handler(KeyError) or @app.exception_handler(404) "
+            "app.exception_handler needs an exception's class or a status: write "
+            "@app.exception_handler(KeyError) or @app.exception_handler(404) "
             f"above {describe(what)}"
         )
     raise ConfigError(

@@ -3,7 +3,7 @@
 ``BlockingPool.submit`` is what ``_core.Native`` calls on the reactor's thread: it never waits, a full
 queue is an answer (``False``: 503). A handler runs in a copy of the context it was submitted in.
 Threads are started when they are first needed. Nothing here touches a socket: answers go back through
-``request._answer`` and ``request._fail``.
+``request._respond`` and ``request._fail``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class BlockingPool:
             else:
                 if not _is_streamed(answer):  # to drive that is work, and done right here
                     give_place_back()
-                request._answer(answer)  # pyright: ignore[reportPrivateUsage]
+                request._respond(answer)  # pyright: ignore[reportPrivateUsage]
 
         return self._put(job)
 

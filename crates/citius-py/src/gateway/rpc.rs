@@ -344,7 +344,7 @@ impl RpcCall {
         self.is_notification || self.link.with(self.id, |_| ()).is_some()
     }
 
-    fn _answer(&self, value: &Bound<'_, PyAny>) {
+    fn _respond(&self, value: &Bound<'_, PyAny>) {
         self.settle(value.py(), Ok(value.clone()));
     }
 
