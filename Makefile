@@ -78,14 +78,14 @@ fmt: $(MADE)/setup ## format Rust and Python
 
 check: check-rust check-python ## formats, lints, types, stubs, and the rules of the repository
 
-check-rust: $(MADE)/setup
+check-rust: $(MADE)/setup ## its half that needs no extension
 	@scripts/need cargo
 	cargo fmt --all --check
 	cargo fmt --manifest-path lab/load/Cargo.toml --check
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
 	cargo clippy --locked --quiet --manifest-path lab/load/Cargo.toml --all-targets -- -D warnings
 
-check-python: $(MADE)/extension $(MADE)/lab
+check-python: $(MADE)/extension $(MADE)/lab ## the other half of check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
@@ -95,12 +95,12 @@ check-python: $(MADE)/extension $(MADE)/lab
 # The rules of the repository and its types are `make check`'s.
 test: test-rust test-python ## everything that is tested in a few minutes
 
-test-rust: $(MADE)/setup
+test-rust: $(MADE)/setup ## what cargo tests
 	@scripts/need cargo
 	cargo test --locked --workspace
 	cargo test --locked --manifest-path lab/load/Cargo.toml
 
-test-python: $(MADE)/extension $(MADE)/lab
+test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
 	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
 
