@@ -549,7 +549,7 @@ impl Request {
         self.link.with(self.id, |_| ()).is_some()
     }
 
-    fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
+    fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         let this = slf.get();
         this.link
             .guard(slf.py(), this.id, || this.settle(slf, Ok(value)));

@@ -2,7 +2,7 @@
 //!
 //! A call has no request object, passes no middleware and knows no status: what a procedure returns is
 //! encoded as the result, what it raises as an error, both in the form of the call. Which functions decode
-//! parameters and make errors, `python/citius/procedures.py` decides once per procedure.
+//! parameters and make errors, `python/citius/web/procedures.py` decides once per procedure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -344,7 +344,7 @@ impl RpcCall {
         self.is_notification || self.link.with(self.id, |_| ()).is_some()
     }
 
-    fn _answer(&self, value: &Bound<'_, PyAny>) {
+    fn _respond(&self, value: &Bound<'_, PyAny>) {
         self.settle(value.py(), Ok(value.clone()));
     }
 

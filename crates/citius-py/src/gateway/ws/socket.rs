@@ -279,7 +279,7 @@ impl WebSocket {
         self.line.ended().is_none()
     }
 
-    fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
+    fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         Self::settle(slf, Ok(value));
     }
 
