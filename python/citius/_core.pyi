@@ -16,8 +16,8 @@ from typing import IO, Any, Generic, Literal, Self, TypeAlias, TypeVar, final, o
 from typing_extensions import Buffer
 
 from citius.go import Selected
-from citius.headers import Headers, MutableHeaders, Query
-from citius.static import Mount
+from citius.web.headers import Headers, MutableHeaders, Query
+from citius.web.static import Mount
 
 _T = TypeVar("_T")
 
@@ -131,7 +131,7 @@ class Request:
         """Call ``task.cancel()`` if the client goes before its answer is complete."""
     def _is_open(self) -> bool:
         """Whether somebody still waits for the answer."""
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         """Answer from any thread with what a handler may return."""
     def _fail(self, error: BaseException) -> None:
         """Answer from any thread with what the error handlers make of ``error``."""
@@ -140,13 +140,13 @@ class Request:
 class Response:
     """An answer with everything said."""
 
-    status: int
+    status_code: int
     body: Any
     content_type: str | None
     def __new__(
         cls,
         body: object = None,
-        status: int = 200,
+        status_code: int = 200,
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         content_type: str | None = None,
         trailers: Mapping[str, str]
@@ -167,7 +167,7 @@ class Response:
 
 @final
 class Stream:
-    """The way out for one streamed answer; made by the server, driven by ``citius._support``."""
+    """The way out for one streamed answer; made by the server, driven by ``citius.web._support``."""
 
     def send(self, chunk: bytes | str) -> bool:
         """Queue a piece; ``False`` means: wait for room before the next.
@@ -296,7 +296,7 @@ class WebSocket:
         """Call ``task.cancel()`` if the client is lost while nobody waits for it."""
     def _is_open(self) -> bool:
         """Whether somebody is there."""
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         """The handler has returned this, in any thread."""
     def _fail(self, error: BaseException) -> None:
         """The handler has raised this, in any thread."""
@@ -323,9 +323,9 @@ class Room:
         """
     def leave(self, socket: WebSocket) -> bool:
         """Let ``socket`` go; ``False`` if it was not in."""
-    def send(self, message: str | Buffer, *, but: WebSocket | None = None) -> int:
+    def send(self, message: str | Buffer, *, exclude: WebSocket | None = None) -> int:
         """Send to all members, ``but`` excepted; returns how many there are in this process."""
-    def send_json(self, value: object, *, but: WebSocket | None = None) -> int:
+    def send_json(self, value: object, *, exclude: WebSocket | None = None) -> int:
         """Send an object as JSON, in a text message."""
     @property
     def missed(self) -> int:
@@ -359,7 +359,7 @@ class Native:
         Args:
             on_error: Makes an answer of an exception (returns what a handler may return).
             submit: ``submit(request, handler, args) -> bool`` hands a blocking handler to the thread
-                pool, which calls ``request._answer`` or ``request._fail``; ``False``: queue full, 503.
+                pool, which calls ``request._respond`` or ``request._fail``; ``False``: queue full, 503.
             compiled_threads: Threads for handlers of the kind ``pooled``, at most.
             compiled_queue_max: Requests that wait for one of them, at most; 503 beyond.
         """
@@ -460,7 +460,7 @@ class CompiledHandler:
             address: Of a function with the signature that the header says. It is believed.
             name: What the log calls it.
             arguments: Name, source, type and default of a typed function's parameters
-                (``citius.compiled.Argument``).
+                (``citius.web.compiled.Argument``).
             content_type: The media type of answers that do not say theirs.
             keep: What the code belongs to; kept for good.
 
@@ -603,7 +603,7 @@ class Board:
         """
     def __len__(self) -> int: ...
     def read(self, page: int) -> dict[str, Any]:
-        """What a worker has counted (``citius/metrics.py`` knows the parts)."""
+        """What a worker has counted (``citius/observability/metrics.py`` knows the parts)."""
     def clear(self, page: int) -> None:
         """Zero a page for the next worker."""
 

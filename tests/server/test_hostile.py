@@ -524,14 +524,14 @@ async def endless_async():
 app.get("/def")(lambda: endless())
 app.get("/async")(endless_async)
 app.get("/blocking", blocking=True)(lambda: endless())
-app.get("/204/def")(lambda: Response(endless(), status=204))
-app.get("/204/async")(lambda: Response(endless_async(), status=204))
+app.get("/204/def")(lambda: Response(endless(), status_code=204))
+app.get("/204/async")(lambda: Response(endless_async(), status_code=204))
 
 @app.get("/304/async")
 async def not_modified():
-    return Response(endless_async(), status=304)
+    return Response(endless_async(), status_code=304)
 
-app.get("/204/blocking", blocking=True)(lambda: Response(endless(), status=204))
+app.get("/204/blocking", blocking=True)(lambda: Response(endless(), status_code=204))
 
 @app.get("/made")
 def how_many():

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from citius.pool import BlockingPool
+from citius.web.pool import BlockingPool
 from rig import Peer, Server, wait_for
 
 # --- exceptions that are no Exception -------------------------------------------------------------
@@ -199,7 +199,7 @@ async def empty(request):
 
 @app.get("/kept")
 def kept():
-    from citius import _support
+    from citius.web import _support
     import gc
     gc.collect()
     return len(_support._intakes)
@@ -447,7 +447,7 @@ class Noted:
     def _is_open(self) -> bool:
         return True
 
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         self.outcomes.put(value)
 
     def _fail(self, error: BaseException) -> None:

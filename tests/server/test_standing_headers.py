@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from citius.config import Config, load
 from citius.errors import ConfigError
+from citius.settings.config import Config, load
 from h2peer import connect
 from rig import Server, citius
 from wspeer import upgrade

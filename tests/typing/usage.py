@@ -62,7 +62,7 @@ async def item(id: int, request: Request, verbose: bool = False) -> Item:
 
 @app.post("/items", blocking=True)
 def add(item: Item) -> Response:
-    response = Response(item, status=201, headers={"location": "/items/1"})
+    response = Response(item, status_code=201, headers={"location": "/items/1"})
     assert_type(response.headers, MutableHeaders)
     response.headers.set_cookie("seen", "1", max_age_s=60)
     return response
@@ -97,12 +97,12 @@ def guard(request: Request, next: Callable[[Request], Response]) -> Response:
     return next(request)
 
 
-@app.error(404)
+@app.exception_handler(404)
 def missing(request: Request, error: HTTPError) -> Response:
-    return Response(error.detail, error.status)
+    return Response(error.detail, error.status_code)
 
 
-@app.error(KeyError)
+@app.exception_handler(KeyError)
 async def no_key(request: Request, error: KeyError) -> dict[str, str]:
     return {"missing": str(error)}
 

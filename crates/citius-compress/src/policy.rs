@@ -1,7 +1,7 @@
 //! Which answers are compressed, and what is said of them then.
 
 use citius_http::coding::Coding;
-use citius_http::{Answer, Fault, Fields};
+use citius_http::{Fault, Fields, ResponseHead};
 
 use crate::encoder::Levels;
 
@@ -18,7 +18,7 @@ pub struct Policy {
 
 impl Policy {
     /// Whether an answer's content may be sent in another coding.
-    pub(crate) fn may_code(&self, answer: &Answer<'_>) -> bool {
+    pub(crate) fn may_code(&self, answer: &ResponseHead<'_>) -> bool {
         let (mut is_free, mut media_type) = (true, answer.content_type.unwrap_or_default());
         for (name, value) in answer.fields.iter() {
             match name {
@@ -120,7 +120,7 @@ mod tests {
         for (name, value) in fields {
             made.push(name.as_bytes(), value.as_bytes()).unwrap();
         }
-        policy.may_code(&Answer {
+        policy.may_code(&ResponseHead {
             status: Status::from_const(status),
             content_type: Some(b"application/octet-stream"),
             fields: &made,

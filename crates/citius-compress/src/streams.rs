@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use citius_http::coding::{Accepted, Coding};
-use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Method, Payload};
+use citius_http::{Action, Fault, Fields, FileRange, Head, Limits, Method, Payload, ResponseHead};
 
 use crate::encoder::{Encoder, Levels};
 use crate::policy::{Policy, coded_fields};
@@ -104,7 +104,7 @@ impl Compressor {
     /// Does what the application wants for `stream`, compressed if that is worth it.
     ///
     /// # Errors
-    /// Those of `sink`; [`Fault::AnswerLength`] if a streamed body is not as long as announced.
+    /// Those of `sink`; [`Fault::ResponseLength`] if a streamed body is not as long as announced.
     pub fn send(
         &self,
         streams: &mut Streams,
@@ -164,7 +164,7 @@ impl Compressor {
     fn respond(
         &self,
         entry: &Entry,
-        answer: Answer<'_>,
+        answer: ResponseHead<'_>,
         payload: Payload<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Fault> {
@@ -190,7 +190,7 @@ impl Compressor {
             (coded.len() < bytes.len()).then_some((coding, coded))
         });
         let fields = coded_fields(answer.fields, coded.as_ref().map(|(coding, _)| *coding))?;
-        let answer = Answer {
+        let answer = ResponseHead {
             fields: &fields,
             ..answer
         };
@@ -201,7 +201,7 @@ impl Compressor {
     fn start(
         &self,
         entry: &mut Entry,
-        answer: Answer<'_>,
+        answer: ResponseHead<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Fault> {
         let announced = answer.fields.content_length;
@@ -223,7 +223,7 @@ impl Compressor {
                 _place: place,
             });
         }
-        sink.send(Action::Start(Answer {
+        sink.send(Action::Start(ResponseHead {
             fields: &fields,
             ..answer
         }))
@@ -310,7 +310,7 @@ impl Running {
         }
         if let Some(due) = &mut self.due {
             let Some(left) = due.checked_sub(n_bytes) else {
-                return cut(sink, Fault::AnswerLength);
+                return cut(sink, Fault::ResponseLength);
             };
             *due = left;
         }
@@ -378,7 +378,7 @@ impl Running {
 
     fn end(self, trailers: &Fields, sink: &mut impl Sink) -> Result<(), Fault> {
         if self.due.is_some_and(|due| due > 0) {
-            return cut(sink, Fault::AnswerLength);
+            return cut(sink, Fault::ResponseLength);
         }
         match self.encoder.finish() {
             Ok(coded) => sink
@@ -475,7 +475,7 @@ mod tests {
             head_only: false,
             running: None,
         }]);
-        let start = Action::Start(Answer {
+        let start = Action::Start(ResponseHead {
             status: Status::OK,
             content_type: Some(b"text/plain"),
             fields: &Fields::EMPTY,

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use citius_h1::{Connection, Context, Template};
-use citius_http::{Action, Answer, Event, Fields, HeadPool, Limits, Output, Payload, Status};
+use citius_http::{Action, Event, Fields, HeadPool, Limits, Output, Payload, ResponseHead, Status};
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -62,7 +62,7 @@ fn answer(request: &[u8], together: usize, count: usize) {
             heads: &mut heads,
             server: b"server: citius\r\n",
             date: b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
-            standing: &Fields::EMPTY,
+            default_fields: &Fields::EMPTY,
             template: &mut template,
         };
         let mut input = black_box(batch.as_slice());
@@ -70,7 +70,7 @@ fn answer(request: &[u8], together: usize, count: usize) {
             let Event::Request { stream, head, .. } = event else {
                 unreachable!("the requests have no bodies")
             };
-            let answer = Answer {
+            let answer = ResponseHead {
                 status: Status::OK,
                 content_type: Some(b"text/plain; charset=utf-8"),
                 fields: &Fields::EMPTY,

@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 
 use citius_http::{
     Action, BodyLength, Closing, Event, FAST_PATHS, Fault, Fields, Head, HeadPool, Limits, Millis,
-    Output, Plain,
+    Output, PlainResponse,
 };
 
 use crate::chunked::{Chunked, Piece};
@@ -44,7 +44,7 @@ pub struct Context<'a> {
     /// `date: …\r\n`, or empty; rendered once a second by the reactor.
     pub date: &'a [u8],
     /// Fields of every answer that does not say the same itself.
-    pub standing: &'a Fields,
+    pub default_fields: &'a Fields,
     /// What the last answer looked like; keep it between calls, or make a new one each time.
     pub template: &'a mut Template,
 }
@@ -295,14 +295,14 @@ impl Connection {
         result
     }
 
-    /// What [`send`](Self::send) does with [`Plain::action`], if nothing else has to be considered; `false`: nothing is
+    /// What [`send`](Self::send) does with [`PlainResponse::action`], if nothing else has to be considered; `false`: nothing is
     /// done, and it has to be said at length.
     #[inline]
     pub fn respond(
         &mut self,
         cx: &mut Context<'_>,
         stream: u32,
-        plain: Plain<'_>,
+        plain: PlainResponse<'_>,
         out: &mut Output,
     ) -> bool {
         let is_all = FAST_PATHS && self.queue.awaits_plainly(stream) && self.goes_on_with_a_head();
@@ -392,7 +392,7 @@ impl Connection {
         out: &mut Output,
     ) -> Result<(), Fault> {
         let is_held = matches!(self.reading, Reading::Held);
-        let mut result = Err(Fault::AnswerOrder);
+        let mut result = Err(Fault::ResponseOrder);
         self.with_exchange(index, out, |exchange, out| {
             if is_held {
                 result = exchange.switch(cx, protocol, fields, out);

@@ -1,4 +1,4 @@
-//! Heads of answers: [`Answer`] in, bytes out (RFC 9112 §4–§6).
+//! Heads of answers: [`ResponseHead`] in, bytes out (RFC 9112 §4–§6).
 //!
 //! One reservation, then plain copies: a small answer costs no allocation once the write queue has
 //! its size. Invariant: nothing an application gave can end a line early; its fields were checked when they
@@ -7,7 +7,9 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-use citius_http::{Answer, FAST_PATHS, Fault, Fields, Metadata, Output, Payload, Plain, Status};
+use citius_http::{
+    FAST_PATHS, Fault, Fields, Metadata, Output, Payload, PlainResponse, ResponseHead, Status,
+};
 
 use crate::Context;
 
@@ -46,7 +48,7 @@ pub struct Template {
     media_type: Vec<u8>,
     /// Whether it says more than every answer of that type does.
     has_fields: bool,
-    /// What it is of, as the last [`Plain`] answer gave it, to be known by its address.
+    /// What it is of, as the last [`PlainResponse`] answer gave it, to be known by its address.
     plain: Option<&'static Metadata>,
     /// Where in `bytes` the digits of the length begin.
     length_at: usize,
@@ -80,7 +82,7 @@ impl Template {
         &mut self,
         server: &[u8],
         date: &[u8],
-        standing: &Fields,
+        default_fields: &Fields,
         media_type: &[u8],
         fields: &Fields,
         length: u64,
@@ -91,12 +93,12 @@ impl Template {
         for part in [b"HTTP/1.1 200 OK\r\n", server, date] {
             self.bytes.extend_from_slice(part);
         }
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::OK,
             content_type: Some(media_type),
             fields,
         };
-        standing_lines(&mut self.bytes, standing, &answer);
+        default_field_lines(&mut self.bytes, default_fields, &answer);
         for part in [
             b"content-type: ",
             media_type,
@@ -133,7 +135,14 @@ pub(crate) fn plain_head(
     let template = &mut *cx.template;
     if !is_known {
         let fields = const { &Fields::EMPTY };
-        template.make(cx.server, cx.date, cx.standing, media_type, fields, length);
+        template.make(
+            cx.server,
+            cx.date,
+            cx.default_fields,
+            media_type,
+            fields,
+            length,
+        );
     } else if template.length != length {
         template.set_length(length);
     }
@@ -144,7 +153,7 @@ pub(crate) fn plain_head(
 
 /// Appends a plain answer: its head and its body.
 #[inline]
-pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: Plain<'_>) {
+pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: PlainResponse<'_>) {
     let length = plain.body.len() as u64;
     if !cx.template.is_of(plain.metadata) {
         make_plain(cx, plain.metadata, length);
@@ -160,8 +169,14 @@ pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: Plain<'_>) {
 #[cold]
 fn make_plain(cx: &mut Context<'_>, metadata: &'static Metadata, length: u64) {
     let Metadata { media_type, fields } = metadata;
-    cx.template
-        .make(cx.server, cx.date, cx.standing, media_type, fields, length);
+    cx.template.make(
+        cx.server,
+        cx.date,
+        cx.default_fields,
+        media_type,
+        fields,
+        length,
+    );
     cx.template.plain = Some(metadata);
 }
 
@@ -170,7 +185,7 @@ fn make_plain(cx: &mut Context<'_>, metadata: &'static Metadata, length: u64) {
 pub(crate) fn final_head(
     out: &mut Vec<u8>,
     cx: &Context<'_>,
-    answer: &Answer<'_>,
+    answer: &ResponseHead<'_>,
     framing: Framing,
     persistence: Persistence,
     body_bytes: usize,
@@ -182,7 +197,7 @@ pub(crate) fn final_head(
         [
             cx.server.len(),
             cx.date.len(),
-            cx.standing.lines().len(),
+            cx.default_fields.lines().len(),
             media_type.len(),
             fields.lines().len(),
             fields.reason.len(),
@@ -198,8 +213,8 @@ pub(crate) fn final_head(
     if !fields.has_date {
         out.extend_from_slice(cx.date);
     }
-    if !cx.standing.is_empty() {
-        standing_lines(out, cx.standing, answer);
+    if !cx.default_fields.is_empty() {
+        default_field_lines(out, cx.default_fields, answer);
     }
     if answer.content_type.is_some() && !fields.has_content_type {
         out.extend_from_slice(b"content-type: ");
@@ -228,7 +243,7 @@ pub(crate) fn final_head(
 }
 
 /// Appends an informational answer.
-pub(crate) fn informational(out: &mut Vec<u8>, answer: &Answer<'_>) {
+pub(crate) fn informational(out: &mut Vec<u8>, answer: &ResponseHead<'_>) {
     status_line(out, answer.status, &answer.fields.reason);
     if let (Some(media_type), false) = (answer.content_type, answer.fields.has_content_type) {
         out.extend_from_slice(b"content-type: ");
@@ -244,12 +259,12 @@ pub(crate) fn switching(out: &mut Vec<u8>, cx: &Context<'_>, protocol: &[u8], fi
     out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ");
     out.extend_from_slice(protocol);
     out.extend_from_slice(b"\r\n");
-    let answer = Answer {
+    let answer = ResponseHead {
         status: Status::OK,
         content_type: None,
         fields,
     };
-    standing_lines(out, cx.standing, &answer);
+    default_field_lines(out, cx.default_fields, &answer);
     out.extend_from_slice(fields.lines());
     out.extend_from_slice(b"\r\n");
 }
@@ -269,7 +284,7 @@ pub(crate) fn fault(
         Fault::Overloaded => retry_after(),
         _ => Fields::EMPTY,
     };
-    let answer = Answer {
+    let answer = ResponseHead {
         status: fault.status(),
         content_type: Some(b"text/plain"),
         fields: &fields,
@@ -325,10 +340,10 @@ pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: &Fields) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends those of the `standing` fields that `answer` leaves to the server.
+/// Appends those of `default_fields` that `answer` leaves to the server.
 #[cold]
-fn standing_lines(out: &mut Vec<u8>, standing: &Fields, answer: &Answer<'_>) {
-    for (name, value) in answer.standing(standing) {
+fn default_field_lines(out: &mut Vec<u8>, default_fields: &Fields, answer: &ResponseHead<'_>) {
+    for (name, value) in answer.missing_defaults(default_fields) {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);
         }

@@ -7,7 +7,9 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Method, Output, Payload, Status, Version};
+use citius_http::{
+    Action, Fault, Fields, Head, Method, Output, Payload, ResponseHead, Status, Version,
+};
 
 use crate::Context;
 use crate::encode::{self, Framing, Persistence};
@@ -150,7 +152,7 @@ impl Exchange {
             Action::Data(payload) => self.data(payload, out),
             Action::End { trailers } => self.end(trailers, out),
             // Only a connection that was held can become a tunnel, and it knows by itself.
-            Action::Switch { .. } => Err(Fault::AnswerOrder),
+            Action::Switch { .. } => Err(Fault::ResponseOrder),
             Action::Abort => {
                 self.progress = Progress::Cut;
                 Ok(())
@@ -179,7 +181,7 @@ impl Exchange {
     fn respond(
         &mut self,
         cx: &mut Context<'_>,
-        answer: &Answer<'_>,
+        answer: &ResponseHead<'_>,
         payload: Payload<'_>,
         ends_here: bool,
         out: &mut Output,
@@ -197,7 +199,7 @@ impl Exchange {
             _ => {
                 let length = announced.unwrap_or(payload_bytes);
                 if length != payload_bytes && !bodiless {
-                    return Err(Fault::AnswerLength);
+                    return Err(Fault::ResponseLength);
                 }
                 Framing::Length(length)
             }
@@ -225,13 +227,13 @@ impl Exchange {
         Ok(())
     }
 
-    fn inform(&mut self, answer: &Answer<'_>, out: &mut Output) -> Result<(), Fault> {
+    fn inform(&mut self, answer: &ResponseHead<'_>, out: &mut Output) -> Result<(), Fault> {
         if self.is_begun() {
-            return Err(Fault::AnswerOrder);
+            return Err(Fault::ResponseOrder);
         }
         // 101 hands the connection over to another protocol, which is not this machine's to do.
         if !answer.status.is_informational() || answer.status.code() == 101 {
-            return Err(Fault::AnswerStatus);
+            return Err(Fault::ResponseStatus);
         }
         check_media_type(answer)?;
         // RFC 9110 §15.2: not to HTTP/1.0 clients, which know no such answers.
@@ -244,7 +246,7 @@ impl Exchange {
     fn start(
         &mut self,
         cx: &mut Context<'_>,
-        answer: &Answer<'_>,
+        answer: &ResponseHead<'_>,
         ends_here: bool,
         out: &mut Output,
     ) -> Result<(), Fault> {
@@ -277,7 +279,7 @@ impl Exchange {
         out: &mut Output,
     ) -> Result<(), Fault> {
         if self.is_begun() || self.http10 {
-            return Err(Fault::AnswerOrder);
+            return Err(Fault::ResponseOrder);
         }
         encode::switching(out.tail(), cx, protocol, fields);
         self.progress = Progress::Tunnel;
@@ -288,7 +290,9 @@ impl Exchange {
     fn data(&mut self, payload: Payload<'_>, out: &mut Output) -> Result<(), Fault> {
         match &mut self.progress {
             Progress::Exact(due) => {
-                *due = due.checked_sub(payload.len()).ok_or(Fault::AnswerLength)?;
+                *due = due
+                    .checked_sub(payload.len())
+                    .ok_or(Fault::ResponseLength)?;
                 out.push(payload);
             }
             Progress::Chunked if payload.is_empty() => {}
@@ -296,7 +300,7 @@ impl Exchange {
             Progress::UntilClose | Progress::Tunnel => out.push(payload),
             Progress::Bodiless => {}
             Progress::Unanswered | Progress::Done | Progress::Cut => {
-                return Err(Fault::AnswerOrder);
+                return Err(Fault::ResponseOrder);
             }
         }
         Ok(())
@@ -305,10 +309,10 @@ impl Exchange {
     fn end(&mut self, trailers: &Fields, out: &mut Output) -> Result<(), Fault> {
         match self.progress {
             Progress::Exact(0) | Progress::UntilClose | Progress::Bodiless | Progress::Tunnel => {}
-            Progress::Exact(_) => return Err(Fault::AnswerLength),
+            Progress::Exact(_) => return Err(Fault::ResponseLength),
             Progress::Chunked => encode::last_chunk(out.tail(), trailers),
             Progress::Unanswered | Progress::Done | Progress::Cut => {
-                return Err(Fault::AnswerOrder);
+                return Err(Fault::ResponseOrder);
             }
         }
         self.progress = Progress::Done;
@@ -316,12 +320,12 @@ impl Exchange {
     }
 
     #[inline]
-    fn check_final(&self, answer: &Answer<'_>, is_known: bool) -> Result<(), Fault> {
+    fn check_final(&self, answer: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
         if self.is_begun() {
-            return Err(Fault::AnswerOrder);
+            return Err(Fault::ResponseOrder);
         }
         if answer.status.is_informational() {
-            return Err(Fault::AnswerStatus);
+            return Err(Fault::ResponseStatus);
         }
         if is_known {
             return Ok(());
@@ -346,12 +350,12 @@ fn refuses_body(status: Status) -> bool {
 }
 
 #[inline]
-fn check_media_type(answer: &Answer<'_>) -> Result<(), Fault> {
+fn check_media_type(answer: &ResponseHead<'_>) -> Result<(), Fault> {
     let media_type = answer.content_type.unwrap_or_default();
     if scan::value_run(media_type, media_type) == media_type.len() {
         Ok(())
     } else {
-        Err(Fault::AnswerFieldValue)
+        Err(Fault::ResponseFieldValue)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use citius_h2::{Connection, Context, Options};
-use citius_http::{Action, Answer, Event, Fields, HeadPool, Limits, Output, Payload, Status};
+use citius_http::{Action, Event, Fields, HeadPool, Limits, Output, Payload, ResponseHead, Status};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|word| word.parse::<usize>());
@@ -43,14 +43,14 @@ fn main() {
             heads: &mut heads,
             server: b"server: citius\r\n",
             date: b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
-            standing: &Fields::EMPTY,
+            default_fields: &Fields::EMPTY,
         };
         let mut input = black_box(batch.as_slice());
         while let Some(event) = connection.receive(&mut cx, &mut input, &mut out) {
             let Event::Request { stream, head, .. } = event else {
                 unreachable!("the requests have no bodies")
             };
-            let answer = Answer {
+            let answer = ResponseHead {
                 status: Status::OK,
                 content_type: Some(b"text/plain; charset=utf-8"),
                 fields: &Fields::EMPTY,

@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 
 use citius_http::fields::is_value_byte;
-use citius_http::{Action, Answer, Blame, FAST_PATHS, Fault, Fields, Output, Payload, Status};
+use citius_http::{
+    Action, Blame, FAST_PATHS, Fault, Fields, Output, Payload, ResponseHead, Status,
+};
 
 use crate::connection::{Connection, Context};
 use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES};
@@ -88,7 +90,7 @@ impl Connection {
             Action::End { trailers } => self.end(cx, index, trailers, out),
             // RFC 8441 §5: the protocol was named by the request, and a 200 grants it.
             Action::Switch { fields, .. } => {
-                let answer = Answer {
+                let answer = ResponseHead {
                     status: Status::OK,
                     content_type: None,
                     fields,
@@ -143,11 +145,11 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         index: usize,
-        answer: &Answer<'_>,
+        answer: &ResponseHead<'_>,
         payload: Payload<'_>,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         // What the template was made of has been checked.
         let is_known =
             FAST_PATHS && self.template.media_type == answer.content_type.unwrap_or_default();
@@ -162,7 +164,7 @@ impl Connection {
             _ => {
                 let length = announced.unwrap_or(payload_bytes);
                 if length != payload_bytes && !bodiless {
-                    return Err(Fault::AnswerLength);
+                    return Err(Fault::ResponseLength);
                 }
                 Some(length)
             }
@@ -179,14 +181,19 @@ impl Connection {
         Ok(())
     }
 
-    fn inform(&mut self, index: usize, answer: &Answer<'_>, out: &mut Output) -> Result<(), Fault> {
-        let stream = self.streams.at(index).ok_or(Fault::AnswerOrder)?;
+    fn inform(
+        &mut self,
+        index: usize,
+        answer: &ResponseHead<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at(index).ok_or(Fault::ResponseOrder)?;
         if stream.progress != Progress::Unanswered {
-            return Err(Fault::AnswerOrder);
+            return Err(Fault::ResponseOrder);
         }
         // RFC 9113 §8.6: there is no 101 in HTTP/2.
         if !answer.status.is_informational() || answer.status.code() == 101 {
-            return Err(Fault::AnswerStatus);
+            return Err(Fault::ResponseStatus);
         }
         check_media_type(answer)?;
         let id = stream.id;
@@ -204,10 +211,10 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         index: usize,
-        answer: &Answer<'_>,
+        answer: &ResponseHead<'_>,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         check_final(stream, answer, false)?;
         let length = match (answer.status.code(), answer.fields.content_length) {
             (204, _) => None,
@@ -233,14 +240,16 @@ impl Connection {
         payload: Payload<'_>,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         match &mut stream.progress {
             Progress::Exact(due) => {
-                *due = due.checked_sub(payload.len()).ok_or(Fault::AnswerLength)?;
+                *due = due
+                    .checked_sub(payload.len())
+                    .ok_or(Fault::ResponseLength)?;
             }
             Progress::Unknown => {}
             Progress::Bodiless => return Ok(()),
-            Progress::Unanswered | Progress::Done => return Err(Fault::AnswerOrder),
+            Progress::Unanswered | Progress::Done => return Err(Fault::ResponseOrder),
         }
         if !payload.is_empty() {
             self.push(cx, index, payload, None, out);
@@ -255,12 +264,12 @@ impl Connection {
         trailers: &Fields,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        let stream = self.streams.at_mut(index).ok_or(Fault::AnswerOrder)?;
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         let is_bodiless = match stream.progress {
             Progress::Exact(0) | Progress::Unknown => false,
             Progress::Bodiless => true,
-            Progress::Exact(_) => return Err(Fault::AnswerLength),
-            Progress::Unanswered | Progress::Done => return Err(Fault::AnswerOrder),
+            Progress::Exact(_) => return Err(Fault::ResponseLength),
+            Progress::Unanswered | Progress::Done => return Err(Fault::ResponseOrder),
         };
         stream.progress = Progress::Done;
         let id = stream.id;
@@ -286,7 +295,7 @@ impl Connection {
             Blame::Peer => fault.text(),
             Blame::App => "internal server error",
         };
-        let answer = Answer {
+        let answer = ResponseHead {
             status: fault.status(),
             content_type: Some(b"text/plain"),
             fields: &Fields::EMPTY,
@@ -348,7 +357,7 @@ impl Connection {
         &mut self,
         cx: &Context<'_>,
         id: u32,
-        answer: &Answer<'_>,
+        answer: &ResponseHead<'_>,
         length: Option<u64>,
         ends: bool,
         out: &mut Output,
@@ -378,7 +387,7 @@ impl Connection {
         &mut self,
         cx: &Context<'_>,
         id: u32,
-        answer: &Answer<'_>,
+        answer: &ResponseHead<'_>,
         length: Option<u64>,
         ends: bool,
         out: &mut Output,
@@ -395,9 +404,9 @@ impl Connection {
         if !answer.fields.has_date {
             line(&mut self.encoder, &mut block, cx.date);
         }
-        if !cx.standing.is_empty() {
-            for (name, value) in answer.standing(cx.standing) {
-                let indexing = standing_indexing(name, value);
+        if !cx.default_fields.is_empty() {
+            for (name, value) in answer.missing_defaults(cx.default_fields) {
+                let indexing = default_field_indexing(name, value);
                 self.encoder.field(&mut block, name, value, indexing);
             }
         }
@@ -444,7 +453,7 @@ fn status(encoder: &mut Encoder, block: &mut Vec<u8>, status: Status) {
 }
 
 /// Media type and fields of an answer.
-fn fields(encoder: &mut Encoder, block: &mut Vec<u8>, answer: &Answer<'_>) {
+fn fields(encoder: &mut Encoder, block: &mut Vec<u8>, answer: &ResponseHead<'_>) {
     if let (Some(media_type), false) = (answer.content_type, answer.fields.has_content_type) {
         encoder.field(block, b"content-type", media_type, Indexing::Keep);
     }
@@ -465,7 +474,7 @@ fn line(encoder: &mut Encoder, block: &mut Vec<u8>, line: &[u8]) {
 }
 
 /// The fields of every answer are repeated by definition; what is long would push the others out.
-fn standing_indexing(name: &[u8], value: &[u8]) -> Indexing {
+fn default_field_indexing(name: &[u8], value: &[u8]) -> Indexing {
     match indexing(name, value) {
         Indexing::Once if value.len() <= STANDING_INDEXED_BYTES_MAX => Indexing::Keep,
         other => other,
@@ -502,12 +511,12 @@ fn indexing(name: &[u8], value: &[u8]) -> Indexing {
 }
 
 #[inline]
-fn check_final(stream: &Stream, answer: &Answer<'_>, is_known: bool) -> Result<(), Fault> {
+fn check_final(stream: &Stream, answer: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
     if stream.progress != Progress::Unanswered {
-        return Err(Fault::AnswerOrder);
+        return Err(Fault::ResponseOrder);
     }
     if answer.status.is_informational() {
-        return Err(Fault::AnswerStatus);
+        return Err(Fault::ResponseStatus);
     }
     if is_known {
         return Ok(());
@@ -522,11 +531,11 @@ fn refuses_body(status: Status) -> bool {
 }
 
 #[inline]
-fn check_media_type(answer: &Answer<'_>) -> Result<(), Fault> {
+fn check_media_type(answer: &ResponseHead<'_>) -> Result<(), Fault> {
     let media_type = answer.content_type.unwrap_or_default();
     if media_type.iter().all(|&byte| is_value_byte(byte)) {
         Ok(())
     } else {
-        Err(Fault::AnswerFieldValue)
+        Err(Fault::ResponseFieldValue)
     }
 }

@@ -31,7 +31,7 @@ pub struct Context<'a> {
     /// `date: …\r\n`, or empty; rendered once a second by the reactor.
     pub date: &'a [u8],
     /// Fields of every answer that does not say the same itself.
-    pub standing: &'a Fields,
+    pub default_fields: &'a Fields,
 }
 
 /// What a server offers beyond the plain protocol.
@@ -397,7 +397,7 @@ impl Connection {
     }
 
     /// Bytes that whoever streams the answer of `stream` may still say without piling up; 0 once it is over.
-    pub fn room(&self, stream: u32, limits: &Limits) -> usize {
+    pub fn write_capacity(&self, stream: u32, limits: &Limits) -> usize {
         let most = limits.write_queue_bytes_max as usize;
         match self.streams.find(stream) {
             Some(stream) if stream.is_open() => {

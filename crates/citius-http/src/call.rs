@@ -15,7 +15,7 @@ pub enum Form {
 /// is the encoded result; with another the encoded error, or, where the answer has a content type, text that
 /// becomes the message of an error of the kind that the status stands for.
 #[derive(Clone, Debug)]
-pub struct Call<'a> {
+pub struct ProcedureCall<'a> {
     /// The name of the procedure.
     pub method: Cow<'a, [u8]>,
     /// An array, or a map or object of named parameters, in `form`.

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use bytes::Bytes;
 
-use crate::{Call, Fault, Fields, FileRange, Head, Status};
+use crate::{Fault, Fields, FileRange, Head, ProcedureCall, Status};
 
 /// What a connection has understood. `stream` numbers the requests of one connection, upwards: HTTP/1
 /// counts from 0, HTTP/2 has numbers of its own.
@@ -29,7 +29,7 @@ pub enum Event<'a> {
         /// The call's number on this connection.
         stream: u32,
         /// What is called, and with what.
-        call: Call<'a>,
+        call: ProcedureCall<'a>,
     },
     /// A piece of the request body, without transfer coding.
     Data {
@@ -64,7 +64,7 @@ pub enum Event<'a> {
 
 /// The start of an answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct ResponseHead<'a> {
     /// The status.
     pub status: Status,
     /// The media type, unless it is among `fields`.
@@ -73,10 +73,13 @@ pub struct Answer<'a> {
     pub fields: &'a Fields,
 }
 
-impl Answer<'_> {
+impl ResponseHead<'_> {
     /// Those fields of every answer that go with this one: what it says itself is not said twice, but a field
     /// whose lines add up has both.
-    pub fn standing<'f>(&self, all: &'f Fields) -> impl Iterator<Item = (&'f [u8], &'f [u8])> {
+    pub fn missing_defaults<'f>(
+        &self,
+        all: &'f Fields,
+    ) -> impl Iterator<Item = (&'f [u8], &'f [u8])> {
         all.iter().filter(|(name, _)| match *name {
             b"set-cookie" | b"vary" | b"link" => true,
             b"content-type" if self.content_type.is_some() => false,
@@ -89,17 +92,17 @@ impl Answer<'_> {
 ///
 /// Means the same as [`Action::Respond`] with this [`action`](Self::action), and need not be looked at as that must.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<'a> {
+pub struct PlainResponse<'a> {
     /// What is said of the body: the very same each time, so that it is known again by its address.
     pub metadata: &'static Metadata,
     /// The body, which is copied.
     pub body: &'a [u8],
 }
 
-impl<'a> Plain<'a> {
+impl<'a> PlainResponse<'a> {
     /// The same, said at length.
     pub fn action(self) -> Action<'a> {
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::OK,
             content_type: Some(self.metadata.media_type),
             fields: &self.metadata.fields,
@@ -172,11 +175,11 @@ pub enum Closing {
 #[derive(Debug)]
 pub enum Action<'a> {
     /// An informational answer (1xx); the final one is still to come.
-    Inform(Answer<'a>),
+    Inform(ResponseHead<'a>),
     /// The whole answer at once.
-    Respond(Answer<'a>, Payload<'a>),
+    Respond(ResponseHead<'a>, Payload<'a>),
     /// The head of an answer whose body follows; its length is `fields.content_length` or unknown.
-    Start(Answer<'a>),
+    Start(ResponseHead<'a>),
     /// A piece of the body. An empty one does nothing.
     Data(Payload<'a>),
     /// The body is complete.
@@ -186,10 +189,10 @@ pub enum Action<'a> {
     },
     /// The request is granted another protocol: its connection (HTTP/1.1, by a 101) or its stream (HTTP/2, by a
     /// 200) becomes a tunnel. From here on `Data` is raw bytes, in both directions and as often as either side
-    /// likes, until `End` ends both. Ask the protocol to hold the connection before ([`AnswerOrder`]
+    /// likes, until `End` ends both. Ask the protocol to hold the connection before ([`ResponseOrder`]
     /// otherwise), so that nothing behind the request is taken for another one.
     ///
-    /// [`AnswerOrder`]: crate::Fault::AnswerOrder
+    /// [`ResponseOrder`]: crate::Fault::ResponseOrder
     Switch {
         /// What is spoken from now on.
         protocol: &'a [u8],

@@ -30,8 +30,8 @@ pub mod parameters;
 pub mod status;
 pub mod tls;
 
-pub use call::{Call, Form};
-pub use event::{Action, Answer, Closing, Event, Metadata, Payload, Plain};
+pub use call::{Form, ProcedureCall};
+pub use event::{Action, Closing, Event, Metadata, Payload, PlainResponse, ResponseHead};
 pub use fault::{Blame, Fault};
 pub use fields::Fields;
 pub use file::FileRange;

@@ -13,7 +13,7 @@ use citius_route::{Captures, Found, Pattern, PatternError, Router};
 use crate::dice::Dice;
 use crate::format::Format;
 use crate::line::{self, Facts, Outcome, Stamps};
-use crate::page::{CLASSES_MAX, Gauge, METHODS, Page, Tally, method_index};
+use crate::slot::{CLASSES_MAX, Counter, Gauge, METHODS, MetricsSlot, method_index};
 use crate::span::{Span, Spans};
 use crate::trace::{self, TraceContext};
 use crate::writer::{BATCH_BYTES_MAX, Lines};
@@ -24,7 +24,7 @@ pub type Client = Option<SocketAddr>;
 /// What an observer does.
 pub struct Options {
     /// Where it counts.
-    pub page: Page,
+    pub slot: MetricsSlot,
     /// Where lines go, and what they say.
     pub log: Option<(Arc<Lines>, Format)>,
     /// The share of answers below 400 that get a line.
@@ -104,7 +104,7 @@ const FACTS_BYTES_MAX: usize = 4096;
 
 /// One reactor's observer.
 pub struct Observer {
-    page: Page,
+    slot: MetricsSlot,
     log: Option<Log>,
     request_id: Option<Box<[u8]>>,
     traces: bool,
@@ -158,7 +158,7 @@ impl Observer {
         let traces = options.traces || options.spans.is_some();
         Self {
             keeps_facts: options.log.is_some() || options.request_id.is_some() || traces,
-            page: options.page,
+            slot: options.slot,
             log: options.log.map(|(lines, format)| Log {
                 lines,
                 format,
@@ -184,8 +184,8 @@ impl Observer {
     }
 
     /// Where it counts.
-    pub fn page(&self) -> Page {
-        self.page
+    pub fn slot(&self) -> MetricsSlot {
+        self.slot
     }
 
     /// The class with this label, a new one if there is room.
@@ -199,7 +199,7 @@ impl Observer {
             self.labels.len() - 1
         });
         let class = u16::try_from(place).unwrap_or(0);
-        self.page.label(class, label);
+        self.slot.label(class, label);
         class
     }
 
@@ -367,9 +367,9 @@ impl Observer {
 
     /// Whether this worker takes requests, its checks pass and it has descriptors for new connections.
     pub fn is_ready(&self) -> bool {
-        self.page.gauge(Gauge::State) == 1
-            && self.page.gauge(Gauge::Checks) != 2
-            && self.page.gauge(Gauge::DescriptorsMissing) == 0
+        self.slot.gauge(Gauge::State) == 1
+            && self.slot.gauge(Gauge::Checks) != 2
+            && self.slot.gauge(Gauge::DescriptorsMissing) == 0
     }
 
     /// The method and the route of an open request; its path where it has no route that is known here.
@@ -390,7 +390,7 @@ impl Observer {
     pub fn finish(&mut self, note: Note, ending: Ending, now_us: u64) {
         let (status, fault) = match ending {
             Ending::Broken(fault) => {
-                self.page.add_fault(fault);
+                self.slot.add_fault(fault);
                 let status = if note.status == 0 {
                     fault.status().code()
                 } else {
@@ -404,7 +404,7 @@ impl Observer {
                 Some("aborted"),
             ),
             Ending::Cancelled => {
-                self.page.add(Tally::RequestsCancelled, 1);
+                self.slot.add(Counter::RequestsCancelled, 1);
                 let status = if note.status == 0 {
                     CLIENT_LEFT
                 } else {
@@ -414,7 +414,7 @@ impl Observer {
             }
         };
         let duration_us = now_us.saturating_sub(note.started_us);
-        self.page
+        self.slot
             .add_answer(note.class, note.method, status, duration_us);
         let Some(facts) = note.facts else { return };
         let label = self.labels.get(usize::from(note.class));
@@ -452,8 +452,8 @@ impl Observer {
     /// An answer to something that never became a request.
     #[cold]
     pub fn refuse(&mut self, client: Client, fault: Fault, bytes: u64, now_us: u64) {
-        self.page.add_fault(fault);
-        self.page.add_code(fault.status().code());
+        self.slot.add_fault(fault);
+        self.slot.add_code(fault.status().code());
         if let Some(log) = &mut self.log {
             let facts = Facts {
                 client,
@@ -473,9 +473,9 @@ impl Observer {
     /// The end of a turn: hands over its lines and shows its gauges.
     #[inline]
     pub fn end_turn(&mut self, connections_open: usize, requests_open: u32) {
-        self.page
+        self.slot
             .set(Gauge::ConnectionsOpen, connections_open as u64);
-        self.page.set(Gauge::RequestsOpen, u64::from(requests_open));
+        self.slot.set(Gauge::RequestsOpen, u64::from(requests_open));
         if let Some(log) = &mut self.log
             && log.n_lines > 0
         {

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 use citius_http::coding::Coding;
 use citius_http::{Fields, Limits};
 use citius_reactor::{
-    CompressionLevels, CompressionPolicy, ConnectionId, ForwardedNames, Mailbox, Network, Options,
-    Protocols, Proxies, Speaks, exact_us,
+    CompressionLevels, CompressionPolicy, ConnectionId, ForwardedNames, ListenerProtocol, Mailbox,
+    Network, Options, Protocols, Proxies, exact_us,
 };
 use citius_static::{Mount, MountOptions, Mounts};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -172,7 +172,7 @@ fn proxies_from(trusted: Vec<String>, forwarded: Vec<String>) -> PyResult<Proxie
     Ok(proxies)
 }
 
-/// A static mount of what has the attributes of `citius.static.Mount`.
+/// A static mount of what has the attributes of `citius.web.static.Mount`.
 fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     let options = MountOptions {
         prefix: mount.getattr("prefix")?.extract()?,
@@ -262,7 +262,7 @@ impl Reactor {
             limits: limits.clone(),
             server: server_from(server_header)?,
             date: date_header,
-            standing: standing_from(headers)?,
+            default_fields: standing_from(headers)?,
             observer,
             compression: compression_from(compress, compress_types)?,
             proxies: proxies_from(trusted, forwarded)?,
@@ -318,13 +318,13 @@ impl Reactor {
         let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
         let speaks = match (rpc, tls, http) {
-            (true, Some(true), _) => Speaks::SecuredRpc,
-            (true, _, _) => Speaks::Rpc,
-            (false, None, None) => Speaks::Http,
+            (true, Some(true), _) => ListenerProtocol::SecuredRpc,
+            (true, _, _) => ListenerProtocol::Rpc,
+            (false, None, None) => ListenerProtocol::Http,
             (false, tls, http) => {
                 let ours = core.reactor.protocols();
                 let protocols = http.map_or(Ok(ours), |http| protocols_from(http, ours.upgrade));
-                Speaks::HttpAs {
+                ListenerProtocol::HttpAs {
                     protocols: protocols?,
                     is_secured: tls.unwrap_or_else(|| core.reactor.is_secured()),
                 }
@@ -376,7 +376,7 @@ impl Reactor {
 
     fn stop(&self) {
         self.stopped.set();
-        self.mailbox.ring();
+        self.mailbox.wake();
     }
 
     #[pyo3(signature = (on_drained = None))]
@@ -532,7 +532,7 @@ impl Reactor {
     fn command(&self, py: Python<'_>, command: Command) {
         lock(&self.commands).push(command);
         let Some(mut core) = self.try_core() else {
-            return self.mailbox.ring();
+            return self.mailbox.wake();
         };
         self.run_turn(py, &mut core);
         drop(core);

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use citius_http::Fault;
 use citius_observe::observer::{self, fault_name};
-use citius_observe::page::{BUCKETS_US, PAGE_CELLS};
-use citius_observe::{Format, Gauge, Lines, Page, Sink, Spans, Tally};
+use citius_observe::slot::{BUCKETS_US, SLOT_CELLS};
+use citius_observe::{Counter, Format, Gauge, Lines, MetricsSlot, Sink, Spans};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let metrics = PyDict::new(py);
     metrics.set_item(
         "tallies",
-        Tally::ALL.iter().map(|t| t.name()).collect::<Vec<_>>(),
+        Counter::ALL.iter().map(|t| t.name()).collect::<Vec<_>>(),
     )?;
     metrics.set_item(
         "gauges",
@@ -38,13 +38,13 @@ pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Pages in memory that a supervisor and its workers share.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Board {
-    pages: Vec<Page>,
+    pages: Vec<MetricsSlot>,
 }
 
 #[pymethods]
 impl Board {
     #[classattr]
-    const PAGE_BYTES: usize = PAGE_CELLS * size_of::<u64>();
+    const PAGE_BYTES: usize = SLOT_CELLS * size_of::<u64>();
 
     #[new]
     fn new(buffer: PyBuffer<u8>) -> PyResult<Self> {
@@ -61,7 +61,7 @@ impl Board {
         // there until the process ends; cells are only ever accessed as atomics, here and by the processes
         // that share it.
         let cells: &'static [AtomicU64] = unsafe { std::slice::from_raw_parts(address, n_cells) };
-        let pages = cells.chunks_exact(PAGE_CELLS).filter_map(Page::new);
+        let pages = cells.chunks_exact(SLOT_CELLS).filter_map(MetricsSlot::new);
         Ok(Self {
             pages: pages.collect(),
         })
@@ -84,21 +84,21 @@ impl Board {
 }
 
 impl Board {
-    fn page(&self, page: usize) -> PyResult<Page> {
+    fn page(&self, page: usize) -> PyResult<MetricsSlot> {
         let found = self.pages.get(page).copied();
         found.ok_or_else(|| PyIndexError::new_err(format!("there are {} pages", self.pages.len())))
     }
 }
 
-fn read(py: Python<'_>, page: Page) -> PyResult<Bound<'_, PyDict>> {
+fn read(py: Python<'_>, page: MetricsSlot) -> PyResult<Bound<'_, PyDict>> {
     let (all, tallies, gauges, faults) = (
         PyDict::new(py),
         PyDict::new(py),
         PyDict::new(py),
         PyDict::new(py),
     );
-    for &tally in Tally::ALL {
-        tallies.set_item(tally.name(), page.tally(tally))?;
+    for &tally in Counter::ALL {
+        tallies.set_item(tally.name(), page.counter(tally))?;
     }
     for &gauge in Gauge::ALL {
         gauges.set_item(gauge.name(), page.gauge(gauge))?;
@@ -123,7 +123,7 @@ fn read(py: Python<'_>, page: Page) -> PyResult<Bound<'_, PyDict>> {
 /// What watches one reactor.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Observer {
-    page: Page,
+    page: MetricsSlot,
     lines: Option<Arc<Lines>>,
     spans: Option<Arc<Spans>>,
     utc_offset_s: Arc<AtomicI64>,
@@ -157,7 +157,7 @@ impl Observer {
         let value_error = |text: String| PyValueError::new_err(text);
         let page = match board {
             Some(board) => board.get().page(page)?,
-            None => Page::leak(),
+            None => MetricsSlot::leak(),
         };
         let request_id = request_id.map(|name| name.to_ascii_lowercase());
         if let Some(name) = &request_id
@@ -179,7 +179,7 @@ impl Observer {
         let spans = spans.then(Arc::<Spans>::default);
         let utc_offset_s = Arc::new(AtomicI64::new(0));
         let made = citius_observe::Observer::new(observer::Options {
-            page,
+            slot: page,
             log: log
                 .as_ref()
                 .map(|(lines, format)| (Arc::clone(lines), format.clone())),
@@ -231,7 +231,7 @@ impl Observer {
 
     /// An exception that nobody has taken care of.
     fn add_exception(&self) {
-        self.page.add(Tally::HandlerExceptions, 1);
+        self.page.add(Counter::HandlerExceptions, 1);
     }
 
     /// Its own counters.
@@ -294,9 +294,9 @@ impl Observer {
     /// The writer's thread has no page of its own to count in.
     fn count_dropped(&self) {
         if let Some(lines) = &self.lines {
-            let counted = self.page.tally(Tally::LogLinesDropped);
+            let counted = self.page.counter(Counter::LogLinesDropped);
             let n = lines.dropped().saturating_sub(counted);
-            self.page.add(Tally::LogLinesDropped, n);
+            self.page.add(Counter::LogLinesDropped, n);
         }
     }
 }

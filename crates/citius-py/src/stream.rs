@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use citius_http::{Fault, Fields, Payload};
-use citius_reactor::{Letter, Post, StreamId};
+use citius_reactor::{ResponseAction, StreamCommand, StreamId};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -72,11 +72,11 @@ impl Stream {
         call_back(py, callback);
     }
 
-    fn post(&self, py: Python<'_>, post: Post) {
-        self.link.post(py, self.id, Letter::Act(post));
+    fn post(&self, py: Python<'_>, post: ResponseAction) {
+        self.link.post(py, self.id, StreamCommand::Act(post));
     }
 
-    fn finish(&self, py: Python<'_>, post: Post) {
+    fn finish(&self, py: Python<'_>, post: ResponseAction) {
         if !self.is_over.is_set() {
             self.is_over.set();
             self.post(py, post);
@@ -114,7 +114,7 @@ impl Stream {
         let bytes = chunk_bytes(chunk)?;
         if !bytes.is_empty() {
             self.sent_bytes.fetch_add(bytes.len(), Ordering::AcqRel);
-            self.post(py, Post::Data(Payload::Shared(bytes)));
+            self.post(py, ResponseAction::Data(Payload::Shared(bytes)));
         }
         let most = self.link.limits.write_queue_bytes_max as usize;
         Ok(self.sent_bytes.load(Ordering::Acquire) < most)
@@ -126,7 +126,7 @@ impl Stream {
         if self.is_gone.is_set() {
             self.call_back(py);
         } else {
-            self.link.post(py, self.id, Letter::AwaitRoom);
+            self.link.post(py, self.id, StreamCommand::AwaitWritable);
         }
     }
 
@@ -135,7 +135,7 @@ impl Stream {
         let fields = trailers
             .map(|trailers| trailer_fields(trailers.bind(py)))
             .transpose()?;
-        self.finish(py, Post::End(fields.unwrap_or_default()));
+        self.finish(py, ResponseAction::End(fields.unwrap_or_default()));
         Ok(())
     }
 
@@ -152,7 +152,7 @@ impl Stream {
     }
 
     fn abort(&self, py: Python<'_>) {
-        self.finish(py, Post::Abort);
+        self.finish(py, ResponseAction::Abort);
     }
 }
 

@@ -14,8 +14,10 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use citius_h1::{Closing, Request};
-use citius_http::{Action, Answer, Call, Event, Fault, Fields, Head, Millis, Payload, Status};
-use citius_observe::Tally;
+use citius_http::{
+    Action, Event, Fault, Fields, Head, Millis, Payload, ProcedureCall, ResponseHead, Status,
+};
+use citius_observe::Counter;
 use citius_ws::Code;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
@@ -24,11 +26,11 @@ use rustix::time::Timespec;
 use crate::clock::coarse_ms;
 use crate::conn::{Conn, Memory, Phase, Transport};
 use crate::file::File;
-use crate::listener::{Accepted, Listener, Speaks};
-use crate::mailbox::Letter;
+use crate::listener::{Accepted, Listener, ListenerProtocol};
+use crate::mailbox::StreamCommand;
 use crate::reactor::{
-    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, TIMER_ACCEPT,
-    TIMER_DRAIN, TIMER_SHORTAGE, id_of, new_inbox, token,
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_WAKEUP, NEVER, Reactor, Ready,
+    TIMER_ACCEPT, TIMER_DRAIN, TIMER_SHORTAGE, id_of, new_inbox, token,
 };
 use crate::service::{ConnectionId, Notice, Peer, Reply, Service, StreamId};
 use crate::socket;
@@ -118,7 +120,7 @@ impl Reactor {
             || !self.handshakes.is_empty()
             || !self.mailbox.is_empty()
         {
-            self.mailbox.ring();
+            self.mailbox.wake();
         }
         self.timers.arm(self.tools.clock.now);
         self.watch.end_turn(self.table.len());
@@ -150,7 +152,7 @@ impl Reactor {
             let mut served = 0;
             for &Ready { id, flags } in &events {
                 match id.index {
-                    INDEX_BELL => self.mailbox.silence(),
+                    INDEX_WAKEUP => self.mailbox.clear_wakeup(),
                     INDEX_TIMER => self.timers.fired(),
                     INDEX_LISTENER => {
                         self.accept(id.generation as usize, service);
@@ -187,7 +189,7 @@ impl Reactor {
     pub fn recover(&mut self) {
         self.restore_inbox();
         self.mailbox.set_expected(false);
-        self.mailbox.ring();
+        self.mailbox.wake();
     }
 
     /// The inbox is lent out while requests are parsed from it, and lost in a panic.
@@ -406,7 +408,7 @@ impl Reactor {
     /// The first `n` bytes of the inbox are `conn`'s.
     #[inline]
     pub(crate) fn take_in<S: Service>(&mut self, conn: &mut Conn, n: usize, service: &mut S) {
-        self.watch.count(Tally::BytesReceived, n as u64);
+        self.watch.count(Counter::BytesReceived, n as u64);
         self.lend_output(conn);
         let inbox = std::mem::take(&mut self.inbox);
         if conn.input.is_empty() {
@@ -427,7 +429,7 @@ impl Reactor {
             && !conn.has_agreed_on_http1()
             && conn.wire.recognise(self.tools.clock.now, input)
         {
-            self.watch.count(Tally::Http2Connections, 1);
+            self.watch.count(Counter::Http2Connections, 1);
         }
         let mut events = 0u32;
         while !self.is_congested(conn) {
@@ -596,7 +598,7 @@ impl Reactor {
         &mut self,
         conn: &mut Conn,
         stream: u32,
-        call: Call<'_>,
+        call: ProcedureCall<'_>,
         service: &mut S,
     ) {
         self.requests_total += 1;
@@ -612,7 +614,7 @@ impl Reactor {
     }
 
     /// Takes note of a call, by a head that says as much of it as a line of the log can.
-    fn begin_call(&mut self, conn: &mut Conn, stream: u32, call: &Call<'_>) -> Course {
+    fn begin_call(&mut self, conn: &mut Conn, stream: u32, call: &ProcedureCall<'_>) -> Course {
         let mut head = self.tools.heads.take();
         head.be_call(&call.method);
         let course = self.watch.begin(conn, stream, &mut head);
@@ -635,7 +637,7 @@ impl Reactor {
         let Some(stream) = conn.wire.upgrade(&mut context, head, &mut conn.output) else {
             return stream;
         };
-        self.watch.count(Tally::Http2Connections, 1);
+        self.watch.count(Counter::Http2Connections, 1);
         stream
     }
 
@@ -655,7 +657,7 @@ impl Reactor {
             Course::Serve | Course::Shed => (b"retry-after", b"1"),
         };
         fields.push(extra.0, extra.1).expect("a valid field");
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::new(status).expect("one of the two above"),
             content_type: Some(b"text/plain; charset=utf-8"),
             fields: &fields,
@@ -716,7 +718,7 @@ impl Reactor {
             }
         };
         self.take_back_output(conn);
-        self.watch.count(Tally::BytesSent, conn.take_written());
+        self.watch.count(Counter::BytesSent, conn.take_written());
         if !conn.leaving.is_empty() {
             self.watch.end_sent(conn);
         }
@@ -788,7 +790,7 @@ impl Reactor {
         for stream in std::mem::take(&mut conn.rooms) {
             let may_write = conn.wire.may_write(stream, &self.tools.limits);
             if may_write && !conn.codings.is_unfinished(stream) {
-                service.room(&mut self.reply(conn, stream));
+                service.writable(&mut self.reply(conn, stream));
             } else if conn.wire.is_open(stream) {
                 conn.rooms.push(stream);
             }
@@ -847,7 +849,7 @@ impl Reactor {
         if conn.wire.wants_output() || self.unfinished(conn).is_some() || conn.wire.owes_answers() {
             return false;
         }
-        service.gone(conn.id);
+        service.disconnected(conn.id);
         conn.phase = Phase::Flushing;
         true
     }
@@ -872,7 +874,7 @@ impl Reactor {
                 self.evict_quiet(true, service);
             }
             if self.table.len() >= open_max + REFUSALS_MAX {
-                self.watch.count(Tally::ConnectionsRefused, 1);
+                self.watch.count(Counter::ConnectionsRefused, 1);
                 continue;
             }
             let id = self.table.reserve();
@@ -903,24 +905,24 @@ impl Reactor {
     ) {
         let now = self.tools.clock.now;
         let refused = self.table.len() > self.tools.limits.connections_max as usize;
-        let tally = if refused {
-            Tally::ConnectionsRefused
+        let counter = if refused {
+            Counter::ConnectionsRefused
         } else {
-            Tally::ConnectionsAccepted
+            Counter::ConnectionsAccepted
         };
-        self.watch.count(tally, 1);
+        self.watch.count(counter, 1);
         let (wire, protocols, is_secured) = match self.listeners[listener].speaks {
-            Speaks::Http => (
+            ListenerProtocol::Http => (
                 Wire::new(now, self.protocols),
                 self.protocols,
                 self.tls.is_some(),
             ),
-            Speaks::HttpAs {
+            ListenerProtocol::HttpAs {
                 protocols,
                 is_secured,
             } => (Wire::new(now, protocols), protocols, is_secured),
-            Speaks::Rpc => (Wire::rpc(now), self.protocols, false),
-            Speaks::SecuredRpc => (Wire::rpc(now), self.protocols, true),
+            ListenerProtocol::Rpc => (Wire::rpc(now), self.protocols, false),
+            ListenerProtocol::SecuredRpc => (Wire::rpc(now), self.protocols, true),
         };
         let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
         conn.protocols = protocols;
@@ -989,10 +991,10 @@ impl Reactor {
                 let mut next = Some((id, letter));
                 while let Some((id, letter)) = next {
                     match letter {
-                        Letter::Resume => reactor.resume_frames(conn, id.stream, service),
-                        Letter::Cast(cast) => {
+                        StreamCommand::Resume => reactor.resume_frames(conn, id.stream, service),
+                        StreamCommand::Broadcast(cast) => {
                             let is_slow = reactor.is_congested(conn);
-                            reactor.send_cast(conn, id.stream, &cast, is_slow, service);
+                            reactor.send_broadcast(conn, id.stream, &cast, is_slow, service);
                         }
                         letter => {
                             if let Err(fault) = reactor.reply(conn, id.stream).deliver(letter) {
@@ -1124,7 +1126,7 @@ impl Reactor {
             .is_none_or(|at| at > now)
         {
             // It is the peer that takes nothing.
-            self.watch.count(Tally::WriteStalled, 1);
+            self.watch.count(Counter::WriteStalled, 1);
             conn.reset_on_close();
             return Verdict::Close;
         }
@@ -1133,7 +1135,7 @@ impl Reactor {
             self.dispatch(conn, event, service);
         }
         if conn.has_asked && conn.wire.closing() == Some(Closing::Clean) {
-            self.watch.count(Tally::KeepAliveOver, 1);
+            self.watch.count(Counter::KeepAliveOver, 1);
         }
         self.settle(conn, service)
     }
@@ -1197,11 +1199,11 @@ impl Reactor {
         }
         if self.watch.is_on {
             self.watch.end_all(&mut conn);
-            self.watch.count(Tally::BytesSent, conn.take_written());
+            self.watch.count(Counter::BytesSent, conn.take_written());
         }
         drop(conn);
         self.table.release(id);
-        service.gone(id);
+        service.disconnected(id);
     }
 
     /// Gives the connection in hand the shared memory to write into.

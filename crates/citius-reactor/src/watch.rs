@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use citius_http::{Action, Fault, Head, Limits, Method};
-use citius_observe::{Ending, Gauge, Note, Observer, Tally};
+use citius_observe::{Counter, Ending, Gauge, Note, Observer};
 
 use crate::clock::{exact_us, wall_us};
 use crate::conn::Conn;
@@ -115,7 +115,7 @@ impl Watch {
                 return Course::TellHealth(wants_ready);
             }
             if self.open_max > 0 && self.open > self.open_max {
-                observer.page().add(Tally::RequestsShed, 1);
+                observer.slot().add(Counter::RequestsShed, 1);
             }
         }
         if self.open_max > 0 && self.open > self.open_max {
@@ -240,7 +240,7 @@ impl Watch {
     pub(crate) fn set_short_of_descriptors(&mut self, is_short: bool) {
         if let Some(observer) = &mut self.observer {
             observer
-                .page()
+                .slot()
                 .set(Gauge::DescriptorsMissing, u64::from(is_short));
         }
     }
@@ -268,9 +268,9 @@ impl Watch {
 
     /// Counts something that happens to connections.
     #[inline]
-    pub(crate) fn count(&mut self, tally: Tally, n: u64) {
+    pub(crate) fn count(&mut self, counter: Counter, n: u64) {
         if let Some(observer) = &mut self.observer {
-            observer.page().add(tally, n);
+            observer.slot().add(counter, n);
         }
     }
 }

@@ -7,7 +7,9 @@
 //! connection's protocol (prior knowledge, `upgrade: h2c`, ALPN) replaces the value and hands over the unread bytes.
 
 use citius_h1::{Context, Request};
-use citius_http::{Action, Closing, Event, Fault, Head, Limits, Millis, Output, Plain, Version};
+use citius_http::{
+    Action, Closing, Event, Fault, Head, Limits, Millis, Output, PlainResponse, Version,
+};
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +257,7 @@ impl Wire {
         &mut self,
         cx: &mut Context<'_>,
         stream: u32,
-        plain: Plain<'_>,
+        plain: PlainResponse<'_>,
         out: &mut Output,
     ) -> bool {
         match self {
@@ -316,14 +318,14 @@ impl Wire {
 
     /// Bytes of a streamed answer that may be sent now without piling up, with `queued` bytes in the output.
     #[inline]
-    pub(crate) fn room(&self, stream: u32, limits: &Limits, queued: usize) -> usize {
+    pub(crate) fn write_capacity(&self, stream: u32, limits: &Limits, queued: usize) -> usize {
         match self {
             H1(wire) if wire.is_at_front(stream) => {
                 (limits.write_queue_bytes_max as usize).saturating_sub(queued)
             }
             // Results leave whole.
             H1(_) | Rpc(_) => 0,
-            H2(wire) => wire.room(stream, limits),
+            H2(wire) => wire.write_capacity(stream, limits),
         }
     }
 
@@ -332,7 +334,7 @@ impl Wire {
     pub(crate) fn may_write(&self, stream: u32, limits: &Limits) -> bool {
         match self {
             H1(wire) => wire.is_at_front(stream),
-            H2(wire) => wire.is_open(stream) && wire.room(stream, limits) > 0,
+            H2(wire) => wire.is_open(stream) && wire.write_capacity(stream, limits) > 0,
             Rpc(_) => false,
         }
     }
@@ -437,7 +439,7 @@ fn h2<'a>(cx: &'a mut Context<'_>) -> citius_h2::Context<'a> {
         heads: cx.heads,
         server: cx.server,
         date: cx.date,
-        standing: cx.standing,
+        default_fields: cx.default_fields,
     }
 }
 
@@ -489,7 +491,7 @@ mod tests {
             heads: &mut heads,
             server: b"",
             date: b"",
-            standing: &citius_http::Fields::EMPTY,
+            default_fields: &citius_http::Fields::EMPTY,
             template: &mut template,
         };
         let text = format!("GET /a HTTP/1.1\r\nHost: a\r\n{lines}\r\n");

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
+use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, Options, Protocols, Proxies, Reactor, Reply, Service, Speaks, StreamId, Timespec,
+    ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, Service, StreamId,
+    Timespec,
 };
 
 /// Sends every body back as it comes, with its length in a trailer; `/large` is a megabyte.
@@ -24,7 +25,7 @@ const LARGE: &[u8] = &[b'x'; 1 << 20];
 
 impl Service for Echo {
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::OK,
             content_type: None,
             fields: &Fields::EMPTY,
@@ -68,8 +69,8 @@ impl Service for Echo {
     fn broken(&mut self, _id: StreamId, fault: Fault) {
         self.broken.push(fault);
     }
-    fn room(&mut self, _reply: &mut Reply<'_>) {}
-    fn gone(&mut self, _connection: ConnectionId) {}
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, _connection: ConnectionId) {}
     fn refused(&mut self, _id: StreamId, fault: Fault) {
         panic!("{}", fault.text());
     }
@@ -100,7 +101,7 @@ impl Served {
                 limits: Limits::default(),
                 server: None,
                 date: false,
-                standing: Fields::EMPTY,
+                default_fields: Fields::EMPTY,
                 observer: None,
                 compression: None,
                 proxies: Proxies::default(),
@@ -108,7 +109,7 @@ impl Served {
             })
             .expect("an epoll set");
             reactor
-                .listen(OwnedFd::from(listener), Speaks::Http)
+                .listen(OwnedFd::from(listener), ListenerProtocol::Http)
                 .expect("it listens");
             let mut service = Echo::default();
             while !stops.load(Ordering::Relaxed) {

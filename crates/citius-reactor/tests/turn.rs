@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
+use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service, Speaks,
-    StreamId,
+    ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, ResponseAction,
+    Service, StreamCommand, StreamId,
 };
 
 /// Answers with the path at once; `/long` after more than a turn may take, `/late` when told to, `/panic` not at all.
@@ -36,7 +36,7 @@ impl Service for Paths {
                     )]
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                let answer = Answer {
+                let answer = ResponseHead {
                     status: Status::OK,
                     content_type: None,
                     fields: &Fields::EMPTY,
@@ -52,8 +52,8 @@ impl Service for Paths {
     fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
     fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
     fn broken(&mut self, _id: StreamId, _fault: Fault) {}
-    fn room(&mut self, _reply: &mut Reply<'_>) {}
-    fn gone(&mut self, connection: ConnectionId) {
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, connection: ConnectionId) {
         self.gone.push(connection);
     }
     fn refused(&mut self, _id: StreamId, fault: Fault) {
@@ -76,7 +76,7 @@ fn reactor_with(limits: Limits) -> Reactor {
         limits,
         server: None,
         date: false,
-        standing: Fields::EMPTY,
+        default_fields: Fields::EMPTY,
         observer: None,
         compression: None,
         proxies: Proxies::default(),
@@ -103,8 +103,8 @@ fn bodies(reactor: &mut Reactor, id: ConnectionId) -> Option<String> {
     )
 }
 
-fn respond(body: &'static [u8]) -> Letter {
-    Letter::Act(Post::Respond {
+fn respond(body: &'static [u8]) -> StreamCommand {
+    StreamCommand::Act(ResponseAction::Respond {
         status: Status::OK,
         content_type: None,
         fields: Fields::EMPTY,
@@ -172,7 +172,7 @@ fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side
     listener.set_nonblocking(true).expect("a socket");
     let mut peer = UnixStream::connect(&address).expect("somebody listens");
     reactor
-        .listen(OwnedFd::from(listener), Speaks::Http)
+        .listen(OwnedFd::from(listener), ListenerProtocol::Http)
         .expect("it listens");
     std::fs::remove_file(&address).expect("it was made above");
     let paths = ["/long"; 40];
@@ -239,7 +239,7 @@ impl Service for Herd {
             self.left -= 1;
             self.come();
         }
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::OK,
             content_type: None,
             fields: &Fields::EMPTY,
@@ -250,8 +250,8 @@ impl Service for Herd {
     fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
     fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
     fn broken(&mut self, _id: StreamId, _fault: Fault) {}
-    fn room(&mut self, _reply: &mut Reply<'_>) {}
-    fn gone(&mut self, _connection: ConnectionId) {}
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, _connection: ConnectionId) {}
     fn refused(&mut self, _id: StreamId, fault: Fault) {
         panic!("{}", fault.text());
     }
@@ -275,7 +275,7 @@ fn a_drain_takes_a_whole_queue_and_no_endless_one() {
         let listener = UnixListener::bind(&address).expect("a fresh name");
         listener.set_nonblocking(true).expect("a socket");
         reactor
-            .listen(OwnedFd::from(listener), Speaks::Http)
+            .listen(OwnedFd::from(listener), ListenerProtocol::Http)
             .expect("it listens");
         let mut herd = Herd {
             address: address.clone(),

@@ -17,7 +17,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use citius_http::{
-    Action, Call, Closing, Event, Fault, Form, Limits, Millis, Output, Payload, Status,
+    Action, Closing, Event, Fault, Form, Limits, Millis, Output, Payload, ProcedureCall, Status,
 };
 
 use crate::calls::{Batches, Calls, Id, OpenCall};
@@ -147,7 +147,7 @@ impl Connection {
             Action::Inform(_) => return Ok(()),
             Action::Abort => (failed(), Ok(())),
             Action::Start(_) | Action::Data(_) | Action::End { .. } | Action::Switch { .. } => {
-                (failed(), Err(Fault::AnswerOrder))
+                (failed(), Err(Fault::ResponseOrder))
             }
         };
         let Some(call) = self.calls.take(stream) else {
@@ -309,13 +309,13 @@ impl Connection {
                 self.reject(Id::Number(msgid), None, Failure::InvalidRequest, out);
                 return Ok(Step::Again);
             }
-            Some(Message::Answer { .. }) | None => return Err(Fault::CallSyntax),
+            Some(Message::Response { .. }) | None => return Err(Fault::CallSyntax),
         };
         if msgid.is_none() && method == CANCEL {
             let id = msgpack::only_msgid(params).map(Id::Number);
             return Ok(self.cancel(id, out));
         }
-        let call = Call {
+        let call = ProcedureCall {
             method: Cow::Borrowed(method),
             params,
             form: Form::MessagePack,
@@ -354,7 +354,7 @@ impl Connection {
             Cow::Borrowed(method) => Cow::Borrowed(method.as_bytes()),
             Cow::Owned(method) => Cow::Owned(method.into_bytes()),
         };
-        let call = Call {
+        let call = ProcedureCall {
             method,
             params: request.params,
             form: Form::Json,
@@ -371,7 +371,7 @@ impl Connection {
         cx: Context<'_>,
         id: Id,
         batch: Option<u32>,
-        call: Call<'i>,
+        call: ProcedureCall<'i>,
     ) -> Event<'i> {
         let stream = self.next_stream;
         self.next_stream = stream.wrapping_add(1);

@@ -167,7 +167,7 @@ pub(crate) enum Message<'a> {
         params: &'a [u8],
     },
     /// `[1, msgid, error, result]`; both are encoded.
-    Answer {
+    Response {
         msgid: u32,
         error: &'a [u8],
         result: &'a [u8],
@@ -198,7 +198,7 @@ pub(crate) fn split(message: &[u8]) -> Option<Message<'_>> {
         (1, 4) => {
             let msgid = reader.msgid()?;
             let error = reader.value()?;
-            Some(Message::Answer {
+            Some(Message::Response {
                 msgid,
                 error,
                 result: reader.rest,

@@ -6,7 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use citius_http::{
-    Action, Answer, Closing, Event, Fault, Fields, Form, Limits, Millis, Output, Payload, Status,
+    Action, Closing, Event, Fault, Fields, Form, Limits, Millis, Output, Payload, ResponseHead,
+    Status,
 };
 
 use crate::{Connection, Context, Incoming, Responses};
@@ -84,7 +85,7 @@ impl Dialogue {
     }
 
     fn answer(&mut self, stream: u32, code: u16, media: Option<&[u8]>, payload: &[u8]) {
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::new(code).expect("a status"),
             content_type: media,
             fields: &Fields::EMPTY,
@@ -814,7 +815,7 @@ fn large_results_are_not_copied() {
         now: 0,
         limits: &dialogue.limits,
     };
-    let answer = Answer {
+    let answer = ResponseHead {
         status: Status::OK,
         content_type: None,
         fields: &Fields::EMPTY,
@@ -843,7 +844,7 @@ fn an_answer_out_of_order_is_an_error_for_the_caller() {
     let sent = dialogue
         .connection
         .send(cx, 0, action, &mut dialogue.output);
-    assert_eq!(sent, Err(Fault::AnswerOrder));
+    assert_eq!(sent, Err(Fault::ResponseOrder));
     assert_eq!(
         dialogue.said(),
         failure(&[1], "InternalError", Fault::HandlerFailed.text())
@@ -884,7 +885,7 @@ fn a_client_hears_answers_and_notifications() {
             }
             while let Some(incoming) = responses.receive(&mut input, 1000).expect("messages") {
                 heard.push(match incoming {
-                    Incoming::Answer {
+                    Incoming::Response {
                         msgid,
                         error,
                         result,

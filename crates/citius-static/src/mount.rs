@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use citius_http::coding::Accepted;
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Method, Payload, Status};
+use citius_http::{Action, Fault, Fields, Head, Limits, Method, Payload, ResponseHead, Status};
 use citius_reactor::{Errno, Files, Reply};
 use rustix::fs::FileType;
 
@@ -213,7 +213,7 @@ fn send_asset(asset: &Asset, head: &Head, reply: &mut Reply<'_>) -> Served {
     match conditional::evaluate(head, validators) {
         Verdict::Proceed => {}
         Verdict::NotModified => {
-            let answer = Answer {
+            let answer = ResponseHead {
                 status: NOT_MODIFIED,
                 content_type: None,
                 fields: &variant.unchanged,
@@ -224,7 +224,7 @@ fn send_asset(asset: &Asset, head: &Head, reply: &mut Reply<'_>) -> Served {
     }
     match wanted(head, variant, reply.limits()) {
         Wanted::Whole => {
-            let answer = Answer {
+            let answer = ResponseHead {
                 status: Status::OK,
                 content_type: Some(asset.media_type),
                 fields: &variant.fields,
@@ -280,7 +280,7 @@ fn send_piece(
     fields
         .push(b"content-range", range.as_bytes())
         .expect("digits");
-    let answer = Answer {
+    let answer = ResponseHead {
         status: PARTIAL_CONTENT,
         content_type: Some(asset.media_type),
         fields: &fields,
@@ -315,7 +315,7 @@ fn send_pieces(
     fields
         .push(b"content-length", total.to_string().as_bytes())
         .expect("a number");
-    let answer = Answer {
+    let answer = ResponseHead {
         status: PARTIAL_CONTENT,
         content_type: Some(media_type.as_bytes()),
         fields: &fields,
@@ -384,7 +384,7 @@ fn send_failure(error: Errno, reply: &mut Reply<'_>) -> Served {
 
 fn send_status(status: Status, fields: &Fields, reply: &mut Reply<'_>) -> Served {
     let has_body = !status.has_no_body();
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: has_body.then_some(b"text/plain; charset=utf-8"),
         fields,
@@ -393,7 +393,7 @@ fn send_status(status: Status, fields: &Fields, reply: &mut Reply<'_>) -> Served
     respond(answer, Payload::Copied(body.as_bytes()), reply)
 }
 
-fn respond(answer: Answer<'_>, body: Payload<'_>, reply: &mut Reply<'_>) -> Served {
+fn respond(answer: ResponseHead<'_>, body: Payload<'_>, reply: &mut Reply<'_>) -> Served {
     let (status, body_bytes) = (answer.status, body.len());
     reply.keep_as_is();
     reply.send(Action::Respond(answer, body)).expect(VALID);

@@ -5,7 +5,7 @@
 > \r\n
 ~ 0 inform 200 \r\n
 = request 0 GET /a
-= app-fault 0 AnswerStatus
+= app-fault 0 ResponseStatus
 < HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain\r\ncontent-length: 22\r\n\r\ninternal server error\n
 > GET /b HTTP/1.1\r\n
 > Host: a\r\n

@@ -7,6 +7,6 @@
 ~ 0 data a
 ~ 0 end
 = request 0 GET /a
-= app-fault 0 AnswerLength
+= app-fault 0 ResponseLength
 < HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na
 = close abort

@@ -148,7 +148,7 @@ fn failures_of_the_application_are_500_or_a_reset() {
     let twice = Action::Start(answer(200, &fields));
     let result = with!(&mut client, |connection, cx, out| connection
         .send(cx, 3, twice, out));
-    assert_eq!(result, Err(Fault::AnswerOrder));
+    assert_eq!(result, Err(Fault::ResponseOrder));
     assert_eq!(
         client.read(),
         "HEADERS 3 :status=200 content-type=text/plain; RST_STREAM 3 2"
@@ -162,7 +162,7 @@ fn failures_of_the_application_are_500_or_a_reset() {
     let short = Action::Respond(answer(200, &fields), Payload::Copied(b"ab"));
     let result = with!(&mut client, |connection, cx, out| connection
         .send(cx, 7, short, out));
-    assert_eq!(result, Err(Fault::AnswerLength));
+    assert_eq!(result, Err(Fault::ResponseLength));
     assert!(client.read().starts_with("HEADERS 7 :status=500"));
 }
 
@@ -435,7 +435,7 @@ fn an_upgrade_answers_the_request_it_came_with() {
         heads: &mut heads,
         server: b"",
         date: b"",
-        standing: &Fields::EMPTY,
+        default_fields: &Fields::EMPTY,
     };
     let settings = b"AAMAAABkAAQAoAAAAAIAAAAA";
     let upgraded = Connection::upgraded(&cx, Options::default(), &head, settings, &mut out);
@@ -454,7 +454,7 @@ fn an_upgrade_answers_the_request_it_came_with() {
         heads: &mut heads,
         server: b"",
         date: b"",
-        standing: &Fields::EMPTY,
+        default_fields: &Fields::EMPTY,
     };
     let refused =
         Connection::upgraded(&cx, Options::default(), &head, b"!", &mut Output::default());

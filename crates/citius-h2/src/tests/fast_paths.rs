@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use citius_http::{Action, Answer, Event, FAST_PATHS, Fields, Payload, Status};
+use citius_http::{Action, Event, FAST_PATHS, Fields, Payload, ResponseHead, Status};
 use citius_testkit::dice::Dice;
 use citius_testkit::variants::{self, Variant};
 
@@ -77,7 +77,7 @@ impl Side {
         let n_media = if dice.once_in(10) { 4 } else { 3 };
         let media = media[dice.below(n_media)];
         let status = [200, 200, 200, 200, 404, 204, 304][dice.below(7)];
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::new(status).expect("a status"),
             content_type: (!dice.once_in(10)).then_some(media),
             fields: &fields,

@@ -151,7 +151,7 @@ fn whoever_streams_is_told_when_there_is_room() {
     client.get(1);
     client.act(1, Action::Start(answer(200, &Fields::EMPTY)));
     let mut n_bytes = 0;
-    while client.connection.room(1, &client.limits) > 0 {
+    while client.connection.write_capacity(1, &client.limits) > 0 {
         client.act(1, Action::Data(Payload::Copied(&[b'x'; 10_000])));
         client.read();
         n_bytes += 10_000;
@@ -160,7 +160,7 @@ fn whoever_streams_is_told_when_there_is_room() {
     client.open_window(0, 1_000_000);
     client.open_window(1, 1_000_000);
     client.read();
-    assert!(client.connection.room(1, &client.limits) > 0);
+    assert!(client.connection.write_capacity(1, &client.limits) > 0);
 }
 
 #[test]

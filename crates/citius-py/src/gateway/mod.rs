@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Call, Fault, Fields, Head, Method, Millis, Payload};
+use citius_http::{
+    Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, ResponseHead,
+};
 use citius_reactor::ws::{Close, Kind, Opening};
 use citius_reactor::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
 use citius_static::Mounts;
@@ -129,7 +131,7 @@ impl Service for Turn<'_, '_> {
     }
 
     #[inline]
-    fn call(&mut self, call: Call<'_>, reply: &mut Reply<'_>) {
+    fn call(&mut self, call: ProcedureCall<'_>, reply: &mut Reply<'_>) {
         match self.gateway {
             Gateway::Native(routes) => rpc::call(self, routes, &call, reply),
             // They have no procedures, and nobody listens for calls of them.
@@ -184,7 +186,7 @@ impl Service for Turn<'_, '_> {
         ws::closed(self, close, fault, reply);
     }
 
-    fn room(&mut self, reply: &mut Reply<'_>) {
+    fn writable(&mut self, reply: &mut Reply<'_>) {
         if ws::room(self, reply) {
             return;
         }
@@ -196,7 +198,7 @@ impl Service for Turn<'_, '_> {
         end_child(self.py, self.link);
     }
 
-    fn gone(&mut self, connection: ConnectionId) {
+    fn disconnected(&mut self, connection: ConnectionId) {
         for exchange in self.link.take_all(connection) {
             if !exchange.is_notification {
                 self.abandon(exchange);
@@ -314,7 +316,7 @@ impl Turn<'_, '_> {
     #[cold]
     fn refuse_connect(head: Box<Head>, reply: &mut Reply<'_>) {
         let fault = Fault::ConnectRefused;
-        let answer = Answer {
+        let answer = ResponseHead {
             status: fault.status(),
             content_type: Some(b"text/plain; charset=utf-8"),
             fields: &Fields::EMPTY,
