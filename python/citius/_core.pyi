@@ -175,7 +175,7 @@ class Stream:
         Raises:
             ClientDisconnected: Nobody is there to read it.
         """
-    def on_room(self, callback: Callable[[], object]) -> None:
+    def on_writable(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when there is room or nobody reads."""
     def end(self) -> None: ...
     def abort(self) -> None: ...
@@ -291,7 +291,7 @@ class WebSocket:
     def _is_full(self) -> bool: ...
     def _on_message(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when ``_take`` has something new."""
-    def _on_room(self, callback: Callable[[], object]) -> None: ...
+    def _on_writable(self, callback: Callable[[], object]) -> None: ...
     def _set_task(self, task: object) -> None:
         """Call ``task.cancel()`` if the client is lost while nobody waits for it."""
     def _is_open(self) -> bool:

@@ -342,7 +342,7 @@ async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str]) -> No
     try:
         async for chunk in iterator:
             if not stream.send(chunk):
-                await _called_back(stream.on_room)
+                await _called_back(stream.on_writable)
         stream.end()
     except ClientDisconnected:
         stream.abort()
@@ -403,7 +403,7 @@ class _Pump:
         try:
             for chunk in self._iterator:
                 if not self._stream.send(chunk):
-                    self._stream.on_room(self.send)
+                    self._stream.on_writable(self.send)
                     return
             self._stream.end()
         except ClientDisconnected:
@@ -426,7 +426,7 @@ def drive_in_thread(
     try:
         for chunk in iterator:
             if not stream.send(chunk):
-                wait(stream.on_room)
+                wait(stream.on_writable)
         give_place_back()
         stream.end()
     except ClientDisconnected:
