@@ -659,7 +659,7 @@ class Observer:
         """Count an exception that nobody has handled."""
     def read(self) -> dict[str, Any]:
         """Its counters, as ``Board.read``."""
-    def log_trouble(self) -> tuple[int, str | None]:
+    def log_failure(self) -> tuple[int, str | None]:
         """Access lines lost so far, and what went wrong since the last call."""
     def close(self, patience_s: float) -> bool:
         """Write what is left of the access log; ``False`` if there was no time."""

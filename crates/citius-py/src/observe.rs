@@ -241,7 +241,7 @@ impl Observer {
     }
 
     /// Access lines lost so far, and what went wrong since the last call.
-    fn log_trouble(&self) -> (u64, Option<String>) {
+    fn log_failure(&self) -> (u64, Option<String>) {
         self.count_dropped();
         match &self.lines {
             Some(lines) => (lines.dropped(), lines.take_error()),

@@ -127,7 +127,7 @@ class Watch:
 
     def _complain(self) -> None:
         """Say what became of access lines that were not written."""
-        dropped, error = self.observer.log_trouble()
+        dropped, error = self.observer.log_failure()
         if error is not None:
             logging.warning(error)
         if dropped > self._lines_dropped:
