@@ -591,21 +591,21 @@ _Gateway: TypeAlias = Native | Asgi | Wsgi
 """How a reactor calls its application: one class for each interface."""
 
 @final
-class Board:
-    """Pages of counters in memory that a supervisor and its workers share."""
+class SharedMetrics:
+    """Slots of counters in memory that a supervisor and its workers share."""
 
-    PAGE_BYTES: int
+    SLOT_BYTES: int
 
     def __new__(cls, buffer: Buffer) -> Self:
         """
         Args:
-            buffer: Writable memory for any number of pages, such as a shared ``mmap``; never released.
+            buffer: Writable memory for any number of slots, such as a shared ``mmap``; never released.
         """
     def __len__(self) -> int: ...
-    def read(self, page: int) -> dict[str, Any]:
+    def read(self, slot: int) -> dict[str, Any]:
         """What a worker has counted (``citius/observability/metrics.py`` knows the parts)."""
-    def clear(self, page: int) -> None:
-        """Zero a page for the next worker."""
+    def clear(self, slot: int) -> None:
+        """Zero a slot for the next worker."""
 
 @final
 class Observer:
@@ -614,8 +614,8 @@ class Observer:
     def __new__(
         cls,
         *,
-        board: Board | None = None,
-        page: int = 0,
+        metrics: SharedMetrics | None = None,
+        slot: int = 0,
         access_log: str | None = None,
         access_log_fd: int | None = None,
         access_log_sample: float = 1.0,
@@ -628,7 +628,7 @@ class Observer:
     ) -> Self:
         """
         Args:
-            board: Where it counts, on ``page``; in memory of its own without one.
+            metrics: Where it counts, on ``slot``; in memory of its own without one.
             access_log: The format of access lines (see docs/guides/observability.md); ``None``: none.
             access_log_fd: Where they go; standard output without it.
             access_log_sample: The share of answers below 400 that get a line.
@@ -658,7 +658,7 @@ class Observer:
     def add_exception(self) -> None:
         """Count an exception that nobody has handled."""
     def read(self) -> dict[str, Any]:
-        """Its counters, as ``Board.read``."""
+        """Its counters, as ``SharedMetrics.read``."""
     def log_failure(self) -> tuple[int, str | None]:
         """Access lines lost so far, and what went wrong since the last call."""
     def close(self, patience_s: float) -> bool:

@@ -20,7 +20,7 @@ from citius.observability.metrics import DRAINING, READY, STARTING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.settings.config import Config
 
 BEAT_S = 1.0
@@ -51,14 +51,14 @@ class Watch:
         self,
         config: Config,
         *,
-        ledger: Ledger | None = None,
-        page: int | None = None,
+        registry: MetricsRegistry | None = None,
+        slot: int | None = None,
         checks: Sequence[Callable[[], Any]] = (),
     ) -> None:
         try:
             self.observer = Observer(
-                board=None if ledger is None or page is None else ledger.board,
-                page=page or 0,
+                metrics=None if registry is None or slot is None else registry.shared,
+                slot=slot or 0,
                 access_log=config.access_log_format if config.access_log else None,
                 access_log_sample=config.access_log_sample,
                 request_id=config.request_id,

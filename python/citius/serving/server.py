@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import Tls
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.serving.interfaces import Application
     from citius.serving.management import Management
     from citius.serving.reactor_threads import Sibling
@@ -65,10 +65,10 @@ class Place:
     beat: Callable[[int], object] | None = None
     """Called every ``beat_s`` by a loop that turns, with the requests taken so far."""
     beat_s: float = 1.0
-    ledger: Ledger | None = None
+    metrics: MetricsRegistry | None = None
     """Where the worker's counters are kept, if anybody reads them."""
-    page: int | None = None
-    """Which of its pages is the worker's."""
+    metrics_slot: int | None = None
+    """Which of its slots is the worker's."""
     tickets: TlsTickets | None = None
     """The secret of TLS session tickets that all workers share."""
     tls: list[Tls] = field(default_factory=list["Tls"])
@@ -216,9 +216,11 @@ class Service:
         self._siblings: list[Sibling] = []
         self._watch: Watch | None = None
         self._relay: Any = None
-        if observe.is_wanted(config) or place.page is not None:
+        if observe.is_wanted(config) or place.metrics_slot is not None:
             checks = getattr(app, "readiness_checks", ())
-            self._watch = Watch(config, ledger=place.ledger, page=place.page, checks=checks)
+            self._watch = Watch(
+                config, registry=place.metrics, slot=place.metrics_slot, checks=checks
+            )
         # When whatever is still at work is left behind; `None` while nobody wants to stop.
         self._left_at: float | None = None
         self.is_ending = False
@@ -517,12 +519,12 @@ def _manage_alone(config: Config, place: Place) -> Management | None:
     """The management port of the only worker, in a thread of its own."""
     if config.management is None:
         return None
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.serving.management import Management
 
-    place.ledger = Ledger()
-    place.page = place.ledger.assign()
-    management = Management(place.ledger, config, lambda: 1)
+    place.metrics = MetricsRegistry()
+    place.metrics_slot = place.metrics.assign()
+    management = Management(place.metrics, config, lambda: 1)
     management.start()
     return management
 

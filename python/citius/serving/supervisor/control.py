@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import TlsTickets
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.serving.listeners import Listeners
     from citius.serving.management import Management
     from citius.settings.config import Config
@@ -55,7 +55,7 @@ YOUNG_S = 5.0
 BACK_OFF_MAX_S = 8.0
 """The longest pause before a worker that keeps dying young is started again."""
 
-SPARE_PAGES = 64
+SPARE_SLOTS = 64
 """Workers beyond two for each slot whose counters find room: those that drain, and those of TTIN."""
 
 STARVED_S = 1.0
@@ -105,15 +105,15 @@ class Supervisor:
         self._alive_at = 0.0 if self._notifier.watchdog_s else FOREVER
         self._directory = started_in()
         self._oom_kills = oom_kills()
-        self._ledger: Ledger | None = None
+        self._metrics: MetricsRegistry | None = None
         self._management: Management | None = None
         if config.management is not None:
-            from citius.observability.metrics import Ledger
+            from citius.observability.metrics import MetricsRegistry
             from citius.serving.management import Management
 
-            self._ledger = Ledger(2 * config.workers + SPARE_PAGES)
+            self._metrics = MetricsRegistry(2 * config.workers + SPARE_SLOTS)
             self._management = Management(
-                self._ledger, config, self._expected, takes_over=listeners.ready_fd >= 0
+                self._metrics, config, self._expected, takes_over=listeners.ready_fd >= 0
             )
         self._tickets: TlsTickets | None = None
         """What sessions of TLS go on with from one worker to another."""
@@ -292,8 +292,8 @@ class Supervisor:
             if pid:
                 worker.close()
                 self._health.forget(worker)
-                if self._ledger is not None:
-                    self._ledger.retire(worker.page, usage.ru_utime + usage.ru_stime)
+                if self._metrics is not None:
+                    self._metrics.retire(worker.metrics_slot, usage.ru_utime + usage.ru_stime)
                 self._bury(slot, worker, os.waitstatus_to_exitcode(status))
         if os.getpid() == 1:
             self._reap_orphans()
@@ -335,8 +335,8 @@ class Supervisor:
         return before is not None and self._oom_kills is not None and self._oom_kills > before
 
     def _count_restart(self, reason: str) -> None:
-        if self._ledger is not None:
-            self._ledger.restarts[reason] += 1
+        if self._metrics is not None:
+            self._metrics.restarts[reason] += 1
 
     def _expected(self) -> int:
         """How many workers should be ready; none once we are about to stop."""
@@ -599,7 +599,7 @@ class Supervisor:
                 self._config,
                 slot,
                 lambda: self._close_what_is_not(slot),
-                self._ledger,
+                self._metrics,
                 self._tickets,
                 workers=len(self._slots),
             )
