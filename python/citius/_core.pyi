@@ -641,7 +641,7 @@ class Observer:
         Raises:
             ValueError: A format, name or pattern that is none.
         """
-    def beat(
+    def heartbeat(
         self,
         *,
         now_ms: int,
@@ -821,10 +821,10 @@ class Reactor:
         """The epoll descriptor: readable when ``turn`` has something to do."""
     def turn(self) -> None:
         """Serve what is ready. Never blocks, never raises; safe to call from inside itself."""
-    def run(self, on_beat: Callable[[], object] | None = None) -> None:
+    def run(self, on_heartbeat: Callable[[], object] | None = None) -> None:
         """Block and serve until ``stop``; the host of apps without an event loop.
 
-        ``on_beat`` is called between turns, every one or two seconds.
+        ``on_heartbeat`` is called between turns, every one or two seconds.
         """
     def stop(self) -> None:
         """Make ``run`` return after its current turn; callable from signal handlers and threads."""

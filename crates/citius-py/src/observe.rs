@@ -1,7 +1,7 @@
 //! The observer as Python sets it up, and what Python reads of it.
 //!
 //! Nothing here is called for a request: Python makes an [`Observer`], hands it to a reactor, and from
-//! then on beats, reads counters and takes spans.
+//! then on heartbeats, reads counters and takes spans.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -202,7 +202,7 @@ impl Observer {
 
     /// The loop is alive: how late it was, and what waits for the thread pool.
     #[pyo3(signature = (*, now_ms, lag_us, queue_length = 0, queue_age_us = 0, utc_offset_s = 0))]
-    fn beat(
+    fn heartbeat(
         &self,
         now_ms: u64,
         lag_us: u64,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from citius.observability.metrics import MetricsRegistry
     from citius.settings.config import Config
 
-BEAT_S = 1.0
+HEARTBEAT_INTERVAL_S = 1.0
 """How often a worker says that it is alive."""
 
 CHECK_EVERY_S = 2.0
@@ -75,7 +75,7 @@ class Watch:
         self._wants_otel = config.otel
         self._exporter: Any = None
         self._is_checking = False
-        self._beat_due = 0.0
+        self._heartbeat_due = 0.0
         self._lines_dropped = 0
         self.observer.set_state(STARTING, os.getpid())
         if self._checks:
@@ -98,13 +98,15 @@ class Watch:
         """No new ones are."""
         self.observer.set_state(DRAINING, os.getpid())
 
-    def beat(self, loop: Any, pool: Any, beat_s: float) -> None:
+    def heartbeat(self, loop: Any, pool: Any, heartbeat_interval_s: float) -> None:
         """The loop turns: note how late it came to this, and do what is done once in a while."""
         now = time.monotonic()
-        late_s = max(0.0, now - self._beat_due) if self._beat_due and loop is not None else 0.0
-        self._beat_due = now + beat_s
+        late_s = (
+            max(0.0, now - self._heartbeat_due) if self._heartbeat_due and loop is not None else 0.0
+        )
+        self._heartbeat_due = now + heartbeat_interval_s
         length, age_s = pool.waiting() if pool is not None else (0, 0.0)
-        self.observer.beat(
+        self.observer.heartbeat(
             now_ms=int(now * 1000), lag_us=int(late_s * 1e6), queue_length=length,
             queue_age_us=int(age_s * 1e6), utc_offset_s=time.localtime().tm_gmtoff,
         )  # fmt: skip

@@ -62,9 +62,9 @@ class Place:
     """Called once, when clients are served."""
     silence: Callable[[], object] | None = None
     """Called before the drain, where nobody else keeps new connections away."""
-    beat: Callable[[int], object] | None = None
-    """Called every ``beat_s`` by a loop that turns, with the requests taken so far."""
-    beat_s: float = 1.0
+    heartbeat: Callable[[int], object] | None = None
+    """Called every ``heartbeat_interval_s`` by a loop that turns, with the requests taken so far."""
+    heartbeat_interval_s: float = 1.0
     metrics: MetricsRegistry | None = None
     """Where the worker's counters are kept, if anybody reads them."""
     metrics_slot: int | None = None
@@ -258,7 +258,7 @@ class Service:
         self._reactor, self._loop = reactor, loop
         if self.place.control is not None and isinstance(self._app, App):
             self._share_rooms(self._app, self.place.control)
-        self.beat()
+        self.heartbeat()
         if self._watch is not None:
             self._watch.ready()
         self.place.ready()
@@ -324,24 +324,26 @@ class Service:
             sibling.start()
 
     @property
-    def beat_s(self) -> float | None:
-        """How often a host has to call ``beat``; ``None`` if nobody listens."""
+    def heartbeat_interval_s(self) -> float | None:
+        """How often a host has to call ``heartbeat``; ``None`` if nobody listens."""
         if self._watch is None:
-            return None if self.place.beat is None else self.place.beat_s
-        return min(observe.BEAT_S, self.place.beat_s)
+            return None if self.place.heartbeat is None else self.place.heartbeat_interval_s
+        return min(observe.HEARTBEAT_INTERVAL_S, self.place.heartbeat_interval_s)
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Say that the loop turns."""
         if self._watch is not None:
-            self._watch.beat(self._loop, self._pool, self.beat_s or observe.BEAT_S)
-        if self.place.beat is not None and self._reactor is not None:
+            self._watch.heartbeat(
+                self._loop, self._pool, self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
+            )
+        if self.place.heartbeat is not None and self._reactor is not None:
             siblings = sum(one.requests_total for one in self._siblings)
-            self.place.beat(self._reactor.requests_total + siblings)
+            self.place.heartbeat(self._reactor.requests_total + siblings)
 
-    def beat_on(self, loop: Any, beat_s: float) -> None:
-        """The same, and again every ``beat_s``."""
-        self.beat()
-        loop.call_later(beat_s, self.beat_on, loop, beat_s)
+    def heartbeat_every(self, loop: Any, heartbeat_interval_s: float) -> None:
+        """The same, and again every ``heartbeat_interval_s``."""
+        self.heartbeat()
+        loop.call_later(heartbeat_interval_s, self.heartbeat_every, loop, heartbeat_interval_s)
 
     def drain(self, on_drained: Callable[[], object]) -> None:
         """Let open requests end; call ``on_drained`` when the last connection is gone."""
@@ -500,7 +502,10 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
 
     place = Place([made for one in listeners.all for made in one.sockets], ready, silence)
     if notifier.watchdog_s:
-        place.beat, place.beat_s = lambda requests: notifier.alive(), notifier.watchdog_s
+        place.heartbeat, place.heartbeat_interval_s = (
+            lambda requests: notifier.alive(),
+            notifier.watchdog_s,
+        )
     signal.signal(signal.SIGUSR1, lambda number, frame: reopen(config, give=False))
     for number in (signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, _needs_supervisor)

@@ -71,7 +71,7 @@ class Worker:
     kill_at: float = float("inf")
 
     @property
-    def beat_at(self) -> float:
+    def heartbeat_at(self) -> float:
         """When its loop has last been seen to turn; 0 before it was ready."""
         return _PULSE.unpack_from(self.pulse)[0]
 
@@ -228,10 +228,14 @@ def _become_worker(
             os.write(ready_fd, b"r")
             os.close(ready_fd)
 
-        def beat(requests: int) -> None:
+        def heartbeat(requests: int) -> None:
             _PULSE.pack_into(pulse, 0, time.monotonic(), requests)
 
-        place.ready, place.beat, place.beat_s = ready, beat, beat_s(config)
+        place.ready, place.heartbeat, place.heartbeat_interval_s = (
+            ready,
+            heartbeat,
+            heartbeat_interval_s(config),
+        )
         code = work(target, config, place)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -247,7 +251,7 @@ def _nothing() -> None:
     """Until the worker knows better."""
 
 
-def beat_s(config: Config) -> float:
+def heartbeat_interval_s(config: Config) -> float:
     """How often a worker shows that it is alive."""
     return 0.25 if config.max_requests or 0 < (config.worker_timeout_s or 30.0) < 4 else 1.0
 
