@@ -1,8 +1,8 @@
 """The counters of all workers, and the page that Prometheus reads.
 
 A worker counts in a slot of shared memory (``_core.SharedMetrics``), written by it alone. ``MetricsRegistry``
-hands the slots out, adds those that are in use, and keeps what workers had counted when they died. Counters are
-sums over all workers there ever were; what goes up and down is told for each worker that is alive.
+hands the slots out, adds those that are in use, and keeps what workers had counted when they died. Counters
+are sums over all workers there ever were; gauges are reported for each worker that is alive.
 
 Names follow Prometheus' conventions: base units, ``_total`` for counters. The number of series is bounded by
 the application's routes (or ``--path-pattern``), whatever clients ask for.

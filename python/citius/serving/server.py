@@ -333,17 +333,16 @@ class Service:
     def heartbeat(self) -> None:
         """Say that the loop turns."""
         if self._watch is not None:
-            self._watch.heartbeat(
-                self._loop, self._pool, self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
-            )
+            interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
+            self._watch.heartbeat(self._loop, self._pool, interval_s)
         if self.place.heartbeat is not None and self._reactor is not None:
             siblings = sum(one.requests_total for one in self._siblings)
             self.place.heartbeat(self._reactor.requests_total + siblings)
 
-    def heartbeat_every(self, loop: Any, heartbeat_interval_s: float) -> None:
-        """The same, and again every ``heartbeat_interval_s``."""
+    def heartbeat_every(self, loop: Any, interval_s: float) -> None:
+        """The same, and again every ``interval_s``."""
         self.heartbeat()
-        loop.call_later(heartbeat_interval_s, self.heartbeat_every, loop, heartbeat_interval_s)
+        loop.call_later(interval_s, self.heartbeat_every, loop, interval_s)
 
     def drain(self, on_drained: Callable[[], object]) -> None:
         """Let open requests end; call ``on_drained`` when the last connection is gone."""
@@ -502,10 +501,8 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
 
     place = Place([made for one in listeners.all for made in one.sockets], ready, silence)
     if notifier.watchdog_s:
-        place.heartbeat, place.heartbeat_interval_s = (
-            lambda requests: notifier.alive(),
-            notifier.watchdog_s,
-        )
+        place.heartbeat = lambda requests: notifier.alive()
+        place.heartbeat_interval_s = notifier.watchdog_s
     signal.signal(signal.SIGUSR1, lambda number, frame: reopen(config, give=False))
     for number in (signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, _needs_supervisor)

@@ -87,13 +87,8 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         return
     reactor = service.open(loop)
     loop.add_reader(reactor.fileno(), reactor.turn)
-    if service.heartbeat_interval_s is not None:
-        loop.call_later(
-            service.heartbeat_interval_s,
-            service.heartbeat_every,
-            loop,
-            service.heartbeat_interval_s,
-        )
+    if (interval_s := service.heartbeat_interval_s) is not None:
+        loop.call_later(interval_s, service.heartbeat_every, loop, interval_s)
     await wait_until_set(stopped)
     if deadline is not None:
         deadline.cancel()

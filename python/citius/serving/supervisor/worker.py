@@ -231,11 +231,8 @@ def _become_worker(
         def heartbeat(requests: int) -> None:
             _PULSE.pack_into(pulse, 0, time.monotonic(), requests)
 
-        place.ready, place.heartbeat, place.heartbeat_interval_s = (
-            ready,
-            heartbeat,
-            heartbeat_interval_s(config),
-        )
+        place.ready, place.heartbeat = ready, heartbeat
+        place.heartbeat_interval_s = heartbeat_interval_s(config)
         code = work(target, config, place)
         sys.stdout.flush()
         sys.stderr.flush()
