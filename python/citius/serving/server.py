@@ -54,7 +54,7 @@ _STOP_POLL_S = 0.01
 
 
 @dataclass(slots=True)
-class Place:
+class WorkerContext:
     """Where a worker stands: its sockets, and whom it tells how it goes."""
 
     listeners: list[socket.socket]
@@ -118,7 +118,7 @@ def check(target: str, config: Config) -> int:
         if config.chdir is not None:
             enter(config.chdir)
         check_tls(config)
-        service = Service(_import(target, config), config, Place([], lambda: None))
+        service = Service(_import(target, config), config, WorkerContext([], lambda: None))
     except ConfigError as error:
         return fail(str(error))
     except Exception as error:
@@ -128,24 +128,24 @@ def check(target: str, config: Config) -> int:
     return 0
 
 
-def work(target: App | str, config: Config, place: Place) -> int:
+def work(target: App | str, config: Config, context: WorkerContext) -> int:
     """The life of one worker; returns its exit code."""
     try:
         if config.is_tls:
             from citius.serving import tls
 
-            place.tickets = place.tickets or TlsTickets()
-            loaded = (tls.load(config, place.tickets) for _ in range(config.reactor_threads))
-            place.tls = [one for one in loaded if one is not None]
+            context.tickets = context.tickets or TlsTickets()
+            loaded = (tls.load(config, context.tickets) for _ in range(config.reactor_threads))
+            context.tls = [one for one in loaded if one is not None]
         privileges.drop(config)
         if config.loop == "gevent":
             from citius.serving.hosts import gevent
 
             gevent.patch()
         app = call_here(_import, target, config)
-        if place.is_first and (notice := getattr(app, "notice", "")):
+        if context.is_first and (notice := getattr(app, "notice", "")):
             logging.info(notice)
-        service = Service(app, config, place)
+        service = Service(app, config, context)
     except ConfigError as error:
         return fail(str(error))
     except Exception as error:
@@ -181,10 +181,10 @@ class Service:
         self,
         app: Application,
         config: Config,
-        place: Place,
+        context: WorkerContext,
     ) -> None:
         self.config = config
-        self.place = place
+        self.context = context
         self._home = os.getpid()
         self._app = app
         self._pool: Any = None
@@ -198,8 +198,8 @@ class Service:
                 "--reactor-threads gives each thread an event loop, and a WSGI application has none; "
                 "use --threads or --workers"
             )
-        if isinstance(app, WsgiApp) and place.listeners:
-            app.address = place.listeners[0].getsockname()
+        if isinstance(app, WsgiApp) and context.listeners:
+            app.address = context.listeners[0].getsockname()
         if isinstance(app, App):
             self._gateway = app.freeze(
                 self._make_pool,
@@ -216,10 +216,10 @@ class Service:
         self._siblings: list[Sibling] = []
         self._watch: Watch | None = None
         self._relay: Any = None
-        if observe.is_wanted(config) or place.metrics_slot is not None:
+        if observe.is_wanted(config) or context.metrics_slot is not None:
             checks = getattr(app, "readiness_checks", ())
             self._watch = Watch(
-                config, registry=place.metrics, slot=place.metrics_slot, checks=checks
+                config, registry=context.metrics, slot=context.metrics_slot, checks=checks
             )
         # When whatever is still at work is left behind; `None` while nobody wants to stop.
         self._left_at: float | None = None
@@ -250,18 +250,18 @@ class Service:
 
     def open(self, loop: Any) -> Reactor:
         """Listen; from now on the host has to turn the reactor."""
-        for listener in self.place.listeners:
+        for listener in self.context.listeners:
             listen(listener, self.config.backlog, str(listener.getsockname()))
         reactor = self._make_reactor(loop, self._watch)
         if self.config.reactor_threads > 1:
             self._open_siblings()
         self._reactor, self._loop = reactor, loop
-        if self.place.control is not None and isinstance(self._app, App):
-            self._share_rooms(self._app, self.place.control)
+        if self.context.control is not None and isinstance(self._app, App):
+            self._share_rooms(self._app, self.context.control)
         self.heartbeat()
         if self._watch is not None:
             self._watch.ready()
-        self.place.ready()
+        self.context.ready()
         return reactor
 
     def _share_rooms(self, app: App, control: socket.socket) -> None:
@@ -291,9 +291,9 @@ class Service:
             forwarded=config.believed,
             http=config.http_versions,
             h2c_upgrade=config.h2c_upgrade,
-            tls=self.place.tls.pop() if config.is_tls else None,
+            tls=self.context.tls.pop() if config.is_tls else None,
         )
-        for listener in self.place.listeners:
+        for listener in self.context.listeners:
             speaks = speaks_of(listener)
             reactor.listen(
                 listener.fileno(), rpc=speaks.is_rpc, tls=speaks.is_tls, http=speaks.http
@@ -327,17 +327,17 @@ class Service:
     def heartbeat_interval_s(self) -> float | None:
         """How often a host has to call ``heartbeat``; ``None`` if nobody listens."""
         if self._watch is None:
-            return None if self.place.heartbeat is None else self.place.heartbeat_interval_s
-        return min(observe.HEARTBEAT_INTERVAL_S, self.place.heartbeat_interval_s)
+            return None if self.context.heartbeat is None else self.context.heartbeat_interval_s
+        return min(observe.HEARTBEAT_INTERVAL_S, self.context.heartbeat_interval_s)
 
     def heartbeat(self) -> None:
         """Say that the loop turns."""
         if self._watch is not None:
             interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
             self._watch.heartbeat(self._loop, self._pool, interval_s)
-        if self.place.heartbeat is not None and self._reactor is not None:
+        if self.context.heartbeat is not None and self._reactor is not None:
             siblings = sum(one.requests_total for one in self._siblings)
-            self.place.heartbeat(self._reactor.requests_total + siblings)
+            self.context.heartbeat(self._reactor.requests_total + siblings)
 
     def heartbeat_every(self, loop: Any, interval_s: float) -> None:
         """The same, and again every ``interval_s``."""
@@ -350,8 +350,8 @@ class Service:
         if self._watch is not None:
             self._watch.draining()
         if self._reactor is not None:
-            if self.place.silence is not None:
-                self.place.silence()
+            if self.context.silence is not None:
+                self.context.silence()
             left = 1 + len(self._siblings)
 
             def drained() -> None:
@@ -364,7 +364,7 @@ class Service:
             self._reactor.drain(drained)
             for sibling in self._siblings:
                 sibling.drain(drained)
-            for listener in self.place.listeners:
+            for listener in self.context.listeners:
                 listener.close()
 
     def cut(self, then: Callable[[], object]) -> None:
@@ -499,34 +499,34 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
         notifier.stopping()
         listeners.silence()
 
-    place = Place([made for one in listeners.all for made in one.sockets], ready, silence)
+    context = WorkerContext([made for one in listeners.all for made in one.sockets], ready, silence)
     if notifier.watchdog_s:
-        place.heartbeat = lambda requests: notifier.alive()
-        place.heartbeat_interval_s = notifier.watchdog_s
+        context.heartbeat = lambda requests: notifier.alive()
+        context.heartbeat_interval_s = notifier.watchdog_s
     signal.signal(signal.SIGUSR1, lambda number, frame: reopen(config, give=False))
     for number in (signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, _needs_supervisor)
     try:
-        management = _manage_alone(config, place)
+        management = _manage_alone(config, context)
     except ConfigError as error:
         return fail(str(error))
     try:
-        return work(app, config, place)
+        return work(app, config, context)
     finally:
         if management is not None:
             management.close()
 
 
-def _manage_alone(config: Config, place: Place) -> Management | None:
+def _manage_alone(config: Config, context: WorkerContext) -> Management | None:
     """The management port of the only worker, in a thread of its own."""
     if config.management is None:
         return None
     from citius.observability.metrics import MetricsRegistry
     from citius.serving.management import Management
 
-    place.metrics = MetricsRegistry()
-    place.metrics_slot = place.metrics.assign()
-    management = Management(place.metrics, config, lambda: 1)
+    context.metrics = MetricsRegistry()
+    context.metrics_slot = context.metrics.assign()
+    management = Management(context.metrics, config, lambda: 1)
     management.start()
     return management
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from citius.observability import logging
 from citius.process.lifeline import end_with
 from citius.process.logfiles import reopen
-from citius.serving.server import Place, work
+from citius.serving.server import WorkerContext, work
 from citius.serving.supervisor.links import control_pair
 from citius.serving.workers import WorkerInfo, become
 
@@ -183,11 +183,13 @@ def start(
             os.close(fd)
         control.close()
         become(WorkerInfo(slot.index, max(workers, slot.index + 1)))
-        place = Place(
+        context = WorkerContext(
             slot.listeners, _nothing, metrics=metrics, metrics_slot=metrics_slot, tickets=tickets,
             control=worker_control, is_first=slot.index == 0,
         )  # fmt: skip
-        _become_worker(target, config, place, close_others, worker_ready_fd, worker_life_fd, pulse)
+        _become_worker(
+            target, config, context, close_others, worker_ready_fd, worker_life_fd, pulse
+        )
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     for fd in (worker_ready_fd, worker_life_fd):
         os.close(fd)
@@ -203,7 +205,7 @@ def start(
 def _become_worker(
     target: App | str,
     config: Config,
-    place: Place,
+    context: WorkerContext,
     close_others: Callable[[], object],
     ready_fd: int,
     life_fd: int,
@@ -231,9 +233,9 @@ def _become_worker(
         def heartbeat(requests: int) -> None:
             _PULSE.pack_into(pulse, 0, time.monotonic(), requests)
 
-        place.ready, place.heartbeat = ready, heartbeat
-        place.heartbeat_interval_s = heartbeat_interval_s(config)
-        code = work(target, config, place)
+        context.ready, context.heartbeat = ready, heartbeat
+        context.heartbeat_interval_s = heartbeat_interval_s(config)
+        code = work(target, config, context)
         sys.stdout.flush()
         sys.stderr.flush()
     except KeyboardInterrupt:
