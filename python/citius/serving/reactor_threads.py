@@ -31,7 +31,7 @@ _STOP_POLL_S = 0.01
 """How often a loop that is to end looks whether its last task has."""
 
 
-class Sibling:
+class ReactorThread:
     """One of them; made, and told what to do, on the worker's own thread.
 
     Args:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from citius.observability.metrics import MetricsRegistry
     from citius.serving.interfaces import Application
     from citius.serving.management import Management
-    from citius.serving.reactor_threads import Sibling
+    from citius.serving.reactor_threads import ReactorThread
     from citius.settings.sources import Sources
 
 EXIT_STARTUP = 3
@@ -213,7 +213,7 @@ class Service:
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
         self._loop: Any = None
-        self._siblings: list[Sibling] = []
+        self._reactor_threads: list[ReactorThread] = []
         self._watch: Watch | None = None
         self._relay: Any = None
         if observe.is_wanted(config) or context.metrics_slot is not None:
@@ -254,7 +254,7 @@ class Service:
             listen(listener, self.config.backlog, str(listener.getsockname()))
         reactor = self._make_reactor(loop, self._watch)
         if self.config.reactor_threads > 1:
-            self._open_siblings()
+            self._open_reactor_threads()
         self._reactor, self._loop = reactor, loop
         if self.context.control is not None and isinstance(self._app, App):
             self._share_rooms(self._app, self.context.control)
@@ -300,10 +300,10 @@ class Service:
             )
         return reactor
 
-    def _open_siblings(self) -> None:
+    def _open_reactor_threads(self) -> None:
         """The other reactors of this worker."""
         from citius.observability.metrics import READY
-        from citius.serving.reactor_threads import Sibling, has_gil
+        from citius.serving.reactor_threads import ReactorThread, has_gil
 
         if has_gil():
             logging.warning(
@@ -319,9 +319,9 @@ class Service:
             def make(loop: Any, watch: Watch | None = watch) -> Reactor:
                 return self._make_reactor(loop, watch)
 
-            sibling = Sibling(number, self.config.loop, make, watch, _tasks_open)
-            self._siblings.append(sibling)
-            sibling.start()
+            thread = ReactorThread(number, self.config.loop, make, watch, _tasks_open)
+            self._reactor_threads.append(thread)
+            thread.start()
 
     @property
     def heartbeat_interval_s(self) -> float | None:
@@ -336,8 +336,8 @@ class Service:
             interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
             self._watch.heartbeat(self._loop, self._pool, interval_s)
         if self.context.heartbeat is not None and self._reactor is not None:
-            siblings = sum(one.requests_total for one in self._siblings)
-            self.context.heartbeat(self._reactor.requests_total + siblings)
+            of_threads = sum(one.requests_total for one in self._reactor_threads)
+            self.context.heartbeat(self._reactor.requests_total + of_threads)
 
     def heartbeat_every(self, loop: Any, interval_s: float) -> None:
         """The same, and again every ``interval_s``."""
@@ -352,7 +352,7 @@ class Service:
         if self._reactor is not None:
             if self.context.silence is not None:
                 self.context.silence()
-            left = 1 + len(self._siblings)
+            left = 1 + len(self._reactor_threads)
 
             def drained() -> None:
                 nonlocal left
@@ -362,8 +362,8 @@ class Service:
 
             # The reactors have closed their own descriptors then; without ours the port is free.
             self._reactor.drain(drained)
-            for sibling in self._siblings:
-                sibling.drain(drained)
+            for thread in self._reactor_threads:
+                thread.drain(drained)
             for listener in self.context.listeners:
                 listener.close()
 
@@ -371,12 +371,12 @@ class Service:
         """Close whatever is open now, then call ``then``. Nothing is waited for from here on."""
         self._left_at = monotonic()
         if self._reactor is not None:
-            siblings = sum(one.requests_open for one in self._siblings)
-            if requests_open := self._reactor.requests_open + siblings:
+            of_threads = sum(one.requests_open for one in self._reactor_threads)
+            if requests_open := self._reactor.requests_open + of_threads:
                 logging.warning(f"{requests_open} open requests were cut off")
             self._reactor.close()
-            for sibling in self._siblings:
-                sibling.cut()
+            for thread in self._reactor_threads:
+                thread.cut()
         then()
 
     async def stop(self) -> None:
@@ -389,7 +389,7 @@ class Service:
             logging.warning(
                 f"{_tasks_open()} requests did not end within the drain time; left behind"
             )
-        if self._siblings and not await self._end_siblings():
+        if self._reactor_threads and not await self._end_reactor_threads():
             logging.warning(
                 "requests of other threads did not end within the drain time; left behind"
             )
@@ -406,14 +406,14 @@ class Service:
             if self._watch is not None:
                 self._watch.close()
 
-    async def _end_siblings(self) -> bool:
-        for sibling in self._siblings:
-            sibling.end()
+    async def _end_reactor_threads(self) -> bool:
+        for thread in self._reactor_threads:
+            thread.end()
         try:
-            return await self._until(lambda: all(one.has_ended for one in self._siblings))
+            return await self._until(lambda: all(one.has_ended for one in self._reactor_threads))
         finally:
-            for sibling in self._siblings:
-                sibling.leave()
+            for thread in self._reactor_threads:
+                thread.leave()
 
     async def _close_pool(self, left_at: float) -> bool:
         if self._loop is None:
