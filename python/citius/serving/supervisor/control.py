@@ -123,8 +123,8 @@ class Supervisor:
             signal.SIGINT: self._interrupt,
             signal.SIGQUIT: self._stop_now,
             signal.SIGHUP: self._restart,
-            signal.SIGTTIN: self._more,
-            signal.SIGTTOU: self._fewer,
+            signal.SIGTTIN: self._add_worker,
+            signal.SIGTTOU: self._remove_worker,
             signal.SIGUSR1: self._reopen_logs,
             signal.SIGUSR2: self._hand_over,
         }
@@ -294,7 +294,7 @@ class Supervisor:
                 self._health.forget(worker)
                 if self._metrics is not None:
                     self._metrics.retire(worker.metrics_slot, usage.ru_utime + usage.ru_stime)
-                self._bury(slot, worker, os.waitstatus_to_exitcode(status))
+                self._on_worker_exit(slot, worker, os.waitstatus_to_exitcode(status))
         if os.getpid() == 1:
             self._reap_orphans()
 
@@ -310,7 +310,7 @@ class Supervisor:
                 return  # one of ours has its turn in the next round, and the rest after it
             os.waitpid(found.si_pid, 0)
 
-    def _bury(self, slot: Slot, worker: Worker, code: int) -> None:
+    def _on_worker_exit(self, slot: Slot, worker: Worker, code: int) -> None:
         how = (
             f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         )
@@ -484,14 +484,14 @@ class Supervisor:
         self._is_restarting = False
         difference = self._config.workers - self._config_before.workers
         for _ in range(difference):
-            self._more()
+            self._add_worker()
         for _ in range(-difference):
-            self._fewer()
+            self._remove_worker()
         self._config_before = self._config
         logging.info("all workers are new")
         self._notifier.ready(f"serves on {self._listeners.urls}")
 
-    def _more(self) -> None:
+    def _add_worker(self) -> None:
         if self._stopping:
             return
         made: list[socket.socket] = []
@@ -510,7 +510,7 @@ class Supervisor:
         self._slots.append(Slot(self._slots[-1].index + 1, made))
         logging.info(f"one worker more: {len(self._slots)}")
 
-    def _fewer(self) -> None:
+    def _remove_worker(self) -> None:
         if self._stopping or len(self._slots) == 1:
             return
         slot = self._slots.pop()
@@ -598,7 +598,7 @@ class Supervisor:
                 self._target,
                 self._config,
                 slot,
-                lambda: self._close_what_is_not(slot),
+                lambda: self._close_inherited_fds(slot),
                 self._metrics,
                 self._tickets,
                 workers=len(self._slots),
@@ -608,7 +608,7 @@ class Supervisor:
             logging.error(f"a worker cannot be started: {error}; another try in {STARVED_S:g} s")
             return None
 
-    def _close_what_is_not(self, slot: Slot) -> None:
+    def _close_inherited_fds(self, slot: Slot) -> None:
         """Close the supervisor's descriptors in a worker: a copy keeps a listener or a pipe open."""
         systemd.forget()
         if self._management is not None:
