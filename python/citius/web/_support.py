@@ -421,13 +421,13 @@ def drive_in_thread(
     wait: Callable[[Callable[[Callable[[], object]], None]], object] = wait_in_thread,
 ) -> None:
     """Send what ``iterator`` yields from a thread of the pool, which waits for room."""
-    from citius.web.pool import give_place_back
+    from citius.web.pool import release_slot
 
     try:
         for chunk in iterator:
             if not stream.send(chunk):
                 wait(stream.on_writable)
-        give_place_back()
+        release_slot()
         stream.end()
     except ClientDisconnected:
         stream.abort()
