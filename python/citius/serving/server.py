@@ -60,7 +60,7 @@ class WorkerContext:
     listeners: list[socket.socket]
     ready: Callable[[], object]
     """Called once, when clients are served."""
-    silence: Callable[[], object] | None = None
+    stop_accepting: Callable[[], object] | None = None
     """Called before the drain, where nobody else keeps new connections away."""
     heartbeat: Callable[[int], object] | None = None
     """Called every ``heartbeat_interval_s`` by a loop that turns, with the requests taken so far."""
@@ -350,8 +350,8 @@ class Service:
         if self._watch is not None:
             self._watch.draining()
         if self._reactor is not None:
-            if self.context.silence is not None:
-                self.context.silence()
+            if self.context.stop_accepting is not None:
+                self.context.stop_accepting()
             left = 1 + len(self._reactor_threads)
 
             def drained() -> None:
@@ -495,11 +495,13 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
         notifier.ready(f"serves on {listeners.urls}")
         took_over(config, listeners)
 
-    def silence() -> None:
+    def stop_accepting() -> None:
         notifier.stopping()
-        listeners.silence()
+        listeners.stop_accepting()
 
-    context = WorkerContext([made for one in listeners.all for made in one.sockets], ready, silence)
+    context = WorkerContext(
+        [made for one in listeners.all for made in one.sockets], ready, stop_accepting
+    )
     if notifier.watchdog_s:
         context.heartbeat = lambda requests: notifier.alive()
         context.heartbeat_interval_s = notifier.watchdog_s

@@ -21,7 +21,7 @@ from citius.observability import logging
 from citius.process import systemd
 from citius.process.logfiles import reopen
 from citius.process.privileges import Identity, are_split
-from citius.serving.listeners import addresses, silence
+from citius.serving.listeners import addresses, stop_accepting
 from citius.serving.prepare import check_tls, started_in
 from citius.serving.server import EXIT_STARTUP, took_over
 from citius.serving.supervisor import links
@@ -394,7 +394,7 @@ class Supervisor:
                 continue
             for made in [made for made in slot.listeners if made in listener.sockets]:
                 if len(listener.sockets) > 1:
-                    silence(made)
+                    stop_accepting(made)
                     listener.sockets.remove(made)
                     slot.listeners.remove(made)
                     made.close()
@@ -427,7 +427,7 @@ class Supervisor:
             self._upgrade.process.terminate()
         self._notifier.stopping()
         # Whoever comes now is refused when the sockets are closed; whoever has come is served.
-        self._listeners.silence()
+        self._listeners.stop_accepting()
         for slot in self._slots:
             for listener in slot.listeners:
                 listener.close()
@@ -521,7 +521,7 @@ class Supervisor:
         for made in slot.listeners:
             for listener in self._listeners.all:
                 if made in listener.sockets and listener.is_by_port:
-                    silence(made)
+                    stop_accepting(made)
                     listener.sockets.remove(made)
             made.close()
         for worker in slot.workers:
