@@ -196,7 +196,7 @@ class MetricsRegistry:
         out.histogram("citius_loop_lag_seconds", {}, totals.lag)
         _render_workers(out, snapshots, self._cpu_s)
         out.family("citius_worker_restarts", "counter", "Workers that were replaced.")
-        for reason in sorted({"died", "hung", "spent", "asked", *self.restarts}):
+        for reason in sorted({"died", "hung", "recycled", "asked", *self.restarts}):
             out.sample("citius_worker_restarts_total", {"reason": reason}, self.restarts[reason])
         out.family("citius_start_time_seconds", "gauge", "When the server started.")
         out.sample("citius_start_time_seconds", {}, self._started_at)

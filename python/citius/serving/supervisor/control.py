@@ -62,7 +62,7 @@ STARVED_S = 1.0
 """Pause before a worker is tried again that the system had no process, memory or descriptors for."""
 
 RETRY_S = 10.0
-"""Pause before another successor is tried for a worker that is spent but serves."""
+"""Pause before another successor is tried for a worker that is to be recycled and still serves."""
 
 STACKS_S = 1.0
 """Time a hung worker gets to print its stacks."""
@@ -237,7 +237,7 @@ class Supervisor:
                 continue
             if not worker.is_ready or worker.is_doomed or worker.pid in waiting:
                 continue
-            if why := self._health.spent(worker):
+            if why := self._health.recycle_reason(worker):
                 logging.info(f"worker {worker.pid} {why}; replacing it")
                 self._replacements.append((slot, worker))
 
@@ -262,7 +262,7 @@ class Supervisor:
     def _promote(self, slot: Slot) -> None:
         """The successor is ready: the old worker may go."""
         if slot.worker is not None:
-            self._count_restart("asked" if self._is_restarting else "spent")
+            self._count_restart("asked" if self._is_restarting else "recycled")
             slot.worker.tell_to_stop()
             slot.leaving.append(slot.worker)
         slot.worker, slot.successor = slot.successor, None

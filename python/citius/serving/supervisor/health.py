@@ -66,7 +66,7 @@ class Health:
                 found.append((worker, f"has not turned its loop for {silent_s:.1f} s"))
         return found
 
-    def spent(self, worker: Worker) -> str:
+    def recycle_reason(self, worker: Worker) -> str:
         """Why the worker should be replaced in good order; empty if it should not."""
         config = worker.config
         if worker.requests_max and worker.requests_total >= worker.requests_max:
