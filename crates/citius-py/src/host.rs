@@ -20,7 +20,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::fork::end_child;
-use crate::gateway::{Gateway, Turn};
+use crate::gateway::turn::Turn;
+use crate::gateway::{Dispatch, Gateway};
 use crate::go::place::Serving;
 use crate::link::{Callbacks, Flag, LEVEL_ERROR, Link, call_back, lock};
 use crate::support::{clear_exception, guarded};
@@ -477,11 +478,14 @@ impl Reactor {
         self.link.turn.fetch_add(1, Ordering::Relaxed);
         let _serving = Serving::begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let mut service = Turn {
+            let turn = Turn {
                 py,
-                gateway,
                 link: &self.link,
                 tasks,
+            };
+            let mut service = Dispatch {
+                turn,
+                gateway,
                 mounts,
             };
             reactor.turn(&mut service);
@@ -494,7 +498,7 @@ impl Reactor {
                     Command::Close => reactor.close(&mut service),
                 }
             }
-            service.tasks.leave(py);
+            service.turn.tasks.leave(py);
         }));
         if outcome.is_err() {
             reactor.recover();
@@ -551,15 +555,18 @@ impl Reactor {
                 gateway,
                 mounts,
             } = &mut *core;
-            let mut service = Turn {
+            let turn = Turn {
                 py,
-                gateway,
                 link: &self.link,
                 tasks,
+            };
+            let mut service = Dispatch {
+                turn,
+                gateway,
                 mounts,
             };
             reactor.feed_memory(memory_id(connection), data, &mut service);
-            service.tasks.leave(py);
+            service.turn.tasks.leave(py);
         }
         self.after_turn(py);
         Ok(())

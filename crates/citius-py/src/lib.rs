@@ -25,6 +25,7 @@ use pyo3::prelude::*;
 
 mod answer;
 mod awaited;
+mod data_types;
 mod file;
 mod fork;
 mod gateway;
@@ -41,6 +42,7 @@ mod records;
 mod report;
 mod request;
 mod response;
+mod route;
 mod rpc;
 mod stream;
 mod support;
