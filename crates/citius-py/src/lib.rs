@@ -44,6 +44,7 @@ mod request;
 mod response;
 mod route;
 mod rpc;
+mod settings;
 mod stream;
 mod support;
 mod task;
@@ -57,7 +58,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FAST_PATHS", FAST_PATHS)?;
     module.add("METRICS", observe::metrics(module.py())?)?;
-    module.add("LIMITS", host::limit_defaults(module.py())?)?;
+    module.add("LIMITS", settings::limit_defaults(module.py())?)?;
     module.add_function(wrap_pyfunction!(urlencoded::parse_urlencoded, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_integer, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;

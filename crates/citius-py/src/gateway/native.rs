@@ -20,11 +20,11 @@ use crate::gateway::compiled::{self, CompiledHandler, Handler, pool::Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self, Line, WebSocket};
-use crate::host::coding_from;
 use crate::link::{Exchange, LateSubject, Link, Role, lock};
 use crate::report::Subject;
 use crate::request::Request;
 use crate::route::{Kind, RouteInfo};
+use crate::settings::coding_from;
 use crate::task::{Errand as _, Next};
 
 /// Where a positional argument of a handler comes from.

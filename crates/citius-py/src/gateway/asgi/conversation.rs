@@ -20,9 +20,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smallvec::SmallVec;
 
+use crate::awaited::Done;
 use crate::fork::end_child_with;
 use crate::gateway::asgi::message::{self, Body, Lexicon, Message, Start};
-use crate::gateway::asgi::waiting::{Done, Receive, Room};
+use crate::gateway::asgi::waiting::{Receive, Room};
 use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, LateSubject, Link, Role, Sink, lock, payload};
 use crate::report::Subject;
 use crate::support;

@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 
 use crate::answer::{self, Asked};
 use crate::gateway::asgi::callables::Callables;
-use crate::gateway::asgi::conversation::Uncalled;
+use crate::gateway::asgi::conversation::{Conversation, Talk, Uncalled};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
@@ -36,8 +36,7 @@ mod scope;
 mod socket;
 mod waiting;
 
-use conversation::{Conversation, Talk};
-pub(crate) use waiting::{Done, hasten_all};
+pub(crate) use waiting::hasten_all;
 
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]

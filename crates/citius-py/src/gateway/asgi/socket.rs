@@ -15,11 +15,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::answer;
-use crate::awaited::{Look, Looking, awaited_by_looking};
+use crate::awaited::{Done, Look, Looking, awaited_by_looking};
 use crate::fork::end_child_with;
 use crate::gateway::asgi::Plan;
 use crate::gateway::asgi::message::{self, Start};
-use crate::gateway::asgi::waiting::{self, Done};
+use crate::gateway::asgi::waiting;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
 use crate::gateway::ws::line::{Line, Stage};

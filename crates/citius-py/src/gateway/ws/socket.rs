@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::answer::{self, Asked, NativeRequest, Settled, Stage as AnswerStage};
-use crate::gateway::asgi::Done;
+use crate::awaited::Done;
 use crate::gateway::ws::line::{Line, Stage, Taken, json_of};
 use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
 use crate::gateway::ws::{self, SocketRole, fields_from};
