@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from citius.compat import FLAGS, UWSGI, rows
-from citius.config import OPTIONS, Option
+from citius.settings.compat import FLAGS, UWSGI, rows
+from citius.settings.config import OPTIONS, Option
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reference/options.md"
@@ -18,7 +18,7 @@ COMING_FROM = DOCS / "guides/coming-from.md"
 HEAD = """\
 # Options
 
-Made by `make docs` from `python/citius/config.py`; do not edit.
+Made by `make docs` from `python/citius/settings/config.py`; do not edit.
 
 Each option is a flag of `citius serve`, a variable of the environment, a key of `[tool.citius]` in
 `pyproject.toml` and a field of `citius.Config` (limits: a key of its `limits`). The command line comes

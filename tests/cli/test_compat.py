@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 import pytest
-from citius import compat
 from citius.cli import cli
-from citius.config import OPTIONS, load
 from citius.errors import ConfigError
+from citius.settings import compat
+from citius.settings.config import OPTIONS, load
 from rig import citius
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from citius.envfile import _STATEMENT
+from citius.settings.envfile import _STATEMENT
 
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from citius.config import OPTIONS, load
-from citius.processors import processors
+from citius.process.processors import processors
+from citius.settings.config import OPTIONS, load
 
 
 @pytest.fixture(autouse=True)

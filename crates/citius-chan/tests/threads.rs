@@ -28,12 +28,12 @@ fn ask(
     if let Some(outcome) = select(&mut cases, seed, Some(&ticket)) {
         return Some(outcome);
     }
-    while !ticket.is_settled() {
+    while !ticket.is_done() {
         match patience {
             None => thread::park(),
             Some(patience) => {
                 thread::park_timeout(patience);
-                if !ticket.is_settled() && ticket.claim() {
+                if !ticket.is_done() && ticket.claim() {
                     break;
                 }
             }

@@ -7,8 +7,8 @@
 use std::sync::{Arc, LazyLock};
 
 use citius_http::{
-    Action, Answer, FAST_PATHS, Fault, Fields, Head, Metadata, Method, Output, Payload, Plain,
-    Status,
+    Action, FAST_PATHS, Fault, Fields, Head, Metadata, Method, Output, Payload, PlainResponse,
+    ResponseHead, Status,
 };
 use citius_reactor::{Peer, Reply, StreamId};
 use citius_route::{Captures, Converter};
@@ -279,7 +279,7 @@ pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
     if status.code() == 503 {
         fields.push(b"retry-after", b"1").expect("a valid field");
     }
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: Some(TEXT),
         fields: &fields,
@@ -300,7 +300,7 @@ pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
 #[inline]
 fn send<S: Sink>(
     py: Python<'_>,
-    answer: Answer<'_>,
+    answer: ResponseHead<'_>,
     body: Payload<'_>,
     asked: &Asked<'_>,
     sink: &mut S,
@@ -320,9 +320,9 @@ pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
 
 /// The plain answer that a handler's value is, if it is text or bytes that are few enough to be copied.
 #[inline]
-pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain<'a>>> {
+pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<PlainResponse<'a>>> {
     if let Ok(text) = value.cast_exact::<PyString>() {
-        return Ok(Some(Plain {
+        return Ok(Some(PlainResponse {
             metadata: &OF_TEXT,
             body: text.to_str()?.as_bytes(),
         }));
@@ -330,7 +330,7 @@ pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain
     if let Ok(bytes) = value.cast_exact::<PyBytes>()
         && bytes.as_bytes().len() < Output::SHARED_BYTES_MIN
     {
-        return Ok(Some(Plain {
+        return Ok(Some(PlainResponse {
             metadata: &OF_BYTES,
             body: bytes.as_bytes(),
         }));
@@ -360,7 +360,7 @@ fn send_value<S: Sink>(
         return send_response(py, response, asked, sink);
     }
     if value.is_none() {
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::NO_CONTENT,
             content_type: None,
             fields: &Fields::EMPTY,
@@ -388,7 +388,7 @@ fn refuse_status(py: Python<'_>, tuple: &Bound<'_, PyTuple>, asked: &Asked<'_>) 
 #[inline]
 fn send_whole<S: Sink>(
     py: Python<'_>,
-    plain: Plain<'_>,
+    plain: PlainResponse<'_>,
     asked: &Asked<'_>,
     sink: &mut S,
 ) -> Settled {
@@ -419,13 +419,13 @@ fn send_data<S: Sink>(
     let encoded = encode.call1(py, value)?;
     let bytes = encoded.cast::<PyBytes>()?;
     if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
-        let plain = Plain {
+        let plain = PlainResponse {
             metadata,
             body: bytes.as_bytes(),
         };
         return Ok(send_whole(py, plain, asked, sink));
     }
-    let answer = Answer {
+    let answer = ResponseHead {
         status: Status::OK,
         content_type: Some(metadata.media_type),
         fields: &metadata.fields,
@@ -465,7 +465,7 @@ fn send_response<S: Sink>(
         .transpose()?;
     let checked = checked.and_then(|checked| match media {
         Some(media) if !media.bytes().all(citius_http::fields::is_value_byte) => {
-            Err(Fault::AnswerFieldValue)
+            Err(Fault::ResponseFieldValue)
         }
         _ => Ok(checked),
     });
@@ -495,7 +495,7 @@ fn send_body<S: Sink>(
     if let Ok(bytes) = body.cast::<PyBytes>() {
         // An empty body has no type unless somebody gave it one.
         let media = media.or((!bytes.as_bytes().is_empty()).then_some(OCTETS));
-        let answer = Answer {
+        let answer = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
@@ -504,7 +504,7 @@ fn send_body<S: Sink>(
     }
     if let Ok(text) = body.cast::<PyString>() {
         let media = media.or((!status.has_no_body()).then_some(TEXT));
-        let answer = Answer {
+        let answer = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
@@ -521,7 +521,7 @@ fn send_body<S: Sink>(
         return send_body(py, status, media, fields, &bytes, asked, sink);
     }
     if body.is_none() {
-        let answer = Answer {
+        let answer = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
@@ -530,7 +530,7 @@ fn send_body<S: Sink>(
     }
     if let Some(kind) = iterator_kind(body)? {
         if let Some(payload) = file::rest_of(asked.link, body)? {
-            let answer = Answer {
+            let answer = ResponseHead {
                 status,
                 content_type: media.or(Some(OCTETS)),
                 fields: &fields,
@@ -552,7 +552,7 @@ fn send_body<S: Sink>(
     let encoded = encode.call1(py, body)?;
     asked.link.data_types.note(&body.get_type());
     let bytes = encoded.cast::<PyBytes>()?;
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: Some(media),
         fields: &fields,
@@ -605,7 +605,7 @@ fn start_stream<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: media.or(Some(OCTETS)),
         fields,

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
-use citius_reactor::{ConnectionId, Mailbox, Speaks, exact_us};
+use citius_reactor::{ConnectionId, ListenerProtocol, Mailbox, exact_us};
 use citius_static::Mounts;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -55,7 +55,7 @@ const POLL_TIMEOUT: citius_reactor::Timespec = citius_reactor::Timespec {
 };
 
 /// How often `run` shows that it is alive; the poll's timeout is as long.
-const BEAT_US: u64 = 1_000_000;
+const HEARTBEAT_INTERVAL_US: u64 = 1_000_000;
 
 /// What is done when the turn ends.
 enum Command {
@@ -131,13 +131,13 @@ impl Reactor {
         let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
         let mut core = self.try_core().ok_or_else(busy)?;
         let speaks = match (rpc, tls, http) {
-            (true, Some(true), _) => Speaks::SecuredRpc,
-            (true, _, _) => Speaks::Rpc,
-            (false, None, None) => Speaks::Http,
+            (true, Some(true), _) => ListenerProtocol::SecuredRpc,
+            (true, _, _) => ListenerProtocol::Rpc,
+            (false, None, None) => ListenerProtocol::Http,
             (false, tls, http) => {
                 let ours = core.reactor.protocols();
                 let protocols = http.map_or(Ok(ours), |http| protocols_from(http, ours.upgrade));
-                Speaks::HttpAs {
+                ListenerProtocol::HttpAs {
                     protocols: protocols?,
                     is_secured: tls.unwrap_or_else(|| core.reactor.is_secured()),
                 }
@@ -160,17 +160,17 @@ impl Reactor {
         this.after_turn(slf.py());
     }
 
-    #[pyo3(signature = (on_beat = None))]
-    fn run(slf: &Bound<'_, Self>, on_beat: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (on_heartbeat = None))]
+    fn run(slf: &Bound<'_, Self>, on_heartbeat: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         this.settle_home(slf);
-        let mut beaten_at_us = 0;
+        let mut heartbeat_at_us = 0;
         while !this.stopped.is_set() {
-            if let Some(on_beat) = on_beat {
+            if let Some(on_heartbeat) = on_heartbeat {
                 let now_us = exact_us();
-                if now_us - beaten_at_us >= BEAT_US {
-                    beaten_at_us = now_us;
-                    on_beat.call0()?;
+                if now_us - heartbeat_at_us >= HEARTBEAT_INTERVAL_US {
+                    heartbeat_at_us = now_us;
+                    on_heartbeat.call0()?;
                 }
             }
             {
@@ -189,7 +189,7 @@ impl Reactor {
 
     fn stop(&self) {
         self.stopped.set();
-        self.mailbox.ring();
+        self.mailbox.wake();
     }
 
     #[pyo3(signature = (on_drained = None))]
@@ -348,7 +348,7 @@ impl Reactor {
     fn command(&self, py: Python<'_>, command: Command) {
         lock(&self.commands).push(command);
         let Some(mut core) = self.try_core() else {
-            return self.mailbox.ring();
+            return self.mailbox.wake();
         };
         self.run_turn(py, &mut core);
         drop(core);

@@ -11,9 +11,10 @@ use std::thread::ThreadId;
 
 use bytes::Bytes;
 use citius_http::origin::Client;
-use citius_http::{Action, Fault, Head, Limits, Payload, Plain};
+use citius_http::{Action, Fault, Head, Limits, Payload, PlainResponse};
 use citius_reactor::{
-    Cast, ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId, coarse_ms,
+    Broadcast, ConnectionId, Files, Mailbox, Peer, Reply, ResponseAction, StreamCommand, StreamId,
+    coarse_ms,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -239,22 +240,22 @@ impl Link {
     }
 
     /// Posts a letter and sees to it that a turn comes.
-    pub(crate) fn post(&self, py: Python<'_>, id: StreamId, letter: Letter) {
+    pub(crate) fn post(&self, py: Python<'_>, id: StreamId, letter: StreamCommand) {
         if self.mailbox.post(id, letter) {
             self.wake(py);
         }
     }
 
     /// Posts a message to many sockets and sees to it that a turn comes.
-    pub(crate) fn post_cast(
+    pub(crate) fn post_broadcast(
         &self,
         py: Python<'_>,
         ids: impl Iterator<Item = StreamId>,
-        cast: &Arc<Cast>,
+        cast: &Arc<Broadcast>,
     ) {
         self.cast_in
             .store(self.turn.load(Ordering::Relaxed), Ordering::Relaxed);
-        if self.mailbox.post_cast(ids, cast) {
+        if self.mailbox.post_broadcast(ids, cast) {
             self.wake(py);
         }
     }
@@ -275,7 +276,7 @@ impl Link {
         {
             return;
         }
-        self.mailbox.ring();
+        self.mailbox.wake();
     }
 
     /// Looks at or changes an open exchange. `act` must not run Python code.
@@ -417,8 +418,11 @@ impl Link {
         );
         self.note_failure(message);
         drop(self.take(id));
-        if self.mailbox.post(id, Letter::Act(Post::Abort)) {
-            self.mailbox.ring();
+        if self
+            .mailbox
+            .post(id, StreamCommand::Act(ResponseAction::Abort))
+        {
+            self.mailbox.wake();
         }
     }
 
@@ -535,7 +539,7 @@ pub(crate) trait Sink {
 
     /// The same for a plain answer, if there is a shorter way; `false`: nothing is done.
     #[inline]
-    fn respond(&mut self, _plain: Plain<'_>) -> bool {
+    fn respond(&mut self, _plain: PlainResponse<'_>) -> bool {
         false
     }
 }
@@ -549,7 +553,7 @@ impl Sink for Reply<'_> {
     }
 
     #[inline]
-    fn respond(&mut self, plain: Plain<'_>) -> bool {
+    fn respond(&mut self, plain: PlainResponse<'_>) -> bool {
         Reply::respond(self, plain)
     }
 }
@@ -566,28 +570,28 @@ impl Sink for Late<'_> {
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
         let media = |media: Option<&[u8]>| media.map(Bytes::copy_from_slice);
         let post = match action {
-            Action::Respond(answer, body) => Post::Respond {
+            Action::Respond(answer, body) => ResponseAction::Respond {
                 status: answer.status,
                 content_type: media(answer.content_type),
                 fields: answer.fields.clone(),
                 body: body.into_owned(),
             },
-            Action::Start(answer) => Post::Start {
+            Action::Start(answer) => ResponseAction::Start {
                 status: answer.status,
                 content_type: media(answer.content_type),
                 fields: answer.fields.clone(),
             },
-            Action::Data(body) => Post::Data(body.into_owned()),
-            Action::End { trailers } => Post::End(trailers.clone()),
-            Action::Abort => Post::Abort,
+            Action::Data(body) => ResponseAction::Data(body.into_owned()),
+            Action::End { trailers } => ResponseAction::End(trailers.clone()),
+            Action::Abort => ResponseAction::Abort,
             // There is a letter for that.
-            Action::Switch { .. } => return Err(Fault::AnswerOrder),
-            Action::Inform(answer) => Post::Inform {
+            Action::Switch { .. } => return Err(Fault::ResponseOrder),
+            Action::Inform(answer) => ResponseAction::Inform {
                 status: answer.status,
                 fields: answer.fields.clone(),
             },
         };
-        self.link.post(py, self.id, Letter::Act(post));
+        self.link.post(py, self.id, StreamCommand::Act(post));
         Ok(())
     }
 }

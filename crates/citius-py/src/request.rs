@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use citius_http::{Fields, Head};
-use citius_reactor::{Letter, Peer, StreamId};
+use citius_reactor::{Peer, StreamCommand, StreamId};
 use citius_route::{Captures, decode};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -502,7 +502,7 @@ impl Request {
             drop(body);
             if wants_more {
                 self.link
-                    .post(py, self.id, Letter::Want(bytes.len() as u64));
+                    .post(py, self.id, StreamCommand::Want(bytes.len() as u64));
             }
             return Ok(Some(PyBytes::new(py, &bytes)));
         }
@@ -517,7 +517,7 @@ impl Request {
         drop(body);
         if first && streamed {
             let window = u64::from(self.link.limits.body_window_bytes);
-            self.link.post(py, self.id, Letter::Want(window));
+            self.link.post(py, self.id, StreamCommand::Want(window));
         }
         Ok(None)
     }
@@ -551,7 +551,7 @@ impl Request {
         self.link.is_open(self.id)
     }
 
-    fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
+    fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         let this = slf.get();
         this.link
             .guard(slf.py(), this.id, || this.settle(slf, Ok(value)));

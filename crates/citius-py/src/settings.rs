@@ -94,7 +94,7 @@ impl Settings {
             limits,
             server: server_from(self.server_header)?,
             date: self.date_header,
-            standing: standing_from(self.headers)?,
+            default_fields: standing_from(self.headers)?,
             observer,
             compression: compression_from(self.compress, self.compress_types)?,
             proxies: proxies_from(self.trusted, self.forwarded)?,
@@ -221,7 +221,7 @@ fn proxies_from(trusted: Vec<String>, forwarded: Vec<String>) -> PyResult<Proxie
     Ok(proxies)
 }
 
-/// A static mount of what has the attributes of `citius.static.Mount`.
+/// A static mount of what has the attributes of `citius.web.static.Mount`.
 fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     let options = MountOptions {
         prefix: mount.getattr("prefix")?.extract()?,

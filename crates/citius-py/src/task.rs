@@ -399,7 +399,10 @@ impl Asyncio {
         let tasks = py.import("asyncio.tasks")?;
         Ok(Self {
             event_loop,
-            task_type: py.import("citius._task")?.getattr("RequestTask")?.unbind(),
+            task_type: py
+                .import("citius.serving.tasks")?
+                .getattr("RequestTask")?
+                .unbind(),
             enter_task: tasks.getattr("_enter_task")?.unbind(),
             leave_task: tasks.getattr("_leave_task")?.unbind(),
             current_task: tasks.getattr("current_task")?.unbind(),

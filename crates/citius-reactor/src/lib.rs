@@ -4,7 +4,7 @@
 //! life of every request. The reactor knows protocols and sockets; it knows neither Python nor
 //! routes. What an application is stands behind the [`Service`] trait.
 //!
-//! Invariants: only this crate touches sockets, and only [`conn`] reads or writes one; answers that
+//! Invariants: only this crate touches sockets, and only [`conn`] reads or writes one; responses that
 //! come late or from other threads take one way, the [`Mailbox`]; the epoll descriptor itself is
 //! pollable, so that a host loop can wait for it beside its own descriptors.
 #![forbid(unsafe_code)]
@@ -31,11 +31,11 @@ pub use citius_observe::{Client, Observer};
 pub use citius_ws as ws;
 pub use clock::{coarse_ms, exact_us, wall_us};
 pub use file::{File, Files, open_flags};
-pub use listener::Speaks;
-pub use mailbox::{Letter, Mailbox, Post};
+pub use listener::ListenerProtocol;
+pub use mailbox::{Mailbox, ResponseAction, StreamCommand};
 pub use reactor::{Options, Reactor};
 pub use rustix::io::Errno;
 pub use rustix::time::Timespec;
 pub use service::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
-pub use socket::{Cast, Slow};
+pub use socket::{Broadcast, Slow};
 pub use wire::Protocols;

@@ -16,8 +16,8 @@ use rustix::io::Result;
 use crate::clock::Clock;
 use crate::conn::Conn;
 use crate::file::Files;
-use crate::listener::{Listener, Speaks};
-use crate::mailbox::{Letter, Mailbox};
+use crate::listener::{Listener, ListenerProtocol};
+use crate::mailbox::{Mailbox, StreamCommand};
 use crate::service::{ConnectionId, StreamId};
 use crate::shortage::Shortage;
 use crate::slow::Slow;
@@ -40,10 +40,10 @@ pub struct Options {
     pub limits: Limits,
     /// The value of the `server` field; `None` leaves it out.
     pub server: Option<String>,
-    /// Whether answers carry a `date` field.
+    /// Whether responses carry a `date` field.
     pub date: bool,
-    /// Fields of every answer that does not say the same itself.
-    pub standing: Fields,
+    /// Fields of every response that does not say the same itself.
+    pub default_fields: Fields,
     /// Who is told about every request, if anybody.
     pub observer: Option<Box<Observer>>,
     /// What is compressed; `None` compresses nothing.
@@ -76,7 +76,7 @@ pub struct Reactor {
     pub(crate) inbox: Box<[u8]>,
     /// The memory that the connection in hand writes into, for the same reason.
     pub(crate) spare_output: Vec<u8>,
-    pub(crate) spare_letters: Vec<(StreamId, Letter)>,
+    pub(crate) spare_letters: Vec<(StreamId, StreamCommand)>,
     /// Connections that could go on at once but have had their share of this turn.
     pub(crate) again: Vec<ConnectionId>,
     pub(crate) requests_total: u64,
@@ -142,8 +142,8 @@ pub(crate) struct Tools {
     pub(crate) template: Template,
     /// The `server` field line, or nothing.
     pub(crate) server: Vec<u8>,
-    /// Fields of every answer that does not say the same itself.
-    pub(crate) standing: Fields,
+    /// Fields of every response that does not say the same itself.
+    pub(crate) default_fields: Fields,
 }
 
 impl Tools {
@@ -162,7 +162,7 @@ impl Tools {
             heads: &mut self.heads,
             server: &self.server,
             date: self.clock.date(),
-            standing: &self.standing,
+            default_fields: &self.default_fields,
             template: &mut self.template,
         }
     }
@@ -174,7 +174,7 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) const EVENTS_PER_TURN: usize = 256;
 
 /// Indexes of descriptors that are no connections.
-pub(crate) const INDEX_BELL: u32 = u32::MAX;
+pub(crate) const INDEX_WAKEUP: u32 = u32::MAX;
 pub(crate) const INDEX_TIMER: u32 = u32::MAX - 1;
 pub(crate) const INDEX_LISTENER: u32 = u32::MAX - 2;
 
@@ -191,7 +191,12 @@ impl Reactor {
     pub fn new(options: Options) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let (timers, mailbox) = (Timers::new()?, Mailbox::new()?);
-        epoll::add(&epoll, mailbox.bell(), token(INDEX_BELL, 0), EventFlags::IN)?;
+        epoll::add(
+            &epoll,
+            mailbox.wakeup(),
+            token(INDEX_WAKEUP, 0),
+            EventFlags::IN,
+        )?;
         epoll::add(
             &epoll,
             timers.descriptor(),
@@ -225,7 +230,7 @@ impl Reactor {
                 heads: HeadPool::default(),
                 template: Template::default(),
                 server,
-                standing: options.standing,
+                default_fields: options.default_fields,
             },
             inbox: new_inbox(),
             spare_output: Vec::new(),
@@ -252,7 +257,7 @@ impl Reactor {
     ///
     /// # Errors
     /// `socket` is not a listening socket, or the kernel refuses to watch it.
-    pub fn listen(&mut self, socket: OwnedFd, speaks: Speaks) -> Result<()> {
+    pub fn listen(&mut self, socket: OwnedFd, speaks: ListenerProtocol) -> Result<()> {
         let listener = Listener::new(socket, speaks)?;
         let generation = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
         epoll::add(
@@ -291,12 +296,12 @@ impl Reactor {
         self.epoll.as_fd()
     }
 
-    /// The way back for late answers.
+    /// The way back for late responses.
     pub fn mailbox(&self) -> Arc<Mailbox> {
         Arc::clone(&self.mailbox)
     }
 
-    /// Where files come from that answers send.
+    /// Where files come from that responses send.
     pub fn files(&self) -> Files {
         self.files.clone()
     }

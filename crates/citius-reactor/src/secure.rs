@@ -5,7 +5,7 @@
 //! gives the line [`HANDSHAKES_US`]. Whoever is through takes up its protocol as if it had just been accepted.
 
 use citius_http::{Closing, Millis};
-use citius_observe::Tally;
+use citius_observe::Counter;
 use rustix::io::Errno;
 
 use crate::clock::exact_us;
@@ -132,7 +132,7 @@ impl Reactor {
             Ok(_) => return self.fail_hand(conn, "the peer has left", service),
             Err(Errno::PROTONOSUPPORT) => {
                 self.fail_hand(conn, "the peer speaks clear text", service);
-                return self.answer_clear_text(conn);
+                return self.respond_to_clear_text(conn);
             }
             Err(Errno::PROTO) => {
                 let failure = conn.take_failure();
@@ -148,8 +148,8 @@ impl Reactor {
                 Err(error) => self.fail_hand(conn, &error.to_string(), service),
             };
         };
-        self.watch.count(Tally::TlsHandshakes, 1);
-        self.watch.count(Tally::TlsResumed, u64::from(is_resumed));
+        self.watch.count(Counter::TlsHandshakes, 1);
+        self.watch.count(Counter::TlsResumed, u64::from(is_resumed));
         conn.begin_protocol(self.tools.clock.now);
         if came > 0 {
             self.take_in(conn, came, service);
@@ -162,7 +162,7 @@ impl Reactor {
 
     /// Takes note of a handshake that comes to nothing.
     fn fail_hand<S: Service>(&mut self, conn: &Conn, why: &str, service: &mut S) -> Verdict {
-        self.watch.count(Tally::TlsFailed, 1);
+        self.watch.count(Counter::TlsFailed, 1);
         service.noted(Notice::Tls(TlsNotice::HandshakeFailed(conn.peer, why)));
         Verdict::Close
     }
@@ -176,7 +176,7 @@ impl Reactor {
         service: &mut S,
     ) -> Verdict {
         if is_too_slow {
-            self.watch.count(Tally::TlsTooSlow, 1);
+            self.watch.count(Counter::TlsTooSlow, 1);
             return self.fail_hand(conn, "it has taken too long", service);
         }
         Verdict::Close
@@ -184,7 +184,7 @@ impl Reactor {
 
     /// Answers a request in clear text in kind.
     #[cold]
-    fn answer_clear_text(&mut self, conn: &mut Conn) -> Verdict {
+    fn respond_to_clear_text(&mut self, conn: &mut Conn) -> Verdict {
         conn.give_up_tls();
         conn.output.tail().extend_from_slice(if conn.wire.is_rpc() {
             CLEAR_TEXT_CALL

@@ -52,7 +52,7 @@ pub enum Slow {
 
 /// One message to many sockets: framed once, and compressed once for each size of window among them.
 #[derive(Debug)]
-pub struct Cast {
+pub struct Broadcast {
     kind: Kind,
     payload: Bytes,
     plain: OnceLock<Bytes>,
@@ -63,7 +63,7 @@ pub struct Cast {
     missed: Arc<AtomicU64>,
 }
 
-impl Cast {
+impl Broadcast {
     /// A message of this kind; a text is UTF-8. `missed` counts receivers that are too slow for it.
     pub fn new(kind: Kind, payload: Bytes, slow: Slow, missed: Arc<AtomicU64>) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Reply<'_> {
         self.conn.wire.hold(self.stream)
     }
 
-    /// Makes the request a WebSocket, as agreed upon; `fields` are the answer's.
+    /// Makes the request a WebSocket, as agreed upon; `fields` are the response's.
     ///
     /// # Errors
     /// The request has been answered, or was not held.
@@ -351,11 +351,11 @@ impl Reactor {
     }
 
     /// Sends what many get to one of them; `is_slow` if what was sent before still waits to be written.
-    pub(crate) fn send_cast<S: Service>(
+    pub(crate) fn send_broadcast<S: Service>(
         &mut self,
         conn: &mut Conn,
         stream: u32,
-        cast: &Cast,
+        cast: &Broadcast,
         is_slow: bool,
         service: &mut S,
     ) {

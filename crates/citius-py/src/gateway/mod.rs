@@ -5,7 +5,9 @@
 //! compiler sees through it. Each file has the same verbs: `request`, `data`, `end`, `room` for the
 //! events of a [`Service`]. What a gateway keeps of an open exchange is its [`Role`](crate::link::Role).
 
-use citius_http::{Action, Answer, Call, Fault, Fields, Head, Method, Millis, Payload};
+use citius_http::{
+    Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, ResponseHead,
+};
 use citius_reactor::ws::{Close, Kind, Opening};
 use citius_reactor::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
 use citius_static::Mounts;
@@ -113,7 +115,7 @@ impl Service for Dispatch<'_, '_> {
     }
 
     #[inline]
-    fn call(&mut self, call: Call<'_>, reply: &mut Reply<'_>) {
+    fn call(&mut self, call: ProcedureCall<'_>, reply: &mut Reply<'_>) {
         match self.gateway {
             Gateway::Native(routes) => rpc::call(&mut self.turn, routes.procedures(), &call, reply),
             // They have no procedures, and nobody listens for calls of them.
@@ -169,7 +171,7 @@ impl Service for Dispatch<'_, '_> {
         ws::closed(&mut self.turn, close, fault, reply);
     }
 
-    fn room(&mut self, reply: &mut Reply<'_>) {
+    fn writable(&mut self, reply: &mut Reply<'_>) {
         if ws::room(&mut self.turn, reply) {
             return;
         }
@@ -181,7 +183,7 @@ impl Service for Dispatch<'_, '_> {
         end_child(self.turn.py, self.turn.link);
     }
 
-    fn gone(&mut self, connection: ConnectionId) {
+    fn disconnected(&mut self, connection: ConnectionId) {
         for exchange in self.turn.link.take_all(connection) {
             self.turn.tasks.stand(self.turn.py);
             exchange.lose_connection(self.turn.py);
@@ -299,7 +301,7 @@ impl Dispatch<'_, '_> {
     #[cold]
     fn refuse_connect(head: Box<Head>, reply: &mut Reply<'_>) {
         let fault = Fault::ConnectRefused;
-        let answer = Answer {
+        let answer = ResponseHead {
             status: fault.status(),
             content_type: Some(b"text/plain; charset=utf-8"),
             fields: &Fields::EMPTY,
@@ -315,7 +317,7 @@ impl Dispatch<'_, '_> {
     fn answer_file(&mut self, head: Box<Head>, reply: &mut Reply<'_>) -> Option<Box<Head>> {
         let mut asked = Asked::new(reply.id(), reply.peer(), self.turn.link, head);
         let head = asked.head.as_deref()?;
-        let Some(served) = self.mounts.answer(head, &self.turn.link.files, reply) else {
+        let Some(served) = self.mounts.respond(head, &self.turn.link.files, reply) else {
             return asked.head;
         };
         if let Some(error) = served.error {

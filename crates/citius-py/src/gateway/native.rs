@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use citius_http::coding::Coding;
-use citius_http::{Action, Answer, FAST_PATHS, Fault, Fields, Head, Method, Payload, Status};
+use citius_http::{Action, FAST_PATHS, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::Reply;
 use citius_reactor::ws::{Opening, Refusal, Transport};
 use citius_route::{Captures, Converter, Found, Param, Pattern, Router};
@@ -312,7 +312,7 @@ impl Routes {
         if let Found::Route(route) = found
             && route.info.params.is_empty()
         {
-            head.memo = route.place;
+            head.app_tag = route.place;
         }
         found
     }
@@ -335,7 +335,7 @@ impl Routes {
         let class = place + 1;
         u16::try_from(class)
             .ok()
-            .filter(|_| class < citius_observe::page::CLASSES_MAX)
+            .filter(|_| class < citius_observe::slot::CLASSES_MAX)
             .unwrap_or(0)
     }
 }
@@ -424,7 +424,7 @@ pub(super) fn request(
     reply: &mut Reply<'_>,
 ) {
     let (mut head, mut captures) = (head, Captures::new());
-    let route = if let Some(route) = routes.recall(head.memo) {
+    let route = if let Some(route) = routes.recall(head.app_tag) {
         route
     } else {
         turn.link.latest_route.store(0, Ordering::Relaxed);
@@ -795,7 +795,7 @@ fn answer_plainly(
     } else {
         (Some(&b"text/plain; charset=utf-8"[..]), status.reason())
     };
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type,
         fields: &fields,

@@ -2,12 +2,12 @@
 //!
 //! A call has no request object, passes no middleware and knows no status: what a procedure returns is
 //! encoded as the result, what it raises as an error, both in the form of the call. Which functions decode
-//! parameters and make errors, `python/citius/procedures.py` decides once per procedure.
+//! parameters and make errors, `python/citius/web/procedures.py` decides once per procedure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Call, Fault, Fields, Form, Payload, Status};
+use citius_http::{Action, Fault, Fields, Form, Payload, ProcedureCall, ResponseHead, Status};
 use citius_reactor::{Reply, StreamId};
 use citius_rpc::{encode_bytes, encode_text};
 use pyo3::exceptions::{PyBaseException, PyRuntimeError};
@@ -51,7 +51,7 @@ pub(crate) struct Decoders {
 }
 
 impl Decoders {
-    fn of(&self, call: &Call<'_>) -> &Py<PyAny> {
+    fn of(&self, call: &ProcedureCall<'_>) -> &Py<PyAny> {
         match (call.form, call.params.first()) {
             (Form::MessagePack, Some(0x90..=0x9f | 0xdc | 0xdd)) => &self.msgpack_array,
             (Form::MessagePack, _) => &self.msgpack_map,
@@ -66,7 +66,7 @@ impl Decoders {
 pub(super) fn call(
     turn: &mut Turn<'_, '_>,
     procedures: &Procedures,
-    call: &Call<'_>,
+    call: &ProcedureCall<'_>,
     reply: &mut Reply<'_>,
 ) {
     let Some(procedure) = procedures.get(&*call.method) else {
@@ -84,7 +84,7 @@ pub(super) fn call(
         link: turn.link,
         id: reply.id(),
         form: call.form,
-        is_notification: !call.is_answered,
+        is_notification: !call.wants_response,
         procedure,
         is_entered: false,
     };
@@ -111,11 +111,11 @@ pub(super) fn call(
 
 /// Answers a call of what is not exposed.
 #[cold]
-pub(super) fn answer_unknown(call: &Call<'_>, reply: &mut Reply<'_>) {
+pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
     let name = String::from_utf8_lossy(&call.method);
     let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     let text = format!("nothing is exposed as {name:?}");
-    let answer = Answer {
+    let answer = ResponseHead {
         status: Status::from_const(404),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,
@@ -128,11 +128,11 @@ pub(super) fn answer_unknown(call: &Call<'_>, reply: &mut Reply<'_>) {
 const NAME_CHARACTERS_MAX: usize = 100;
 
 /// An open exchange that is a call. A call without an answer runs to its end although its connection has gone.
-struct ProcedureCall {
+struct CallRole {
     is_notification: bool,
 }
 
-impl Role for ProcedureCall {
+impl Role for CallRole {
     fn on_disconnect(self: Box<Self>, _py: Python<'_>) -> bool {
         true
     }
@@ -154,8 +154,8 @@ struct Calling<'a> {
 }
 
 impl Calling<'_> {
-    fn role(&self) -> ProcedureCall {
-        ProcedureCall {
+    fn role(&self) -> CallRole {
+        CallRole {
             is_notification: self.is_notification,
         }
     }
@@ -172,7 +172,12 @@ impl Calling<'_> {
     }
 
     /// Hands a call to the thread pool; `false` if that is full.
-    fn submit(&mut self, py: Python<'_>, call: &Call<'_>, is_bare: bool) -> PyResult<bool> {
+    fn submit(
+        &mut self,
+        py: Python<'_>,
+        call: &ProcedureCall<'_>,
+        is_bare: bool,
+    ) -> PyResult<bool> {
         let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("there is no thread pool for blocking procedures")
         })?;
@@ -253,7 +258,7 @@ impl Calling<'_> {
 
     #[inline]
     fn send<S: Sink>(py: Python<'_>, status: Status, payload: Payload<'_>, sink: &mut S) {
-        let answer = Answer {
+        let answer = ResponseHead {
             status,
             content_type: None,
             fields: &Fields::EMPTY,
@@ -373,7 +378,7 @@ impl RpcCall {
         self.0.is_notification || self.0.link.is_open(self.0.id)
     }
 
-    fn _answer(&self, value: &Bound<'_, PyAny>) {
+    fn _respond(&self, value: &Bound<'_, PyAny>) {
         self.settle(value.py(), Ok(value.clone()));
     }
 

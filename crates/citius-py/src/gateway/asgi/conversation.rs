@@ -11,8 +11,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Method, Payload, Status};
-use citius_reactor::{Letter, Reply, StreamId};
+use citius_http::{Action, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
+use citius_reactor::{Reply, StreamCommand, StreamId};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -313,7 +313,7 @@ impl Conversation {
             state.wants += bytes;
         } else {
             drop(state);
-            self.link.post(py, self.id(), Letter::Want(bytes));
+            self.link.post(py, self.id(), StreamCommand::Want(bytes));
         }
     }
 
@@ -352,7 +352,7 @@ impl Conversation {
         let asks = !std::mem::replace(&mut state.awaits_room, true) && !state.in_hand;
         drop(state);
         if asks {
-            self.link.post(py, self.id(), Letter::AwaitRoom);
+            self.link.post(py, self.id(), StreamCommand::AwaitWritable);
         }
         Ok(Some(future))
     }
@@ -459,7 +459,7 @@ impl Conversation {
 
     fn send_hints<S: Sink>(&self, py: Python<'_>, hints: Vec<Fields>, sink: &mut S) {
         for fields in hints {
-            let answer = Answer {
+            let answer = ResponseHead {
                 status: Status::new(103).expect("a status"),
                 content_type: None,
                 fields: &fields,
@@ -597,9 +597,9 @@ fn stream<S: Sink>(
 }
 
 #[inline]
-fn answer<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> Answer<'a> {
+fn answer<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> ResponseHead<'a> {
     let media = start.heading.content_type.as_ref();
-    Answer {
+    ResponseHead {
         status: start.status,
         content_type: media.map(|media| media.as_bytes(py)),
         fields,
@@ -691,7 +691,7 @@ impl<'a, 'py> Talk<'a, 'py> {
         let action = if has_left {
             Action::Abort
         } else {
-            let answer = Answer {
+            let answer = ResponseHead {
                 status: Status::INTERNAL_SERVER_ERROR,
                 content_type: Some(b"text/plain; charset=utf-8"),
                 fields: &fields,
@@ -806,7 +806,7 @@ impl Errand for Talk<'_, '_> {
             reply.want(wants);
         }
         if awaits_room {
-            reply.await_room();
+            reply.await_writable();
         }
     }
 

@@ -131,7 +131,7 @@ pub(crate) fn request(
     });
     conversation.get().want_window(reply);
     // Comes when what has arrived with the head has been taken in.
-    reply.await_room();
+    reply.await_writable();
 }
 
 /// There is not even what a request is answered with: the error is logged, and the answer is 500.

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Payload, Status};
+use citius_http::{Action, Fault, Fields, Head, Payload, ResponseHead, Status};
 use citius_reactor::ws::{Close, Code, Transport};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
@@ -224,7 +224,7 @@ impl Socket {
 
     fn answer<S: Sink>(&self, py: Python<'_>, start: &Start, body: &[u8], sink: &mut S) {
         let media = start.heading.content_type.as_ref();
-        let answer = Answer {
+        let answer = ResponseHead {
             status: start.status,
             content_type: media.map(|media| media.as_bytes(py)),
             fields: &start.fields(),

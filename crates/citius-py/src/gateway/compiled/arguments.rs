@@ -54,7 +54,7 @@ pub(crate) struct Argument {
 impl<'py> FromPyObject<'_, 'py> for Argument {
     type Error = PyErr;
 
-    /// From `(name, source, type, default)`; see `citius.compiled.Argument`.
+    /// From `(name, source, type, default)`; see `citius.web.compiled.Argument`.
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let (name, source, kind, default): (String, String, String, Option<Bound<'py, PyAny>>) =
             object.extract()?;

@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
-use citius_http::{Action, Answer, FAST_PATHS, Fields, Head, Limits, Output, Payload, Status};
-use citius_reactor::{Letter, Post, Reply, StreamId, coarse_ms, exact_us};
+use citius_http::{
+    Action, FAST_PATHS, Fields, Head, Limits, Output, Payload, ResponseHead, Status,
+};
+use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId, coarse_ms, exact_us};
 use citius_route::Captures;
 use pyo3::prelude::*;
 
@@ -146,7 +148,7 @@ impl Handler {
         let status_of = |code: u16| Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR);
         match answering.left(code) {
             Left::Code { status, size: 0 } => (text(status_of(status)), None),
-            Left::Answer { status, size } | Left::Code { status, size } => {
+            Left::Response { status, size } | Left::Code { status, size } => {
                 let status = status_of(status);
                 (Made::Whole { status, size }, None)
             }
@@ -347,7 +349,7 @@ fn send<S: Sink>(
             media,
             body,
         } => {
-            let answer = Answer {
+            let answer = ResponseHead {
                 status,
                 content_type: Some(media),
                 fields: &Fields::EMPTY,
@@ -360,7 +362,7 @@ fn send<S: Sink>(
         Made::Whole { status, size } => {
             // Long ones are kept alive until they are written, short ones are copied.
             let kept = (size >= Output::SHARED_BYTES_MIN).then(|| answering.take_body(size));
-            let answer = Answer {
+            let answer = ResponseHead {
                 status,
                 content_type: handler.media(answering, size),
                 fields: &answering.fields,
@@ -375,13 +377,13 @@ fn send<S: Sink>(
 }
 
 /// The same as a letter, from another thread.
-fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> Letter {
-    Letter::Act(match made {
+fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCommand {
+    StreamCommand::Act(match made {
         Made::Text {
             status,
             media,
             body,
-        } => Post::Respond {
+        } => ResponseAction::Respond {
             status,
             content_type: Some(Bytes::from_static(media)),
             fields: Fields::EMPTY,
@@ -390,7 +392,7 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> Letter {
         Made::Whole { status, size } => {
             let content_type = handler.media(answering, size).map(Bytes::copy_from_slice);
             let body = answering.take_body(size);
-            Post::Respond {
+            ResponseAction::Respond {
                 status,
                 content_type,
                 fields: std::mem::take(&mut answering.fields),
@@ -448,10 +450,10 @@ fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
     link.keep_head(head);
 }
 
-fn post(link: &Link, id: StreamId, letter: Letter) {
+fn post(link: &Link, id: StreamId, letter: StreamCommand) {
     drop(link.take(id));
     if link.mailbox.post(id, letter) {
-        link.mailbox.ring();
+        link.mailbox.wake();
     }
 }
 

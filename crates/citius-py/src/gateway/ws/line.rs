@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use citius_http::{Fields, Payload};
 use citius_reactor::ws::{Agreed, Close, Code, Kind, Opening};
-use citius_reactor::{Letter, Reply, StreamId};
+use citius_reactor::{Reply, StreamCommand, StreamId};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -223,7 +223,7 @@ impl Line {
         }
         drop(state);
         if resumes {
-            self.link.post(py, self.id, Letter::Resume);
+            self.link.post(py, self.id, StreamCommand::Resume);
         }
         Taken::Message(message)
     }
@@ -276,7 +276,7 @@ impl Line {
         let asks = !std::mem::replace(&mut state.awaits_room, true) && !state.in_hand;
         drop(state);
         if asks {
-            self.link.post(py, self.id, Letter::AwaitRoom);
+            self.link.post(py, self.id, StreamCommand::AwaitWritable);
         }
     }
 
@@ -379,7 +379,7 @@ impl Line {
             }
         }
         if awaits_room {
-            reply.await_room();
+            reply.await_writable();
         }
     }
 
@@ -477,9 +477,11 @@ impl Line {
         drop(state);
         for said in kept.into_iter().chain([said]) {
             let letter = match said {
-                Said::Open(agreed, fields) => Letter::Open(agreed, fields),
-                Said::Message(kind, message) => Letter::Message(kind, bytes_of(py, &message)),
-                Said::Close(close) => Letter::Close(close),
+                Said::Open(agreed, fields) => StreamCommand::Open(agreed, fields),
+                Said::Message(kind, message) => {
+                    StreamCommand::Message(kind, bytes_of(py, &message))
+                }
+                Said::Close(close) => StreamCommand::Close(close),
             };
             self.link.post(py, self.id, letter);
         }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use citius_http::{Answer, Fields, Head, Payload};
+use citius_http::{Fields, Head, Payload, ResponseHead};
 use citius_reactor::Reply;
 use citius_reactor::ws::{Close, Code, Fault, Kind, Opening, Refusal, Transport};
 use pyo3::prelude::*;
@@ -74,7 +74,7 @@ pub(crate) fn opening(
 /// Answers a request for a WebSocket that is none, or one without where there are only those.
 #[cold]
 pub(crate) fn refuse(refusal: Refusal, reply: &mut Reply<'_>) {
-    let answer = Answer {
+    let answer = ResponseHead {
         status: refusal.status(),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &refusal.fields(),

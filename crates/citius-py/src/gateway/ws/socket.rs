@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Fields, Payload, Status};
+use citius_http::{Action, Fields, Payload, ResponseHead, Status};
 use citius_reactor::ws::{Close, Code};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -261,7 +261,7 @@ impl WebSocket {
         self.line.on_change(py, callback, false);
     }
 
-    fn _on_room(&self, py: Python<'_>, callback: Py<PyAny>) {
+    fn _on_writable(&self, py: Python<'_>, callback: Py<PyAny>) {
         self.line.on_change(py, callback, true);
     }
 
@@ -275,7 +275,7 @@ impl WebSocket {
         self.line.ended().is_none()
     }
 
-    fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
+    fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         Self::settle(slf, Ok(value));
     }
 
@@ -395,7 +395,7 @@ impl<'a, 'py> Chat<'a, 'py> {
 /// The answer of a handler that neither accepts nor answers.
 fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
     let status = Status::new(403).expect("a status");
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,

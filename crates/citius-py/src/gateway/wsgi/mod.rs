@@ -487,7 +487,7 @@ fn call_inline<'py>(
         call.set_taken();
         call.keep_rest(pump, head);
         turn.link.enter(reply.id(), call);
-        reply.await_room();
+        reply.await_writable();
     } else if let Some(head) = asked.head.take() {
         reply.recycle(head);
     }
@@ -506,7 +506,7 @@ fn step(
         Stepped::More(_) => {
             pump.pause(turn.py, turn.tasks);
             call.keep_rest(pump, asked.head.take());
-            reply.await_room();
+            reply.await_writable();
         }
         Stepped::Over => {
             drop(turn.link.take(reply.id()));
