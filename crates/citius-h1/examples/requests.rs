@@ -20,7 +20,7 @@ fn main() {
     if words.get(3).is_some_and(|word| word == "parse") {
         parse_with_httparse(&request, count);
     } else {
-        answer(&request, together.max(1), count);
+        respond(&request, together.max(1), count);
     }
 }
 
@@ -50,12 +50,12 @@ fn request_of(n_bytes: usize) -> Vec<u8> {
     head
 }
 
-fn answer(request: &[u8], together: usize, count: usize) {
+fn respond(request: &[u8], together: usize, count: usize) {
     let batch = request.repeat(together);
     let (limits, mut heads, mut out) = (Limits::default(), HeadPool::default(), Output::default());
     let (mut connection, mut template) = (Connection::new(0), Template::default());
-    let mut n_answered = 0;
-    while n_answered < count {
+    let mut n_responses = 0;
+    while n_responses < count {
         let mut cx = Context {
             now: 1,
             limits: &limits,
@@ -70,18 +70,18 @@ fn answer(request: &[u8], together: usize, count: usize) {
             let Event::Request { stream, head, .. } = event else {
                 unreachable!("the requests have no bodies")
             };
-            let answer = ResponseHead {
+            let response = ResponseHead {
                 status: Status::OK,
                 content_type: Some(b"text/plain; charset=utf-8"),
                 fields: &Fields::EMPTY,
             };
             let payload = Payload::Copied(black_box(b"Welcome!\n"));
-            let action = Action::Respond(answer, payload);
+            let action = Action::Respond(response, payload);
             connection
                 .send(&mut cx, stream, action, &mut out)
-                .expect("a valid answer");
+                .expect("a valid response");
             cx.heads.give(head);
-            n_answered += 1;
+            n_responses += 1;
         }
         assert_eq!(connection.closing(), None);
         black_box(out.single());

@@ -1,6 +1,6 @@
-//! Heads of answers: [`ResponseHead`] in, bytes out (RFC 9112 §4–§6).
+//! Heads of responses: [`ResponseHead`] in, bytes out (RFC 9112 §4–§6).
 //!
-//! One reservation, then plain copies: a small answer costs no allocation once the write queue has
+//! One reservation, then plain copies: a small response costs no allocation once the write queue has
 //! its size. Invariant: nothing an application gave can end a line early; its fields were checked when they
 //! were built, its media type is checked by the caller.
 
@@ -37,7 +37,7 @@ pub(crate) enum Persistence {
     Close,
 }
 
-/// The head of the last plain 200: most answers begin like the one before, and many are as long.
+/// The head of the last plain 200: most responses begin like the one before, and many are as long.
 ///
 /// One copy in place of nine, and a media type that is known to be valid. Duty of whoever keeps one
 /// between calls: [`clear`](Template::clear) it when the server or date line changes.
@@ -46,9 +46,9 @@ pub struct Template {
     /// The whole head; empty at first.
     bytes: Vec<u8>,
     media_type: Vec<u8>,
-    /// Whether it says more than every answer of that type does.
+    /// Whether it says more than every response of that type does.
     has_fields: bool,
-    /// What it is of, as the last [`PlainResponse`] answer gave it, to be known by its address.
+    /// What it is of, as the last [`PlainResponse`] gave it, to be known by its address.
     plain: Option<&'static Metadata>,
     /// Where in `bytes` the digits of the length begin.
     length_at: usize,
@@ -65,7 +65,7 @@ impl Template {
         self.plain = None;
     }
 
-    /// Whether the last plain answer was of the very same.
+    /// Whether the last plain response was of the very same.
     #[inline]
     fn is_of(&self, metadata: &'static Metadata) -> bool {
         FAST_PATHS && self.plain.is_some_and(|plain| ptr::eq(plain, metadata))
@@ -93,12 +93,12 @@ impl Template {
         for part in [b"HTTP/1.1 200 OK\r\n", server, date] {
             self.bytes.extend_from_slice(part);
         }
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: Some(media_type),
             fields,
         };
-        default_field_lines(&mut self.bytes, default_fields, &answer);
+        default_field_lines(&mut self.bytes, default_fields, &response);
         for part in [
             b"content-type: ",
             media_type,
@@ -151,7 +151,7 @@ pub(crate) fn plain_head(
     out.extend_from_slice(head);
 }
 
-/// Appends a plain answer: its head and its body.
+/// Appends a plain response: its head and its body.
 #[inline]
 pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: PlainResponse<'_>) {
     let length = plain.body.len() as u64;
@@ -180,18 +180,18 @@ fn make_plain(cx: &mut Context<'_>, metadata: &'static Metadata, length: u64) {
     cx.template.plain = Some(metadata);
 }
 
-/// Appends the head of a final answer; room for `body_bytes` more is reserved with it.
+/// Appends the head of a final response; room for `body_bytes` more is reserved with it.
 #[inline]
 pub(crate) fn final_head(
     out: &mut Vec<u8>,
     cx: &Context<'_>,
-    answer: &ResponseHead<'_>,
+    response: &ResponseHead<'_>,
     framing: Framing,
     persistence: Persistence,
     body_bytes: usize,
 ) {
-    let media_type = answer.content_type.unwrap_or_default();
-    let fields = answer.fields;
+    let media_type = response.content_type.unwrap_or_default();
+    let fields = response.fields;
     // Status line, names and separators, length and persistence take at most 160 bytes.
     out.reserve(
         [
@@ -206,7 +206,7 @@ pub(crate) fn final_head(
         .into_iter()
         .fold(160, usize::saturating_add),
     );
-    status_line(out, answer.status, &fields.reason);
+    status_line(out, response.status, &fields.reason);
     if !fields.has_server {
         out.extend_from_slice(cx.server);
     }
@@ -214,16 +214,16 @@ pub(crate) fn final_head(
         out.extend_from_slice(cx.date);
     }
     if !cx.default_fields.is_empty() {
-        default_field_lines(out, cx.default_fields, answer);
+        default_field_lines(out, cx.default_fields, response);
     }
-    if answer.content_type.is_some() && !fields.has_content_type {
+    if response.content_type.is_some() && !fields.has_content_type {
         out.extend_from_slice(b"content-type: ");
         out.extend_from_slice(media_type);
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(fields.lines());
     // RFC 9110 §15.5.22: with what it requires; there is one protocol that applications can ask for.
-    if answer.status.code() == 426 {
+    if response.status.code() == 426 {
         out.extend_from_slice(b"connection: upgrade\r\nupgrade: websocket\r\n");
     }
     match persistence {
@@ -242,34 +242,34 @@ pub(crate) fn final_head(
     }
 }
 
-/// Appends an informational answer.
-pub(crate) fn informational(out: &mut Vec<u8>, answer: &ResponseHead<'_>) {
-    status_line(out, answer.status, &answer.fields.reason);
-    if let (Some(media_type), false) = (answer.content_type, answer.fields.has_content_type) {
+/// Appends an informational response.
+pub(crate) fn informational(out: &mut Vec<u8>, response: &ResponseHead<'_>) {
+    status_line(out, response.status, &response.fields.reason);
+    if let (Some(media_type), false) = (response.content_type, response.fields.has_content_type) {
         out.extend_from_slice(b"content-type: ");
         out.extend_from_slice(media_type);
         out.extend_from_slice(b"\r\n");
     }
-    out.extend_from_slice(answer.fields.lines());
+    out.extend_from_slice(response.fields.lines());
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the answer that grants `protocol` (RFC 9110 §7.8).
+/// Appends the response that grants `protocol` (RFC 9110 §7.8).
 pub(crate) fn switching(out: &mut Vec<u8>, cx: &Context<'_>, protocol: &[u8], fields: &Fields) {
     out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ");
     out.extend_from_slice(protocol);
     out.extend_from_slice(b"\r\n");
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: Status::OK,
         content_type: None,
         fields,
     };
-    default_field_lines(out, cx.default_fields, &answer);
+    default_field_lines(out, cx.default_fields, &response);
     out.extend_from_slice(fields.lines());
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the server's own answer to `fault`; `head_only` for one to HEAD.
+/// Appends the server's own response to `fault`; `head_only` for one to HEAD.
 ///
 /// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
 pub(crate) fn fault(
@@ -284,14 +284,14 @@ pub(crate) fn fault(
         Fault::Overloaded => retry_after(),
         _ => Fields::EMPTY,
     };
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: fault.status(),
         content_type: Some(b"text/plain"),
         fields: &fields,
     };
     let length = text.len().saturating_add(1);
     let framing = Framing::Length(length as u64);
-    final_head(out.tail(), cx, &answer, framing, persistence, length);
+    final_head(out.tail(), cx, &response, framing, persistence, length);
     if !head_only {
         out.tail().extend_from_slice(text.as_bytes());
         out.tail().push(b'\n');
@@ -340,10 +340,10 @@ pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: &Fields) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends those of `default_fields` that `answer` leaves to the server.
+/// Appends those of `default_fields` that `response` leaves to the server.
 #[cold]
-fn default_field_lines(out: &mut Vec<u8>, default_fields: &Fields, answer: &ResponseHead<'_>) {
-    for (name, value) in answer.missing_defaults(default_fields) {
+fn default_field_lines(out: &mut Vec<u8>, default_fields: &Fields, response: &ResponseHead<'_>) {
+    for (name, value) in response.missing_defaults(default_fields) {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);
         }

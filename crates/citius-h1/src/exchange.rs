@@ -1,6 +1,6 @@
-//! One request and its answer, and the queue of those that are not fully answered.
+//! One request and its response, and the queue of those that are not fully answered.
 //!
-//! An [`Exchange`] knows how far its answer has come and what may follow; it doesn't know where its bytes
+//! An [`Exchange`] knows how far its response has come and what may follow; it doesn't know where its bytes
 //! go. The [`Queue`] keeps exchanges in the order of their requests: the oldest writes to the
 //! connection, the others to an [`Output`] of their own until their turn has come.
 
@@ -15,7 +15,7 @@ use crate::Context;
 use crate::encode::{self, Framing, Persistence};
 use crate::scan;
 
-/// How far an answer has come.
+/// How far a response has come.
 ///
 /// ```text
 /// Unanswered ─► Exact(n) | Chunked | UntilClose | Bodiless | Tunnel ─► Done
@@ -24,7 +24,7 @@ use crate::scan;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// No final status is sent.
-    Unanswered,
+    AwaitsResponse,
     /// The head is sent, and so many bytes of the body are still due.
     Exact(u64),
     /// The head is sent; chunks follow.
@@ -35,24 +35,24 @@ pub(crate) enum Progress {
     Bodiless,
     /// A 101 is sent; raw bytes follow, until the connection ends.
     Tunnel,
-    /// The answer is complete.
+    /// The response is complete.
     Done,
-    /// The answer will never be complete; the connection ends where it ends.
+    /// The response will never be complete; the connection ends where it ends.
     Cut,
 }
 
-/// A request that is taken, and its answer.
+/// A request that is taken, and its response.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent facts about one request"
 )]
 pub(crate) struct Exchange {
-    /// Bytes of the answer that wait for their turn; none at the front of the queue.
+    /// Bytes of the response that wait for their turn; none at the front of the queue.
     parked: Option<Box<Output>>,
-    /// How far the answer has come.
+    /// How far the response has come.
     pub(crate) progress: Progress,
-    /// The connection ends with this answer.
+    /// The connection ends with this response.
     pub(crate) closes: bool,
     /// The client said that it ends.
     pub(crate) peer_closes: bool,
@@ -65,7 +65,7 @@ impl Exchange {
     /// Of a request whose head [is plain](Head::is_plain).
     pub(crate) const PLAIN: Self = Self {
         parked: None,
-        progress: Progress::Unanswered,
+        progress: Progress::AwaitsResponse,
         closes: false,
         peer_closes: false,
         head_only: false,
@@ -76,7 +76,7 @@ impl Exchange {
     pub(crate) fn new(head: &Head) -> Self {
         Self {
             parked: None,
-            progress: Progress::Unanswered,
+            progress: Progress::AwaitsResponse,
             closes: !head.keep_alive,
             peer_closes: !head.keep_alive,
             head_only: head.method == Method::Head,
@@ -92,19 +92,19 @@ impl Exchange {
 
     /// Whether a final status is sent.
     pub(crate) fn is_begun(&self) -> bool {
-        self.progress != Progress::Unanswered
+        self.progress != Progress::AwaitsResponse
     }
 
-    /// Bytes of the answer that wait for their turn.
+    /// Bytes of the response that wait for their turn.
     pub(crate) fn parked_bytes(&self) -> u64 {
         self.parked.as_ref().map_or(0, |parked| parked.len() as u64)
     }
 
-    /// Whether a plain answer is all that is to be said: nothing is said yet, no `connection` field is due, and the
+    /// Whether a plain response is all that is to be said: nothing is said yet, no `connection` field is due, and the
     /// body goes with the head.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.progress == Progress::Unanswered && !self.closes && !self.head_only && !self.http10
+        self.progress == Progress::AwaitsResponse && !self.closes && !self.head_only && !self.http10
     }
 
     /// Takes out what waits for its turn, to give it back with [`Exchange::park`].
@@ -133,12 +133,12 @@ impl Exchange {
         parked_bytes
     }
 
-    /// Does what the application wants; `ends_here` if no answer will follow this one.
+    /// Does what the application wants; `ends_here` if no response will follow this one.
     ///
     /// # Errors
     /// The application's fault; nothing of the action is written then.
     #[inline]
-    pub(crate) fn answer(
+    pub(crate) fn act(
         &mut self,
         cx: &mut Context<'_>,
         action: Action<'_>,
@@ -146,9 +146,11 @@ impl Exchange {
         out: &mut Output,
     ) -> Result<(), Fault> {
         match action {
-            Action::Respond(answer, payload) => self.respond(cx, &answer, payload, ends_here, out),
-            Action::Inform(answer) => self.inform(&answer, out),
-            Action::Start(answer) => self.start(cx, &answer, ends_here, out),
+            Action::Respond(response, payload) => {
+                self.respond(cx, &response, payload, ends_here, out)
+            }
+            Action::Inform(response) => self.inform(&response, out),
+            Action::Start(response) => self.start(cx, &response, ends_here, out),
             Action::Data(payload) => self.data(payload, out),
             Action::End { trailers } => self.end(trailers, out),
             // Only a connection that was held can become a tunnel, and it knows by itself.
@@ -181,18 +183,18 @@ impl Exchange {
     fn respond(
         &mut self,
         cx: &mut Context<'_>,
-        answer: &ResponseHead<'_>,
+        response: &ResponseHead<'_>,
         payload: Payload<'_>,
         ends_here: bool,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        let media_type = answer.content_type.unwrap_or_default();
+        let media_type = response.content_type.unwrap_or_default();
         let is_known = cx.template.is_for(media_type);
-        self.check_final(answer, is_known)?;
+        self.check_final(response, is_known)?;
         let payload_bytes = payload.len();
-        let announced = answer.fields.content_length;
-        let bodiless = self.head_only || refuses_body(answer.status);
-        let framing = match answer.status.code() {
+        let announced = response.fields.content_length;
+        let bodiless = self.head_only || refuses_body(response.status);
+        let framing = match response.status.code() {
             204 => Framing::Bodiless,
             205 => Framing::Length(0),
             304 => announced.map_or(Framing::Bodiless, Framing::Length),
@@ -204,21 +206,21 @@ impl Exchange {
                 Framing::Length(length)
             }
         };
-        self.closes |= ends_here || answer.fields.close;
+        self.closes |= ends_here || response.fields.close;
         let body_bytes = match payload {
             Payload::Copied(bytes) if !bodiless => bytes.len(),
             _ => 0,
         };
         let persistence = self.persistence();
-        match (answer.content_type, framing) {
+        match (response.content_type, framing) {
             (Some(_), Framing::Length(length))
-                if answer.status == Status::OK
-                    && answer.fields.is_plain()
+                if response.status == Status::OK
+                    && response.fields.is_plain()
                     && persistence == Persistence::Implied =>
             {
                 encode::plain_head(out.tail(), cx, media_type, is_known, length, body_bytes);
             }
-            _ => encode::final_head(out.tail(), cx, answer, framing, persistence, body_bytes),
+            _ => encode::final_head(out.tail(), cx, response, framing, persistence, body_bytes),
         }
         if !bodiless {
             out.push(payload);
@@ -227,18 +229,18 @@ impl Exchange {
         Ok(())
     }
 
-    fn inform(&mut self, answer: &ResponseHead<'_>, out: &mut Output) -> Result<(), Fault> {
+    fn inform(&mut self, response: &ResponseHead<'_>, out: &mut Output) -> Result<(), Fault> {
         if self.is_begun() {
             return Err(Fault::ResponseOrder);
         }
         // 101 hands the connection over to another protocol, which is not this machine's to do.
-        if !answer.status.is_informational() || answer.status.code() == 101 {
+        if !response.status.is_informational() || response.status.code() == 101 {
             return Err(Fault::ResponseStatus);
         }
-        check_media_type(answer)?;
-        // RFC 9110 §15.2: not to HTTP/1.0 clients, which know no such answers.
+        check_media_type(response)?;
+        // RFC 9110 §15.2: not to HTTP/1.0 clients, which know no such responses.
         if !self.http10 {
-            encode::informational(out.tail(), answer);
+            encode::informational(out.tail(), response);
         }
         Ok(())
     }
@@ -246,27 +248,27 @@ impl Exchange {
     fn start(
         &mut self,
         cx: &mut Context<'_>,
-        answer: &ResponseHead<'_>,
+        response: &ResponseHead<'_>,
         ends_here: bool,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        self.check_final(answer, false)?;
-        let framing = match (answer.status.code(), answer.fields.content_length) {
+        self.check_final(response, false)?;
+        let framing = match (response.status.code(), response.fields.content_length) {
             (204, _) | (304, None) => Framing::Bodiless,
             (205, _) => Framing::Length(0),
             (_, Some(length)) => Framing::Length(length),
             (_, None) if self.http10 => Framing::UntilClose,
             (_, None) => Framing::Chunked,
         };
-        self.closes |= ends_here || answer.fields.close || framing == Framing::UntilClose;
+        self.closes |= ends_here || response.fields.close || framing == Framing::UntilClose;
         self.progress = match framing {
-            _ if self.head_only || refuses_body(answer.status) => Progress::Bodiless,
+            _ if self.head_only || refuses_body(response.status) => Progress::Bodiless,
             Framing::Bodiless => Progress::Bodiless,
             Framing::Length(length) => Progress::Exact(length),
             Framing::Chunked => Progress::Chunked,
             Framing::UntilClose => Progress::UntilClose,
         };
-        encode::final_head(out.tail(), cx, answer, framing, self.persistence(), 0);
+        encode::final_head(out.tail(), cx, response, framing, self.persistence(), 0);
         Ok(())
     }
 
@@ -299,7 +301,7 @@ impl Exchange {
             Progress::Chunked => encode::chunk(out, payload),
             Progress::UntilClose | Progress::Tunnel => out.push(payload),
             Progress::Bodiless => {}
-            Progress::Unanswered | Progress::Done | Progress::Cut => {
+            Progress::AwaitsResponse | Progress::Done | Progress::Cut => {
                 return Err(Fault::ResponseOrder);
             }
         }
@@ -311,7 +313,7 @@ impl Exchange {
             Progress::Exact(0) | Progress::UntilClose | Progress::Bodiless | Progress::Tunnel => {}
             Progress::Exact(_) => return Err(Fault::ResponseLength),
             Progress::Chunked => encode::last_chunk(out.tail(), trailers),
-            Progress::Unanswered | Progress::Done | Progress::Cut => {
+            Progress::AwaitsResponse | Progress::Done | Progress::Cut => {
                 return Err(Fault::ResponseOrder);
             }
         }
@@ -320,17 +322,17 @@ impl Exchange {
     }
 
     #[inline]
-    fn check_final(&self, answer: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
+    fn check_final(&self, response: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
         if self.is_begun() {
             return Err(Fault::ResponseOrder);
         }
-        if answer.status.is_informational() {
+        if response.status.is_informational() {
             return Err(Fault::ResponseStatus);
         }
         if is_known {
             return Ok(());
         }
-        check_media_type(answer)
+        check_media_type(response)
     }
 
     #[inline]
@@ -350,8 +352,8 @@ fn refuses_body(status: Status) -> bool {
 }
 
 #[inline]
-fn check_media_type(answer: &ResponseHead<'_>) -> Result<(), Fault> {
-    let media_type = answer.content_type.unwrap_or_default();
+fn check_media_type(response: &ResponseHead<'_>) -> Result<(), Fault> {
+    let media_type = response.content_type.unwrap_or_default();
     if scan::value_run(media_type, media_type) == media_type.len() {
         Ok(())
     } else {
@@ -369,7 +371,7 @@ pub(crate) struct Queue {
     behind: VecDeque<Exchange>,
     /// Stream number of the front, or of the next request if there is none.
     first: u32,
-    /// Bytes of answers that wait for their turn, over all exchanges.
+    /// Bytes of responses that wait for their turn, over all exchanges.
     parked_bytes: usize,
 }
 
@@ -377,7 +379,7 @@ impl Queue {
     /// Exchanges for which an idle connection keeps memory; Japronto's benchmark pipelines 24.
     const IDLE_CAPACITY_MAX: usize = 32;
 
-    /// Bytes of answers that wait for their turn.
+    /// Bytes of responses that wait for their turn.
     #[inline]
     pub(crate) fn parked_bytes(&self) -> usize {
         self.parked_bytes
@@ -520,7 +522,7 @@ impl Queue {
         }
     }
 
-    /// Whether `stream` is the only exchange and a plain answer is all that is to be said.
+    /// Whether `stream` is the only exchange and a plain response is all that is to be said.
     #[inline]
     pub(crate) fn awaits_plainly(&self, stream: u32) -> bool {
         stream == self.first

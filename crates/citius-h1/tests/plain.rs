@@ -1,4 +1,4 @@
-//! A plain answer is the same however it is said: [`Connection::respond`] against [`Connection::send`].
+//! A plain response is the same however it is said: [`Connection::respond`] against [`Connection::send`].
 
 use citius_h1::{Connection, Context, Template};
 use std::sync::LazyLock;
@@ -56,12 +56,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The outcome, and how many answers `respond` has given, if it was asked.
+    /// The outcome, and how many responses `respond` has given, if it was asked.
     fn outcome(&self, plainly: bool) -> (Outcome, usize) {
         let (limits, mut heads, mut template) =
             (Limits::default(), HeadPool::default(), Template::default());
         let (mut connection, mut out) = (Connection::new(0), Output::default());
-        let (mut n_answers, mut n_plain, mut rest) = (0, 0, Vec::new());
+        let (mut n_responses, mut n_plain, mut rest) = (0, 0, Vec::new());
         for (now, read) in (1..).zip(self.reads) {
             let date = format!("date: {}\r\n", now / 3);
             if now % 3 == 0 {
@@ -93,14 +93,14 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 while let Some(stream) = streams.pop() {
-                    let (metadata, body) = ANSWERS[n_answers % ANSWERS.len()];
-                    n_answers += 1;
+                    let (metadata, body) = ANSWERS[n_responses % ANSWERS.len()];
+                    n_responses += 1;
                     let plain = PlainResponse { metadata, body };
                     if plainly && connection.respond(&mut cx, stream, plain, &mut out) {
                         n_plain += 1;
                     } else {
                         let sent = connection.send(&mut cx, stream, plain.action(), &mut out);
-                        sent.expect("a valid answer");
+                        sent.expect("a valid response");
                     }
                 }
                 if !has_event {
@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
         (outcome, n_plain)
     }
 
-    /// Both ways come to the same; returns how many answers were given sooner.
+    /// Both ways come to the same; returns how many responses were given sooner.
     #[track_caller]
     fn check(&self) -> usize {
         let (expected, _) = self.outcome(false);

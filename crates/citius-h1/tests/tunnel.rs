@@ -110,12 +110,12 @@ const END: Action<'static> = Action::End {
 };
 
 fn ok(body: &[u8]) -> Action<'_> {
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: Status::OK,
         content_type: None,
         fields: NO_FIELDS,
     };
-    Action::Respond(answer, Payload::Copied(body))
+    Action::Respond(response, Payload::Copied(body))
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn another_answer_lets_the_next_request_in() {
     assert!(peer.connection.hold(0));
     assert!(
         peer.receive(UPGRADE).is_empty(),
-        "nothing is read before the answer"
+        "nothing is read before the response"
     );
     assert_eq!(peer.act(0, ok(b"no")), Ok(()));
     assert_eq!(peer.receive(b""), ["request 1 upgrade true"]);

@@ -1,5 +1,5 @@
 //! One connection: what it knows, and the verbs that are not about frames coming in ([`receive`](crate::receive)),
-//! answers going out ([`answer`](crate::answer)) or data waiting for a window ([`write`](crate::write)).
+//! responses going out ([`response`](crate::response)) or data waiting for a window ([`write`](crate::write)).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 
 use citius_http::{Closing, Event, Fault, Fields, Head, HeadPool, Limits, Method, Millis, Output};
 
-use crate::answer::Template;
 use crate::budget::Budget;
 use crate::frame::{self, Code, WINDOW_BYTES, WINDOW_MAX};
 use crate::head::{Facts, Scratch};
 use crate::hpack::{Decoder, Encoder};
 use crate::priority::Early;
 use crate::receive::{Block, Memo, Reading};
+use crate::response::Template;
 use crate::settings::{self, Settings};
 use crate::stream::{Expecting, Progress, Stream, Streams};
 
@@ -30,7 +30,7 @@ pub struct Context<'a> {
     pub server: &'a [u8],
     /// `date: …\r\n`, or empty; rendered once a second by the reactor.
     pub date: &'a [u8],
-    /// Fields of every answer that does not say the same itself.
+    /// Fields of every response that does not say the same itself.
     pub default_fields: &'a Fields,
 }
 
@@ -104,7 +104,7 @@ pub struct Connection {
     pub(crate) ready: VecDeque<u32>,
     /// Streams that are over, to be told.
     pub(crate) broken: VecDeque<(u32, Fault)>,
-    /// Accept, or the end of the last answer.
+    /// Accept, or the end of the last response.
     pub(crate) since: Millis,
     /// When the frame began that is incomplete.
     pub(crate) partial_at: Option<Millis>,
@@ -179,7 +179,7 @@ impl Connection {
 
     /// A connection that was HTTP/1.1 and has agreed to `upgrade: h2c` with a 101 (RFC 7540 §3.2).
     ///
-    /// `head` is the request that asked for it, complete and without a body; its answer is due on stream 1.
+    /// `head` is the request that asked for it, complete and without a body; its response is due on stream 1.
     /// `http2_settings` is its field of that name.
     ///
     /// # Errors
@@ -244,7 +244,7 @@ impl Connection {
         found.expecting = Expecting::Nothing;
         if found.held.is_some() {
             self.ready.push_back(stream);
-        } else if is_due && found.progress == Progress::Unanswered {
+        } else if is_due && found.progress == Progress::AwaitsResponse {
             self.say_continue(stream, out);
         }
         self.look_later(cx.now.saturating_add(cx.limits.body_read_ms));
@@ -396,7 +396,7 @@ impl Connection {
         self.streams.find(stream).is_some_and(Stream::is_open)
     }
 
-    /// Bytes that whoever streams the answer of `stream` may still say without piling up; 0 once it is over.
+    /// Bytes that whoever streams the response of `stream` may still say without piling up; 0 once it is over.
     pub fn write_capacity(&self, stream: u32, limits: &Limits) -> usize {
         let most = limits.write_queue_bytes_max as usize;
         match self.streams.find(stream) {
@@ -455,7 +455,7 @@ impl Connection {
             },
             head_only: head.method == Method::Head,
             closed: false,
-            progress: Progress::Unanswered,
+            progress: Progress::AwaitsResponse,
             priority: early.unwrap_or(facts.priority),
             served: 0,
             credit: 0,
@@ -523,11 +523,11 @@ impl Connection {
             return;
         };
         self.since = cx.now;
-        let may_answer = stream.progress == Progress::Unanswered
+        let may_respond = stream.progress == Progress::AwaitsResponse
             && !crate::head::is_malformed(fault)
             && fault != Fault::StreamReset;
-        if may_answer {
-            self.answer_fault(cx, index, fault, out);
+        if may_respond {
+            self.respond_to_fault(cx, index, fault, out);
         }
         if self.streams.index_of(id).is_some() {
             let by_peer = fault == Fault::StreamReset;

@@ -431,9 +431,9 @@ impl Connection {
             return None;
         }
         stream.told = true;
-        let is_answered = !stream.is_open();
+        let wants_response = !stream.is_open();
         self.finish_stream(cx, id, out);
-        (!is_answered).then_some(Event::End {
+        (!wants_response).then_some(Event::End {
             stream: id,
             trailers,
         })
@@ -672,7 +672,7 @@ impl Connection {
             if let Some(stream) = self.streams.at_mut(index) {
                 stream.told = true;
             }
-            self.answer_fault(cx, index, fault, out);
+            self.respond_to_fault(cx, index, fault, out);
         }
     }
 

@@ -1,9 +1,9 @@
-//! One request and its answer, and the table of those that are open (RFC 9113 §5.1).
+//! One request and its response, and the table of those that are open (RFC 9113 §5.1).
 //!
 //! ```text
 //!              HEADERS            END_STREAM of the client's
 //!   (idle) ──────────────► Open ────────────────────────────► Ended
-//!                           │  the answer is complete, or RST_STREAM   │
+//!                           │  the response is complete, or RST_STREAM   │
 //!                           └──────────────► (gone) ◄──────────────────┘
 //! ```
 //!
@@ -18,11 +18,11 @@ use citius_http::{Fields, Millis, Payload};
 
 use crate::priority::Priority;
 
-/// How far an answer has come, as the application tells it.
+/// How far a response has come, as the application tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// No final status was given.
-    Unanswered,
+    AwaitsResponse,
     /// The head is sent, and so many bytes of the body are still due.
     Exact(u64),
     /// The head is sent; a body of any length follows.
@@ -49,7 +49,7 @@ pub(crate) struct Held {
     pub(crate) end: Option<Fields>,
 }
 
-/// What of an answer waits for its window, or for its turn.
+/// What of a response waits for its window, or for its turn.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pub(crate) pieces: VecDeque<Payload<'static>>,
@@ -71,7 +71,7 @@ pub(crate) struct Stream {
     /// The application was told of the end.
     pub(crate) told: bool,
     pub(crate) expecting: Expecting,
-    /// Neither answer nor trailers may have a body: the method is HEAD.
+    /// Neither response nor trailers may have a body: the method is HEAD.
     pub(crate) head_only: bool,
     /// Our side is ended on the wire.
     pub(crate) closed: bool,

@@ -12,7 +12,7 @@ pub enum Form {
 }
 
 /// A call as it came. It is answered by [`Action::Respond`](crate::Action::Respond): with status 200 the payload
-/// is the encoded result; with another the encoded error, or, where the answer has a content type, text that
+/// is the encoded result; with another the encoded error, or, where the response has a content type, text that
 /// becomes the message of an error of the kind that the status stands for.
 #[derive(Clone, Debug)]
 pub struct ProcedureCall<'a> {
@@ -22,6 +22,6 @@ pub struct ProcedureCall<'a> {
     pub params: &'a [u8],
     /// How `params` is written and the result shall be.
     pub form: Form,
-    /// Somebody waits for an answer.
-    pub is_answered: bool,
+    /// Somebody waits for a response.
+    pub wants_response: bool,
 }

@@ -11,7 +11,7 @@ use crate::{Fault, Fields, FileRange, Head, ProcedureCall, Status};
 ///
 /// For each stream: one `Request`; then, unless `ended`, any number of `Data` or `Held` and one `End`; or, in
 /// place of what is missing, one `Broken`. In HTTP/2 a `Broken` may follow all of that: nobody waits for
-/// the answer any more.
+/// the response any more.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A request head is complete.
@@ -62,7 +62,7 @@ pub enum Event<'a> {
     },
 }
 
-/// The start of an answer.
+/// The start of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseHead<'a> {
     /// The status.
@@ -74,7 +74,7 @@ pub struct ResponseHead<'a> {
 }
 
 impl ResponseHead<'_> {
-    /// Those fields of every answer that go with this one: what it says itself is not said twice, but a field
+    /// Those fields of every response that go with this one: what it says itself is not said twice, but a field
     /// whose lines add up has both.
     pub fn missing_defaults<'f>(
         &self,
@@ -88,7 +88,7 @@ impl ResponseHead<'_> {
     }
 }
 
-/// The answer of most handlers, whole: a 200 of a media type and with fields that the server's own answers have.
+/// The response of most handlers, whole: a 200 of a media type and with fields that the server's own responses have.
 ///
 /// Means the same as [`Action::Respond`] with this [`action`](Self::action), and need not be looked at as that must.
 #[derive(Clone, Copy, Debug)]
@@ -102,21 +102,21 @@ pub struct PlainResponse<'a> {
 impl<'a> PlainResponse<'a> {
     /// The same, said at length.
     pub fn action(self) -> Action<'a> {
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: Some(self.metadata.media_type),
             fields: &self.metadata.fields,
         };
-        Action::Respond(answer, Payload::Copied(self.body))
+        Action::Respond(response, Payload::Copied(self.body))
     }
 }
 
-/// What plain answers of one kind say of their bodies (RFC 9110 §3.2).
+/// What plain responses of one kind say of their bodies (RFC 9110 §3.2).
 #[derive(Debug)]
 pub struct Metadata {
     /// The media type, a valid one.
     pub media_type: &'static [u8],
-    /// The other fields: lines, and nothing of what frames an answer.
+    /// The other fields: lines, and nothing of what frames a response.
     pub fields: Fields,
 }
 
@@ -162,7 +162,7 @@ pub enum Closing {
     /// Close.
     Clean,
     /// The peer may still be sending: shut down the sending side and drop input for a while, so that
-    /// a reset does not overtake the last answer (RFC 9112 §9.6).
+    /// a reset does not overtake the last response (RFC 9112 §9.6).
     Linger,
     /// Close without ceremony (reset), so that the peer can tell that something is missing.
     Abort,
@@ -174,11 +174,11 @@ pub enum Closing {
 /// any number of `Data` and one `End`. `Abort` at any moment.
 #[derive(Debug)]
 pub enum Action<'a> {
-    /// An informational answer (1xx); the final one is still to come.
+    /// An informational response (1xx); the final one is still to come.
     Inform(ResponseHead<'a>),
-    /// The whole answer at once.
+    /// The whole response at once.
     Respond(ResponseHead<'a>, Payload<'a>),
-    /// The head of an answer whose body follows; its length is `fields.content_length` or unknown.
+    /// The head of a response whose body follows; its length is `fields.content_length` or unknown.
     Start(ResponseHead<'a>),
     /// A piece of the body. An empty one does nothing.
     Data(Payload<'a>),
@@ -196,10 +196,10 @@ pub enum Action<'a> {
     Switch {
         /// What is spoken from now on.
         protocol: &'a [u8],
-        /// The fields of the answer.
+        /// The fields of the response.
         fields: &'a Fields,
     },
-    /// The answer can't be completed: the connection (HTTP/1.1) or the stream (HTTP/2) is cut off so
+    /// The response can't be completed: the connection (HTTP/1.1) or the stream (HTTP/2) is cut off so
     /// that the client can tell.
     Abort,
 }

@@ -1,8 +1,8 @@
-//! The field section of an answer, checked as it is built.
+//! The field section of a response, checked as it is built.
 //!
 //! Kept in HTTP/1.1's own form, `name: value CRLF` with lower-case names, so that the common
 //! protocol copies it in one piece; HTTP/2 splits it again with [`Fields::iter`]. Invariant: no
-//! byte in it can end a line early, so an application cannot write into the next field or answer.
+//! byte in it can end a line early, so an application cannot write into the next field or response.
 //!
 //! Fields that frame the message are not kept as text: `content-length` becomes a number that the
 //! body is held against, `connection: close` a flag; `transfer-encoding`, `keep-alive`, `upgrade`
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use crate::Fault;
 
-/// Names and values of an answer or a trailer section.
+/// Names and values of a response or a trailer section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -119,7 +119,7 @@ impl Fields {
         })
     }
 
-    /// Whether there is nothing to say beyond what every answer says.
+    /// Whether there is nothing to say beyond what every response says.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.lines.is_empty()

@@ -155,7 +155,7 @@ pub struct Head {
 
 impl Head {
     /// Whether it is all of its request and the connection goes on behind it, as HTTP/1.1 has it where nothing else is
-    /// said, and its answer has a body.
+    /// said, and its response has a body.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.body == BodyLength::None

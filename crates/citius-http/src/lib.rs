@@ -1,7 +1,7 @@
 //! The nouns every layer of Citius shares.
 //!
 //! A protocol crate turns bytes into [`Event`]s and [`Action`]s into bytes; a gateway turns events
-//! into application calls and answers into actions. Because both sides speak these words, gateways
+//! into application calls and responses into actions. Because both sides speak these words, gateways
 //! and protocols add up (n + m) instead of multiplying (n × m).
 //!
 //! No sockets, no clock, no environment: time comes in as a [`Millis`] value. Every limit lives in

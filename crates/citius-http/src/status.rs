@@ -37,12 +37,12 @@ impl Status {
         self.0
     }
 
-    /// Whether a final answer is still to come (1xx).
+    /// Whether a final response is still to come (1xx).
     pub const fn is_informational(self) -> bool {
         self.0 < 200
     }
 
-    /// Whether an answer with this status never has a body (RFC 9112 §6.3 rule 1).
+    /// Whether a response with this status never has a body (RFC 9112 §6.3 rule 1).
     pub const fn has_no_body(self) -> bool {
         self.is_informational() || self.0 == 204 || self.0 == 304
     }

@@ -1,6 +1,6 @@
 //! What a server tells about itself: counters, access lines, request ids and trace context.
 //!
-//! One [`Observer`] per reactor sees each request when its head is complete and again when its answer
+//! One [`Observer`] per reactor sees each request when its head is complete and again when its response
 //! is. It sits below all gateways, so that native, ASGI and WSGI applications are told about alike, and
 //! so are requests that never reach one. A reactor without an observer pays one branch a request.
 //!

@@ -67,7 +67,7 @@ impl Facts {
     }
 }
 
-/// What is known when the answer is complete.
+/// What is known when the response is complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome<'a> {
     pub(crate) status: u16,

@@ -1,4 +1,4 @@
-//! What sees every request twice: when its head is complete, and when its answer is.
+//! What sees every request twice: when its head is complete, and when its response is.
 //!
 //! In between there is a [`Note`], kept by the connection. Every note ends in [`Observer::finish`], with
 //! what was answered or with the fact that nobody waits any more, so that the counts add up.
@@ -27,7 +27,7 @@ pub struct Options {
     pub slot: MetricsSlot,
     /// Where lines go, and what they say.
     pub log: Option<(Arc<Lines>, Format)>,
-    /// The share of answers below 400 that get a line.
+    /// The share of responses below 400 that get a line.
     pub log_share: f64,
     /// Seconds that local time is ahead of UTC; changes twice a year in many places.
     pub utc_offset_s: Arc<AtomicI64>,
@@ -50,13 +50,13 @@ pub struct Note {
     pub stream: u32,
     /// What it is counted under.
     pub class: u16,
-    /// The status of its answer, once that has begun.
+    /// The status of its response, once that has begun.
     pub status: u16,
-    /// The head of a streamed answer has been sent.
+    /// The head of a streamed response has been sent.
     pub has_begun: bool,
-    /// Bytes of the answer's body so far.
+    /// Bytes of the response's body so far.
     pub bytes: u64,
-    /// The method is HEAD: no body goes with the answer, whatever the application says.
+    /// The method is HEAD: no body goes with the response, whatever the application says.
     pub head_only: bool,
     method: Method,
     started_us: u64,
@@ -83,17 +83,17 @@ impl Note {
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Its answer is complete.
-    Answered,
+    /// Its response is complete.
+    ParsedResponse,
     /// A rule was broken, by the peer or by the application.
     Broken(Fault),
-    /// The application broke the answer off.
+    /// The application broke the response off.
     Aborted,
     /// The client has left.
     Cancelled,
 }
 
-/// What a request is counted as when its client left before an answer began: nginx's number, never sent.
+/// What a request is counted as when its client left before a response began: nginx's number, never sent.
 const CLIENT_LEFT: u16 = 499;
 /// Bytes of a request id that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -328,13 +328,13 @@ impl Observer {
         self.request_id.as_deref()
     }
 
-    /// Whether answers carry fields of ours.
+    /// Whether responses carry fields of ours.
     #[inline]
     pub fn adds_fields(&self) -> bool {
         self.request_id.is_some() || self.traces
     }
 
-    /// The fields of an answer with ours among them, unless the application has said the same.
+    /// The fields of a response with ours among them, unless the application has said the same.
     pub fn add_fields(&self, note: &Note, fields: &Fields) -> Fields {
         let mut fields = fields.clone();
         let Some(facts) = &note.facts else {
@@ -398,7 +398,7 @@ impl Observer {
                 };
                 (status, Some(fault_name(fault)))
             }
-            Ending::Answered => (note.status, None),
+            Ending::ParsedResponse => (note.status, None),
             Ending::Aborted => (
                 if note.status == 0 { 500 } else { note.status },
                 Some("aborted"),
@@ -415,7 +415,7 @@ impl Observer {
         };
         let duration_us = now_us.saturating_sub(note.started_us);
         self.slot
-            .add_answer(note.class, note.method, status, duration_us);
+            .add_response(note.class, note.method, status, duration_us);
         let Some(facts) = note.facts else { return };
         let label = self.labels.get(usize::from(note.class));
         let outcome = Outcome {
@@ -449,7 +449,7 @@ impl Observer {
         self.forget(facts);
     }
 
-    /// An answer to something that never became a request.
+    /// A response to something that never became a request.
     #[cold]
     pub fn refuse(&mut self, client: Client, fault: Fault, bytes: u64, now_us: u64) {
         self.slot.add_fault(fault);

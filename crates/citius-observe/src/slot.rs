@@ -53,7 +53,7 @@ cells! {
         BytesReceived = "bytes_received",
         /// Bytes written to sockets.
         BytesSent = "bytes_sent",
-        /// Requests whose client left before the answer was complete.
+        /// Requests whose client left before the response was complete.
         RequestsCancelled = "requests_cancelled",
         /// Exceptions that no handler of the application has taken care of.
         HandlerExceptions = "handler_exceptions",
@@ -207,14 +207,14 @@ impl MetricsSlot {
         self.bump(FAULTS_AT + fault as usize, 1);
     }
 
-    /// Counts an answer that has no request: one to a head that was not understood.
+    /// Counts a response that has no request: one to a head that was not understood.
     pub fn add_code(self, status: u16) {
         self.bump(CODES_AT + usize::from(status.clamp(100, 599)) - 100, 1);
     }
 
     /// Counts one answered request of a class.
     #[inline]
-    pub fn add_answer(self, class: u16, method: Method, status: u16, duration_us: u64) {
+    pub fn add_response(self, class: u16, method: Method, status: u16, duration_us: u64) {
         self.add_code(status);
         let base = class_at(class);
         let status_class = usize::from(status / 100).clamp(1, STATUS_CLASSES) - 1;
@@ -242,7 +242,7 @@ impl MetricsSlot {
         self.bump(at + HISTOGRAM_CELLS - 1, value_us);
     }
 
-    /// Says what a class is called. Before the first answer of that class.
+    /// Says what a class is called. Before the first response of that class.
     pub fn label(self, class: u16, label: &str) {
         self.write(class_at(class) + LABEL_AT, LABEL_BYTES_MAX, label);
     }
@@ -314,7 +314,7 @@ impl MetricsSlot {
             .collect()
     }
 
-    /// The classes that have answers.
+    /// The classes that have responses.
     pub fn classes(self) -> Vec<Class> {
         let classes = (0..CLASSES_MAX).map(|class| CLASSES_AT + class * CLASS_CELLS);
         classes
@@ -347,7 +347,7 @@ impl MetricsSlot {
     }
 }
 
-/// The answers of one class.
+/// The responses of one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// What it is called; empty for requests without a class.
@@ -386,9 +386,9 @@ mod tests {
     fn an_answer_is_counted_once_everywhere() {
         let slot = MetricsSlot::leak();
         slot.label(3, "/items/{id}");
-        slot.add_answer(3, Method::Get, 200, 90);
-        slot.add_answer(3, Method::Get, 204, 100);
-        slot.add_answer(3, Method::Other, 503, 20_000_000);
+        slot.add_response(3, Method::Get, 200, 90);
+        slot.add_response(3, Method::Get, 204, 100);
+        slot.add_response(3, Method::Other, 503, 20_000_000);
         assert_eq!(slot.codes(), [(200, 1), (204, 1), (503, 1)]);
         let classes = slot.classes();
         assert_eq!(classes.len(), 1);
@@ -404,8 +404,8 @@ mod tests {
     #[test]
     fn odd_numbers_stay_within_the_page() {
         let slot = MetricsSlot::leak();
-        slot.add_answer(u16::MAX, Method::Get, 999, u64::MAX);
-        slot.add_answer(0, Method::Get, 0, 0);
+        slot.add_response(u16::MAX, Method::Get, 999, u64::MAX);
+        slot.add_response(0, Method::Get, 0, 0);
         slot.add_code(0);
         assert_eq!(slot.codes(), [(100, 2), (599, 1)]);
         assert_eq!(slot.classes()[0].label, "");
@@ -416,7 +416,7 @@ mod tests {
         let slot = MetricsSlot::leak();
         slot.label(1, &"é".repeat(100));
         slot.label(1, &format!("/{}", "é".repeat(100)));
-        slot.add_answer(1, Method::Get, 200, 0);
+        slot.add_response(1, Method::Get, 200, 0);
         assert_eq!(slot.classes()[0].label, format!("/{}", "é".repeat(63)));
         slot.set_text("database: refused");
         assert_eq!(slot.text(), "database: refused");

@@ -57,7 +57,7 @@ const POLL_TIMEOUT: citius_reactor::Timespec = citius_reactor::Timespec {
 };
 
 /// How often `run` shows that it is alive; the poll's timeout is as long.
-const BEAT_US: u64 = 1_000_000;
+const HEARTBEAT_INTERVAL_US: u64 = 1_000_000;
 
 /// What is done when the turn ends.
 enum Command {
@@ -347,17 +347,17 @@ impl Reactor {
         this.after_turn(slf.py());
     }
 
-    #[pyo3(signature = (on_beat = None))]
-    fn run(slf: &Bound<'_, Self>, on_beat: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (on_heartbeat = None))]
+    fn run(slf: &Bound<'_, Self>, on_heartbeat: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         this.settle_home(slf);
-        let mut beaten_at_us = 0;
+        let mut heartbeat_at_us = 0;
         while !this.stopped.is_set() {
-            if let Some(on_beat) = on_beat {
+            if let Some(on_heartbeat) = on_heartbeat {
                 let now_us = exact_us();
-                if now_us - beaten_at_us >= BEAT_US {
-                    beaten_at_us = now_us;
-                    on_beat.call0()?;
+                if now_us - heartbeat_at_us >= HEARTBEAT_INTERVAL_US {
+                    heartbeat_at_us = now_us;
+                    on_heartbeat.call0()?;
                 }
             }
             {

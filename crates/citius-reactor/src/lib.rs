@@ -4,7 +4,7 @@
 //! life of every request. The reactor knows protocols and sockets; it knows neither Python nor
 //! routes. What an application is stands behind the [`Service`] trait.
 //!
-//! Invariants: only this crate touches sockets, and only [`conn`] reads or writes one; answers that
+//! Invariants: only this crate touches sockets, and only [`conn`] reads or writes one; responses that
 //! come late or from other threads take one way, the [`Mailbox`]; the epoll descriptor itself is
 //! pollable, so that a host loop can wait for it beside its own descriptors.
 #![forbid(unsafe_code)]

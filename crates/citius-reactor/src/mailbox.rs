@@ -1,4 +1,4 @@
-//! The one way back for answers that come late or from another thread.
+//! The one way back for responses that come late or from another thread.
 //!
 //! A letter is posted under a lock that is held for a push; the turn takes all letters at once. The
 //! wake-up is separate from the post, because who posts knows best how to wake: a coroutine on the
@@ -43,7 +43,7 @@ pub enum ResponseAction {
 
 impl ResponseAction {
     pub(crate) fn borrowed(&self) -> Action<'_> {
-        fn answer<'a>(
+        fn response<'a>(
             status: Status,
             media: Option<&'a Bytes>,
             fields: &'a Fields,
@@ -55,18 +55,21 @@ impl ResponseAction {
             }
         }
         match self {
-            Self::Inform { status, fields } => Action::Inform(answer(*status, None, fields)),
+            Self::Inform { status, fields } => Action::Inform(response(*status, None, fields)),
             Self::Respond {
                 status,
                 content_type,
                 fields,
                 body,
-            } => Action::Respond(answer(*status, content_type.as_ref(), fields), body.clone()),
+            } => Action::Respond(
+                response(*status, content_type.as_ref(), fields),
+                body.clone(),
+            ),
             Self::Start {
                 status,
                 content_type,
                 fields,
-            } => Action::Start(answer(*status, content_type.as_ref(), fields)),
+            } => Action::Start(response(*status, content_type.as_ref(), fields)),
             Self::Data(bytes) => Action::Data(bytes.clone()),
             Self::End(trailers) => Action::End { trailers },
             Self::Abort => Action::Abort,
@@ -83,7 +86,7 @@ pub enum StreamCommand {
     Want(u64),
     /// Tell the service when there is room.
     AwaitWritable,
-    /// Make a WebSocket of the request, with these fields in the answer.
+    /// Make a WebSocket of the request, with these fields in the response.
     Open(Agreed, Fields),
     /// Send a message on the WebSocket.
     Message(Kind, Bytes),

@@ -40,9 +40,9 @@ pub struct Options {
     pub limits: Limits,
     /// The value of the `server` field; `None` leaves it out.
     pub server: Option<String>,
-    /// Whether answers carry a `date` field.
+    /// Whether responses carry a `date` field.
     pub date: bool,
-    /// Fields of every answer that does not say the same itself.
+    /// Fields of every response that does not say the same itself.
     pub default_fields: Fields,
     /// Who is told about every request, if anybody.
     pub observer: Option<Box<Observer>>,
@@ -142,7 +142,7 @@ pub(crate) struct Tools {
     pub(crate) template: Template,
     /// The `server` field line, or nothing.
     pub(crate) server: Vec<u8>,
-    /// Fields of every answer that does not say the same itself.
+    /// Fields of every response that does not say the same itself.
     pub(crate) default_fields: Fields,
 }
 
@@ -296,12 +296,12 @@ impl Reactor {
         self.epoll.as_fd()
     }
 
-    /// The way back for late answers.
+    /// The way back for late responses.
     pub fn mailbox(&self) -> Arc<Mailbox> {
         Arc::clone(&self.mailbox)
     }
 
-    /// Where files come from that answers send.
+    /// Where files come from that responses send.
     pub fn files(&self) -> Files {
         self.files.clone()
     }

@@ -132,7 +132,7 @@ impl Reactor {
             Ok(_) => return self.fail_hand(conn, "the peer has left", service),
             Err(Errno::PROTONOSUPPORT) => {
                 self.fail_hand(conn, "the peer speaks clear text", service);
-                return self.answer_clear_text(conn);
+                return self.respond_to_clear_text(conn);
             }
             Err(Errno::PROTO) => {
                 let failure = conn.take_failure();
@@ -184,7 +184,7 @@ impl Reactor {
 
     /// Answers a request in clear text in kind.
     #[cold]
-    fn answer_clear_text(&mut self, conn: &mut Conn) -> Verdict {
+    fn respond_to_clear_text(&mut self, conn: &mut Conn) -> Verdict {
         conn.give_up_tls();
         conn.output.tail().extend_from_slice(if conn.wire.is_rpc() {
             CLEAR_TEXT_CALL

@@ -97,7 +97,7 @@ pub enum TlsNotice<'a> {
     HandshakeFailed(Peer, &'a str),
 }
 
-/// What answers requests. All calls come from the reactor's thread, within a turn.
+/// What responses requests. All calls come from the reactor's thread, within a turn.
 pub trait Service {
     /// A request head is complete. Unless `ended`, the body follows once `reply.want` asks for it.
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>);
@@ -111,7 +111,7 @@ pub trait Service {
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>);
     /// The body of `reply.id()` is complete.
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>);
-    /// The body of `id` will never be complete, and nobody waits for an answer any more.
+    /// The body of `id` will never be complete, and nobody waits for a response any more.
     fn broken(&mut self, id: StreamId, fault: Fault);
     /// A message has come on the WebSocket `reply.id()`. `false`: no more until [`StreamCommand::Resume`].
     ///
@@ -123,11 +123,11 @@ pub trait Service {
     fn closed(&mut self, _close: Close, _fault: Option<citius_ws::Fault>, _reply: &mut Reply<'_>) {}
     /// The queue of `reply.id()`, which asked for it with [`Reply::await_writable`], has room again.
     fn writable(&mut self, reply: &mut Reply<'_>);
-    /// The connection is gone, and with it whoever waited for answers.
+    /// The connection is gone, and with it whoever waited for responses.
     fn disconnected(&mut self, connection: ConnectionId);
     /// An action of the application's was refused; `what` says where it came from.
     fn refused(&mut self, id: StreamId, fault: Fault);
-    /// A file did not give what an answer had promised of it; the connection is cut.
+    /// A file did not give what a response had promised of it; the connection is cut.
     fn file_failed(&mut self, connection: ConnectionId, message: &str);
     /// A handler panicked in Rust; its connection is cut.
     fn panicked(&mut self, connection: ConnectionId);
@@ -277,14 +277,14 @@ impl Reply<'_> {
         };
         let ending = watch::take_note_of(&mut notes[at], &action);
         let sent = match (&self.watch.observer, action) {
-            (Some(observer), Action::Respond(answer, payload)) if observer.adds_fields() => {
-                let fields = &observer.add_fields(&notes[at], answer.fields);
-                let action = Action::Respond(ResponseHead { fields, ..answer }, payload);
+            (Some(observer), Action::Respond(response, payload)) if observer.adds_fields() => {
+                let fields = &observer.add_fields(&notes[at], response.fields);
+                let action = Action::Respond(ResponseHead { fields, ..response }, payload);
                 wire.send(context, stream, action, output)
             }
-            (Some(observer), Action::Start(answer)) if observer.adds_fields() => {
-                let fields = &observer.add_fields(&notes[at], answer.fields);
-                let action = Action::Start(ResponseHead { fields, ..answer });
+            (Some(observer), Action::Start(response)) if observer.adds_fields() => {
+                let fields = &observer.add_fields(&notes[at], response.fields);
+                let action = Action::Start(ResponseHead { fields, ..response });
                 wire.send(context, stream, action, output)
             }
             (Some(observer), Action::Switch { protocol, fields }) if observer.adds_fields() => {
@@ -324,7 +324,7 @@ impl Reply<'_> {
         sent
     }
 
-    /// Takes the next step of an answer that the compressor has not sent all of.
+    /// Takes the next step of a response that the compressor has not sent all of.
     pub(crate) fn go_on(&mut self) -> Result<(), Fault> {
         let mut codings = std::mem::take(&mut self.conn.codings);
         let sent = codings.go_on(self.stream, &mut Onward(self));
@@ -332,26 +332,26 @@ impl Reply<'_> {
         sent
     }
 
-    /// The answer goes out as it is: whoever gives it has chosen its coding.
+    /// The response goes out as it is: whoever gives it has chosen its coding.
     pub fn keep_as_is(&mut self) {
         self.conn.codings.forget(self.stream);
     }
 
-    /// The answer is compressed at these levels, if it is.
+    /// The response is compressed at these levels, if it is.
     pub fn set_compression_levels(&mut self, levels: &[(Coding, u8)]) {
         self.conn.codings.set_levels(self.stream, levels);
     }
 
     /// Answers a call of a procedure by an error that says no more than the fault.
     pub(crate) fn fail(&mut self, fault: Fault) {
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: fault.status(),
             content_type: Some(b"text/plain"),
             fields: &Fields::EMPTY,
         };
         // Refused only when the connection is being cut already.
         let _ = self.send(Action::Respond(
-            answer,
+            response,
             Payload::Copied(fault.text().as_bytes()),
         ));
     }
@@ -386,7 +386,7 @@ impl Reply<'_> {
         is_refused
     }
 
-    /// Bytes of a streamed answer that may be sent now without piling up.
+    /// Bytes of a streamed response that may be sent now without piling up.
     ///
     /// Zero in HTTP/1 while an earlier request of the connection is unanswered: what is sent then is parked.
     pub fn write_capacity(&self) -> usize {

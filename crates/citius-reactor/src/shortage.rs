@@ -89,7 +89,7 @@ impl Reactor {
     }
 
     /// Accepts one connection by the descriptor that has just become free, and turns it away at once: whether one
-    /// came. There is none to keep it open by until the peer has read the answer.
+    /// came. There is none to keep it open by until the peer has read the response.
     fn refuse_next(&mut self, listener: usize) -> bool {
         let accepted = self.listeners.get(listener).map(Listener::accept);
         let came = if let Some(Accepted::Connection(socket, peer)) = accepted {

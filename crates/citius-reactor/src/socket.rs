@@ -121,7 +121,7 @@ impl Reply<'_> {
         self.conn.wire.hold(self.stream)
     }
 
-    /// Makes the request a WebSocket, as agreed upon; `fields` are the answer's.
+    /// Makes the request a WebSocket, as agreed upon; `fields` are the response's.
     ///
     /// # Errors
     /// The request has been answered, or was not held.

@@ -2,12 +2,12 @@
 //!
 //! ① poll → ② read → ③ parse → ④ dispatch → ⑤ serialise → ⑥ write, connection by connection, so that
 //! what was just read is still in the cache when it is answered. ④ and ⑤ happen inside the service's
-//! call: an answer that is there at once is encoded straight into the connection's write queue, and
-//! all answers of a turn leave in one write per connection.
+//! call: a response that is there at once is encoded straight into the connection's write queue, and
+//! all responses of a turn leave in one write per connection.
 //!
 //! A turn is bounded (events, bytes read per connection, rounds of streaming, time), so that the host
 //! loop's other work is not starved: what is left makes the epoll descriptor readable again at once.
-//! Late answers join at ⑤ through the mailbox. A panic costs the connection it happened on.
+//! Late responses join at ⑤ through the mailbox. A panic costs the connection it happened on.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -368,10 +368,10 @@ impl Reactor {
                 conn.is_held_back = false;
                 self.peer_closed(conn, service)
             }
-            // The peer takes no answers either, and all that it has sent is taken.
+            // The peer takes no responses either, and all that it has sent is taken.
             Phase::Open
                 if conn.peer_closed
-                    && conn.wire.owes_answers()
+                    && conn.wire.owes_responses()
                     && !conn.is_held_back
                     && flags.intersects(EventFlags::HUP | EventFlags::ERR) =>
             {
@@ -564,7 +564,7 @@ impl Reactor {
         };
         conn.has_asked = true;
         if self.draining {
-            // Before it is answered, so that the answer says `connection: close`.
+            // Before it is answered, so that the response says `connection: close`.
             self.drain_wire(conn);
         }
         if let Transport::Tls(secured) = &conn.transport {
@@ -576,7 +576,7 @@ impl Reactor {
         if self.watch.is_on {
             let course = self.watch.begin(conn, stream, &mut head);
             if course != Course::Serve {
-                return self.answer_ourselves(conn, stream, head, course);
+                return self.respond_ourselves(conn, stream, head, course);
             }
         }
         if let Some(compressor) = &self.compressor {
@@ -624,7 +624,7 @@ impl Reactor {
 
     /// A request asks for another protocol; returns the stream on which it is to be answered.
     ///
-    /// Only the first of a connection is heard: late answers to those before it would be taken for others of HTTP/2.
+    /// Only the first of a connection is heard: late responses to those before it would be taken for others of HTTP/2.
     #[cold]
     fn upgrade(&mut self, conn: &mut Conn, stream: u32, head: &mut Head, ended: bool) -> u32 {
         let Protocols { http2, upgrade, .. } = conn.protocols;
@@ -643,7 +643,7 @@ impl Reactor {
 
     /// Answers a request that the service never hears of.
     #[cold]
-    fn answer_ourselves(&mut self, conn: &mut Conn, stream: u32, head: Box<Head>, course: Course) {
+    fn respond_ourselves(&mut self, conn: &mut Conn, stream: u32, head: Box<Head>, course: Course) {
         let is_ready = self.watch.observer.as_ref().is_some_and(|o| o.is_ready());
         let (status, text) = match course {
             Course::TellHealth(false) => (200, "live"),
@@ -657,14 +657,14 @@ impl Reactor {
             Course::Serve | Course::Shed => (b"retry-after", b"1"),
         };
         fields.push(extra.0, extra.1).expect("a valid field");
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: Status::new(status).expect("one of the two above"),
             content_type: Some(b"text/plain; charset=utf-8"),
             fields: &fields,
         };
         let mut reply = self.reply(conn, stream);
         // Refused only when the connection is being cut already.
-        let _ = reply.send(Action::Respond(answer, Payload::Copied(text.as_bytes())));
+        let _ = reply.send(Action::Respond(response, Payload::Copied(text.as_bytes())));
         reply.recycle(head);
     }
 
@@ -771,7 +771,7 @@ impl Reactor {
             || conn.wire.wants_output()
     }
 
-    /// The answer that the compressor could go on with.
+    /// The response that the compressor could go on with.
     #[inline]
     fn unfinished(&self, conn: &Conn) -> Option<u32> {
         let mut streams = conn.codings.unfinished();
@@ -806,7 +806,7 @@ impl Reactor {
                 conn.reset_on_close();
                 Verdict::Close
             }
-            // Closing a socket with unread bytes resets it, and the reset may overtake our answer.
+            // Closing a socket with unread bytes resets it, and the reset may overtake our response.
             Closing::Linger => {
                 conn.shut_down_write();
                 conn.input = Vec::new();
@@ -826,7 +826,7 @@ impl Reactor {
         }
     }
 
-    /// The peer sends no more. What it has sent is still answered, as fast as it takes the answers;
+    /// The peer sends no more. What it has sent is still answered, as fast as it takes the responses;
     /// whoever still works when all of it is taken may stop.
     pub(crate) fn peer_closed<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         conn.peer_closed = true;
@@ -846,7 +846,8 @@ impl Reactor {
         if conn.phase != Phase::Open || conn.is_held_back {
             return false;
         }
-        if conn.wire.wants_output() || self.unfinished(conn).is_some() || conn.wire.owes_answers() {
+        if conn.wire.wants_output() || self.unfinished(conn).is_some() || conn.wire.owes_responses()
+        {
             return false;
         }
         service.disconnected(conn.id);
@@ -980,7 +981,7 @@ impl Reactor {
         }
     }
 
-    /// Late answers join the turn: those of one connection together, then one write.
+    /// Late responses join the turn: those of one connection together, then one write.
     fn deliver_letters<S: Service>(&mut self, service: &mut S) {
         let spare = std::mem::take(&mut self.spare_letters);
         let mut letters = self.mailbox.take(spare);
@@ -1165,12 +1166,15 @@ impl Reactor {
         let mut interest = EventFlags::empty();
         interest.set(EventFlags::IN, hears);
         // A reader hears of the end by reading; who reads nothing, because handlers are slow, must be
-        // told. Not while it is the peer that is slow to take answers: it may have asked all it wants.
+        // told. Not while it is the peer that is slow to take responses: it may have asked all it wants.
         let waits = !hears && conn.phase == Phase::Open && conn.output.is_empty();
         interest.set(EventFlags::RDHUP, waits && !conn.peer_closed);
         interest.set(EventFlags::OUT, conn.wants_write());
         // The end of both directions is told whatever is asked for, and again in each turn unless by its edge.
-        interest.set(EventFlags::ET, conn.peer_closed && conn.wire.owes_answers());
+        interest.set(
+            EventFlags::ET,
+            conn.peer_closed && conn.wire.owes_responses(),
+        );
         if interest != conn.interest {
             let token = token(conn.id.index, conn.id.generation);
             // The descriptor is watched and valid; only lack of memory could refuse this, and then the

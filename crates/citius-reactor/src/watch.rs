@@ -184,8 +184,8 @@ impl Watch {
             begin = begin.max(leaving.end_at.unwrap_or(0));
             let (note, ending) = leaving.cut(unsent);
             let ending = match ending {
-                Ending::Answered if unsent > 0 && conn.is_cut => Ending::Aborted,
-                Ending::Answered if unsent > 0 => Ending::Cancelled,
+                Ending::ParsedResponse if unsent > 0 && conn.is_cut => Ending::Aborted,
+                Ending::ParsedResponse if unsent > 0 => Ending::Cancelled,
                 ending => ending,
             };
             observer.finish(note, ending, now_us);
@@ -199,7 +199,7 @@ impl Watch {
         if let Some(at) = conn.notes.iter().position(|note| note.stream == stream) {
             let mut note = conn.notes.remove(at);
             if note.status == 0 {
-                note.bytes = conn.wire.fault_answer_bytes();
+                note.bytes = conn.wire.fault_response_bytes();
             }
             self.end(note, Ending::Broken(fault));
         }
@@ -231,7 +231,7 @@ impl Watch {
         if let (Some(observer), Some(fault)) = (&mut self.observer, conn.wire.fault())
             && !std::mem::replace(&mut conn.fault_told, true)
         {
-            let bytes = conn.wire.fault_answer_bytes();
+            let bytes = conn.wire.fault_response_bytes();
             observer.refuse(conn.peer.address(), fault, bytes, exact_us());
         }
     }
@@ -278,16 +278,16 @@ impl Watch {
 /// What an action makes of a request: its ending, if this is one.
 pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Ending> {
     match action {
-        Action::Respond(answer, payload) => {
-            note.status = answer.status.code();
-            if !note.head_only && !answer.status.has_no_body() {
+        Action::Respond(response, payload) => {
+            note.status = response.status.code();
+            if !note.head_only && !response.status.has_no_body() {
                 note.bytes += payload.len();
             }
-            Some(Ending::Answered)
+            Some(Ending::ParsedResponse)
         }
         Action::Inform(_) => None,
-        Action::Start(answer) => {
-            note.status = answer.status.code();
+        Action::Start(response) => {
+            note.status = response.status.code();
             note.has_begun = true;
             None
         }
@@ -302,7 +302,7 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
             }
             None
         }
-        Action::End { .. } => Some(Ending::Answered),
+        Action::End { .. } => Some(Ending::ParsedResponse),
         Action::Abort => Some(Ending::Aborted),
     }
 }

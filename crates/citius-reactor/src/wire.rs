@@ -120,9 +120,9 @@ impl Wire {
         }
     }
 
-    /// Whether answers are still to be waited for although the peer has closed its side: calls are answered and
+    /// Whether responses are still to be waited for although the peer has closed its side: calls are answered and
     /// notifications run to their end, while a request's handler that still waits is cancelled.
-    pub(crate) fn owes_answers(&self) -> bool {
+    pub(crate) fn owes_responses(&self) -> bool {
         match self {
             H1(_) | H2(_) => false,
             Rpc(wire) => wire.streams_open() > 0,
@@ -251,7 +251,7 @@ impl Wire {
         }
     }
 
-    /// Gives a plain answer, if that takes nothing but to write it; `false`: it has to be said at length.
+    /// Gives a plain response, if that takes nothing but to write it; `false`: it has to be said at length.
     #[inline]
     pub(crate) fn respond(
         &mut self,
@@ -316,7 +316,7 @@ impl Wire {
 
     // --- room ---------------------------------------------------------------------------------
 
-    /// Bytes of a streamed answer that may be sent now without piling up, with `queued` bytes in the output.
+    /// Bytes of a streamed response that may be sent now without piling up, with `queued` bytes in the output.
     #[inline]
     pub(crate) fn write_capacity(&self, stream: u32, limits: &Limits, queued: usize) -> usize {
         match self {
@@ -388,11 +388,11 @@ impl Wire {
         }
     }
 
-    /// Bytes of the content of the server's own answer to the peer's fault, if there is one.
+    /// Bytes of the content of the server's own response to the peer's fault, if there is one.
     #[cold]
-    pub(crate) fn fault_answer_bytes(&self) -> u64 {
+    pub(crate) fn fault_response_bytes(&self) -> u64 {
         match self {
-            H1(wire) => wire.fault_answer_bytes(),
+            H1(wire) => wire.fault_response_bytes(),
             H2(_) | Rpc(_) => 0,
         }
     }

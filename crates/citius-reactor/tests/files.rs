@@ -1,4 +1,4 @@
-//! Files in answers, over real sockets: order, lengths, slow readers, files that change, and the limit.
+//! Files in responses, over real sockets: order, lengths, slow readers, files that change, and the limit.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -35,7 +35,7 @@ impl Service for Serves {
         };
         reply
             .send(Action::Respond(ANSWER, body))
-            .expect("a valid answer");
+            .expect("a valid response");
     }
     fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
     fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
@@ -235,16 +235,16 @@ fn a_huge_file_to_a_fast_reader_lets_others_through() {
     rig.read(&mut greedy, 1 << 20);
     modest.write_all(&requests(&["/plain"])).expect("room");
     let mut drained = vec![0; 1 << 20];
-    let mut answer = vec![0; head(4).len() + 4];
+    let mut response = vec![0; head(4).len() + 4];
     for turns in 0.. {
         assert!(turns < 20, "the modest one is starved");
         while greedy.read(&mut drained).is_ok_and(|n| n > 0) {}
         rig.turn();
-        if modest.read_exact(&mut answer).is_ok() {
+        if modest.read_exact(&mut response).is_ok() {
             break;
         }
     }
-    assert!(answer.ends_with(b"word"));
+    assert!(response.ends_with(b"word"));
 }
 
 #[test]

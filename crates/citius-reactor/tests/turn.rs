@@ -36,14 +36,14 @@ impl Service for Paths {
                     )]
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                let answer = ResponseHead {
+                let response = ResponseHead {
                     status: Status::OK,
                     content_type: None,
                     fields: &Fields::EMPTY,
                 };
                 reply
-                    .send(Action::Respond(answer, Payload::Copied(path)))
-                    .expect("a valid answer");
+                    .send(Action::Respond(response, Payload::Copied(path)))
+                    .expect("a valid response");
             }
         }
         reply.recycle(head);
@@ -92,13 +92,13 @@ fn requests(paths: &[&str]) -> Vec<u8> {
         .collect()
 }
 
-/// The bodies of all answers so far; every path ends in `;`.
+/// The bodies of all responses so far; every path ends in `;`.
 fn bodies(reactor: &mut Reactor, id: ConnectionId) -> Option<String> {
     let bytes = String::from_utf8(reactor.take_memory(id)?).expect("ASCII");
-    let answers = bytes.split("HTTP/1.1 200 OK\r\n").skip(1);
+    let responses = bytes.split("HTTP/1.1 200 OK\r\n").skip(1);
     Some(
-        answers
-            .map(|answer| answer.split("\r\n\r\n").nth(1).expect("a body"))
+        responses
+            .map(|response| response.split("\r\n\r\n").nth(1).expect("a body"))
             .collect(),
     )
 }
@@ -181,9 +181,9 @@ fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side
     while service.gone.is_empty() {
         reactor.turn(&mut service);
     }
-    let mut answers = String::new();
-    peer.read_to_string(&mut answers).expect("ASCII");
-    assert_eq!(answers.matches("/long").count(), paths.len());
+    let mut responses = String::new();
+    peer.read_to_string(&mut responses).expect("ASCII");
+    assert_eq!(responses.matches("/long").count(), paths.len());
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_drain_answers_what_is_open_and_closes_what_is_idle() {
     assert!(reactor.mailbox().post(service.late[0], respond(b"/done")));
     reactor.turn(&mut service);
     assert_eq!(bodies(&mut reactor, busy).as_deref(), Some("/done"));
-    // The peer may have sent another request meanwhile; it is waited for until it has read its answer.
+    // The peer may have sent another request meanwhile; it is waited for until it has read its response.
     assert!(!reactor.is_drained());
     reactor.feed_memory(busy, b"", &mut service);
     assert!(reactor.is_drained());
@@ -239,13 +239,13 @@ impl Service for Herd {
             self.left -= 1;
             self.come();
         }
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: None,
             fields: &Fields::EMPTY,
         };
-        let sent = reply.send(Action::Respond(answer, Payload::Copied(b"")));
-        sent.expect("a valid answer");
+        let sent = reply.send(Action::Respond(response, Payload::Copied(b"")));
+        sent.expect("a valid response");
     }
     fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
     fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}

@@ -31,13 +31,13 @@ impl Service for Echo {
         }
         let id = head.field(b"x-request-id").unwrap_or(b"none");
         let parent = head.field(b"traceparent").unwrap_or(b"none");
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: None,
             fields: &fields,
         };
         let text = [id, b" ", parent].concat();
-        let sent = reply.send(Action::Respond(answer, Payload::Copied(&text)));
+        let sent = reply.send(Action::Respond(response, Payload::Copied(&text)));
         assert_eq!(sent.is_err(), head.path() == b"/wrong");
         reply.recycle(head);
     }
@@ -194,7 +194,7 @@ fn what_is_not_understood_is_told_too() {
     assert_eq!(rig.slot.faults(Fault::HostMissing), 1);
     assert_eq!(rig.slot.faults(Fault::MethodSyntax), 1);
     let log = rig.log();
-    // The bytes are those of the answer: the text of the fault and the end of its line.
+    // The bytes are those of the response: the text of the fault and the end of its line.
     let line = |fault: Fault, name| format!("- - 400 {} - {name} -", fault.text().len() + 1);
     assert_eq!(log[0], line(Fault::HostMissing, "host_missing"));
     assert_eq!(log[1], line(Fault::MethodSyntax, "method_syntax"));
@@ -211,17 +211,17 @@ fn too_many_open_requests_are_shed() {
     let one = rig.reactor.open_memory();
     rig.feed(one, [get("/late"), get("/late")].concat().as_bytes());
     let other = rig.reactor.open_memory();
-    let answer = rig.feed(other, get("/a").as_bytes());
-    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    let response = rig.feed(other, get("/a").as_bytes());
+    assert!(response.starts_with("HTTP/1.1 503"), "{response}");
+    assert!(response.contains("retry-after: 1\r\n"), "{response}");
     assert_eq!(
         (rig.service.served, rig.slot.counter(Counter::RequestsShed)),
         (2, 1)
     );
     rig.feed(one, b"");
     rig.reactor.turn(&mut rig.service);
-    let answer = rig.feed(other, get("/a").as_bytes());
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let response = rig.feed(other, get("/a").as_bytes());
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn ids_and_traces_reach_the_application_and_come_back() {
         watching.request_id = Some("x-request-id".into());
         watching.traces = true;
     });
-    let answer =
+    let response =
         rig.ask(&get("/a").replace("Host", "X-Request-ID: theirs\r\ntraceparent: 1\r\nHost"));
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let (head, body) = response.split_once("\r\n\r\n").expect("a response");
     let (id, parent) = body.split_once(' ').expect("both");
     assert!(id.len() == 32 && id != "theirs");
     assert!(head.contains(&format!("x-request-id: {id}\r\n")), "{head}");
@@ -255,8 +255,8 @@ fn a_trusted_peers_id_and_trace_are_taken_over() {
     });
     let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let fields = format!("X-Request-ID: theirs\r\nTraceparent: {given}\r\nHost");
-    let answer = rig.ask(&get("/a").replace("Host", &fields));
-    let (_, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let response = rig.ask(&get("/a").replace("Host", &fields));
+    let (_, body) = response.split_once("\r\n\r\n").expect("a response");
     assert!(
         body.starts_with(&format!("theirs {}", &given[..36])),
         "{body}"

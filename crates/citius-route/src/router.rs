@@ -16,7 +16,7 @@ pub struct Router<T> {
     plain: Plain<T>,
     /// Patterns of a fixed number of segments.
     exact: matchit::Router<usize>,
-    /// Patterns that end in a rest, with and without it; asked when `exact` has no answer.
+    /// Patterns that end in a rest, with and without it; asked when `exact` has no response.
     rests: matchit::Router<usize>,
     nodes: Vec<Node<T>>,
 }

@@ -105,7 +105,7 @@ impl Application for Echo {
                 self.line = [method, &b" "[..], path].concat();
                 self.body.clear();
                 if *ended {
-                    return vec![(*stream, self.answer())];
+                    return vec![(*stream, self.respond())];
                 }
                 vec![(*stream, Deed::Want(u64::MAX))]
             }
@@ -113,14 +113,14 @@ impl Application for Echo {
                 self.body.extend_from_slice(bytes);
                 Vec::new()
             }
-            Seen::End { stream, .. } => vec![(*stream, self.answer())],
+            Seen::End { stream, .. } => vec![(*stream, self.respond())],
             Seen::Broken { .. } | Seen::AppFault { .. } => Vec::new(),
         }
     }
 }
 
 impl Echo {
-    fn answer(&self) -> Deed {
+    fn respond(&self) -> Deed {
         let length = format!(" {}\n", self.body.len());
         let body = [&self.line, length.as_bytes(), &self.body].concat();
         let start = Start {
@@ -540,11 +540,11 @@ fn perform(
             Ok(())
         }
         Deed::Fail(fault) => Err(fault),
-        Deed::Inform(start) => answer(connection, cx, stream, &start, out, Form::Inform),
-        Deed::Start(start) => answer(connection, cx, stream, &start, out, Form::Start),
+        Deed::Inform(start) => respond(connection, cx, stream, &start, out, Form::Inform),
+        Deed::Start(start) => respond(connection, cx, stream, &start, out, Form::Start),
         Deed::Respond(start, body) => {
             let form = Form::Respond(Bytes::from(body));
-            answer(connection, cx, stream, &start, out, form)
+            respond(connection, cx, stream, &start, out, form)
         }
         Deed::Data(bytes) => {
             let action = Action::Data(Payload::Copied(&bytes));
@@ -576,7 +576,7 @@ enum Form {
     Respond(Bytes),
 }
 
-fn answer(
+fn respond(
     connection: &mut Connection,
     cx: &mut Context<'_>,
     stream: u32,
@@ -586,15 +586,15 @@ fn answer(
 ) -> Result<(), Fault> {
     let status = Status::new(start.status).ok_or(Fault::ResponseStatus)?;
     let fields = build(&start.fields)?;
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status,
         content_type: start.content_type.as_deref(),
         fields: &fields,
     };
     let action = match form {
-        Form::Inform => Action::Inform(answer),
-        Form::Start => Action::Start(answer),
-        Form::Respond(body) => Action::Respond(answer, Payload::Shared(body)),
+        Form::Inform => Action::Inform(response),
+        Form::Start => Action::Start(response),
+        Form::Respond(body) => Action::Respond(response, Payload::Shared(body)),
     };
     connection.send(cx, stream, action, out)
 }

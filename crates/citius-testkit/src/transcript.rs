@@ -30,7 +30,7 @@
 //! Lines of the kinds `> ! @ ~` are steps, of the kinds `= <` expectations. A run of steps and the
 //! expectations behind it are a block, and are held against each other when the block is over:
 //! - The output is exactly that of the `<` lines together (nothing if there are none). Three dots at the
-//!   end of the last one stand for the rest of that answer: any further bytes without another status line.
+//!   end of the last one stand for the rest of that response: any further bytes without another status line.
 //! - The events are exactly those of the `=` lines; if there are none and the echo application answers,
 //!   events are not looked at. Pieces of a body that follow each other count as one.
 //! - Without `= close` the connection is open; once closed it stays so. Without `= fault` anywhere, the peer
@@ -86,7 +86,7 @@ pub struct Block {
     pub deadline: Option<Deadline>,
     /// The output.
     pub output: Vec<u8>,
-    /// The rest of the last answer is not given.
+    /// The rest of the last response is not given.
     pub output_is_open: bool,
 }
 
@@ -121,11 +121,11 @@ pub enum Step {
 pub enum Deed {
     /// Asks for body bytes.
     Want(u64),
-    /// An informational answer.
+    /// An informational response.
     Inform(Start),
-    /// The whole answer.
+    /// The whole response.
     Respond(Start, Vec<u8>),
-    /// The start of an answer.
+    /// The start of a response.
     Start(Start),
     /// A piece of the body.
     Data(Vec<u8>),
@@ -137,7 +137,7 @@ pub enum Deed {
     Fail(Fault),
 }
 
-/// The start of an answer, unchecked.
+/// The start of a response, unchecked.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
     /// The status code.

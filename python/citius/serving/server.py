@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import Tls
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.serving.interfaces import Application
     from citius.serving.management import Management
-    from citius.serving.reactor_threads import Sibling
+    from citius.serving.reactor_threads import ReactorThread
     from citius.settings.sources import Sources
 
 EXIT_STARTUP = 3
@@ -54,21 +54,21 @@ _STOP_POLL_S = 0.01
 
 
 @dataclass(slots=True)
-class Place:
+class WorkerContext:
     """Where a worker stands: its sockets, and whom it tells how it goes."""
 
     listeners: list[socket.socket]
     ready: Callable[[], object]
     """Called once, when clients are served."""
-    silence: Callable[[], object] | None = None
+    stop_accepting: Callable[[], object] | None = None
     """Called before the drain, where nobody else keeps new connections away."""
-    beat: Callable[[int], object] | None = None
-    """Called every ``beat_s`` by a loop that turns, with the requests taken so far."""
-    beat_s: float = 1.0
-    ledger: Ledger | None = None
+    heartbeat: Callable[[int], object] | None = None
+    """Called every ``heartbeat_interval_s`` by a loop that turns, with the requests taken so far."""
+    heartbeat_interval_s: float = 1.0
+    metrics: MetricsRegistry | None = None
     """Where the worker's counters are kept, if anybody reads them."""
-    page: int | None = None
-    """Which of its pages is the worker's."""
+    metrics_slot: int | None = None
+    """Which of its slots is the worker's."""
     tickets: TlsTickets | None = None
     """The secret of TLS session tickets that all workers share."""
     tls: list[Tls] = field(default_factory=list["Tls"])
@@ -118,7 +118,7 @@ def check(target: str, config: Config) -> int:
         if config.chdir is not None:
             enter(config.chdir)
         check_tls(config)
-        service = Service(_import(target, config), config, Place([], lambda: None))
+        service = Service(_import(target, config), config, WorkerContext([], lambda: None))
     except ConfigError as error:
         return fail(str(error))
     except Exception as error:
@@ -128,24 +128,24 @@ def check(target: str, config: Config) -> int:
     return 0
 
 
-def work(target: App | str, config: Config, place: Place) -> int:
+def work(target: App | str, config: Config, context: WorkerContext) -> int:
     """The life of one worker; returns its exit code."""
     try:
         if config.is_tls:
             from citius.serving import tls
 
-            place.tickets = place.tickets or TlsTickets()
-            loaded = (tls.load(config, place.tickets) for _ in range(config.reactor_threads))
-            place.tls = [one for one in loaded if one is not None]
+            context.tickets = context.tickets or TlsTickets()
+            loaded = (tls.load(config, context.tickets) for _ in range(config.reactor_threads))
+            context.tls = [one for one in loaded if one is not None]
         privileges.drop(config)
         if config.loop == "gevent":
             from citius.serving.hosts import gevent
 
             gevent.patch()
         app = call_here(_import, target, config)
-        if place.is_first and (notice := getattr(app, "notice", "")):
+        if context.is_first and (notice := getattr(app, "notice", "")):
             logging.info(notice)
-        service = Service(app, config, place)
+        service = Service(app, config, context)
     except ConfigError as error:
         return fail(str(error))
     except Exception as error:
@@ -181,10 +181,10 @@ class Service:
         self,
         app: Application,
         config: Config,
-        place: Place,
+        context: WorkerContext,
     ) -> None:
         self.config = config
-        self.place = place
+        self.context = context
         self._home = os.getpid()
         self._app = app
         self._pool: Any = None
@@ -198,8 +198,8 @@ class Service:
                 "--reactor-threads gives each thread an event loop, and a WSGI application has none; "
                 "use --threads or --workers"
             )
-        if isinstance(app, WsgiApp) and place.listeners:
-            app.address = place.listeners[0].getsockname()
+        if isinstance(app, WsgiApp) and context.listeners:
+            app.address = context.listeners[0].getsockname()
         if isinstance(app, App):
             self._gateway = app.freeze(
                 self._make_pool,
@@ -213,12 +213,14 @@ class Service:
         self._mounts = mounts_of(config, app)
         self._reactor: Reactor | None = None
         self._loop: Any = None
-        self._siblings: list[Sibling] = []
+        self._reactor_threads: list[ReactorThread] = []
         self._watch: Watch | None = None
         self._relay: Any = None
-        if observe.is_wanted(config) or place.page is not None:
+        if observe.is_wanted(config) or context.metrics_slot is not None:
             checks = getattr(app, "readiness_checks", ())
-            self._watch = Watch(config, ledger=place.ledger, page=place.page, checks=checks)
+            self._watch = Watch(
+                config, registry=context.metrics, slot=context.metrics_slot, checks=checks
+            )
         # When whatever is still at work is left behind; `None` while nobody wants to stop.
         self._left_at: float | None = None
         self.is_ending = False
@@ -248,18 +250,18 @@ class Service:
 
     def open(self, loop: Any) -> Reactor:
         """Listen; from now on the host has to turn the reactor."""
-        for listener in self.place.listeners:
+        for listener in self.context.listeners:
             listen(listener, self.config.backlog, str(listener.getsockname()))
         reactor = self._make_reactor(loop, self._watch)
         if self.config.reactor_threads > 1:
-            self._open_siblings()
+            self._open_reactor_threads()
         self._reactor, self._loop = reactor, loop
-        if self.place.control is not None and isinstance(self._app, App):
-            self._share_rooms(self._app, self.place.control)
-        self.beat()
+        if self.context.control is not None and isinstance(self._app, App):
+            self._share_rooms(self._app, self.context.control)
+        self.heartbeat()
         if self._watch is not None:
             self._watch.ready()
-        self.place.ready()
+        self.context.ready()
         return reactor
 
     def _share_rooms(self, app: App, control: socket.socket) -> None:
@@ -278,7 +280,7 @@ class Service:
             limits=config.limits_in_force,
             server_header=config.server_name,
             date_header=config.date_header,
-            headers=config.standing_headers,
+            headers=config.default_response_headers,
             loop=loop,
             observer=None if watch is None else watch.observer,
             log=logging.log,
@@ -286,22 +288,22 @@ class Service:
             compress=config.codings,
             compress_types=config.compress_types,
             trusted=config.trusted,
-            forwarded=config.believed,
+            forwarded=config.trusted_headers,
             http=config.http_versions,
             h2c_upgrade=config.h2c_upgrade,
-            tls=self.place.tls.pop() if config.is_tls else None,
+            tls=self.context.tls.pop() if config.is_tls else None,
         )
-        for listener in self.place.listeners:
+        for listener in self.context.listeners:
             speaks = speaks_of(listener)
             reactor.listen(
                 listener.fileno(), rpc=speaks.is_rpc, tls=speaks.is_tls, http=speaks.http
             )
         return reactor
 
-    def _open_siblings(self) -> None:
+    def _open_reactor_threads(self) -> None:
         """The other reactors of this worker."""
         from citius.observability.metrics import READY
-        from citius.serving.reactor_threads import Sibling, has_gil
+        from citius.serving.reactor_threads import ReactorThread, has_gil
 
         if has_gil():
             logging.warning(
@@ -317,29 +319,30 @@ class Service:
             def make(loop: Any, watch: Watch | None = watch) -> Reactor:
                 return self._make_reactor(loop, watch)
 
-            sibling = Sibling(number, self.config.loop, make, watch, _tasks_open)
-            self._siblings.append(sibling)
-            sibling.start()
+            thread = ReactorThread(number, self.config.loop, make, watch, _tasks_open)
+            self._reactor_threads.append(thread)
+            thread.start()
 
     @property
-    def beat_s(self) -> float | None:
-        """How often a host has to call ``beat``; ``None`` if nobody listens."""
+    def heartbeat_interval_s(self) -> float | None:
+        """How often a host has to call ``heartbeat``; ``None`` if nobody listens."""
         if self._watch is None:
-            return None if self.place.beat is None else self.place.beat_s
-        return min(observe.BEAT_S, self.place.beat_s)
+            return None if self.context.heartbeat is None else self.context.heartbeat_interval_s
+        return min(observe.HEARTBEAT_INTERVAL_S, self.context.heartbeat_interval_s)
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Say that the loop turns."""
         if self._watch is not None:
-            self._watch.beat(self._loop, self._pool, self.beat_s or observe.BEAT_S)
-        if self.place.beat is not None and self._reactor is not None:
-            siblings = sum(one.requests_total for one in self._siblings)
-            self.place.beat(self._reactor.requests_total + siblings)
+            interval_s = self.heartbeat_interval_s or observe.HEARTBEAT_INTERVAL_S
+            self._watch.heartbeat(self._loop, self._pool, interval_s)
+        if self.context.heartbeat is not None and self._reactor is not None:
+            of_threads = sum(one.requests_total for one in self._reactor_threads)
+            self.context.heartbeat(self._reactor.requests_total + of_threads)
 
-    def beat_on(self, loop: Any, beat_s: float) -> None:
-        """The same, and again every ``beat_s``."""
-        self.beat()
-        loop.call_later(beat_s, self.beat_on, loop, beat_s)
+    def heartbeat_every(self, loop: Any, interval_s: float) -> None:
+        """The same, and again every ``interval_s``."""
+        self.heartbeat()
+        loop.call_later(interval_s, self.heartbeat_every, loop, interval_s)
 
     def drain(self, on_drained: Callable[[], object]) -> None:
         """Let open requests end; call ``on_drained`` when the last connection is gone."""
@@ -347,9 +350,9 @@ class Service:
         if self._watch is not None:
             self._watch.draining()
         if self._reactor is not None:
-            if self.place.silence is not None:
-                self.place.silence()
-            left = 1 + len(self._siblings)
+            if self.context.stop_accepting is not None:
+                self.context.stop_accepting()
+            left = 1 + len(self._reactor_threads)
 
             def drained() -> None:
                 nonlocal left
@@ -359,21 +362,21 @@ class Service:
 
             # The reactors have closed their own descriptors then; without ours the port is free.
             self._reactor.drain(drained)
-            for sibling in self._siblings:
-                sibling.drain(drained)
-            for listener in self.place.listeners:
+            for thread in self._reactor_threads:
+                thread.drain(drained)
+            for listener in self.context.listeners:
                 listener.close()
 
     def cut(self, then: Callable[[], object]) -> None:
         """Close whatever is open now, then call ``then``. Nothing is waited for from here on."""
         self._left_at = monotonic()
         if self._reactor is not None:
-            siblings = sum(one.requests_open for one in self._siblings)
-            if requests_open := self._reactor.requests_open + siblings:
+            of_threads = sum(one.requests_open for one in self._reactor_threads)
+            if requests_open := self._reactor.requests_open + of_threads:
                 logging.warning(f"{requests_open} open requests were cut off")
             self._reactor.close()
-            for sibling in self._siblings:
-                sibling.cut()
+            for thread in self._reactor_threads:
+                thread.cut()
         then()
 
     async def stop(self) -> None:
@@ -386,7 +389,7 @@ class Service:
             logging.warning(
                 f"{_tasks_open()} requests did not end within the drain time; left behind"
             )
-        if self._siblings and not await self._end_siblings():
+        if self._reactor_threads and not await self._end_reactor_threads():
             logging.warning(
                 "requests of other threads did not end within the drain time; left behind"
             )
@@ -403,14 +406,14 @@ class Service:
             if self._watch is not None:
                 self._watch.close()
 
-    async def _end_siblings(self) -> bool:
-        for sibling in self._siblings:
-            sibling.end()
+    async def _end_reactor_threads(self) -> bool:
+        for thread in self._reactor_threads:
+            thread.end()
         try:
-            return await self._until(lambda: all(one.has_ended for one in self._siblings))
+            return await self._until(lambda: all(one.has_ended for one in self._reactor_threads))
         finally:
-            for sibling in self._siblings:
-                sibling.leave()
+            for thread in self._reactor_threads:
+                thread.leave()
 
     async def _close_pool(self, left_at: float) -> bool:
         if self._loop is None:
@@ -492,37 +495,40 @@ def _serve_alone(app: App | str, config: Config, listeners: Listeners) -> int:
         notifier.ready(f"serves on {listeners.urls}")
         took_over(config, listeners)
 
-    def silence() -> None:
+    def stop_accepting() -> None:
         notifier.stopping()
-        listeners.silence()
+        listeners.stop_accepting()
 
-    place = Place([made for one in listeners.all for made in one.sockets], ready, silence)
+    context = WorkerContext(
+        [made for one in listeners.all for made in one.sockets], ready, stop_accepting
+    )
     if notifier.watchdog_s:
-        place.beat, place.beat_s = lambda requests: notifier.alive(), notifier.watchdog_s
+        context.heartbeat = lambda requests: notifier.alive()
+        context.heartbeat_interval_s = notifier.watchdog_s
     signal.signal(signal.SIGUSR1, lambda number, frame: reopen(config, give=False))
     for number in (signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, _needs_supervisor)
     try:
-        management = _manage_alone(config, place)
+        management = _manage_alone(config, context)
     except ConfigError as error:
         return fail(str(error))
     try:
-        return work(app, config, place)
+        return work(app, config, context)
     finally:
         if management is not None:
             management.close()
 
 
-def _manage_alone(config: Config, place: Place) -> Management | None:
+def _manage_alone(config: Config, context: WorkerContext) -> Management | None:
     """The management port of the only worker, in a thread of its own."""
     if config.management is None:
         return None
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.serving.management import Management
 
-    place.ledger = Ledger()
-    place.page = place.ledger.assign()
-    management = Management(place.ledger, config, lambda: 1)
+    context.metrics = MetricsRegistry()
+    context.metrics_slot = context.metrics.assign()
+    management = Management(context.metrics, config, lambda: 1)
     management.start()
     return management
 

@@ -611,7 +611,7 @@ class Config:
         return said[-1] if said else "citius" if self.server_header else None
 
     @property
-    def standing_headers(self) -> list[tuple[str, str]]:
+    def default_response_headers(self) -> list[tuple[str, str]]:
         """The fields of every answer, besides `server`."""
         return [(name, value) for name, value in _fields(self.header) if name != "server"]
 
@@ -621,7 +621,7 @@ class Config:
         return "auto" if self.http in ("h11", "httptools") else self.http
 
     @property
-    def believed(self) -> tuple[str, ...]:
+    def trusted_headers(self) -> tuple[str, ...]:
         """The headers in which they do."""
         return _parts(self.forwarded_headers) if self.proxy_headers else ()
 

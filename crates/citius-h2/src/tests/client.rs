@@ -191,8 +191,8 @@ impl Client {
 
     pub(super) fn respond(&mut self, id: u32, status: u16, body: &[u8]) {
         let fields = Fields::EMPTY;
-        let answer = answer(status, &fields);
-        self.act(id, Action::Respond(answer, Payload::Copied(body)));
+        let head = response(status, &fields);
+        self.act(id, Action::Respond(head, Payload::Copied(body)));
     }
 
     pub(super) fn wait(&mut self, ms: Millis) -> String {
@@ -282,7 +282,7 @@ pub(super) fn raw(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn answer(status: u16, fields: &Fields) -> ResponseHead<'_> {
+pub(super) fn response(status: u16, fields: &Fields) -> ResponseHead<'_> {
     ResponseHead {
         status: Status::new(status).expect("a status"),
         content_type: Some(b"text/plain"),

@@ -1,11 +1,11 @@
-//! Arbitrary frames, cuts and answers: nothing panics, no cut shows, nothing hangs, windows are kept.
+//! Arbitrary frames, cuts and responses: nothing panics, no cut shows, nothing hangs, windows are kept.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use citius_http::{Action, Fields, Payload};
 
-use super::client::{Client, answer, raw, with};
+use super::client::{Client, raw, response, with};
 use crate::frame;
 
 /// xorshift64*.
@@ -77,7 +77,7 @@ fn compose(dice: &mut Dice) -> Vec<u8> {
 }
 
 /// What was seen and written, however the input was cut.
-fn run(input: &[u8], mut pieces: impl FnMut() -> usize, answers: bool) -> (String, String) {
+fn run(input: &[u8], mut pieces: impl FnMut() -> usize, responses: bool) -> (String, String) {
     let mut client = Client::silent(citius_http::Limits::default());
     let (mut seen, mut rest) = (Vec::new(), input);
     while !rest.is_empty() {
@@ -101,7 +101,7 @@ fn run(input: &[u8], mut pieces: impl FnMut() -> usize, answers: bool) -> (Strin
         .filter_map(|event| event.split(' ').nth(1)?.parse().ok())
         .collect();
     for id in requests {
-        if !answers {
+        if !responses {
             break;
         }
         let more = client.want(id, u64::MAX);
@@ -111,7 +111,7 @@ fn run(input: &[u8], mut pieces: impl FnMut() -> usize, answers: bool) -> (Strin
                 .map(String::from),
         );
         if id % 3 == 0 {
-            client.act(id, Action::Start(answer(200, &Fields::EMPTY)));
+            client.act(id, Action::Start(response(200, &Fields::EMPTY)));
             client.act(id, Action::Data(Payload::Copied(&[b'x'; 300])));
             client.act(
                 id,
@@ -152,12 +152,12 @@ fn run(input: &[u8], mut pieces: impl FnMut() -> usize, answers: bool) -> (Strin
 fn no_cut_shows_and_nothing_hangs() {
     for seed in 1..1500u64 {
         let input = compose(&mut Dice(seed));
-        for answers in [false, true] {
-            let whole = run(&input, || usize::MAX, answers);
-            let bytes = run(&input, || 1, answers);
+        for responses in [false, true] {
+            let whole = run(&input, || usize::MAX, responses);
+            let bytes = run(&input, || 1, responses);
             assert_eq!(whole, bytes, "seed {seed}, byte by byte");
             let mut dice = Dice(seed);
-            let random = run(&input, || 1 + dice.below(40), answers);
+            let random = run(&input, || 1 + dice.below(40), responses);
             assert_eq!(whole, random, "seed {seed}, at random");
         }
     }

@@ -332,7 +332,7 @@ impl Turn<'_, '_> {
     fn answer_file(&mut self, head: Box<Head>, reply: &mut Reply<'_>) -> Option<Box<Head>> {
         let mut asked = Asked::new(reply.id(), reply.peer(), self.link, head);
         let head = asked.head.as_deref()?;
-        let Some(served) = self.mounts.answer(head, &self.link.files, reply) else {
+        let Some(served) = self.mounts.respond(head, &self.link.files, reply) else {
             return asked.head;
         };
         if let Some(error) = served.error {

@@ -84,7 +84,7 @@ pub(super) fn call(
         link: turn.link,
         id: reply.id(),
         form: call.form,
-        is_notification: !call.is_answered,
+        is_notification: !call.wants_response,
         procedure,
         is_entered: false,
     };

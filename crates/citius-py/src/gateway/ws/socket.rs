@@ -261,7 +261,7 @@ impl WebSocket {
         self.line.on_change(py, callback, false);
     }
 
-    fn _on_room(&self, py: Python<'_>, callback: Py<PyAny>) {
+    fn _on_writable(&self, py: Python<'_>, callback: Py<PyAny>) {
         self.line.on_change(py, callback, true);
     }
 

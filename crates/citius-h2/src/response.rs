@@ -12,7 +12,7 @@ use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES};
 use crate::hpack::{Encoder, Indexing};
 use crate::stream::{Progress, Stream};
 
-/// The field block of the last plain 200, as long as the table stays what it was: most answers begin like the one
+/// The field block of the last plain 200, as long as the table stays what it was: most responses begin like the one
 /// before, and many are as long.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
@@ -83,19 +83,19 @@ impl Connection {
             return Ok(());
         };
         let result = match action {
-            Action::Respond(answer, payload) => self.respond(cx, index, &answer, payload, out),
-            Action::Inform(answer) => self.inform(index, &answer, out),
-            Action::Start(answer) => self.start(cx, index, &answer, out),
+            Action::Respond(response, payload) => self.respond(cx, index, &response, payload, out),
+            Action::Inform(response) => self.inform(index, &response, out),
+            Action::Start(response) => self.start(cx, index, &response, out),
             Action::Data(payload) => self.data(cx, index, payload, out),
             Action::End { trailers } => self.end(cx, index, trailers, out),
             // RFC 8441 §5: the protocol was named by the request, and a 200 grants it.
             Action::Switch { fields, .. } => {
-                let answer = ResponseHead {
+                let response = ResponseHead {
                     status: Status::OK,
                     content_type: None,
                     fields,
                 };
-                let started = self.start(cx, index, &answer, out);
+                let started = self.start(cx, index, &response, out);
                 if let (Ok(()), Some(stream)) = (started, self.streams.at_mut(index)) {
                     stream.is_tunnel = true;
                 }
@@ -120,11 +120,11 @@ impl Connection {
         let is_begun = self
             .streams
             .at(index)
-            .is_some_and(|stream| stream.progress != Progress::Unanswered);
+            .is_some_and(|stream| stream.progress != Progress::AwaitsResponse);
         if is_begun {
             self.abort(cx, stream, Code::of(fault), out);
         } else {
-            self.answer_fault(cx, index, fault, out);
+            self.respond_to_fault(cx, index, fault, out);
         }
     }
 
@@ -145,19 +145,19 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         index: usize,
-        answer: &ResponseHead<'_>,
+        response: &ResponseHead<'_>,
         payload: Payload<'_>,
         out: &mut Output,
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         // What the template was made of has been checked.
         let is_known =
-            FAST_PATHS && self.template.media_type == answer.content_type.unwrap_or_default();
-        check_final(stream, answer, is_known)?;
+            FAST_PATHS && self.template.media_type == response.content_type.unwrap_or_default();
+        check_final(stream, response, is_known)?;
         let payload_bytes = payload.len();
-        let announced = answer.fields.content_length;
-        let bodiless = stream.head_only || refuses_body(answer.status);
-        let length = match answer.status.code() {
+        let announced = response.fields.content_length;
+        let bodiless = stream.head_only || refuses_body(response.status);
+        let length = match response.status.code() {
             204 => None,
             205 => Some(0),
             304 => announced,
@@ -173,7 +173,7 @@ impl Connection {
         stream.progress = Progress::Done;
         stream.closed = ends;
         let id = stream.id;
-        self.write_head(cx, id, answer, length, ends, out);
+        self.write_head(cx, id, response, length, ends, out);
         if !ends {
             self.push(cx, index, payload, Some(&Fields::EMPTY), out);
         }
@@ -184,24 +184,24 @@ impl Connection {
     fn inform(
         &mut self,
         index: usize,
-        answer: &ResponseHead<'_>,
+        response: &ResponseHead<'_>,
         out: &mut Output,
     ) -> Result<(), Fault> {
         let stream = self.streams.at(index).ok_or(Fault::ResponseOrder)?;
-        if stream.progress != Progress::Unanswered {
+        if stream.progress != Progress::AwaitsResponse {
             return Err(Fault::ResponseOrder);
         }
         // RFC 9113 §8.6: there is no 101 in HTTP/2.
-        if !answer.status.is_informational() || answer.status.code() == 101 {
+        if !response.status.is_informational() || response.status.code() == 101 {
             return Err(Fault::ResponseStatus);
         }
-        check_media_type(answer)?;
+        check_media_type(response)?;
         let id = stream.id;
         let mut block = core::mem::take(&mut self.field_block);
         block.clear();
         self.encoder.begin(&mut block);
-        status(&mut self.encoder, &mut block, answer.status);
-        fields(&mut self.encoder, &mut block, answer);
+        status(&mut self.encoder, &mut block, response.status);
+        fields(&mut self.encoder, &mut block, response);
         frame::headers(out.tail(), id, &block, false);
         self.field_block = block;
         Ok(())
@@ -211,17 +211,17 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         index: usize,
-        answer: &ResponseHead<'_>,
+        response: &ResponseHead<'_>,
         out: &mut Output,
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
-        check_final(stream, answer, false)?;
-        let length = match (answer.status.code(), answer.fields.content_length) {
+        check_final(stream, response, false)?;
+        let length = match (response.status.code(), response.fields.content_length) {
             (204, _) => None,
             (205, _) => Some(0),
             (_, length) => length,
         };
-        let bodiless = stream.head_only || refuses_body(answer.status);
+        let bodiless = stream.head_only || refuses_body(response.status);
         stream.progress = match length {
             _ if bodiless => Progress::Bodiless,
             Some(length) => Progress::Exact(length),
@@ -229,7 +229,7 @@ impl Connection {
         };
         stream.closed = bodiless;
         let id = stream.id;
-        self.write_head(cx, id, answer, length, bodiless, out);
+        self.write_head(cx, id, response, length, bodiless, out);
         Ok(())
     }
 
@@ -249,7 +249,7 @@ impl Connection {
             }
             Progress::Unknown => {}
             Progress::Bodiless => return Ok(()),
-            Progress::Unanswered | Progress::Done => return Err(Fault::ResponseOrder),
+            Progress::AwaitsResponse | Progress::Done => return Err(Fault::ResponseOrder),
         }
         if !payload.is_empty() {
             self.push(cx, index, payload, None, out);
@@ -269,7 +269,7 @@ impl Connection {
             Progress::Exact(0) | Progress::Unknown => false,
             Progress::Bodiless => true,
             Progress::Exact(_) => return Err(Fault::ResponseLength),
-            Progress::Unanswered | Progress::Done => return Err(Fault::ResponseOrder),
+            Progress::AwaitsResponse | Progress::Done => return Err(Fault::ResponseOrder),
         };
         stream.progress = Progress::Done;
         let id = stream.id;
@@ -280,11 +280,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the server's own answer to `fault`, and ends the stream.
+    /// Writes the server's own response to `fault`, and ends the stream.
     ///
     /// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
     #[cold]
-    pub(crate) fn answer_fault(
+    pub(crate) fn respond_to_fault(
         &mut self,
         cx: &mut Context<'_>,
         index: usize,
@@ -295,14 +295,14 @@ impl Connection {
             Blame::Peer => fault.text(),
             Blame::App => "internal server error",
         };
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: fault.status(),
             content_type: Some(b"text/plain"),
             fields: &Fields::EMPTY,
         };
         let body = [text.as_bytes(), b"\n"].concat();
-        self.respond(cx, index, &answer, Payload::Copied(&body), out)
-            .expect("a plain answer to a stream that has none");
+        self.respond(cx, index, &response, Payload::Copied(&body), out)
+            .expect("a plain response to a stream that has none");
     }
 
     /// Writes `100 Continue`.
@@ -351,19 +351,19 @@ impl Connection {
         self.conclude();
     }
 
-    /// Appends the head of a final answer.
+    /// Appends the head of a final response.
     #[inline]
     fn write_head(
         &mut self,
         cx: &Context<'_>,
         id: u32,
-        answer: &ResponseHead<'_>,
+        response: &ResponseHead<'_>,
         length: Option<u64>,
         ends: bool,
         out: &mut Output,
     ) {
-        let is_plain = answer.status == Status::OK && answer.fields.is_plain();
-        if let (true, Some(media_type), Some(length)) = (is_plain, answer.content_type, length) {
+        let is_plain = response.status == Status::OK && response.fields.is_plain();
+        if let (true, Some(media_type), Some(length)) = (is_plain, response.content_type, length) {
             let generation = self.encoder.generation();
             if self.template.is_for(cx, generation, media_type, length) {
                 let block = self.template.block.as_slice();
@@ -380,14 +380,14 @@ impl Connection {
                 return;
             }
         }
-        self.write_new_head(cx, id, answer, length, ends, out);
+        self.write_new_head(cx, id, response, length, ends, out);
     }
 
     fn write_new_head(
         &mut self,
         cx: &Context<'_>,
         id: u32,
-        answer: &ResponseHead<'_>,
+        response: &ResponseHead<'_>,
         length: Option<u64>,
         ends: bool,
         out: &mut Output,
@@ -397,20 +397,20 @@ impl Connection {
         self.encoder.begin(&mut block);
         let generation = self.encoder.generation();
         let is_whole = block.is_empty();
-        status(&mut self.encoder, &mut block, answer.status);
-        if !answer.fields.has_server {
+        status(&mut self.encoder, &mut block, response.status);
+        if !response.fields.has_server {
             line(&mut self.encoder, &mut block, cx.server);
         }
-        if !answer.fields.has_date {
+        if !response.fields.has_date {
             line(&mut self.encoder, &mut block, cx.date);
         }
         if !cx.default_fields.is_empty() {
-            for (name, value) in answer.missing_defaults(cx.default_fields) {
+            for (name, value) in response.missing_defaults(cx.default_fields) {
                 let indexing = default_field_indexing(name, value);
                 self.encoder.field(&mut block, name, value, indexing);
             }
         }
-        fields(&mut self.encoder, &mut block, answer);
+        fields(&mut self.encoder, &mut block, response);
         if let Some(length) = length {
             let mut digits = itoa::Buffer::new();
             let digits = digits.format(length).as_bytes();
@@ -418,10 +418,10 @@ impl Connection {
                 .field(&mut block, b"content-length", digits, Indexing::Once);
         }
         frame::headers(out.tail(), id, &block, ends);
-        let is_plain = answer.status == Status::OK && answer.fields.is_plain();
+        let is_plain = response.status == Status::OK && response.fields.is_plain();
         let is_stable = is_whole && self.encoder.generation() == generation;
         if let (true, true, Some(media_type), Some(length)) =
-            (is_plain, is_stable, answer.content_type, length)
+            (is_plain, is_stable, response.content_type, length)
             && block.len() <= TEMPLATE_BYTES_MAX
         {
             self.template
@@ -452,17 +452,17 @@ fn status(encoder: &mut Encoder, block: &mut Vec<u8>, status: Status) {
     Encoder::static_index(block, index);
 }
 
-/// Media type and fields of an answer.
-fn fields(encoder: &mut Encoder, block: &mut Vec<u8>, answer: &ResponseHead<'_>) {
-    if let (Some(media_type), false) = (answer.content_type, answer.fields.has_content_type) {
+/// Media type and fields of a response.
+fn fields(encoder: &mut Encoder, block: &mut Vec<u8>, response: &ResponseHead<'_>) {
+    if let (Some(media_type), false) = (response.content_type, response.fields.has_content_type) {
         encoder.field(block, b"content-type", media_type, Indexing::Keep);
     }
-    for (name, value) in answer.fields.iter() {
+    for (name, value) in response.fields.iter() {
         encoder.field(block, name, value, indexing(name, value));
     }
 }
 
-/// A field of every answer, given as a line of HTTP/1.
+/// A field of every response, given as a line of HTTP/1.
 fn line(encoder: &mut Encoder, block: &mut Vec<u8>, line: &[u8]) {
     let Some(colon) = line.iter().position(|&byte| byte == b':') else {
         return;
@@ -473,7 +473,7 @@ fn line(encoder: &mut Encoder, block: &mut Vec<u8>, line: &[u8]) {
     encoder.field(block, &name, value, Indexing::Keep);
 }
 
-/// The fields of every answer are repeated by definition; what is long would push the others out.
+/// The fields of every response are repeated by definition; what is long would push the others out.
 fn default_field_indexing(name: &[u8], value: &[u8]) -> Indexing {
     match indexing(name, value) {
         Indexing::Once if value.len() <= STANDING_INDEXED_BYTES_MAX => Indexing::Keep,
@@ -484,7 +484,7 @@ fn default_field_indexing(name: &[u8], value: &[u8]) -> Indexing {
 /// Of the 4096 bytes of a table.
 const STANDING_INDEXED_BYTES_MAX: usize = 512;
 
-/// What answers repeat goes into the table; secrets go into nobody's.
+/// What responses repeat goes into the table; secrets go into nobody's.
 fn indexing(name: &[u8], value: &[u8]) -> Indexing {
     match name {
         b"set-cookie" | b"authorization" | b"www-authenticate" | b"proxy-authenticate" => {
@@ -511,17 +511,17 @@ fn indexing(name: &[u8], value: &[u8]) -> Indexing {
 }
 
 #[inline]
-fn check_final(stream: &Stream, answer: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
-    if stream.progress != Progress::Unanswered {
+fn check_final(stream: &Stream, response: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
+    if stream.progress != Progress::AwaitsResponse {
         return Err(Fault::ResponseOrder);
     }
-    if answer.status.is_informational() {
+    if response.status.is_informational() {
         return Err(Fault::ResponseStatus);
     }
     if is_known {
         return Ok(());
     }
-    check_media_type(answer)
+    check_media_type(response)
 }
 
 /// RFC 9110 §15: 1xx, 204 and 304 end with their head; a 205 must not carry content (§15.3.6).
@@ -531,8 +531,8 @@ fn refuses_body(status: Status) -> bool {
 }
 
 #[inline]
-fn check_media_type(answer: &ResponseHead<'_>) -> Result<(), Fault> {
-    let media_type = answer.content_type.unwrap_or_default();
+fn check_media_type(response: &ResponseHead<'_>) -> Result<(), Fault> {
+    let media_type = response.content_type.unwrap_or_default();
     if media_type.iter().all(|&byte| is_value_byte(byte)) {
         Ok(())
     } else {

@@ -1,9 +1,9 @@
-//! A reader of HTTP/1.1 answers, stricter than clients are.
+//! A reader of HTTP/1.1 responses, stricter than clients are.
 //!
 //! Shares no code with the server, so that the two cannot be wrong together: it splits, compares and
 //! counts, slowly and plainly.
 
-/// What an answer is read for: the request it belongs to.
+/// What a response is read for: the request it belongs to.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
     /// The method is HEAD.
@@ -12,56 +12,59 @@ pub struct Asked {
     pub http10: bool,
 }
 
-/// A final answer.
+/// A final response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct ParsedResponse {
     /// The status code.
     pub status: u16,
     /// Names and values.
     pub fields: Vec<(String, Vec<u8>)>,
     /// The body without its coding.
     pub body: Vec<u8>,
-    /// The connection ends with this answer.
+    /// The connection ends with this response.
     pub closes: bool,
     /// Whether all of it is there.
     pub complete: bool,
 }
 
-/// Reads all answers in `bytes`, in the order of the requests `asked`.
+/// Reads all responses in `bytes`, in the order of the requests `asked`.
 ///
-/// One more may follow, the answer to a request that was refused; then it closes the connection.
+/// One more may follow, the response to a request that was refused; then it closes the connection.
 ///
 /// # Errors
 /// The rule that the bytes break.
-pub fn read(bytes: &[u8], asked: &[Asked]) -> Result<Vec<Answered>, String> {
-    let (mut answers, mut rest) = (Vec::<Answered>::new(), bytes);
+pub fn read(bytes: &[u8], asked: &[Asked]) -> Result<Vec<ParsedResponse>, String> {
+    let (mut responses, mut rest) = (Vec::<ParsedResponse>::new(), bytes);
     while !rest.is_empty() {
-        if answers.last().is_some_and(|last| last.closes) {
-            return Err(format!("bytes behind the last answer: {rest:?}"));
+        if responses.last().is_some_and(|last| last.closes) {
+            return Err(format!("bytes behind the last response: {rest:?}"));
         }
-        let refused = asked.get(answers.len()).is_none();
-        if answers.len() > asked.len() {
-            return Err("more answers than requests".into());
+        let refused = asked.get(responses.len()).is_none();
+        if responses.len() > asked.len() {
+            return Err("more responses than requests".into());
         }
-        let asked = asked.get(answers.len()).copied().unwrap_or_default();
-        let Some((answer, after)) = read_one(rest, asked)? else {
+        let asked = asked.get(responses.len()).copied().unwrap_or_default();
+        let Some((response, after)) = read_one(rest, asked)? else {
             break;
         };
         rest = after;
-        if let Some(answer) = answer {
-            if refused && answer.complete && !answer.closes {
+        if let Some(response) = response {
+            if refused && response.complete && !response.closes {
                 return Err("the connection goes on behind a refusal".into());
             }
-            answers.push(answer);
+            responses.push(response);
         }
     }
-    Ok(answers)
+    Ok(responses)
 }
 
 type Rest<'b> = &'b [u8];
 
-/// One answer and what follows; no answer for an informational one, nothing at all for half a head.
-fn read_one(bytes: Rest<'_>, asked: Asked) -> Result<Option<(Option<Answered>, Rest<'_>)>, String> {
+/// One response and what follows; no response for an informational one, nothing at all for half a head.
+fn read_one(
+    bytes: Rest<'_>,
+    asked: Asked,
+) -> Result<Option<(Option<ParsedResponse>, Rest<'_>)>, String> {
     let Some((head, after)) = split_at(bytes, b"\r\n\r\n") else {
         return Ok(None);
     };
@@ -72,13 +75,13 @@ fn read_one(bytes: Rest<'_>, asked: Asked) -> Result<Option<(Option<Answered>, R
     let fields = lines.map(read_field).collect::<Result<Vec<_>, _>>()?;
     if (100..200).contains(&status) {
         if asked.http10 {
-            return Err("an informational answer to HTTP/1.0".into());
+            return Err("an informational response to HTTP/1.0".into());
         }
         return Ok(Some((None, after)));
     }
     let closes = value_of(&fields, "connection")? == Some(b"close");
-    let answer = |body: &[u8], complete| {
-        Some(Answered {
+    let response = |body: &[u8], complete| {
+        Some(ParsedResponse {
             status,
             fields: fields.clone(),
             body: body.to_vec(),
@@ -95,24 +98,24 @@ fn read_one(bytes: Rest<'_>, asked: Asked) -> Result<Option<(Option<Answered>, R
         return Err("a 204 with a length".into());
     }
     if asked.head_only || status == 204 || status == 304 {
-        return Ok(Some((answer(b"", true), after)));
+        return Ok(Some((response(b"", true), after)));
     }
     if coding.is_some() {
         return read_chunks(after)
-            .map(|(body, complete, rest)| Some((answer(&body, complete), rest)));
+            .map(|(body, complete, rest)| Some((response(&body, complete), rest)));
     }
     let Some(length) = length else {
         if !closes {
             return Err("a body without an end".into());
         }
-        return Ok(Some((answer(after, true), &[])));
+        return Ok(Some((response(after, true), &[])));
     };
     let length = std::str::from_utf8(length)
         .ok()
         .and_then(|text| text.parse::<usize>().ok());
     let length = length.ok_or("a length that is no number")?;
     let (body, rest) = after.split_at(length.min(after.len()));
-    Ok(Some((answer(body, body.len() == length), rest)))
+    Ok(Some((response(body, body.len() == length), rest)))
 }
 
 fn read_status(line: &[u8]) -> Result<u16, String> {
@@ -212,10 +215,10 @@ mod tests {
             HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n\
             HTTP/1.1 204 No Content\r\n\r\n\
             HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nrest";
-        let answers = read(bytes, &[GET; 4]).expect("valid");
-        let bodies: Vec<_> = answers.iter().map(|a| a.body.as_slice()).collect();
+        let responses = read(bytes, &[GET; 4]).expect("valid");
+        let bodies: Vec<_> = responses.iter().map(|a| a.body.as_slice()).collect();
         assert_eq!(bodies, [&b"ab"[..], b"abc", b"", b"rest"]);
-        assert!(answers.iter().all(|answer| answer.complete));
+        assert!(responses.iter().all(|response| response.complete));
     }
 
     #[test]
@@ -237,7 +240,7 @@ mod tests {
     #[test]
     fn tells_halves_from_wholes() {
         let bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab";
-        let answers = read(bytes, &[GET]).expect("valid so far");
-        assert!(answers.iter().all(|answer| !answer.complete));
+        let responses = read(bytes, &[GET]).expect("valid so far");
+        assert!(responses.iter().all(|response| !response.complete));
     }
 }
