@@ -13,7 +13,7 @@ import citius
 import msgspec
 import pytest
 from citius import App, Body, Form, HTTPError, NotFound, Request, Response
-from citius.testing import Answer, Client
+from citius.testing import Client, TestResponse
 
 
 class Item(msgspec.Struct):
@@ -31,12 +31,12 @@ class Color(enum.Enum):
     RED = "red"
 
 
-def ask(app: App, path: str = "/", method: str = "GET", **options: Any) -> Answer:
+def ask(app: App, path: str = "/", method: str = "GET", **options: Any) -> TestResponse:
     with Client(app) as client:
         return client.request(method, path, **options)
 
 
-def answer_of(value: Any, **options: Any) -> Answer:
+def answer_of(value: Any, **options: Any) -> TestResponse:
     """What becomes of a handler's return value: always the same, as the first or as a later one."""
     app = App()
     app.get("/")(lambda: value)
@@ -45,7 +45,7 @@ def answer_of(value: Any, **options: Any) -> Answer:
         paths = ("/", "/", "/request", "/", "/request", "/request", "/")
         answers = [client.get(path, **options) for path in paths]
 
-    def said(answer: Answer) -> Any:
+    def said(answer: TestResponse) -> Any:
         # The second may change between two of them.
         fields = {name: value for name, value in answer.headers.items() if name != "date"}
         return answer.status_code, answer.content, fields
@@ -598,7 +598,7 @@ class TestErrors:
         assert ask_quietly(app).status_code == 500
 
 
-def ask_quietly(app: App) -> Answer:
+def ask_quietly(app: App) -> TestResponse:
     with Client(app, raise_errors=False) as client:
         return client.get("/")
 

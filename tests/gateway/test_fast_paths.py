@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from citius import App, NotFound, Request, Response
-from citius.testing import Answer, Client
+from citius.testing import Client, TestResponse
 
 
 class Item(msgspec.Struct):
@@ -140,7 +140,7 @@ def requests(seed: int, count: int) -> list[tuple[str, list[tuple[str, str]]]]:
     return made
 
 
-def parts(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
+def parts(answer: TestResponse) -> tuple[int, list[tuple[str, str]], bytes]:
     headers = [(name, value) for name, value in answer.headers.items() if name != "date"]
     return answer.status_code, sorted(headers), answer.content
 

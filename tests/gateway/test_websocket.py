@@ -138,7 +138,7 @@ def test_refusals() -> None:
             client.websocket(path, headers={k.replace("_", "-"): v for k, v in headers.items()}),
         ):
             pass
-        return refusal.value.answer.status_code, refusal.value.answer.text
+        return refusal.value.response.status_code, refusal.value.response.text
 
     with Client(app) as client:
         assert refused(client, "/response") == (401, "who?")

@@ -76,7 +76,9 @@ def test_whatever_a_generator_raises_breaks_its_answer_off(serve, kind: str) -> 
             answer = peer.read_to_end()
         assert answer.endswith(b"5\r\nbegun\r\n"), name  # without the last chunk: cut
         assert server.get("/thread").body == b"citius-blocking-0"
-    assert server.err.count("its streamed response broke off") == 4  # all but the disconnect
+    # All but the disconnect.
+    server.wait_for_log("(?s)its streamed response broke off.*?: odd", 4)
+    assert server.err.count("its streamed response broke off") == 4
     assert server.err.count(": odd") == 4
 
 
@@ -501,7 +503,7 @@ STUCK = """
 @app.get("/stuck", blocking=True)
 def stuck():
     print("stuck", flush=True)
-    time.sleep(20)
+    time.sleep(60)
 
 @app.on_shutdown
 def down():
@@ -514,7 +516,7 @@ def down():
     "signals", [[signal.SIGQUIT], [signal.SIGINT, signal.SIGINT], [signal.SIGTERM, signal.SIGQUIT]]
 )
 def test_now_is_now(serve, loop: str, signals: list[signal.Signals]) -> None:
-    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "15", "--no-access-log")
+    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "50", "--no-access-log")
     with server.connect() as idle:
         assert idle.request("GET", "/").status == 404
         peer = ask(server, "/stuck")
@@ -525,7 +527,7 @@ def test_now_is_now(serve, loop: str, signals: list[signal.Signals]) -> None:
             assert idle.is_closed()  # it drains
             server.signal(signals[1])
         assert server.wait() == 0
-        assert time.monotonic() - began_at < 5
+        assert time.monotonic() - began_at < 20
         peer.close()
     assert server.out == "stuck\ndown\n"
     assert "left behind" in server.err
@@ -533,7 +535,7 @@ def test_now_is_now(serve, loop: str, signals: list[signal.Signals]) -> None:
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_now_is_heard_while_only_threads_are_waited_for(serve, loop: str) -> None:
-    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "15", "--no-access-log")
+    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "50", "--no-access-log")
     peer = ask(server, "/stuck")
     wait_for(lambda: "stuck" in server.out, "the handler to be stuck")
     began_at = time.monotonic()
@@ -543,19 +545,19 @@ def test_now_is_heard_while_only_threads_are_waited_for(serve, loop: str) -> Non
     assert server.process.poll() is None
     server.signal(signal.SIGINT)
     assert server.wait() == 0
-    assert time.monotonic() - began_at < 5
+    assert time.monotonic() - began_at < 20
     assert server.out == "stuck\ndown\n"
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "none"])
 def test_the_drain_time_is_waited_for_once(serve, loop: str) -> None:
-    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "1.5")
+    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "4")
     ask(server, "/stuck")
     wait_for(lambda: "stuck" in server.out, "the handler to be stuck")
     began_at = time.monotonic()
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
-    assert 1.4 < time.monotonic() - began_at < 2.9, "the time is waited for once, not twice"
+    assert 3.9 < time.monotonic() - began_at < 7.8, "the time is waited for once, not twice"
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop", "none"])

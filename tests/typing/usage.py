@@ -21,7 +21,7 @@ from citius import (
     json_response,
     redirect,
 )
-from citius.testing import Answer, Client
+from citius.testing import Client, TestResponse
 
 
 class Item(msgspec.Struct):
@@ -122,7 +122,7 @@ assert_type(index(), str)
 def test() -> None:
     with Client(app, limits={"body_bytes_max": 1000}) as client:
         answer = client.get("/")
-        assert_type(answer, Answer)
+        assert_type(answer, TestResponse)
         assert_type(answer.json(Item), Item)
         with client.stream("POST", "/stream", content=[b"x"]) as streamed:
             for piece in streamed:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from citius.errors import ConfigError
-from citius.serving.listeners import HANDOVER_ENV, addresses, bind, silence
+from citius.process.startup import HANDOVER_ENV
+from citius.serving.listeners import addresses, bind, stop_accepting
 from citius.settings.config import Config
 
 
@@ -140,7 +141,7 @@ def test_a_silenced_listener_keeps_its_queue_and_hears_no_more() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
         with socket.create_connection(address) as early:
-            silence(listener)
+            stop_accepting(listener)
             with socket.socket() as late:
                 late.setblocking(False)
                 assert late.connect_ex(address) != 0

@@ -31,7 +31,7 @@ pub(crate) struct Stream {
     is_gone: Flag,
     /// `end` or `abort` was called.
     is_over: Flag,
-    on_room: Mutex<Option<Py<PyAny>>>,
+    on_writable: Mutex<Option<Py<PyAny>>>,
     /// What the trailer section is made of at the end.
     trailers: Mutex<Option<Py<PyAny>>>,
 }
@@ -50,7 +50,7 @@ impl Stream {
             sent_bytes: AtomicUsize::new(0),
             is_gone: Flag::default(),
             is_over: Flag::default(),
-            on_room: Mutex::default(),
+            on_writable: Mutex::default(),
             trailers: Mutex::new(trailers),
         }
     }
@@ -68,7 +68,7 @@ impl Stream {
     }
 
     fn call_back(&self, py: Python<'_>) {
-        let callback = lock(&self.on_room).take();
+        let callback = lock(&self.on_writable).take();
         call_back(py, callback);
     }
 
@@ -95,16 +95,16 @@ impl Stream {
         if let Ok(request) = self.request.try_lock() {
             visit.call(&*request)?;
         }
-        self.on_room
+        self.on_writable
             .try_lock()
-            .map_or(Ok(()), |on_room| visit.call(&*on_room))
+            .map_or(Ok(()), |on_writable| visit.call(&*on_writable))
     }
 
     fn __clear__(&self) {
-        let on_room = lock(&self.on_room).take();
+        let on_writable = lock(&self.on_writable).take();
         let trailers = lock(&self.trailers).take();
         let request = lock(&self.request).take();
-        drop((on_room, trailers, request));
+        drop((on_writable, trailers, request));
     }
 
     fn send(&self, py: Python<'_>, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -120,8 +120,8 @@ impl Stream {
         Ok(self.sent_bytes.load(Ordering::Acquire) < most)
     }
 
-    fn on_room(&self, py: Python<'_>, callback: Py<PyAny>) {
-        let replaced = lock(&self.on_room).replace(callback);
+    fn on_writable(&self, py: Python<'_>, callback: Py<PyAny>) {
+        let replaced = lock(&self.on_writable).replace(callback);
         drop(replaced);
         if self.is_gone.is_set() {
             self.call_back(py);

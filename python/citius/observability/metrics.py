@@ -1,8 +1,8 @@
 """The counters of all workers, and the page that Prometheus reads.
 
-A worker counts in a page of shared memory (``_core.Board``), written by it alone. ``Ledger`` hands the pages
-out, adds those that are in use, and keeps what workers had counted when they died. Counters are sums over
-all workers there ever were; what goes up and down is told for each worker that is alive.
+A worker counts in a slot of shared memory (``_core.SharedMetrics``), written by it alone. ``MetricsRegistry``
+hands the slots out, adds those that are in use, and keeps what workers had counted when they died. Counters
+are sums over all workers there ever were; gauges are reported for each worker that is alive.
 
 Names follow Prometheus' conventions: base units, ``_total`` for counters. The number of series is bounded by
 the application's routes (or ``--path-pattern``), whatever clients ask for.
@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from citius._core import METRICS, Board, __version__
+from citius._core import METRICS, SharedMetrics, __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,78 +90,78 @@ class Totals:
     durations: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """By route: one count a bucket, one above them, the sum in microseconds."""
 
-    def add(self, page: dict[str, Any]) -> None:
+    def add(self, snapshot: dict[str, Any]) -> None:
         """Add what a worker has counted."""
-        self.tallies.update(page["tallies"])
-        self.faults.update(page["faults"])
-        self.codes.update(dict(page["codes"]))
-        self.lag = _added(self.lag, page["lag"])
-        for label, counts, histogram in page["classes"]:
+        self.tallies.update(snapshot["tallies"])
+        self.faults.update(snapshot["faults"])
+        self.codes.update(dict(snapshot["codes"]))
+        self.lag = _added(self.lag, snapshot["lag"])
+        for label, counts, histogram in snapshot["classes"]:
             for method, status_class, count in counts:
                 self.requests[label, method, status_class] += count
             self.durations[label] = _added(self.durations.get(label, []), histogram)
 
-    def merged(self, pages: list[dict[str, Any]]) -> Totals:
-        """These and those of ``pages``."""
+    def merged(self, snapshots: list[dict[str, Any]]) -> Totals:
+        """These and those of ``snapshots``."""
         made = Totals(
             Counter(self.tallies), Counter(self.faults), Counter(self.codes), list(self.lag),
             Counter(self.requests), {label: list(values) for label, values in self.durations.items()},
         )  # fmt: skip
-        for page in pages:
-            made.add(page)
+        for snapshot in snapshots:
+            made.add(snapshot)
         return made
 
 
-class Ledger:
-    """The pages of all workers. One process owns it: the supervisor, or the only worker."""
+class MetricsRegistry:
+    """The slots of all workers. One process owns it: the supervisor, or the only worker."""
 
-    def __init__(self, pages: int = 1) -> None:
-        self.board = Board(mmap.mmap(-1, pages * Board.PAGE_BYTES))
-        self._free = list(range(pages - 1, -1, -1))
+    def __init__(self, slots: int = 1) -> None:
+        self.shared = SharedMetrics(mmap.mmap(-1, slots * SharedMetrics.SLOT_BYTES))
+        self._free = list(range(slots - 1, -1, -1))
         self._used: dict[int, int] = {}
         self._dead = Totals()
         self._cpu_s: dict[int, float] = {}
-        """CPU time of the processes that had a page before, so that a page's counter never falls."""
+        """CPU time of the processes that had a slot before, so that a slot's counter never falls."""
         self._started_at = time.time()
         self.restarts: Counter[str] = Counter()
         """Workers that were replaced, by reason."""
 
     def assign(self) -> int | None:
-        """A clean page for a new worker; ``None`` if there is none left."""
+        """A clean slot for a new worker; ``None`` if there is none left."""
         if not self._free:
             return None
-        page = self._free.pop()
-        self._used[page] = 0
-        return page
+        slot = self._free.pop()
+        self._used[slot] = 0
+        return slot
 
-    def retire(self, page: int | None, cpu_s: float = 0.0) -> None:
+    def retire(self, slot: int | None, cpu_s: float = 0.0) -> None:
         """Its worker is dead: keep what it has counted, and the CPU time that it has used."""
-        if page is None or page not in self._used:
+        if slot is None or slot not in self._used:
             return
-        self._cpu_s[page] = self._cpu_s.get(page, 0.0) + cpu_s
-        del self._used[page]
-        self._dead.add(self.board.read(page))
-        self.board.clear(page)
-        self._free.append(page)
+        self._cpu_s[slot] = self._cpu_s.get(slot, 0.0) + cpu_s
+        del self._used[slot]
+        self._dead.add(self.shared.read(slot))
+        self.shared.clear(slot)
+        self._free.append(slot)
 
-    def pages(self) -> dict[int, dict[str, Any]]:
-        """What the workers alive have counted, by their pages."""
-        return {page: self.board.read(page) for page in sorted(self._used)}
+    def snapshots(self) -> dict[int, dict[str, Any]]:
+        """What the workers alive have counted, by slot."""
+        return {slot: self.shared.read(slot) for slot in sorted(self._used)}
 
     def totals(self) -> Totals:
         """All workers', dead or alive."""
-        return self._dead.merged(list(self.pages().values()))
+        return self._dead.merged(list(self.snapshots().values()))
 
     def health(self, expected: int) -> tuple[bool, dict[str, Any]]:
         """Whether ``expected`` workers are ready and none that should be is not, with details."""
         workers: list[dict[str, Any]] = []
         ready = 0
-        for page in self.pages().values():
-            gauges = page["gauges"]
+        for snapshot in self.snapshots().values():
+            gauges = snapshot["gauges"]
             state = _state(gauges)
             entry: dict[str, Any] = {"pid": gauges["pid"], "state": state}
-            if page["checks_text"]:
-                entry["checks"] = page["checks_text"]
+            if snapshot["checks_text"]:
+                entry["checks"] = snapshot["checks_text"]
             if state == "ready" and gauges["checks"] == 2:
                 entry["state"] = "failing"
             elif state == "ready" and gauges["descriptors_missing"]:
@@ -176,9 +176,9 @@ class Ledger:
 
     def render(self, *, openmetrics: bool = False) -> str:
         """The page in Prometheus' text format, or in OpenMetrics'."""
-        pages = self.pages()
-        totals = self._dead.merged(list(pages.values()))
-        out = _Page(openmetrics)
+        snapshots = self.snapshots()
+        totals = self._dead.merged(list(snapshots.values()))
+        out = _Exposition(openmetrics)
         out.family("citius_build", "info", "The version that serves.")
         out.sample("citius_build_info", {"version": __version__}, 1)
         _render_requests(out, totals)
@@ -194,16 +194,16 @@ class Ledger:
             out.sample("citius_faults_total", {"fault": fault}, totals.faults[fault])
         out.family("citius_loop_lag_seconds", "histogram", "How late the event loop's timers were.")
         out.histogram("citius_loop_lag_seconds", {}, totals.lag)
-        _render_workers(out, pages, self._cpu_s)
+        _render_workers(out, snapshots, self._cpu_s)
         out.family("citius_worker_restarts", "counter", "Workers that were replaced.")
-        for reason in sorted({"died", "hung", "spent", "asked", *self.restarts}):
+        for reason in sorted({"died", "hung", "recycled", "asked", *self.restarts}):
             out.sample("citius_worker_restarts_total", {"reason": reason}, self.restarts[reason])
         out.family("citius_start_time_seconds", "gauge", "When the server started.")
         out.sample("citius_start_time_seconds", {}, self._started_at)
         return out.text()
 
 
-def _render_requests(out: _Page, totals: Totals) -> None:
+def _render_requests(out: _Exposition, totals: Totals) -> None:
     out.family("citius_http_requests", "counter", "Requests answered, by route, method and status.")
     for (route, method, status_class), count in sorted(totals.requests.items()):
         labels = {"route": route, "method": method, "status": f"{status_class}xx"}
@@ -221,9 +221,9 @@ def _render_requests(out: _Page, totals: Totals) -> None:
 
 
 def _render_workers(
-    out: _Page, pages: dict[int, dict[str, Any]], cpu_s_before: Mapping[int, float]
+    out: _Exposition, snapshots: dict[int, dict[str, Any]], cpu_s_before: Mapping[int, float]
 ) -> None:
-    states = Counter(_state(page["gauges"]) for page in pages.values())
+    states = Counter(_state(snapshot["gauges"]) for snapshot in snapshots.values())
     out.family("citius_workers", "gauge", "Workers by state.")
     for state in (*_STATES, "hung"):
         out.sample("citius_workers", {"state": state}, states[state])
@@ -236,24 +236,24 @@ def _render_workers(
     )  # fmt: skip
     for name, text, gauge, factor in families:
         out.family(name, "gauge", text)
-        for page, data in pages.items():
+        for slot, data in snapshots.items():
             value = data["gauges"][gauge]
-            out.sample(name, {"worker": str(page)}, value * factor if value else 0)
-    stats = {page: _process(data["gauges"]["pid"]) for page, data in pages.items()}
+            out.sample(name, {"worker": str(slot)}, value * factor if value else 0)
+    stats = {slot: _process(data["gauges"]["pid"]) for slot, data in snapshots.items()}
     out.family("citius_worker_resident_memory_bytes", "gauge", "Resident set of the process.")
-    for page, (rss_bytes, _) in stats.items():
-        out.sample("citius_worker_resident_memory_bytes", {"worker": str(page)}, rss_bytes)
+    for slot, (rss_bytes, _) in stats.items():
+        out.sample("citius_worker_resident_memory_bytes", {"worker": str(slot)}, rss_bytes)
     out.family(
         "citius_worker_cpu_seconds",
         "counter",
         "CPU time of the process and of those that it replaced.",
     )
-    for page, (_, cpu_s) in stats.items():
-        total_s = cpu_s_before.get(page, 0.0) + cpu_s
-        out.sample("citius_worker_cpu_seconds_total", {"worker": str(page)}, total_s)
+    for slot, (_, cpu_s) in stats.items():
+        total_s = cpu_s_before.get(slot, 0.0) + cpu_s
+        out.sample("citius_worker_cpu_seconds_total", {"worker": str(slot)}, total_s)
 
 
-class _Page:
+class _Exposition:
     """Lines of the text format, in the order of their families."""
 
     def __init__(self, openmetrics: bool) -> None:
@@ -277,7 +277,7 @@ class _Page:
         self._lines.append(f"{name}{shown} {_number(value)}")
 
     def histogram(self, name: str, labels: dict[str, str], values: list[int]) -> None:
-        """The series of a histogram; ``values`` as in a page."""
+        """The series of a histogram; ``values`` as in a snapshot."""
         *counts, sum_us = values or [0] * (len(METRICS["buckets_us"]) + 2)
         so_far = 0
         for end_us, count in zip((*METRICS["buckets_us"], None), counts, strict=True):

@@ -20,10 +20,10 @@ from citius.observability.metrics import DRAINING, READY, STARTING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.settings.config import Config
 
-BEAT_S = 1.0
+HEARTBEAT_INTERVAL_S = 1.0
 """How often a worker says that it is alive."""
 
 CHECK_EVERY_S = 2.0
@@ -51,14 +51,14 @@ class Watch:
         self,
         config: Config,
         *,
-        ledger: Ledger | None = None,
-        page: int | None = None,
+        registry: MetricsRegistry | None = None,
+        slot: int | None = None,
         checks: Sequence[Callable[[], Any]] = (),
     ) -> None:
         try:
             self.observer = Observer(
-                board=None if ledger is None or page is None else ledger.board,
-                page=page or 0,
+                metrics=None if registry is None or slot is None else registry.shared,
+                slot=slot or 0,
                 access_log=config.access_log_format if config.access_log else None,
                 access_log_sample=config.access_log_sample,
                 request_id=config.request_id,
@@ -75,7 +75,7 @@ class Watch:
         self._wants_otel = config.otel
         self._exporter: Any = None
         self._is_checking = False
-        self._beat_due = 0.0
+        self._heartbeat_due = 0.0
         self._lines_dropped = 0
         self.observer.set_state(STARTING, os.getpid())
         if self._checks:
@@ -98,13 +98,15 @@ class Watch:
         """No new ones are."""
         self.observer.set_state(DRAINING, os.getpid())
 
-    def beat(self, loop: Any, pool: Any, beat_s: float) -> None:
+    def heartbeat(self, loop: Any, pool: Any, heartbeat_interval_s: float) -> None:
         """The loop turns: note how late it came to this, and do what is done once in a while."""
         now = time.monotonic()
-        late_s = max(0.0, now - self._beat_due) if self._beat_due and loop is not None else 0.0
-        self._beat_due = now + beat_s
+        late_s = (
+            max(0.0, now - self._heartbeat_due) if self._heartbeat_due and loop is not None else 0.0
+        )
+        self._heartbeat_due = now + heartbeat_interval_s
         length, age_s = pool.waiting() if pool is not None else (0, 0.0)
-        self.observer.beat(
+        self.observer.heartbeat(
             now_ms=int(now * 1000), lag_us=int(late_s * 1e6), queue_length=length,
             queue_age_us=int(age_s * 1e6), utc_offset_s=time.localtime().tm_gmtoff,
         )  # fmt: skip
@@ -127,7 +129,7 @@ class Watch:
 
     def _complain(self) -> None:
         """Say what became of access lines that were not written."""
-        dropped, error = self.observer.log_trouble()
+        dropped, error = self.observer.log_failure()
         if error is not None:
             logging.warning(error)
         if dropped > self._lines_dropped:

@@ -136,11 +136,11 @@ class Exporter:
         scope = metrics.ScopeMetrics(_SCOPE, found, "")
         return metrics.MetricsData([metrics.ResourceMetrics(self._resource, [scope], "")])
 
-    def _metrics_of(self, page: dict[str, Any], now_ns: int) -> Iterator[metrics.Metric]:
+    def _metrics_of(self, snapshot: dict[str, Any], now_ns: int) -> Iterator[metrics.Metric]:
         bounds = [end_us / 1e6 for end_us in METRICS["buckets_us"]]
         cumulative = metrics.AggregationTemporality.CUMULATIVE
         points: list[metrics.HistogramDataPoint] = []
-        for label, _, (*counts, sum_us) in page["classes"]:
+        for label, _, (*counts, sum_us) in snapshot["classes"]:
             points.append(
                 metrics.HistogramDataPoint(
                     attributes={"http.route": label} if label else {},
@@ -154,14 +154,24 @@ class Exporter:
             metrics.Histogram(points, cumulative),
         )  # fmt: skip
         numbers = (
-            ("http.server.active_requests", "{request}", page["gauges"]["requests_open"], False),
-            ("citius.connections.open", "{connection}", page["gauges"]["connections_open"], False),
-            ("citius.received", "By", page["tallies"]["bytes_received"], True),
-            ("citius.sent", "By", page["tallies"]["bytes_sent"], True),
+            (
+                "http.server.active_requests",
+                "{request}",
+                snapshot["gauges"]["requests_open"],
+                False,
+            ),
+            (
+                "citius.connections.open",
+                "{connection}",
+                snapshot["gauges"]["connections_open"],
+                False,
+            ),
+            ("citius.received", "By", snapshot["tallies"]["bytes_received"], True),
+            ("citius.sent", "By", snapshot["tallies"]["bytes_sent"], True),
             (
                 "citius.handler.exceptions",
                 "{exception}",
-                page["tallies"]["handler_exceptions"],
+                snapshot["tallies"]["handler_exceptions"],
                 True,
             ),
         )

@@ -3,11 +3,11 @@
 An address has one socket for each worker slot (``SO_REUSEPORT``: the kernel spreads the connections) or,
 where that cannot be (Unix sockets, inherited ones), one that all slots share. Sockets come from three
 places: made here, inherited by number (``--fd``, systemd, see systemd.py), or handed over by the process
-before us (``HANDOVER_ENV``: a reload, or USR2). What is not ours alone is never silenced and never
+before us (``HANDOVER_ENV``: a reload, or USR2). What is not ours alone keeps accepting and is never
 unlinked.
 
 Giving up: a connection that the kernel has completed and that nobody has accepted is reset when its
-socket closes. ``silence`` stops new ones first (a packet filter that drops SYN, or the removal of the
+socket closes. ``stop_accepting`` stops new ones first (a packet filter that drops SYN, or the removal of the
 path), so that whoever accepts the rest loses none; a client that came too late tries again and is refused.
 """
 
@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 from citius.errors import ConfigError
 from citius.process.paths import SocketPath, reason
 from citius.process.privileges import Identity, are_split
+from citius.process.startup import HANDOVER_ENV
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from citius.settings.config import Config
 
-HANDOVER_ENV = "CITIUS_HANDOVER"
 """What the process before hands to the next one: JSON with ``listeners`` (descriptors by address) and, for
 USR2, ``ready`` (a descriptor to write a byte to); for a reload, ``life`` (a descriptor that hangs up when the
 reloader ends)."""
@@ -88,7 +88,7 @@ class Listener:
     """The address as configured; what a successor finds it by."""
     sockets: list[socket.socket]
     is_ours: bool = True
-    """Nobody else accepts from it: it may be silenced and its path removed."""
+    """Nobody else accepts from it: it may stop accepting, and its path removed."""
     path: SocketPath | None = None
     """Of a Unix socket that we, or the process before us, have made."""
     scheme: str = "http"
@@ -177,13 +177,13 @@ class Listeners:
             for made in listener.sockets:
                 listen(made, backlog, listener.text)
 
-    def silence(self) -> None:
+    def stop_accepting(self) -> None:
         """Let no new connection arrive at what is ours."""
         for listener in self.all:
             if listener.is_ours:
                 for made in listener.sockets:
                     if made.fileno() >= 0:
-                        silence(made)
+                        stop_accepting(made)
                 if listener.path is not None:
                     listener.path.remove()
 
@@ -307,7 +307,7 @@ def listen(made: socket.socket, backlog: int, text: str) -> None:
         raise ConfigError(_cannot_listen(text, error)) from None
 
 
-def silence(listener: socket.socket) -> None:
+def stop_accepting(listener: socket.socket) -> None:
     """Drop every SYN that reaches a TCP listener; handshakes under way still end in its queue.
 
     The filter belongs to the socket, so it holds for every process that has it. A client tries again

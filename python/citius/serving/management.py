@@ -17,7 +17,7 @@ from citius.web.app import App
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.settings.config import Config
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -35,7 +35,7 @@ class Management:
 
     def __init__(
         self,
-        ledger: Ledger,
+        registry: MetricsRegistry,
         config: Config,
         expected: Callable[[], int],
         *,
@@ -44,7 +44,7 @@ class Management:
         """Bind and listen.
 
         Args:
-            ledger: What it tells about.
+            registry: What it tells about.
             config: Says at which address.
             expected: How many workers there should be; 0 when the server is about to stop.
             takes_over: The server before us still holds the address.
@@ -58,7 +58,7 @@ class Management:
         self._path = made.path
         listener.listen(64)
         self._reactor: Reactor | None = Reactor(
-            _application(ledger, expected).freeze(_no_pool), limits=LIMITS, server_header="citius",
+            _application(registry, expected).freeze(_no_pool), limits=LIMITS, server_header="citius",
             log=logging.log, makes_room=True,
         )  # fmt: skip
         self._reactor.listen(listener.fileno())
@@ -106,13 +106,13 @@ def _no_pool() -> Any:
     raise AssertionError("no handler of ours blocks")
 
 
-def _application(ledger: Ledger, expected: Callable[[], int]) -> App:
+def _application(registry: MetricsRegistry, expected: Callable[[], int]) -> App:
     app = App()
 
     @app.get("/metrics")
     def metrics(request: Request) -> Response:
         openmetrics = "application/openmetrics-text" in (request.header("accept") or "")
-        text = ledger.render(openmetrics=openmetrics)
+        text = registry.render(openmetrics=openmetrics)
         return Response(text, content_type=OPENMETRICS if openmetrics else PROMETHEUS)
 
     @app.get("/live")
@@ -125,7 +125,7 @@ def _application(ledger: Ledger, expected: Callable[[], int]) -> App:
         count = expected()
         if count == 0:
             return _json({"status": "stopping"}, 503)
-        is_ready, details = ledger.health(count)
+        is_ready, details = registry.health(count)
         return _json(details, 200 if is_ready else 503)
 
     @app.get("/")

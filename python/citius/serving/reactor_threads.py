@@ -31,7 +31,7 @@ _STOP_POLL_S = 0.01
 """How often a loop that is to end looks whether its last task has."""
 
 
-class Sibling:
+class ReactorThread:
     """One of them; made, and told what to do, on the worker's own thread.
 
     Args:
@@ -143,7 +143,7 @@ class Sibling:
     async def _serve(self) -> None:
         reactor = self._reactor = self._make(self._loop)
         self._loop.add_reader(reactor.fileno(), reactor.turn)
-        self._beat()
+        self._heartbeat()
         self._opened.set()
         try:
             await wait_until_set(self._ended)
@@ -153,10 +153,10 @@ class Sibling:
         while self._tasks_open():
             await asyncio.sleep(_STOP_POLL_S)
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         if self._watch is not None:
-            self._watch.beat(self._loop, None, observe.BEAT_S)
-            self._loop.call_later(observe.BEAT_S, self._beat)
+            self._watch.heartbeat(self._loop, None, observe.HEARTBEAT_INTERVAL_S)
+            self._loop.call_later(observe.HEARTBEAT_INTERVAL_S, self._heartbeat)
 
 
 def has_gil() -> bool:

@@ -8,7 +8,14 @@ assert client.get("/").text == "Hello"
 
 from __future__ import annotations
 
-from citius.testing.client import Answer, Client, ProtocolError, StreamedAnswer
+from citius.testing.client import Client, ProtocolError, StreamedTestResponse, TestResponse
 from citius.testing.websocket import Socket, WebSocketRefused
 
-__all__ = ["Answer", "Client", "ProtocolError", "Socket", "StreamedAnswer", "WebSocketRefused"]
+__all__ = [
+    "Client",
+    "ProtocolError",
+    "Socket",
+    "StreamedTestResponse",
+    "TestResponse",
+    "WebSocketRefused",
+]

@@ -35,8 +35,10 @@ class ProtocolError(Exception):
     """The bytes that came back are no HTTP/1.1 answer, or half of one."""
 
 
-class Answer:
-    """What came back."""
+class TestResponse:
+    """The response to a request of the test client."""
+
+    __test__ = False  # for pytest, which takes a class of such a name for tests
 
     def __init__(self, status_code: int, headers: Headers, content: bytes = b"") -> None:
         self.status_code = status_code
@@ -69,10 +71,10 @@ class Answer:
         return msgspec.msgpack.decode(self.content, type=Any if type is None else type)
 
     def __repr__(self) -> str:
-        return f"<Answer {self.status_code} {len(self.content)} bytes>"
+        return f"<TestResponse {self.status_code} {len(self.content)} bytes>"
 
 
-class StreamedAnswer(Answer):
+class StreamedTestResponse(TestResponse):
     """An answer whose body is still coming."""
 
     def __init__(
@@ -183,7 +185,7 @@ class Client:
         json: object = None,
         msgpack: object = None,
         form: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
-    ) -> Answer:
+    ) -> TestResponse:
         """Send a request and wait for its answer.
 
         Args:
@@ -200,7 +202,7 @@ class Client:
             method, path, headers=headers, params=params, content=content, json=json,
             msgpack=msgpack, form=form,
         ) as streamed:  # fmt: skip
-            return Answer(streamed.status_code, streamed.headers, streamed.read())
+            return TestResponse(streamed.status_code, streamed.headers, streamed.read())
 
     @contextmanager
     def stream(
@@ -214,7 +216,7 @@ class Client:
         json: object = None,
         msgpack: object = None,
         form: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
-    ) -> Generator[StreamedAnswer]:
+    ) -> Generator[StreamedTestResponse]:
         """Send a request and take the answer piece by piece; leaving the block is going away."""
         body, content_type = _encode_body(content, json, msgpack, form)
         fields = dict(self._headers)
@@ -231,40 +233,40 @@ class Client:
             self._send(connection, method, path, fields, body)
             self._wait(lambda: connection.status is not None)
             assert connection.status is not None, "just waited for"
-            answer_headers = Headers(connection.fields)
-            self._keep_cookies(answer_headers)
-            yield StreamedAnswer(
-                connection.status, answer_headers, lambda: self._pieces(connection)
+            response_headers = Headers(connection.fields)
+            self._keep_cookies(response_headers)
+            yield StreamedTestResponse(
+                connection.status, response_headers, lambda: self._pieces(connection)
             )
         finally:
             del self._connections[connection.number]
             self._in_loop(lambda: self._reactor.memory_eof(connection.number))
 
-    def get(self, path: str, **options: Any) -> Answer:
+    def get(self, path: str, **options: Any) -> TestResponse:
         """``request`` with GET."""
         return self.request("GET", path, **options)
 
-    def head(self, path: str, **options: Any) -> Answer:
+    def head(self, path: str, **options: Any) -> TestResponse:
         """``request`` with HEAD."""
         return self.request("HEAD", path, **options)
 
-    def post(self, path: str, **options: Any) -> Answer:
+    def post(self, path: str, **options: Any) -> TestResponse:
         """``request`` with POST."""
         return self.request("POST", path, **options)
 
-    def put(self, path: str, **options: Any) -> Answer:
+    def put(self, path: str, **options: Any) -> TestResponse:
         """``request`` with PUT."""
         return self.request("PUT", path, **options)
 
-    def patch(self, path: str, **options: Any) -> Answer:
+    def patch(self, path: str, **options: Any) -> TestResponse:
         """``request`` with PATCH."""
         return self.request("PATCH", path, **options)
 
-    def delete(self, path: str, **options: Any) -> Answer:
+    def delete(self, path: str, **options: Any) -> TestResponse:
         """``request`` with DELETE."""
         return self.request("DELETE", path, **options)
 
-    def options(self, path: str, **options: Any) -> Answer:
+    def options(self, path: str, **options: Any) -> TestResponse:
         """``request`` with OPTIONS."""
         return self.request("OPTIONS", path, **options)
 
@@ -299,12 +301,12 @@ class Client:
             self._send(connection, "GET", path, fields, None)
             self._wait(lambda: connection.status is not None)
             assert connection.status is not None, "just waited for"
-            answer_headers = Headers(connection.fields)
-            self._keep_cookies(answer_headers)
+            response_headers = Headers(connection.fields)
+            self._keep_cookies(response_headers)
             if connection.status != 101:
                 content = b"".join(self._pieces(connection))
-                raise WebSocketRefused(Answer(connection.status, answer_headers, content))
-            socket = Socket(self, connection, answer_headers)
+                raise WebSocketRefused(TestResponse(connection.status, response_headers, content))
+            socket = Socket(self, connection, response_headers)
             try:
                 yield socket
             finally:

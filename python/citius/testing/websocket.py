@@ -9,7 +9,7 @@ from citius.errors import ConnectionClosed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from citius.testing.client import Answer, Client
+    from citius.testing.client import Client, TestResponse
     from citius.testing.client import _Connection as Connection  # pyright: ignore[reportPrivateUsage]
     from citius.web.headers import Headers
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class WebSocketRefused(Exception):
     """A request for a WebSocket was answered with something else."""
 
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(f"answered with {answer.status_code} in place of a WebSocket")
-        self.answer = answer
+    def __init__(self, response: TestResponse) -> None:
+        super().__init__(f"answered with {response.status_code} in place of a WebSocket")
+        self.response = response
 
 
 class Socket:

@@ -342,7 +342,7 @@ async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str]) -> No
     try:
         async for chunk in iterator:
             if not stream.send(chunk):
-                await _called_back(stream.on_room)
+                await _called_back(stream.on_writable)
         stream.end()
     except ClientDisconnected:
         stream.abort()
@@ -403,7 +403,7 @@ class _Pump:
         try:
             for chunk in self._iterator:
                 if not self._stream.send(chunk):
-                    self._stream.on_room(self.send)
+                    self._stream.on_writable(self.send)
                     return
             self._stream.end()
         except ClientDisconnected:
@@ -421,13 +421,13 @@ def drive_in_thread(
     wait: Callable[[Callable[[Callable[[], object]], None]], object] = wait_in_thread,
 ) -> None:
     """Send what ``iterator`` yields from a thread of the pool, which waits for room."""
-    from citius.web.pool import give_place_back
+    from citius.web.pool import release_slot
 
     try:
         for chunk in iterator:
             if not stream.send(chunk):
-                wait(stream.on_room)
-        give_place_back()
+                wait(stream.on_writable)
+        release_slot()
         stream.end()
     except ClientDisconnected:
         stream.abort()

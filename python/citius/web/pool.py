@@ -56,11 +56,11 @@ class BlockingPool:
             try:
                 answer = self._mark(context.run(handler, *args), context.run)
             except BaseException as error:
-                give_place_back()
+                release_slot()
                 request._fail(error)  # pyright: ignore[reportPrivateUsage]
             else:
                 if not _is_streamed(answer):  # to drive that is work, and done right here
-                    give_place_back()
+                    release_slot()
                 request._respond(answer)  # pyright: ignore[reportPrivateUsage]
 
         return self._put(job)
@@ -90,7 +90,7 @@ class BlockingPool:
                 except BaseException as error:
                     end_child(home, error)
                     outcome = None, error
-                give_place_back()
+                release_slot()
                 with suppress(RuntimeError):  # the loop is gone, and so is the client
                     loop.call_soon_threadsafe(settle, *outcome)
                 del outcome  # the error's traceback leads back here
@@ -198,7 +198,7 @@ class BlockingPool:
 
     def _finish_job(self) -> bool:
         """Count the job as done; ``False`` if there is no memory even for that."""
-        give_place_back()
+        release_slot()
         try:
             with self._lock:
                 self._unfinished -= 1
@@ -206,7 +206,7 @@ class BlockingPool:
             return False
         return True
 
-    def _free_place(self) -> None:
+    def _release_slot(self) -> None:
         with self._lock:
             self._open -= 1
 
@@ -259,11 +259,11 @@ def in_pool() -> bool:
     return getattr(_local, "pool", None) is not None
 
 
-def give_place_back() -> None:
+def release_slot() -> None:
     """The current thread's job has only its answer to send: let in the next."""
     try:
         if getattr(_local, "has_place", False):
-            _local.pool._free_place()
+            _local.pool._release_slot()
             _local.has_place = False
     except MemoryError:
         return  # tried again when the job is over; the answer must not be lost for it

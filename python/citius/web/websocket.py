@@ -93,7 +93,7 @@ class SerialWebSocket:
         from citius.web._support import wait_in_thread
 
         if not has_room:
-            wait_in_thread(self._socket._on_room)  # pyright: ignore[reportPrivateUsage]
+            wait_in_thread(self._socket._on_writable)  # pyright: ignore[reportPrivateUsage]
 
     @property
     def request(self) -> Request:

@@ -15,7 +15,7 @@ from citius.observability import logging
 from citius.serving.tasks import wait_until_set
 
 if TYPE_CHECKING:
-    from citius.serving.server import Service
+    from citius.serving.service import Service
 
 
 def new_loop(name: str) -> asyncio.AbstractEventLoop:
@@ -87,8 +87,8 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         return
     reactor = service.open(loop)
     loop.add_reader(reactor.fileno(), reactor.turn)
-    if service.beat_s is not None:
-        loop.call_later(service.beat_s, service.beat_on, loop, service.beat_s)
+    if (interval_s := service.heartbeat_interval_s) is not None:
+        loop.call_later(interval_s, service.heartbeat_every, loop, interval_s)
     await wait_until_set(stopped)
     if deadline is not None:
         deadline.cancel()

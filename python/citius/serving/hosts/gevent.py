@@ -17,7 +17,7 @@ from citius.errors import ConfigError
 from citius.serving.hosts.standalone import complete
 
 if TYPE_CHECKING:
-    from citius.serving.server import Service
+    from citius.serving.service import Service
 
 _READ = 1
 
@@ -86,9 +86,9 @@ def _serve(service: Service) -> None:
     ):
         watchers.append(hub.loop.signal(number))
         watchers[-1].start(heard)
-    if service.beat_s is not None:
-        watchers.append(hub.loop.timer(service.beat_s, service.beat_s))
-        watchers[-1].start(service.beat)
+    if service.heartbeat_interval_s is not None:
+        watchers.append(hub.loop.timer(service.heartbeat_interval_s, service.heartbeat_interval_s))
+        watchers[-1].start(service.heartbeat)
     stopped.wait()
     if deadline is not None:
         watchers.append(deadline)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from citius.serving.server import Service
+    from citius.serving.service import Service
 
 
 def run(service: Service) -> None:
@@ -48,7 +48,7 @@ def run(service: Service) -> None:
         signal.SIGALRM: signal.signal(signal.SIGALRM, cut),
     }
     try:
-        reactor.run(service.beat if service.beat_s is not None else None)
+        reactor.run(service.heartbeat if service.heartbeat_interval_s is not None else None)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():

@@ -21,9 +21,9 @@ from citius.observability import logging
 from citius.process import systemd
 from citius.process.logfiles import reopen
 from citius.process.privileges import Identity, are_split
-from citius.serving.listeners import addresses, silence
-from citius.serving.prepare import check_tls, started_in
-from citius.serving.server import EXIT_STARTUP, took_over
+from citius.process.startup import started_in
+from citius.serving.listeners import addresses, stop_accepting
+from citius.serving.prepare import EXIT_STARTUP, check_tls, took_over
 from citius.serving.supervisor import links
 from citius.serving.supervisor.health import Health
 from citius.serving.supervisor.memory import oom_kills
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import TlsTickets
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.serving.listeners import Listeners
     from citius.serving.management import Management
     from citius.settings.config import Config
@@ -55,14 +55,14 @@ YOUNG_S = 5.0
 BACK_OFF_MAX_S = 8.0
 """The longest pause before a worker that keeps dying young is started again."""
 
-SPARE_PAGES = 64
+SPARE_SLOTS = 64
 """Workers beyond two for each slot whose counters find room: those that drain, and those of TTIN."""
 
 STARVED_S = 1.0
 """Pause before a worker is tried again that the system had no process, memory or descriptors for."""
 
 RETRY_S = 10.0
-"""Pause before another successor is tried for a worker that is spent but serves."""
+"""Pause before another successor is tried for a worker that is to be recycled and still serves."""
 
 STACKS_S = 1.0
 """Time a hung worker gets to print its stacks."""
@@ -105,15 +105,15 @@ class Supervisor:
         self._alive_at = 0.0 if self._notifier.watchdog_s else FOREVER
         self._directory = started_in()
         self._oom_kills = oom_kills()
-        self._ledger: Ledger | None = None
+        self._metrics: MetricsRegistry | None = None
         self._management: Management | None = None
         if config.management is not None:
-            from citius.observability.metrics import Ledger
+            from citius.observability.metrics import MetricsRegistry
             from citius.serving.management import Management
 
-            self._ledger = Ledger(2 * config.workers + SPARE_PAGES)
+            self._metrics = MetricsRegistry(2 * config.workers + SPARE_SLOTS)
             self._management = Management(
-                self._ledger, config, self._expected, takes_over=listeners.ready_fd >= 0
+                self._metrics, config, self._expected, takes_over=listeners.ready_fd >= 0
             )
         self._tickets: TlsTickets | None = None
         """What sessions of TLS go on with from one worker to another."""
@@ -123,8 +123,8 @@ class Supervisor:
             signal.SIGINT: self._interrupt,
             signal.SIGQUIT: self._stop_now,
             signal.SIGHUP: self._restart,
-            signal.SIGTTIN: self._more,
-            signal.SIGTTOU: self._fewer,
+            signal.SIGTTIN: self._add_worker,
+            signal.SIGTTOU: self._remove_worker,
             signal.SIGUSR1: self._reopen_logs,
             signal.SIGUSR2: self._hand_over,
         }
@@ -237,7 +237,7 @@ class Supervisor:
                 continue
             if not worker.is_ready or worker.is_doomed or worker.pid in waiting:
                 continue
-            if why := self._health.spent(worker):
+            if why := self._health.recycle_reason(worker):
                 logging.info(f"worker {worker.pid} {why}; replacing it")
                 self._replacements.append((slot, worker))
 
@@ -262,7 +262,7 @@ class Supervisor:
     def _promote(self, slot: Slot) -> None:
         """The successor is ready: the old worker may go."""
         if slot.worker is not None:
-            self._count_restart("asked" if self._is_restarting else "spent")
+            self._count_restart("asked" if self._is_restarting else "recycled")
             slot.worker.tell_to_stop()
             slot.leaving.append(slot.worker)
         slot.worker, slot.successor = slot.successor, None
@@ -292,9 +292,9 @@ class Supervisor:
             if pid:
                 worker.close()
                 self._health.forget(worker)
-                if self._ledger is not None:
-                    self._ledger.retire(worker.page, usage.ru_utime + usage.ru_stime)
-                self._bury(slot, worker, os.waitstatus_to_exitcode(status))
+                if self._metrics is not None:
+                    self._metrics.retire(worker.metrics_slot, usage.ru_utime + usage.ru_stime)
+                self._on_worker_exit(slot, worker, os.waitstatus_to_exitcode(status))
         if os.getpid() == 1:
             self._reap_orphans()
 
@@ -310,7 +310,7 @@ class Supervisor:
                 return  # one of ours has its turn in the next round, and the rest after it
             os.waitpid(found.si_pid, 0)
 
-    def _bury(self, slot: Slot, worker: Worker, code: int) -> None:
+    def _on_worker_exit(self, slot: Slot, worker: Worker, code: int) -> None:
         how = (
             f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         )
@@ -335,8 +335,8 @@ class Supervisor:
         return before is not None and self._oom_kills is not None and self._oom_kills > before
 
     def _count_restart(self, reason: str) -> None:
-        if self._ledger is not None:
-            self._ledger.restarts[reason] += 1
+        if self._metrics is not None:
+            self._metrics.restarts[reason] += 1
 
     def _expected(self) -> int:
         """How many workers should be ready; none once we are about to stop."""
@@ -394,7 +394,7 @@ class Supervisor:
                 continue
             for made in [made for made in slot.listeners if made in listener.sockets]:
                 if len(listener.sockets) > 1:
-                    silence(made)
+                    stop_accepting(made)
                     listener.sockets.remove(made)
                     slot.listeners.remove(made)
                     made.close()
@@ -427,7 +427,7 @@ class Supervisor:
             self._upgrade.process.terminate()
         self._notifier.stopping()
         # Whoever comes now is refused when the sockets are closed; whoever has come is served.
-        self._listeners.silence()
+        self._listeners.stop_accepting()
         for slot in self._slots:
             for listener in slot.listeners:
                 listener.close()
@@ -484,14 +484,14 @@ class Supervisor:
         self._is_restarting = False
         difference = self._config.workers - self._config_before.workers
         for _ in range(difference):
-            self._more()
+            self._add_worker()
         for _ in range(-difference):
-            self._fewer()
+            self._remove_worker()
         self._config_before = self._config
         logging.info("all workers are new")
         self._notifier.ready(f"serves on {self._listeners.urls}")
 
-    def _more(self) -> None:
+    def _add_worker(self) -> None:
         if self._stopping:
             return
         made: list[socket.socket] = []
@@ -510,7 +510,7 @@ class Supervisor:
         self._slots.append(Slot(self._slots[-1].index + 1, made))
         logging.info(f"one worker more: {len(self._slots)}")
 
-    def _fewer(self) -> None:
+    def _remove_worker(self) -> None:
         if self._stopping or len(self._slots) == 1:
             return
         slot = self._slots.pop()
@@ -521,7 +521,7 @@ class Supervisor:
         for made in slot.listeners:
             for listener in self._listeners.all:
                 if made in listener.sockets and listener.is_by_port:
-                    silence(made)
+                    stop_accepting(made)
                     listener.sockets.remove(made)
             made.close()
         for worker in slot.workers:
@@ -598,8 +598,8 @@ class Supervisor:
                 self._target,
                 self._config,
                 slot,
-                lambda: self._close_what_is_not(slot),
-                self._ledger,
+                lambda: self._close_inherited_fds(slot),
+                self._metrics,
                 self._tickets,
                 workers=len(self._slots),
             )
@@ -608,7 +608,7 @@ class Supervisor:
             logging.error(f"a worker cannot be started: {error}; another try in {STARVED_S:g} s")
             return None
 
-    def _close_what_is_not(self, slot: Slot) -> None:
+    def _close_inherited_fds(self, slot: Slot) -> None:
         """Close the supervisor's descriptors in a worker: a copy keeps a listener or a pipe open."""
         systemd.forget()
         if self._management is not None:

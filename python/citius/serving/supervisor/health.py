@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from citius.serving.supervisor.worker import beat_s
+from citius.serving.supervisor.worker import heartbeat_interval_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,13 +60,13 @@ class Health:
                 if config.worker_start_s and now - worker.started_at > config.worker_start_s:
                     found.append((worker, f"is not ready after {config.worker_start_s:g} s"))
                 continue
-            timeout_s, silent_s = timeout_of(config), now - worker.beat_at
-            # A beat may be one period old when all is well; without a loop, two.
-            if timeout_s and silent_s > timeout_s + 2 * beat_s(config):
+            timeout_s, silent_s = timeout_of(config), now - worker.heartbeat_at
+            # A heartbeat may be one period old when all is well; without a loop, two.
+            if timeout_s and silent_s > timeout_s + 2 * heartbeat_interval_s(config):
                 found.append((worker, f"has not turned its loop for {silent_s:.1f} s"))
         return found
 
-    def spent(self, worker: Worker) -> str:
+    def recycle_reason(self, worker: Worker) -> str:
         """Why the worker should be replaced in good order; empty if it should not."""
         config = worker.config
         if worker.requests_max and worker.requests_total >= worker.requests_max:

@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, NoReturn
 from citius.observability import logging
 from citius.process.lifeline import end_with
 from citius.process.logfiles import reopen
-from citius.serving.server import Place, work
+from citius.serving.service import WorkerContext
 from citius.serving.supervisor.links import control_pair
-from citius.serving.workers import WorkerInfo, become
+from citius.serving.worker import work
+from citius.serving.worker_info import WorkerInfo, become
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
     from citius._core import TlsTickets
-    from citius.observability.metrics import Ledger
+    from citius.observability.metrics import MetricsRegistry
     from citius.settings.config import Config
     from citius.web.app import App
 
@@ -59,8 +60,8 @@ class Worker:
     pulse: mmap.mmap
     requests_max: int
     """After so many it is replaced; 0: never."""
-    page: int | None = None
-    """Of the ledger, where it counts."""
+    metrics_slot: int | None = None
+    """Where it counts."""
     control: socket.socket | None = None
     """Over which its rooms are linked with those of others; `None` once it has closed its end."""
     has_rooms: bool = False
@@ -71,7 +72,7 @@ class Worker:
     kill_at: float = float("inf")
 
     @property
-    def beat_at(self) -> float:
+    def heartbeat_at(self) -> float:
         """When its loop has last been seen to turn; 0 before it was ready."""
         return _PULSE.unpack_from(self.pulse)[0]
 
@@ -131,7 +132,7 @@ def start(
     config: Config,
     slot: Slot,
     close_others: Callable[[], object],
-    ledger: Ledger | None = None,
+    metrics: MetricsRegistry | None = None,
     tickets: TlsTickets | None = None,
     *,
     workers: int = 1,
@@ -143,7 +144,7 @@ def start(
         config: How.
         slot: Whose sockets it accepts from.
         close_others: Closes, in the worker, what belongs to the supervisor and to other slots.
-        ledger: Where it counts, if anybody reads that.
+        metrics: Where it counts, if anybody reads that.
         tickets: The secret of TLS session tickets, shared with the others.
         workers: How many there are.
     """
@@ -159,8 +160,8 @@ def start(
             os.close(fd)
         raise
     pulse = mmap.mmap(-1, _PULSE.size)
-    page = None
-    if ledger is not None and (page := ledger.assign()) is None:
+    metrics_slot = None
+    if metrics is not None and (metrics_slot := metrics.assign()) is None:
         logging.warning("too many workers at once: one more is not among the metrics")
     sys.stdout.flush()
     sys.stderr.flush()
@@ -175,19 +176,21 @@ def start(
             os.close(fd)
         control.close()
         worker_control.close()
-        if ledger is not None:
-            ledger.retire(page)
+        if metrics is not None:
+            metrics.retire(metrics_slot)
         raise
     if pid == 0:
         for fd in (ready_fd, life_fd):
             os.close(fd)
         control.close()
         become(WorkerInfo(slot.index, max(workers, slot.index + 1)))
-        place = Place(
-            slot.listeners, _nothing, ledger=ledger, page=page, tickets=tickets,
+        context = WorkerContext(
+            slot.listeners, _nothing, metrics=metrics, metrics_slot=metrics_slot, tickets=tickets,
             control=worker_control, is_first=slot.index == 0,
         )  # fmt: skip
-        _become_worker(target, config, place, close_others, worker_ready_fd, worker_life_fd, pulse)
+        _become_worker(
+            target, config, context, close_others, worker_ready_fd, worker_life_fd, pulse
+        )
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     for fd in (worker_ready_fd, worker_life_fd):
         os.close(fd)
@@ -196,14 +199,14 @@ def start(
     if requests_max:
         requests_max += random.randint(0, config.max_requests_jitter)
     return Worker(
-        pid, time.monotonic(), config, ready_fd, life_fd, pulse, requests_max, page, control
+        pid, time.monotonic(), config, ready_fd, life_fd, pulse, requests_max, metrics_slot, control
     )
 
 
 def _become_worker(
     target: App | str,
     config: Config,
-    place: Place,
+    context: WorkerContext,
     close_others: Callable[[], object],
     ready_fd: int,
     life_fd: int,
@@ -228,11 +231,12 @@ def _become_worker(
             os.write(ready_fd, b"r")
             os.close(ready_fd)
 
-        def beat(requests: int) -> None:
+        def heartbeat(requests: int) -> None:
             _PULSE.pack_into(pulse, 0, time.monotonic(), requests)
 
-        place.ready, place.beat, place.beat_s = ready, beat, beat_s(config)
-        code = work(target, config, place)
+        context.ready, context.heartbeat = ready, heartbeat
+        context.heartbeat_interval_s = heartbeat_interval_s(config)
+        code = work(target, config, context)
         sys.stdout.flush()
         sys.stderr.flush()
     except KeyboardInterrupt:
@@ -247,7 +251,7 @@ def _nothing() -> None:
     """Until the worker knows better."""
 
 
-def beat_s(config: Config) -> float:
+def heartbeat_interval_s(config: Config) -> float:
     """How often a worker shows that it is alive."""
     return 0.25 if config.max_requests or 0 < (config.worker_timeout_s or 30.0) < 4 else 1.0
 
