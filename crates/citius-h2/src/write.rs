@@ -165,7 +165,7 @@ impl Connection {
             return;
         };
         let piece = next_piece(waiting, window.min(FRAME_BYTES_MAX));
-        let length = piece.as_ref().map_or(0, |piece| piece.len());
+        let length = piece.as_ref().map_or(0, Payload::len);
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let is_last = waiting.n_bytes == 0 && waiting.end.as_ref().is_some_and(Fields::is_empty);
         if piece.is_some() || is_last {
