@@ -552,10 +552,7 @@ mod tests {
     fn variants_are_put_in_place() {
         let text = "# a\n? one  1\\r\n? none\n> b\\?c\\\\?\n";
         let named = |name: &str, line: &str| (name.to_owned(), format!("# a\n\n\n{line}\n"));
-        let expected = vec![
-            named(":one", r"> b 1\rc\\?"),
-            named(":none", r"> bc\\?"),
-        ];
+        let expected = vec![named(":one", r"> b 1\rc\\?"), named(":none", r"> bc\\?")];
         assert_eq!(variants(text), Ok(expected));
         assert_eq!(variants("> a\n"), Ok(vec![(String::new(), "> a\n".into())]));
         for bad in ["? a b\n? a c\n> \\?", "? a b\n> c"] {
