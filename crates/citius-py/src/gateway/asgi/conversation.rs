@@ -14,19 +14,22 @@ use std::sync::{Arc, Mutex};
 use citius_http::{Action, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::{Reply, StreamCommand, StreamId};
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smallvec::SmallVec;
 
+use crate::awaited::Done;
 use crate::fork::end_child_with;
-use crate::gateway::Held;
 use crate::gateway::asgi::message::{self, Body, Lexicon, Message, Start};
-use crate::gateway::asgi::waiting::{Done, Receive, Room};
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Link, Sink, lock, payload};
+use crate::gateway::asgi::waiting::{Receive, Room};
+use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, LateSubject, Link, Role, Sink, lock, payload};
 use crate::report::Subject;
 use crate::support;
-use crate::task::{Errand, Next, Pending, is_cancellation};
+use crate::task::{
+    Entry, Errand, LateStep, Next, Progress as Stepped, Resume, Suspended, is_cancellation,
+};
 
 /// What the conversations of one reactor have in common.
 pub(super) struct Common {
@@ -654,7 +657,8 @@ impl<'a, 'py> Talk<'a, 'py> {
         let this = self.conversation.get();
         end_child_with(py, &this.link, error);
         let (is_gone, progress) = {
-            let state = lock(&this.state);
+            let mut state = lock(&this.state);
+            state.in_hand = false;
             (state.is_gone, state.progress)
         };
         if is_gone {
@@ -700,7 +704,35 @@ impl<'a, 'py> Talk<'a, 'py> {
     }
 }
 
+impl Role for Py<Conversation> {
+    /// ASGI has no application cancelled because its client is gone.
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.get().disconnect(py);
+        false
+    }
+
+    fn subject(&self, py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+        let this = self.clone_ref(py);
+        Some(Box::new(move |py| this.get().subject(py)))
+    }
+}
+
+impl Resume for Py<Conversation> {
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Stepped {
+        step.run(py, &mut Talk::new(self.bind(py)))
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self)
+    }
+}
+
 impl Errand for Talk<'_, '_> {
+    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+        let this = self.conversation.get();
+        (&this.link, this.id())
+    }
+
     fn subject(&self, py: Python<'_>) -> Subject {
         self.conversation.get().subject(py)
     }
@@ -716,7 +748,8 @@ impl Errand for Talk<'_, '_> {
         let mut ends_task = None;
         match result {
             Ok(_) => {
-                let state = lock(&this.state);
+                let mut state = lock(&this.state);
+                state.in_hand = false;
                 let (progress, is_gone) = (state.progress, state.is_gone);
                 drop(state);
                 if progress == Progress::Complete {
@@ -744,18 +777,30 @@ impl Errand for Talk<'_, '_> {
         Next::Done(ends_task)
     }
 
-    fn suspend(
-        &mut self,
-        py: Python<'_>,
-        task: Py<PyAny>,
-        reply: &mut Reply<'_>,
-    ) -> PyResult<Pending> {
+    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+        let kept = self.conversation.clone().unbind();
+        let is_complete = lock(&kept.get().state).progress == Progress::Complete;
+        let entry = if is_complete {
+            Entry::Over
+        } else {
+            Entry::As(Box::new(self.conversation.clone().unbind()))
+        };
+        Ok(Suspended {
+            entry,
+            resume: Box::new(kept),
+        })
+    }
+
+    #[inline]
+    fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
         let this = self.conversation.get();
+        if !lock(&this.state).in_hand {
+            return;
+        }
         this.flow(py, reply);
         let mut state = lock(&this.state);
         state.in_hand = false;
         let (wants, awaits_room) = (std::mem::take(&mut state.wants), state.awaits_room);
-        let is_complete = state.progress == Progress::Complete;
         drop(state);
         if wants > 0 {
             reply.want(wants);
@@ -763,22 +808,7 @@ impl Errand for Talk<'_, '_> {
         if awaits_room {
             reply.await_writable();
         }
-        let kept = self.conversation.clone().unbind();
-        if is_complete {
-            drop(this.link.take(this.id()));
-        } else {
-            let held = Held::Asgi(kept.clone_ref(py));
-            let replaced = this.link.with_open(this.id(), |exchange| {
-                let held = std::mem::replace(&mut exchange.held, held);
-                (held, exchange.task.replace(task))
-            });
-            drop(replaced);
-        }
-        Ok(Pending::Asgi(kept))
     }
-
-    #[inline]
-    fn finish(&mut self, _reply: &mut Reply<'_>) {}
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         self.conclude_error(py, error, reply);

@@ -6,27 +6,28 @@
 use std::sync::{Arc, Mutex};
 
 use citius_http::{Action, Fault, Fields, Head, Payload, ResponseHead, Status};
-use citius_reactor::Reply;
 use citius_reactor::ws::{Close, Code, Transport};
+use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::answer;
-use crate::awaited::{Look, Looking, awaited_by_looking};
+use crate::awaited::{Done, Look, Looking, awaited_by_looking};
 use crate::fork::end_child_with;
-use crate::gateway::Turn;
 use crate::gateway::asgi::Plan;
 use crate::gateway::asgi::message::{self, Start};
-use crate::gateway::asgi::waiting::{self, Done};
+use crate::gateway::asgi::waiting;
+use crate::gateway::turn::Turn;
 use crate::gateway::ws;
 use crate::gateway::ws::line::{Line, Stage};
 use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Sink, lock};
+use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Link, Sink, lock};
 use crate::report::Subject;
 use crate::support;
-use crate::task::{Errand, Next, Pending, is_cancellation};
+use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
 
 /// One socket, as the application hears and answers it.
 #[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
@@ -332,12 +333,12 @@ pub(super) fn request(
 }
 
 /// A socket as the errand of the coroutine that has it.
-pub(crate) struct SocketTalk<'a, 'py> {
+struct SocketTalk<'a, 'py> {
     socket: &'a Bound<'py, Socket>,
 }
 
 impl<'a, 'py> SocketTalk<'a, 'py> {
-    pub(crate) fn new(socket: &'a Bound<'py, Socket>) -> Self {
+    fn new(socket: &'a Bound<'py, Socket>) -> Self {
         Self { socket }
     }
 
@@ -349,7 +350,22 @@ impl<'a, 'py> SocketTalk<'a, 'py> {
     }
 }
 
+impl Resume for Py<Socket> {
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
+        step.run(py, &mut SocketTalk::new(self.bind(py)))
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self)
+    }
+}
+
 impl Errand for SocketTalk<'_, '_> {
+    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+        let line = &self.socket.get().line;
+        (&line.link, line.id)
+    }
+
     fn subject(&self, _py: Python<'_>) -> Subject {
         self.socket.get().subject.clone()
     }
@@ -394,29 +410,20 @@ impl Errand for SocketTalk<'_, '_> {
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(
-        &mut self,
-        py: Python<'_>,
-        task: Py<PyAny>,
-        reply: &mut Reply<'_>,
-    ) -> PyResult<Pending> {
-        let this = self.socket.get();
-        this.flow(py, reply);
-        let replaced = this
-            .line
-            .link
-            .with(this.line.id, |exchange| exchange.task.replace(task));
-        drop(replaced);
-        Ok(Pending::AsgiSocket(self.socket.clone().unbind()))
+    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+        Ok(Suspended {
+            entry: Entry::Known,
+            resume: Box::new(self.socket.clone().unbind()),
+        })
     }
 
-    fn finish(&mut self, reply: &mut Reply<'_>) {
-        self.socket.get().flow(self.socket.py(), reply);
+    fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
+        self.socket.get().flow(py, reply);
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         // There is no coroutine that could be gone on with.
         let _ = self.conclude(py, Err(error.clone_ref(py)), reply);
-        self.finish(reply);
+        self.flush(py, reply);
     }
 }

@@ -24,7 +24,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 use smallvec::SmallVec;
 
-use crate::gateway::Turn;
+use crate::gateway::turn::Turn;
 use crate::gateway::ws::room::Membership;
 use crate::gateway::ws::waiter::Waiter;
 use crate::link::{Link, call_back, lock};
