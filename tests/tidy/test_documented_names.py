@@ -66,6 +66,14 @@ def test_files_exist(page: Path) -> None:
     assert [name for name in named if not exists(name)] == []
 
 
+def test_files_in_documents_for_users_exist() -> None:
+    """There only paths of the repository count; others are the reader's own files."""
+    ours = r"(?:crates|docs|examples|lab|python|scripts|tests|vectors)/[\w./-]+"
+    for page in [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs/guides").glob("*.md")]:
+        named = [span for span in code_spans(page) if re.fullmatch(ours, span)]
+        assert [name for name in named if not exists(name)] == [], page
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "attacks.md"], ids=str)
 def test_identifiers_exist(page: Path) -> None:
     """Words with an underscore, an inner capital or `::` are names in the code."""
