@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from citius.settings.compat import FLAGS, UWSGI, rows
-from citius.settings.config import OPTIONS, Option
+from citius.settings.config import OPTIONS
+
+if TYPE_CHECKING:
+    from citius.settings.option import Option
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reference/options.md"
