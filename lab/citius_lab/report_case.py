@@ -11,7 +11,7 @@ from citius_lab.plot import Row, row_plot
 from citius_lab.report_view import Column, Notes, badge, figures_table, folded, plots, with_small
 from citius_lab.statistics import Interval
 from citius_lab.verdict import error_words
-from citius_lab.workloads import CASE_BY_ID
+from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -88,7 +88,8 @@ def _heading(section: Section, figures: list[Figure], case: str) -> Markup:
     # Users open what they need; the heading of the series says how many come.
     has_number = first.connections and section.series["load"]["pace"] != "users"
     load = f"{first.connections} connections{depth}, " if has_number else ""
-    what = CASE_BY_ID[case].title if case in CASE_BY_ID else case
+    known = contract().cases
+    what = known[case].title if case in known else case
     return el("header", el("h4", case), el("p", f"{what}; {load}{workers}"))
 
 

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 from everything import everything
 from rich.console import Console
-from synthetic import CLOSED, measurement, results, rounds
+from synthetic import CLOSED, measurement, own_experiments, results, rounds
 
-from citius_lab import analyse, experiments, plot_marks, report, report_terminal
+from citius_lab import analyse, plot_marks, report, report_terminal
 from citius_lab.cli import lab
 from citius_lab.markup import Markup, el
 from citius_lab.plot import Row, row_plot
@@ -73,7 +73,7 @@ def test_the_same_bytes_come_of_a_folder_carried_elsewhere(tmp_path: Path) -> No
 
 
 def test_every_experiment_has_its_noise_floor_and_its_cases(page: str) -> None:
-    for name, experiment in experiments.EXPERIMENTS.items():
+    for name, experiment in own_experiments().items():
         own = text_of(part(page, name))
         assert experiment.question in own
         assert f"Noise floor, {name}/" in own
@@ -105,7 +105,7 @@ def test_latency_is_drawn_over_fractions_of_capacity(page: str) -> None:
     own = part(page, "open")
     for percentile in ("p50", "p99"):
         assert f"Latency {percentile}, ms" in own
-    assert own.count('class="line"') == 2 * len(experiments.OPEN.contestants)
+    assert own.count('class="line"') == 2 * len(own_experiments()["open"].contestants)
     assert "From the actual send" in own
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         UnsupportedMediaType,
     )
     from citius.serving.server import serve
-    from citius.serving.workers import WorkerInfo, worker_info
+    from citius.serving.worker_info import WorkerInfo, worker_info
     from citius.settings.config import Config
     from citius.web.app import App
     from citius.web.binding import Body
@@ -100,7 +100,7 @@ __all__ = [
 _HOMES = {
     "_core": ("Request", "Response", "Room", "WebSocket", "__version__"),
     "serving.server": ("serve",),
-    "serving.workers": ("WorkerInfo", "worker_info"),
+    "serving.worker_info": ("WorkerInfo", "worker_info"),
     "settings.config": ("Config",),
     "web.app": ("App",),
     "web.binding": ("Body",),

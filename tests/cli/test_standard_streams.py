@@ -61,7 +61,7 @@ MODULES = (
     "citius.cli",
     "click",
     "citius.settings.config",
-    "citius.serving.server",
+    "citius.serving.prepare",
     "citius.serving.listeners",
     "main",
 )

@@ -18,7 +18,8 @@ numba = pytest.importorskip("numba", reason="numba is not installed")
 import numpy as np  # noqa: E402
 
 pytestmark = [
-    pytest.mark.timeout(120),
+    # LLVM compiles for seconds, on a busy machine for minutes.
+    pytest.mark.timeout(600),
     # numba's own, on newer interpreters
     pytest.mark.filterwarnings("default::DeprecationWarning"),
 ]

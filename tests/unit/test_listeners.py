@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from citius.errors import ConfigError
-from citius.serving.listeners import HANDOVER_ENV, addresses, bind, stop_accepting
+from citius.process.startup import HANDOVER_ENV
+from citius.serving.listeners import addresses, bind, stop_accepting
 from citius.settings.config import Config
 
 

@@ -53,7 +53,10 @@ impl Connection {
         self.budget.sent(length);
         let id = stream.id;
         let has_trailers = end.is_some_and(|trailers| !trailers.is_empty());
-        stream.closed = end.is_some();
+        if end.is_some() {
+            let ended = stream.state.send_end();
+            debug_assert_eq!(ended, Ok(()), "the response is complete");
+        }
         if length > 0 || !has_trailers {
             let ends = end.is_some() && !has_trailers;
             frame::data(out.tail(), id, length, ends);
@@ -201,7 +204,10 @@ impl Connection {
         self.budget.sent(length);
         if is_over {
             stream.waiting = None;
-            stream.closed = end.is_some();
+            if end.is_some() {
+                let ended = stream.state.send_end();
+                debug_assert_eq!(ended, Ok(()), "the response is complete");
+            }
             self.n_waiting = self.n_waiting.saturating_sub(1);
         }
         if let Some(trailers) = end {

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 from citius.errors import ConfigError
 from citius.process.paths import SocketPath, reason
 from citius.process.privileges import Identity, are_split
+from citius.process.startup import HANDOVER_ENV
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from citius.settings.config import Config
 
-HANDOVER_ENV = "CITIUS_HANDOVER"
 """What the process before hands to the next one: JSON with ``listeners`` (descriptors by address) and, for
 USR2, ``ready`` (a descriptor to write a byte to); for a reload, ``life`` (a descriptor that hangs up when the
 reloader ends)."""

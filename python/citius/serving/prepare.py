@@ -7,17 +7,22 @@ the user who started the server. Tests: ``tests/cli/``, ``tests/supervisor/``.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
+from citius.observability import logging
 from citius.process import descriptors, pidfile, privileges
 from citius.process.lifeline import end_with
 from citius.process.logfiles import open_files
+from citius.process.startup import enter
 from citius.serving.listeners import bind
 
 if TYPE_CHECKING:
     from citius.serving.listeners import Listeners
     from citius.settings.config import Config
+
+EXIT_STARTUP = 3
 
 
 def prepare(config: Config) -> Listeners:
@@ -55,21 +60,6 @@ def check_tls(config: Config) -> None:
         tls.check(config)
 
 
-def enter(directory: str) -> None:
-    """Go to the directory that all paths are relative to.
-
-    Raises:
-        ConfigError: It cannot be entered.
-    """
-    global _started_in
-    _started_in = started_in()
-    try:
-        os.chdir(directory)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(f"chdir: cannot go to {directory}: {reason}") from None
-
-
 def is_supervised(config: Config) -> bool:
     """Whether there is a process above the workers."""
     if config.supervisor is not None:
@@ -82,19 +72,18 @@ def is_supervised(config: Config) -> bool:
     )
 
 
-def started_in() -> str:
-    """Where the command was given, by the name the shell knows it by: that may lead elsewhere by now."""
-    if _started_in is not None:
-        return _started_in
-    named = os.environ.get("PWD", "")
-    try:
-        here = os.getcwd()
-    except FileNotFoundError:
-        return named or "/"  # it has been removed since
-    try:
-        return named if named and os.path.samefile(named, here) else here
-    except OSError:
-        return here
+def took_over(config: Config, listeners: Listeners) -> None:
+    """Clients are served: if a process before us waits for that, it may go."""
+    if listeners.ready_fd >= 0:
+        listeners.take_over()
+        if config.pidfile is not None:
+            try:
+                pidfile.write(config.pidfile, guarded=privileges.are_split(config))
+            except ConfigError as error:
+                logging.error(str(error))
 
 
-_started_in: str | None = None
+def fail(message: str) -> int:
+    """Say why the server does not start."""
+    print(f"citius: {message}", file=sys.stderr, flush=True)
+    return EXIT_STARTUP

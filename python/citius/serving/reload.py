@@ -26,9 +26,9 @@ from watchfiles import watch
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import descriptors
-from citius.serving.listeners import HANDOVER_ENV, bind, handover
-from citius.serving.prepare import enter, started_in
-from citius.serving.server import EXIT_STARTUP, fail
+from citius.process.startup import HANDOVER_ENV, enter, started_in
+from citius.serving.listeners import bind, handover
+from citius.serving.prepare import EXIT_STARTUP, fail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

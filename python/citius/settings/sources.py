@@ -14,7 +14,7 @@ from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process.paths import changeable
 from citius.process.privileges import Identity, are_split
-from citius.serving.listeners import HANDOVER_ENV
+from citius.process.startup import HANDOVER_ENV, enter
 from citius.settings.config import OPTIONS, Config, load, trace, unknown_variables
 from citius.settings.envfile import EnvFiles
 
@@ -46,8 +46,6 @@ class Sources:
         self._path = None if path is None else os.path.abspath(path)
         directory = self._early("chdir")
         if directory:
-            from citius.serving.prepare import enter
-
             enter(directory)
             self._given["chdir"] = os.getcwd()
         self._files: EnvFiles | None = None

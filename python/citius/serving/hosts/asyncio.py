@@ -15,7 +15,7 @@ from citius.observability import logging
 from citius.serving.tasks import wait_until_set
 
 if TYPE_CHECKING:
-    from citius.serving.server import Service
+    from citius.serving.service import Service
 
 
 def new_loop(name: str) -> asyncio.AbstractEventLoop:

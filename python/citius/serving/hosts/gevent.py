@@ -17,7 +17,7 @@ from citius.errors import ConfigError
 from citius.serving.hosts.standalone import complete
 
 if TYPE_CHECKING:
-    from citius.serving.server import Service
+    from citius.serving.service import Service
 
 _READ = 1
 

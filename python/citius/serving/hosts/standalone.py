@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from citius.serving.server import Service
+    from citius.serving.service import Service
 
 
 def run(service: Service) -> None:

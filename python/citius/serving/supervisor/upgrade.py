@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from citius.process.paths import changeable
+from citius.process.startup import HANDOVER_ENV
 from citius.serving import listeners as sockets
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Upgrade:
     def __init__(self, listeners: Listeners, directory: str) -> None:
         ready_fd, its_ready_fd = os.pipe()
         value, fds = sockets.handover(listeners, ready_fd=its_ready_fd)
-        environment = {**os.environ, sockets.HANDOVER_ENV: value}
+        environment = {**os.environ, HANDOVER_ENV: value}
         environment.pop("WATCHDOG_PID", None)  # it names us, and the duty passes on
         try:
             self.process = subprocess.Popen(

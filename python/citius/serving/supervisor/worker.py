@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, NoReturn
 from citius.observability import logging
 from citius.process.lifeline import end_with
 from citius.process.logfiles import reopen
-from citius.serving.server import WorkerContext, work
+from citius.serving.service import WorkerContext
 from citius.serving.supervisor.links import control_pair
-from citius.serving.workers import WorkerInfo, become
+from citius.serving.worker import work
+from citius.serving.worker_info import WorkerInfo, become
 
 if TYPE_CHECKING:
     import socket
