@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use citius_http::{Event, FAST_PATHS, Fault, Fields, Head, Limits, Millis, Output};
+use citius_http::{
+    Event, FAST_PATHS, Fault, Fields, Head, Limits, Millis, Output, RefusedHead, Version,
+};
 
 use crate::budget;
 use crate::connection::{Connection, Context, LEAVE, Leave};
@@ -663,6 +665,9 @@ impl Connection {
         fault: Fault,
         out: &mut Output,
     ) {
+        let line = self.scratch.request_line();
+        let refused = RefusedHead::new(fault, Version::Http2, line, 0);
+        self.refused.push(refused);
         if head::is_malformed(fault) {
             self.reset(id, Code::of(fault), out);
             return;
@@ -672,7 +677,10 @@ impl Connection {
             if let Some(stream) = self.streams.at_mut(index) {
                 stream.told = true;
             }
-            self.answer_fault(cx, index, fault, out);
+            let bytes = self.answer_fault(cx, index, fault, out);
+            if let Some(refused) = self.refused.last_mut() {
+                refused.response_bytes = bytes;
+            }
         }
     }
 

@@ -7,7 +7,9 @@
 //! connection's protocol (prior knowledge, `upgrade: h2c`, ALPN) replaces the value and hands over the unread bytes.
 
 use citius_h1::{Context, Request};
-use citius_http::{Action, Closing, Event, Fault, Head, Limits, Millis, Output, Plain, Version};
+use citius_http::{
+    Action, Closing, Event, Fault, Head, Limits, Millis, Output, Plain, RefusedHead, Version,
+};
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -386,12 +388,41 @@ impl Wire {
         }
     }
 
-    /// Bytes of the content of the server's own answer to the peer's fault, if there is one.
+    /// Bytes of the content of the server's own answer to the fault of the stream that was broken last.
     #[cold]
     pub(crate) fn fault_answer_bytes(&self) -> u64 {
         match self {
             H1(wire) => wire.fault_answer_bytes(),
-            H2(_) | Rpc(_) => 0,
+            H2(wire) => wire.fault_response_bytes(),
+            Rpc(_) => 0,
+        }
+    }
+
+    /// The request whose header section was the last thing that was read of the connection, if it was refused.
+    /// `unread` is what the connection has left over.
+    #[cold]
+    pub(crate) fn refused_head(&self, unread: &[u8]) -> Option<RefusedHead> {
+        match self {
+            H1(wire) => wire.refused_head(unread),
+            H2(_) | Rpc(_) => None,
+        }
+    }
+
+    /// Whether [`take_refused`](Self::take_refused) has something to give.
+    #[inline]
+    pub(crate) fn has_refused(&self) -> bool {
+        match self {
+            H1(_) | Rpc(_) => false,
+            H2(wire) => wire.has_refused(),
+        }
+    }
+
+    /// Requests whose header sections were refused on a connection that goes on.
+    #[cold]
+    pub(crate) fn take_refused(&mut self) -> Vec<RefusedHead> {
+        match self {
+            H1(_) | Rpc(_) => Vec::new(),
+            H2(wire) => wire.take_refused(),
         }
     }
 
