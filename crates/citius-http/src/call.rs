@@ -24,4 +24,6 @@ pub struct Call<'a> {
     pub form: Form,
     /// Somebody waits for an answer.
     pub is_answered: bool,
+    /// The id that the client has given it, if that is a number; for the log.
+    pub id: Option<u32>,
 }

@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
-use citius_http::{Head, Millis};
+use citius_http::{Fault, Head, Millis, RefusedHead};
 use citius_reactor::StreamId;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
 use crate::gateway::native::Route;
+use crate::gateway::rpc::Procedure;
 use crate::gateway::{Held, asgi, wsgi};
 use crate::link::{LEVEL_WARNING, Link};
 use crate::support;
@@ -32,10 +33,9 @@ impl Subject {
     #[cold]
     pub(crate) fn new(link: &Link, head: &Head, route: Option<&Route>) -> Self {
         let text = |span| printable(head.slice(span));
-        let mut details: Vec<String> = route
-            .map(|route| route.label.to_string())
-            .into_iter()
-            .collect();
+        let application = link.callbacks.application.as_deref();
+        let called = route.map(|route| &*route.label).or(application);
+        let mut details: Vec<String> = called.map(str::to_owned).into_iter().collect();
         if let Some(name) = &link.request_id_field
             && let Some(id) = head.field(name)
         {
@@ -43,6 +43,27 @@ impl Subject {
         }
         Self {
             request: format!("{} {}", text(head.method_span), text(head.target)),
+            details,
+        }
+    }
+
+    /// A request whose header section was refused, as far as it was read.
+    #[cold]
+    fn refused(refused: &RefusedHead) -> Self {
+        if refused.method.is_empty() {
+            return Self::named("a request".to_owned());
+        }
+        let (method, target) = (printable(&refused.method), printable(&refused.target));
+        Self::named(format!("{method} {target}"))
+    }
+
+    /// A call of a procedure, by the id that its client has given it.
+    #[cold]
+    pub(crate) fn of_call(procedure: &Procedure, call_id: Option<u32>) -> Self {
+        let mut details = vec![format!("handler {}", procedure.handler_name)];
+        details.extend(call_id.map(|id| format!("call id {id}")));
+        Self {
+            request: format!("CALL {}", procedure.name),
             details,
         }
     }
@@ -74,6 +95,8 @@ impl Subject {
         let mut details = Vec::new();
         if let Some(endpoint) = item("endpoint") {
             details.push(format!("handler {}", describe(&endpoint)));
+        } else if let Some(application) = &link.callbacks.application {
+            details.push(application.to_string());
         }
         if let Some(id) = link.request_id_field.as_ref().and_then(|name| {
             let pairs = item("headers")?.extract::<Vec<(Vec<u8>, Vec<u8>)>>().ok()?;
@@ -158,6 +181,32 @@ pub(crate) fn subject_of(py: Python<'_>, link: &Arc<Link>, id: StreamId) -> Opti
     })
 }
 
+/// Logs that a request was refused for a limit that an option sets. What else is wrong with a request only the access
+/// log tells: it is the client's business.
+#[cold]
+pub(crate) fn head_refused(py: Python<'_>, link: &Link, refused: &RefusedHead) {
+    let limits = &link.limits;
+    let (n, what, option) = match refused.fault {
+        Fault::HeadTooLong => (
+            limits.head_bytes_max,
+            "bytes of header section",
+            "--head-bytes-max",
+        ),
+        Fault::TargetTooLong => (
+            limits.target_bytes_max,
+            "bytes of request target",
+            "--target-bytes-max",
+        ),
+        Fault::TooManyFields => (limits.fields_max, "field lines", "--fields-max"),
+        _ => return,
+    };
+    let message = format!(
+        ": refused with {}, for it has more than {n} {what}; the limit is set by {option}",
+        refused.fault.status().code(),
+    );
+    Subject::refused(refused).log(py, link, LEVEL_WARNING, &message);
+}
+
 /// Logs that a request has kept the thread of the event loop for too long, at most once a minute.
 #[cold]
 pub(crate) fn slow(
@@ -185,6 +234,16 @@ fn printable(bytes: &[u8]) -> String {
         char => char.to_string(),
     });
     escaped.collect()
+}
+
+/// An application as messages call it: module, name, file and line.
+#[cold]
+pub(crate) fn describe_application(app: &Bound<'_, PyAny>) -> String {
+    let described = support::DESCRIBE_APPLICATION
+        .call1(app.py(), app)
+        .and_then(|text| text.extract::<String>());
+    let name = described.unwrap_or_else(|_| app.get_type().to_string());
+    format!("application {name}")
 }
 
 /// A handler as messages call it: name, file and line.

@@ -79,7 +79,8 @@ pub(crate) enum Next {
 pub(crate) enum Pending {
     Native(Py<Request>, Stage),
     Asgi(Py<asgi::Conversation>),
-    Rpc(Arc<Link>, StreamId, Form, Arc<rpc::Procedure>),
+    /// With what its client calls it.
+    Rpc(Arc<Link>, StreamId, Form, Option<u32>, Arc<rpc::Procedure>),
     /// With how far the request is answered that was not made a socket.
     Socket(Py<ws::WebSocket>, Option<Stage>),
     AsgiSocket(Py<asgi::Socket>),
@@ -814,7 +815,7 @@ impl Driver {
                     this.id(),
                 )
             }
-            Pending::Rpc(link, id, form, procedure) => {
+            Pending::Rpc(link, id, form, call_id, procedure) => {
                 let (link, id) = (&*link, *id);
                 let mut calling = rpc::Calling {
                     link,
@@ -822,6 +823,7 @@ impl Driver {
                     form: *form,
                     // Asked only where it suspends first.
                     is_notification: false,
+                    call_id: *call_id,
                     procedure,
                     is_entered: true,
                 };

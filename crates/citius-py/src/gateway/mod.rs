@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Call, Fault, Fields, Head, Method, Millis, Payload};
+use citius_http::{
+    Action, Answer, Call, Fault, Fields, Head, Method, Millis, Payload, RefusedHead,
+};
 use citius_reactor::ws::{Close, Kind, Opening};
 use citius_reactor::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
 use citius_static::Mounts;
@@ -73,10 +75,12 @@ impl Gateway {
         }
         if let Ok(asgi) = object.cast::<asgi::Asgi>() {
             let plan = asgi.get().plan(py, event_loop)?;
-            return Ok((Self::Asgi(plan), Callbacks::none(py)));
+            let callbacks = Callbacks::of_application(py, &plan.app);
+            return Ok((Self::Asgi(plan), callbacks));
         }
         if let Ok(wsgi) = object.cast::<wsgi::Wsgi>() {
-            return Ok((Self::Wsgi(wsgi.clone().unbind()), Callbacks::none(py)));
+            let callbacks = Callbacks::of_application(py, &wsgi.get().app);
+            return Ok((Self::Wsgi(wsgi.clone().unbind()), callbacks));
         }
         Err(PyTypeError::new_err(format!(
             "expected a gateway (Native, Asgi or Wsgi), got {}",
@@ -207,6 +211,10 @@ impl Service for Turn<'_, '_> {
     fn refused(&mut self, id: StreamId, fault: Fault) {
         let what = format!(": {} ({})", fault.text(), fault.spec());
         self.subject(id).log(self.py, self.link, LEVEL_ERROR, &what);
+    }
+
+    fn head_refused(&mut self, _connection: ConnectionId, refused: &RefusedHead) {
+        report::head_refused(self.py, self.link, refused);
     }
 
     fn slow(

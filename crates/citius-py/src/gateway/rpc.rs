@@ -37,8 +37,10 @@ pub(crate) struct Procedure {
     pub(super) class: u16,
     /// Milliseconds it may take, if not those of all.
     pub(super) call_ms: Option<u64>,
-    /// What the log says when it has failed.
-    pub(super) label: Box<str>,
+    /// What it is called by.
+    pub(crate) name: Box<str>,
+    /// Its handler in messages, with file and line.
+    pub(crate) handler_name: Box<str>,
 }
 
 /// Functions that take encoded parameters and call the handler with what they say.
@@ -85,6 +87,7 @@ pub(super) fn call(
         id: reply.id(),
         form: call.form,
         is_notification: !call.is_answered,
+        call_id: call.id,
         procedure,
         is_entered: false,
     };
@@ -133,6 +136,8 @@ pub(crate) struct Calling<'a> {
     pub(crate) id: StreamId,
     pub(crate) form: Form,
     pub(crate) is_notification: bool,
+    /// What its client calls it, if that is a number; for the log.
+    pub(crate) call_id: Option<u32>,
     pub(crate) procedure: &'a Arc<Procedure>,
     /// It is in the table of open exchanges.
     pub(crate) is_entered: bool,
@@ -150,6 +155,7 @@ impl Calling<'_> {
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
+            call_id: self.call_id,
             procedure: Arc::clone(procedure),
         };
         // Before `submit`, for the pool's thread may answer before that returns.
@@ -210,11 +216,10 @@ impl Calling<'_> {
     fn send_error<S: Sink>(&self, py: Python<'_>, error: &PyErr, sink: &mut S) {
         // By way of `into_value`, which puts the traceback where Python looks for it.
         let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
+        let message = self.subject(py).message(" failed");
         let made = support::RPC_ERROR
             .get(py)
-            .and_then(|make| {
-                make.call1((exception, self.form == Form::Json, &*self.procedure.label))
-            })
+            .and_then(|make| make.call1((exception, self.form == Form::Json, message)))
             .and_then(|made| made.extract::<(u16, Py<PyBytes>)>());
         match made {
             Ok((code, encoded)) => {
@@ -264,7 +269,7 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 
 impl Errand for Calling<'_> {
     fn subject(&self, _py: Python<'_>) -> Subject {
-        Subject::named(self.procedure.label.to_string())
+        Subject::of_call(self.procedure, self.call_id)
     }
 
     #[inline]
@@ -304,6 +309,7 @@ impl Errand for Calling<'_> {
             Arc::clone(self.link),
             self.id,
             self.form,
+            self.call_id,
             Arc::clone(self.procedure),
         ))
     }
@@ -323,6 +329,7 @@ pub(crate) struct RpcCall {
     id: StreamId,
     form: Form,
     is_notification: bool,
+    call_id: Option<u32>,
     procedure: Arc<Procedure>,
 }
 
@@ -356,6 +363,7 @@ impl RpcCall {
             id,
             form: self.form,
             is_notification: self.is_notification,
+            call_id: self.call_id,
             procedure: &self.procedure,
             is_entered: true,
         };

@@ -21,6 +21,7 @@ use self::abi::{Answering, Asking, Entry, Left};
 use self::arguments::{Argument, Decoded, Given};
 use crate::answer::Asked;
 use crate::gateway::Turn;
+use crate::gateway::native::Route;
 use crate::link::{Exchange, LEVEL_ERROR, LEVEL_WARNING, Link, Sink};
 use crate::report::{self, Subject};
 
@@ -59,7 +60,7 @@ const TELL_EVERY_MS: u32 = 10_000;
 pub(crate) struct Pending {
     pub(super) head: Box<Head>,
     captures: Captures,
-    pub(super) route: Arc<super::native::Route>,
+    pub(super) route: Arc<Route>,
     body: Vec<u8>,
 }
 
@@ -186,17 +187,18 @@ impl Handler {
     }
 }
 
-/// `GET /x: the compiled handler NAME: WHAT [request id 5f]`.
-fn complaint(link: &Link, handler: &Handler, head: &Head, what: &str) -> String {
-    let what = format!(": the compiled handler {}: {what}", handler.name);
-    Subject::new(link, head, None).message(&what)
+/// `GET /x: the compiled handler NAME: WHAT [route /x, handler NAME, request id 5f]`.
+fn complaint(link: &Link, route: &Route, head: &Head, what: &str) -> String {
+    let name = route.compiled.as_ref().map_or("", |handler| &handler.name);
+    let what = format!(": the compiled handler {name}: {what}");
+    Subject::new(link, head, Some(route)).message(&what)
 }
 
 /// A request for a compiled handler: calls it now, or when the body is there.
 #[inline]
 pub(super) fn request(
     turn: &mut Turn<'_, '_>,
-    route: &Arc<super::native::Route>,
+    route: &Arc<Route>,
     mut asked: Asked<'_>,
     ended: bool,
     reply: &mut Reply<'_>,
@@ -236,7 +238,7 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, pending: Pending, reply: &mut Reply<'
 
 fn call(
     turn: &mut Turn<'_, '_>,
-    route: &super::native::Route,
+    route: &Arc<Route>,
     head: Box<Head>,
     captures: Captures,
     body: Vec<u8>,
@@ -248,6 +250,7 @@ fn call(
     if let Some(pool) = &route.pool {
         let job = pool::Job {
             handler: Arc::clone(handler),
+            route: Arc::clone(route),
             link: Arc::clone(turn.link),
             id: reply.id(),
             head,
@@ -272,10 +275,10 @@ fn call(
             });
         let tell = |level, what: &str| {
             turn.link
-                .log(py, level, &complaint(turn.link, handler, &head, what));
+                .log(py, level, &complaint(turn.link, route, &head, what));
         };
         if let Some(mistake) = mistake {
-            report::failure(py, &complaint(turn.link, handler, &head, &mistake));
+            report::failure(py, &complaint(turn.link, route, &head, &mistake));
         }
         if let Err(fault) = send(py, handler, made, answering, reply) {
             tell(LEVEL_ERROR, &format!("{} ({})", fault.text(), fault.spec()));
@@ -401,6 +404,7 @@ fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mu
 fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
     let pool::Job {
         handler,
+        route,
         link,
         id,
         head,
@@ -425,7 +429,7 @@ fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
         (letter(&handler, made, answering), mistake)
     });
     if let Some(mistake) = mistake {
-        link.note_failure(complaint(&link, &handler, &head, &mistake));
+        link.note_failure(complaint(&link, &route, &head, &mistake));
     }
     drop(place);
     post(&link, id, letter);
