@@ -124,40 +124,36 @@ impl Service for Turn<'_, '_> {
         if head.method == Method::Connect && !self.may_connect(&head) {
             return Self::refuse_connect(head, reply);
         }
-        match self.gateway {
-            Gateway::Native(routes) => native::request(self, routes, head, ended, reply),
-            Gateway::Asgi(plan) => asgi::request(self, plan, head, ended, reply),
-            Gateway::Wsgi(gateway) => wsgi::request(self, gateway, head, ended, reply),
-        }
-        end_child(self.py, self.link);
+        self.in_application(|turn| match turn.gateway {
+            Gateway::Native(routes) => native::request(turn, routes, head, ended, reply),
+            Gateway::Asgi(plan) => asgi::request(turn, plan, head, ended, reply),
+            Gateway::Wsgi(gateway) => wsgi::request(turn, gateway, head, ended, reply),
+        });
     }
 
     #[inline]
     fn call(&mut self, call: Call<'_>, reply: &mut Reply<'_>) {
-        match self.gateway {
-            Gateway::Native(routes) => rpc::call(self, routes, &call, reply),
+        self.in_application(|turn| match turn.gateway {
+            Gateway::Native(routes) => rpc::call(turn, routes, &call, reply),
             // They have no procedures, and nobody listens for calls of them.
             Gateway::Asgi(_) | Gateway::Wsgi(_) => rpc::answer_unknown(&call, reply),
-        }
-        end_child(self.py, self.link);
+        });
     }
 
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>) {
-        match self.gateway {
-            Gateway::Native(_) => native::data(self, bytes, reply),
-            Gateway::Asgi(_) => asgi::data(self, bytes, reply),
-            Gateway::Wsgi(gateway) => wsgi::data(self, gateway, bytes, reply),
-        }
-        end_child(self.py, self.link);
+        self.in_application(|turn| match turn.gateway {
+            Gateway::Native(_) => native::data(turn, bytes, reply),
+            Gateway::Asgi(_) => asgi::data(turn, bytes, reply),
+            Gateway::Wsgi(gateway) => wsgi::data(turn, gateway, bytes, reply),
+        });
     }
 
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>) {
-        match self.gateway {
-            Gateway::Native(_) => native::end(self, trailers, reply),
-            Gateway::Asgi(plan) => asgi::end(self, plan, trailers, reply),
-            Gateway::Wsgi(gateway) => wsgi::end(self, gateway, reply),
-        }
-        end_child(self.py, self.link);
+        self.in_application(|turn| match turn.gateway {
+            Gateway::Native(_) => native::end(turn, trailers, reply),
+            Gateway::Asgi(plan) => asgi::end(turn, plan, trailers, reply),
+            Gateway::Wsgi(gateway) => wsgi::end(turn, gateway, reply),
+        });
     }
 
     fn broken(&mut self, id: StreamId, fault: Fault) {
@@ -174,9 +170,7 @@ impl Service for Turn<'_, '_> {
     }
 
     fn message(&mut self, kind: Kind, bytes: &[u8], reply: &mut Reply<'_>) -> bool {
-        let is_taken = ws::message(self, kind, bytes, reply);
-        end_child(self.py, self.link);
-        is_taken
+        self.in_application(|turn| ws::message(turn, kind, bytes, reply))
     }
 
     fn closed(
@@ -192,12 +186,11 @@ impl Service for Turn<'_, '_> {
         if ws::room(self, reply) {
             return;
         }
-        match self.gateway {
-            Gateway::Native(_) => native::room(self, reply),
-            Gateway::Asgi(plan) => asgi::room(self, plan, reply),
-            Gateway::Wsgi(_) => wsgi::room(self, reply),
-        }
-        end_child(self.py, self.link);
+        self.in_application(|turn| match turn.gateway {
+            Gateway::Native(_) => native::room(turn, reply),
+            Gateway::Asgi(plan) => asgi::room(turn, plan, reply),
+            Gateway::Wsgi(_) => wsgi::room(turn, reply),
+        });
     }
 
     fn gone(&mut self, connection: ConnectionId) {
@@ -313,6 +306,14 @@ fn tls_notice(note: TlsNotice<'_>) -> (u8, String) {
 }
 
 impl Turn<'_, '_> {
+    /// Does what may call application code; in a child that it has forked this does not return.
+    #[inline]
+    fn in_application<R>(&mut self, act: impl FnOnce(&mut Self) -> R) -> R {
+        let result = act(self);
+        end_child(self.py, self.link);
+        result
+    }
+
     /// Whether an extended CONNECT (RFC 8441) is for something that there is.
     #[cold]
     fn may_connect(&self, head: &Head) -> bool {
