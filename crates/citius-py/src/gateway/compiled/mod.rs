@@ -70,6 +70,38 @@ impl Pending {
     }
 }
 
+/// A request on its way through a thread.
+pub(crate) struct Job {
+    handler: Arc<Handler>,
+    route: Arc<Route>,
+    link: Arc<Link>,
+    id: StreamId,
+    head: Box<Head>,
+    captures: Captures,
+    body: Vec<u8>,
+    /// The client has left.
+    is_gone: Arc<AtomicBool>,
+}
+
+/// Where requests are handled that take long.
+pub(crate) type Pool = pool::Pool<Job>;
+
+impl pool::Job for Job {
+    type Rest = (Arc<Link>, StreamId);
+
+    fn rest(&self) -> Self::Rest {
+        (Arc::clone(&self.link), self.id)
+    }
+
+    fn run(self, place: pool::Place<'_, Self>) {
+        run_in_pool(self, place);
+    }
+
+    fn give_up((link, id): Self::Rest) {
+        link.cut(id);
+    }
+}
+
 /// What came of a call, to be sent.
 enum Made {
     /// What the handler has written, in the buffer it was given.
@@ -248,7 +280,7 @@ fn call(
         return;
     };
     if let Some(pool) = &route.pool {
-        let job = pool::Job {
+        let job = Job {
             handler: Arc::clone(handler),
             route: Arc::clone(route),
             link: Arc::clone(turn.link),
@@ -384,7 +416,7 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> Letter {
 }
 
 /// Hands a request to the threads.
-fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mut Reply<'_>) {
+fn submit(turn: &mut Turn<'_, '_>, pool: &Pool, job: Job, reply: &mut Reply<'_>) {
     let is_gone = Arc::clone(&job.is_gone);
     // Before the job is there for the taking: a thread may answer it before this returns.
     turn.link.with_open(reply.id(), |exchange: &mut Exchange| {
@@ -401,8 +433,8 @@ fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mu
 
 /// What a thread of the pool does; `place` is given back before the client can know of it, so that who has an
 /// answer finds room.
-fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
-    let pool::Job {
+fn run_in_pool(job: Job, place: pool::Place<'_, Job>) {
+    let Job {
         handler,
         route,
         link,
