@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, NativeRequest, conclude_in_turn, convert};
 use crate::gateway::body_limit::BodyLimit;
-use crate::gateway::compiled::{self, CompiledHandler, Handler, pool::Pool};
+use crate::gateway::compiled::{self, CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self, Line, WebSocket};

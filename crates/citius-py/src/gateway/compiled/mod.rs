@@ -96,6 +96,38 @@ impl Role for InPool {
     }
 }
 
+/// A request on its way through a thread.
+pub(crate) struct Job {
+    handler: Arc<Handler>,
+    route: Arc<super::native::Route>,
+    link: Arc<Link>,
+    id: StreamId,
+    head: Box<Head>,
+    captures: Captures,
+    body: Vec<u8>,
+    /// The client has left.
+    is_gone: Arc<AtomicBool>,
+}
+
+/// Where requests are handled that take long.
+pub(crate) type Pool = pool::Pool<Job>;
+
+impl pool::Job for Job {
+    type Rest = (Arc<Link>, StreamId);
+
+    fn rest(&self) -> Self::Rest {
+        (Arc::clone(&self.link), self.id)
+    }
+
+    fn run(self, place: pool::Place<'_, Self>) {
+        run_in_pool(self, place);
+    }
+
+    fn give_up((link, id): Self::Rest) {
+        link.cut(id);
+    }
+}
+
 /// What came of a call, to be sent.
 enum Made {
     /// What the handler has written, in the buffer it was given.
@@ -269,7 +301,7 @@ fn call(
         return;
     };
     if let Some(pool) = &route.pool {
-        let job = pool::Job {
+        let job = Job {
             handler: Arc::clone(handler),
             route: Arc::clone(route),
             link: Arc::clone(turn.link),
@@ -405,7 +437,7 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCom
 }
 
 /// Hands a request to the threads.
-fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mut Reply<'_>) {
+fn submit(turn: &mut Turn<'_, '_>, pool: &Pool, job: Job, reply: &mut Reply<'_>) {
     // Before the job is there for the taking: a thread may answer it before this returns.
     turn.link
         .enter(reply.id(), InPool(Arc::clone(&job.is_gone)));
@@ -418,8 +450,8 @@ fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mu
 
 /// What a thread of the pool does; `place` is given back before the client can know of it, so that who has an
 /// answer finds room.
-fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
-    let pool::Job {
+fn run_in_pool(job: Job, place: pool::Place<'_, Job>) {
+    let Job {
         handler,
         route,
         link,
