@@ -221,7 +221,8 @@ impl Native {
             decoders,
             class: routes.class_of(name),
             call_ms,
-            label: format!("CALL {name} failed [handler {handler_name}]").into(),
+            name: name.into(),
+            handler_name: handler_name.into(),
         };
         let procedures = Arc::get_mut(&mut routes.procedures)
             .ok_or_else(|| PyRuntimeError::new_err("the application is being served"))?;
@@ -733,8 +734,8 @@ fn submit_socket(
                 .is_truthy()
         });
     // A pool's thread may have begun already; what it says now leaves with this turn.
-    socket.get().line.flow(py, reply);
     let mut chat = ws::socket::Chat::new(socket, None);
+    chat.flush(py, reply);
     match submitted {
         Ok(true) => {}
         Ok(false) => {
