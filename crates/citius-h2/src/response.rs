@@ -131,7 +131,7 @@ impl Connection {
     fn abort(&mut self, cx: &Context<'_>, id: u32, code: Code, out: &mut Output) {
         self.since = cx.now;
         self.drop_stream(id, Some(code), out);
-        self.conclude();
+        self.close_if_done();
     }
 
     #[inline]
@@ -274,7 +274,7 @@ impl Connection {
     }
 
     /// Writes `100 Continue`.
-    pub(crate) fn say_continue(&mut self, id: u32, out: &mut Output) {
+    pub(crate) fn write_continue(&mut self, id: u32, out: &mut Output) {
         let mut block = core::mem::take(&mut self.field_block);
         block.clear();
         self.encoder.begin(&mut block);
@@ -316,7 +316,7 @@ impl Connection {
             self.streams.discard(index);
         }
         self.since = cx.now;
-        self.conclude();
+        self.close_if_done();
     }
 
     /// Appends the head of a final response.
@@ -330,7 +330,7 @@ impl Connection {
         ends: bool,
         out: &mut Output,
     ) {
-        let is_plain = response.status == Status::OK && response.fields.is_plain();
+        let is_plain = response.status == Status::OK && response.fields.adds_nothing();
         if let (true, Some(media_type), Some(length)) = (is_plain, response.content_type, length) {
             let generation = self.encoder.generation();
             if self.template.is_for(cx, generation, media_type, length) {
@@ -386,7 +386,7 @@ impl Connection {
                 .field(&mut block, b"content-length", digits, Indexing::Once);
         }
         frame::headers(out.tail(), id, &block, ends);
-        let is_plain = response.status == Status::OK && response.fields.is_plain();
+        let is_plain = response.status == Status::OK && response.fields.adds_nothing();
         let is_stable = is_whole && self.encoder.generation() == generation;
         if let (true, true, Some(media_type), Some(length)) =
             (is_plain, is_stable, response.content_type, length)

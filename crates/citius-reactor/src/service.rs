@@ -373,9 +373,9 @@ impl Reply<'_> {
         }
     }
 
-    /// Does what a letter says.
-    pub(crate) fn deliver(&mut self, letter: StreamCommand) -> Result<(), Fault> {
-        match letter {
+    /// Does what a command says.
+    pub(crate) fn deliver(&mut self, command: StreamCommand) -> Result<(), Fault> {
+        match command {
             StreamCommand::Act(action) => self.send(action.borrowed()),
             StreamCommand::Want(bytes) => {
                 self.want(bytes);

@@ -29,13 +29,13 @@ const ROUTES_TOLD: usize = 5;
 
 /// What is to be done with a request that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum Admission {
     /// The service answers it.
     Serve,
     /// Too many are open.
     Shed,
     /// It asks whether we live, or (`true`) whether we are ready.
-    TellHealth(bool),
+    Health(bool),
 }
 
 impl Watch {
@@ -65,7 +65,7 @@ impl Watch {
     }
 
     /// A request has come.
-    pub(crate) fn begin(&mut self, conn: &mut Conn, stream: u32, head: &mut Head) -> Course {
+    pub(crate) fn begin(&mut self, conn: &mut Conn, stream: u32, head: &mut Head) -> Admission {
         let note = match &mut self.observer {
             Some(observer) => observer.begin(
                 stream,
@@ -80,16 +80,16 @@ impl Watch {
         self.open += 1;
         if let Some(observer) = &mut self.observer {
             if let Some(wants_ready) = observer.asks_for_health(head.path()) {
-                return Course::TellHealth(wants_ready);
+                return Admission::Health(wants_ready);
             }
             if self.open_max > 0 && self.open > self.open_max {
                 observer.slot().add(Counter::RequestsShed, 1);
             }
         }
         if self.open_max > 0 && self.open > self.open_max {
-            Course::Shed
+            Admission::Shed
         } else {
-            Course::Serve
+            Admission::Serve
         }
     }
 

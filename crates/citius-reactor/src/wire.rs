@@ -144,9 +144,13 @@ impl Wire {
 
     /// The next request, if it says the same as one before it, which HTTP/1 alone remembers.
     #[inline]
-    pub(crate) fn recall(&mut self, cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request> {
+    pub(crate) fn receive_cached(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &[u8],
+    ) -> Option<Request> {
         match self {
-            H1(wire) => wire.recall(cx, input),
+            H1(wire) => wire.receive_cached(cx, input),
             H2(_) | Rpc(_) => None,
         }
     }
@@ -160,7 +164,7 @@ impl Wire {
         }
     }
 
-    /// Takes as much of `input` as it can and returns the next event, unless [`recall`](Self::recall) has one; to be
+    /// Takes as much of `input` as it can and returns the next event, unless [`receive_cached`](Self::receive_cached) has one; to be
     /// called until `None`.
     #[inline]
     pub(crate) fn receive<'i>(
@@ -170,23 +174,23 @@ impl Wire {
         out: &mut Output,
     ) -> Option<Event<'i>> {
         match self {
-            H1(wire) => wire.receive_anew(cx, input, out),
+            H1(wire) => wire.receive_uncached(cx, input, out),
             H2(wire) => apart(|| wire.receive(&mut h2(cx), input, out)),
             Rpc(wire) => apart(|| wire.receive(rpc(cx), input, out)),
         }
     }
 
     /// The peer has closed its sending side.
-    pub(crate) fn finish(
+    pub(crate) fn receive_eof(
         &mut self,
         cx: &mut Context<'_>,
         out: &mut Output,
     ) -> Option<Event<'static>> {
         match self {
-            H1(wire) => wire.finish(cx, out),
-            H2(wire) => wire.finish(&mut h2(cx), out),
+            H1(wire) => wire.receive_eof(cx, out),
+            H2(wire) => wire.receive_eof(&mut h2(cx), out),
             Rpc(wire) => {
-                wire.finish();
+                wire.receive_eof();
                 None
             }
         }

@@ -392,7 +392,7 @@ fn leave_is_taken_in_two_steps() {
     with!(&mut client, |connection, cx, out| connection.drain(cx, out));
     assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
     assert_eq!(client.get(3), "GET 3 / end", "it crossed the notice");
-    client.frame(6, 1, 0, crate::connection::LEAVE);
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
     assert_eq!(client.read(), "GOAWAY 3 0");
     assert_eq!(client.get(5), "");
     assert_eq!(client.read(), "RST_STREAM 5 7");
@@ -473,7 +473,7 @@ fn a_client_that_closes_gets_what_it_has_asked_for() {
     client.get(1);
     client.post(3);
     let event = with!(&mut client, |connection, cx, out| connection
-        .finish(cx, out));
+        .receive_eof(cx, out));
     assert_eq!(
         event.map(super::client::spell).as_deref(),
         Some("broken 3 Truncated")
