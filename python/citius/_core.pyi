@@ -167,7 +167,7 @@ class Response:
 
 @final
 class Stream:
-    """The way out for one streamed answer; made by the server, driven by ``citius.web._support``."""
+    """The way out for one streamed answer; made by the server, driven by ``citius.web.streaming``."""
 
     def send(self, chunk: bytes | str) -> bool:
         """Queue a piece; ``False`` means: wait for room before the next.

@@ -199,10 +199,10 @@ async def empty(request):
 
 @app.get("/kept")
 def kept():
-    from citius.web import _support
+    from citius.web import bodies
     import gc
     gc.collect()
-    return len(_support._intakes)
+    return len(bodies._intakes)
 """
 
 HEAD = "POST {} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n"

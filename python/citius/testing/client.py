@@ -507,11 +507,11 @@ def _encode_body(
     if sum(given is not None for given in (content, json, msgpack, form)) > 1:
         raise TypeError("a request has one body: give one of content, json, msgpack, form")
     if json is not None:
-        from citius.web._support import encode_json
+        from citius.web.codecs import encode_json
 
         return encode_json(json), "application/json"
     if msgpack is not None:
-        from citius.web._support import encode_msgpack
+        from citius.web.codecs import encode_msgpack
 
         return encode_msgpack(msgpack), "application/msgpack"
     if form is not None:

@@ -19,7 +19,6 @@ from citius._core import Native, Room
 from citius.errors import ConfigError
 from citius.process.processors import processors
 from citius.web import checks
-from citius.web.binding import Kind, kind_of
 from citius.web.compose import ErrorHandlers, finish, log_ended, log_unexpected, on_error_of
 from citius.web.procedures import Procedure, add, procedure
 from citius.web.routes import (
@@ -33,6 +32,7 @@ from citius.web.routes import (
     set_unmatched,
     with_head,
 )
+from citius.web.signature import Kind, kind_of
 from citius.web.static import Mount
 
 if TYPE_CHECKING:
