@@ -21,6 +21,9 @@ from pathlib import Path
 
 TIMEOUT_S = 30.0
 
+PLAIN = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
+"""For servers as users run them: development mode gives asyncio checks and memory of its own."""
+
 
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
     """Poll until ``condition`` is true."""
@@ -253,6 +256,32 @@ class Peer:
         if not piece:
             raise EOFError(f"the server closed the connection; unread: {bytes(self._received)!r}")
         self._received += piece
+
+
+def request(path: str) -> bytes:
+    """A GET request as it travels."""
+    return f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+
+
+def text(peer: Peer, path: str, method: str = "GET") -> str:
+    """The body of a 200."""
+    reply = peer.request(method, path)
+    assert reply.status == 200, f"{path}: {reply}"
+    return reply.body.decode()
+
+
+def processor_share(server: Server) -> float:
+    """How busy the process is, of one processor, over a short while."""
+    schedstat = Path(f"/proc/{server.process.pid}/schedstat")
+
+    def now() -> tuple[int, float]:
+        return int(schedstat.read_text().split()[0]), time.monotonic()
+
+    ran_ns, began_at = now()
+    # A span to measure over, not a wait for something to happen.
+    time.sleep(0.3)
+    ran_later_ns, ended_at = now()
+    return (ran_later_ns - ran_ns) / 1e9 / (ended_at - began_at)
 
 
 def pids(server: Server, count: int = 60) -> set[int]:

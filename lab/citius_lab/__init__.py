@@ -1,6 +1,7 @@
 """The lab: asks questions of HTTP servers over the network and records the answers.
 
-The order of a run is the order of the modules: ``experiments`` (of ``protocols``, ``articles`` and
+``definitions`` reads the files that say what there is. The order of a run is the order of the
+modules: ``experiments`` (of ``protocols``, ``articles`` and
 ``workloads``) → ``plan`` → ``run``, ``launch``, ``drive``, ``usage`` → ``record``, and from the
 records alone ``analyse`` (``statistics``, ``verdict``, ``compare``) → ``report``. ``verify`` checks
 the answers, ``contestants`` says who answers, ``environment`` on what machine, ``history`` what a

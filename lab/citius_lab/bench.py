@@ -26,7 +26,6 @@ from citius_lab import (
     report_words,
     servers,
     verify,
-    workloads,
     worktree,
 )
 from citius_lab.commands import Lab, lab
@@ -37,7 +36,7 @@ from citius_lab.measure import Session, default_folder, finish, head_of, split_n
 from citius_lab.protocols import Load, Series
 from citius_lab.results import draw, ratio_text
 from citius_lab.thresholds import Condition
-from citius_lab.workloads import Case, WrongAnswer
+from citius_lab.workloads import Case, Expect, Workload, WrongAnswer, contract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,22 +57,24 @@ class Request:
     status: int
     connections: int
 
-    def case(self, expected: bytes | None, *, is_stable: bool) -> Case:
-        """Return it as a case, with what the right answer is."""
+    def case(self, *, is_stable: bool) -> Case:
+        """Return it as a case whose responses are checked for their status alone."""
         return Case(
-            servers.OWN,
             servers.OWN,
             self.path,
             self.connections,
             f"{self.method} {self.path}",
-            (),
             method=self.method,
             headers=self.headers,
             body=self.body,
             status=self.status,
-            expected=expected if is_stable else None,
             is_stable=is_stable,
         )
+
+    def workload(self, expected: bytes, *, is_stable: bool) -> Workload:
+        """Return it as the only case of a workload, with what the right response is."""
+        case = replace(self.case(is_stable=is_stable), workload=servers.OWN)
+        return Workload(servers.OWN, (case,), expect=Expect(expected if is_stable else None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +198,7 @@ def bench(
         if app is not None:
             served = Served(app, servers.app_python(named_python), Path.cwd(), prefer_installed)
         contenders = _contenders(lab, stack, served, server, split_names(against), commands)
-        case = _agreed(lab, contenders, request, workers)
-        workloads.CASE_BY_ID[case.id] = case
+        contract().add_workloads([_agreed(lab, contenders, request, workers)])
         seed = random.randrange(1 << 32) if seed is None else seed
         experiment = _experiment(contenders, connections, workers, budget_s)
         the_plan = plan.make(
@@ -315,8 +315,8 @@ def _at_commit(
     )
 
 
-def _agreed(lab: Lab, contenders: Sequence[Contestant], request: Request, workers: int) -> Case:
-    """Ask everybody once; return the case, with the first one's answer as the right one.
+def _agreed(lab: Lab, contenders: Sequence[Contestant], request: Request, workers: int) -> Workload:
+    """Ask every contestant once; return the workload, the first one's response as the right one.
 
     Raises:
         LabError: Somebody does not start, or answers something else.
@@ -337,11 +337,11 @@ def _agreed(lab: Lab, contenders: Sequence[Contestant], request: Request, worker
             )
     if not is_stable:
         lab.console.print("answers differ from request to request: only their status is checked")
-    return request.case(reference[0], is_stable=is_stable)
+    return request.workload(reference[0], is_stable=is_stable)
 
 
 def _ask(contestant: Contestant, request: Request, workers: int, log: Path) -> list[bytes]:
-    case = request.case(None, is_stable=False)
+    case = request.case(is_stable=False)
     try:
         with launch.Server(contestant, workers=workers, cpus=(), log_path=log) as server:
             chance = random.Random()

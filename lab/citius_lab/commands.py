@@ -14,14 +14,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from citius_lab import certificate, contestants, inspection, launch, wires
+from citius_lab import certificate, contestants, experiments, inspection, launch, wires
 from citius_lab.errors import BuildError, LabError
-from citius_lab.workloads import WORKLOADS, cases_of
+from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from citius_lab.contestants import Contestant
+    from citius_lab.experiments import Experiment
 
 
 @dataclass(slots=True)
@@ -30,10 +31,15 @@ class Lab:
 
     console: Console
     folders: list[Path] = field(default_factory=list[Path])
+    experiment_folders: list[Path] = field(default_factory=list[Path])
 
     def found(self) -> dict[str, Contestant]:
-        """Read all definitions."""
+        """Read the definitions of all contestants."""
         return contestants.load([contestants.lab_root() / "contestants", *self.folders])
+
+    def experiments(self) -> dict[str, Experiment]:
+        """Read all experiments."""
+        return experiments.load([experiments.own(), *self.experiment_folders], self.found())
 
 
 class LabGroup(click.Group):
@@ -60,12 +66,34 @@ class LabGroup(click.Group):
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A further folder of contestants (one folder each, with a contestant.toml); repeatable.",
 )
+@click.option(
+    "--workloads",
+    "workload_folders",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A further folder of workloads (NAME.toml); repeatable.",
+)
+@click.option(
+    "--experiments",
+    "experiment_folders",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A further folder of experiments (NAME.toml); repeatable.",
+)
 @click.pass_context
-def lab(ctx: click.Context, folders: tuple[Path, ...]) -> None:
+def lab(
+    ctx: click.Context,
+    folders: tuple[Path, ...],
+    workload_folders: tuple[Path, ...],
+    experiment_folders: tuple[Path, ...],
+) -> None:
     """Measure HTTP servers on verified work."""
     # Tables are made for a hundred columns; where there is no terminal, rich would take eighty.
     told = sys.stdout.isatty() or "COLUMNS" in os.environ
-    ctx.obj = Lab(Console(highlight=False, width=None if told else 100), list(folders))
+    console = Console(highlight=False, width=None if told else 100)
+    ctx.obj = Lab(console, list(folders), list(experiment_folders))
+    for folder in workload_folders:
+        contract().add(folder)
 
 
 @lab.command("list")
@@ -104,7 +132,7 @@ def _memory(contestant: Contestant, finding: inspection.Finding | None) -> str:
 
 
 def _without(contestant: Contestant) -> str:
-    left_out = [name for name in WORKLOADS if name not in contestant.workloads]
+    left_out = [name for name in contract().workloads if name not in contestant.workloads]
     left_out += contestant.lacks
     more = [wire for wire in contestant.wires if wire != wires.HTTP1]
     lines = [f"without {', '.join(left_out)}"] if left_out else []
@@ -207,7 +235,7 @@ def _verify(lab: Lab, contestant: Contestant) -> bool:
     """Print a line per case; return whether all is as the contract says."""
     faults = inspection.inspect(contestant).faults
     word = "ok" if not faults else "not ok"
-    n_cases = len(cases_of(contestant.workloads))
+    n_cases = len(contract().cases_of(contestant.workloads))
     lab.console.print(f"{contestant.name}: {n_cases} cases, {word}", markup=False)
     for fault in faults:
         lab.console.print(f"    {fault}", markup=False)

@@ -20,17 +20,31 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from citius_lab import certificate, wires
-from citius_lab.errors import BuildError, ContestantError
-from citius_lab.workloads import WORKLOADS
+from citius_lab import certificate, definitions, wires
+from citius_lab.definitions import NOT_A_KEY, expect_known
+from citius_lab.errors import BuildError, DefinitionError
+from citius_lab.wires import Wire  # noqa: TC001 (the reader of definitions evaluates annotations)
+from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEnvironment:
+    """An environment that is made for a contestant.
+
+    Attributes:
+        version: Version of its Python: ``running`` (that of the lab), such as ``3.6``, or ``pypy3``.
+        requirements: The file with what is installed in it, pinned.
+    """
+
+    version: str
+    requirements: str = "requirements.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +59,15 @@ class Contestant:
         needs: Toolchains that have to be on PATH.
         is_foreign: Whether it is somebody's own, run where it lies: not built, not hashed.
         workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
-        lacks: Manners of ``verify.Conduct`` that its documentation says it does not have; they are
-            no faults of it, and what needs them is not measured on it.
+        lacks: Items of ``verify.Conduct`` that its documentation says it does not have; they are no
+            faults of it, and what needs them is not measured on it. HTTP/1.1 lets a server do without
+            pipelining alone: it may close a connection after any response.
         wires: What it speaks on its port, as ``wires`` names it.
         start_h2c: The words that start it where clear-text HTTP/2 takes others than HTTP/1.1.
         start_tls: The words that start it with TLS, for both versions.
         start_rpc: The words that start it with procedures on its port.
         of: The folder beside its own whose build it uses; empty if it is no variant.
-        python: Version of the Python it runs on: ``running``, such as ``3.6``, or ``pypy3``;
-            ``None`` if it needs no Python environment of its own.
+        python: The Python environment of its own, if it needs one.
     """
 
     name: str
@@ -64,13 +78,13 @@ class Contestant:
     records: str
     start: tuple[str, ...]
     workloads: tuple[str, ...]
-    source: Path
-    build_root: Path
-    rules: str = "production"
+    source: Path = field(metadata=NOT_A_KEY)
+    build_root: Path = field(metadata=NOT_A_KEY)
+    rules: Literal["production", "tuned", "floor"] = "production"
     maintainer: str = "lab"
-    workers: str = "processes"
-    lacks: tuple[str, ...] = ()
-    wires: tuple[str, ...] = (wires.HTTP1,)
+    workers: Literal["processes", "threads"] = "processes"
+    lacks: tuple[Literal["pipelined"], ...] = ()
+    wires: tuple[Wire, ...] = (wires.HTTP1,)
     start_h2c: tuple[str, ...] = ()
     start_tls: tuple[str, ...] = ()
     start_rpc: tuple[str, ...] = ()
@@ -78,10 +92,9 @@ class Contestant:
     needs: tuple[str, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
     version: tuple[str, ...] = ()
-    python: str | None = None
-    requirements: str = "requirements.txt"
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    is_foreign: bool = False
+    python: PythonEnvironment | None = None
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    is_foreign: bool = field(default=False, metadata=NOT_A_KEY)
 
     @property
     def shared(self) -> Path:
@@ -111,10 +124,11 @@ class Contestant:
                     return "needs citius in this environment (make build)"
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
-        if self.python is not None and python_command(self.python) is None:
-            if self.python == "pypy3":
+        version = None if self.python is None else self.python.version
+        if version is not None and python_command(version) is None:
+            if version == "pypy3":
                 return "needs pypy3 with its venv module (Debian: pypy3-venv)"
-            return f"needs Python {self.python} (python{self.python} on PATH, or a pyenv version)"
+            return f"needs Python {version} (python{version} on PATH, or a pyenv version)"
         return None
 
     def built(self) -> bool:
@@ -135,7 +149,8 @@ class Contestant:
 
     def fingerprint(self) -> str:
         """Return a hash of everything a build is made from."""
-        digest = hashlib.sha256(f"{self.python} {sys.version}".encode())
+        version = None if self.python is None else self.python.version
+        digest = hashlib.sha256(f"{version} {sys.version}".encode())
         for folder in (self.build_source, self.shared / self.language.lower()):
             for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
                 made = {"__pycache__", "target"} & set(path.parts)
@@ -173,14 +188,14 @@ class Contestant:
     def _venv_commands(self) -> Iterable[list[str]]:
         if self.python is None:
             return
-        python = python_command(self.python)
+        python = python_command(self.python.version)
         assert python is not None, "missing() was asked first"
         own_python = str(self.venv / "bin" / "python")
         yield [python, "-m", "venv", "--clear", str(self.venv)]
-        if self.python in ("3.6", "3.7"):
+        if self.python.version in ("3.6", "3.7"):
             # The pip these bring along does not know today's wheel tags.
             yield [own_python, "-m", "pip", "install", "--quiet", "pip==21.3.1"]
-        requirements = str(self.build_source / self.requirements)
+        requirements = str(self.build_source / self.python.requirements)
         yield [own_python, "-m", "pip", "install", "--quiet", "-r", requirements]
 
     def _build_commands(self) -> Iterable[list[str]]:
@@ -275,12 +290,12 @@ def load(folders: Iterable[Path], build_root: Path | None = None) -> dict[str, C
     """Read every definition under ``folders``; later folders win.
 
     Raises:
-        ContestantError: A definition cannot be read.
+        DefinitionError: A definition cannot be read.
     """
     found: dict[str, Contestant] = {}
     for folder in folders:
         if not folder.is_dir():
-            raise ContestantError(f"no folder {folder}; expected one folder per contestant in it")
+            raise DefinitionError(f"no folder {folder}; expected one folder per contestant in it")
         for path in sorted(folder.glob("*/contestant.toml")):
             contestant = read(path, build_root or default_build_root())
             found[contestant.name] = contestant
@@ -291,64 +306,19 @@ def read(path: Path, build_root: Path) -> Contestant:
     """Read one ``contestant.toml``.
 
     Raises:
-        ContestantError: It is not TOML, lacks a key, or has one nobody knows.
+        DefinitionError: It is not TOML, lacks a key, or has one nobody knows.
     """
-    try:
-        table: dict[str, Any] = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ContestantError(f"{path}: {error}") from error
+    table = definitions.read(path)
     if (of := table.get("of", "")) != "":
         table = _base_of(path, of) | table
-    python = table.pop("python", None)
-    try:
-        contestant = Contestant(
-            name=table.pop("name"),
-            language=table.pop("language"),
-            label=table.pop("label"),
-            note=table.pop("note"),
-            json=table.pop("json"),
-            records=table.pop("records"),
-            start=tuple(table.pop("start")),
-            workloads=tuple(table.pop("workloads")),
-            source=path.parent.resolve(),
-            build_root=build_root,
-            rules=table.pop("rules", "production"),
-            maintainer=table.pop("maintainer", "lab"),
-            workers=table.pop("workers", "processes"),
-            lacks=tuple(table.pop("lacks", ())),
-            wires=tuple(table.pop("wires", (wires.HTTP1,))),
-            start_h2c=tuple(table.pop("start_h2c", ())),
-            start_tls=tuple(table.pop("start_tls", ())),
-            start_rpc=tuple(table.pop("start_rpc", ())),
-            of=table.pop("of", ""),
-            needs=tuple(table.pop("needs", ())),
-            build=tuple(tuple(words) for words in table.pop("build", ())),
-            version=tuple(table.pop("version", ())),
-            python=None if python is None else python["version"],
-            requirements="requirements.txt" if python is None else python["requirements"],
-            env=table.pop("env", {}),
-        )
-    except KeyError as error:
-        raise ContestantError(f"{path}: the key {error.args[0]!r} is missing") from error
-    if table:
-        raise ContestantError(f"{path}: unknown key {sorted(table)[0]!r}")
-    unknown = sorted(set(contestant.workloads) - set(WORKLOADS))
-    if unknown:
-        raise ContestantError(f"{path}: unknown workload {unknown[0]!r}; known: {_list(WORKLOADS)}")
-    if contestant.rules not in RULES:
-        raise ContestantError(f"{path}: rules are {contestant.rules!r}, expected {_list(RULES)}")
-    if contestant.workers not in WORKERS:
-        raise ContestantError(
-            f"{path}: workers are {contestant.workers!r}, expected {_list(WORKERS)}"
-        )
-    if (strange := sorted(set(contestant.lacks) - set(LACKS))) != []:
-        raise ContestantError(f"{path}: it lacks {strange[0]!r}, expected {_list(LACKS)}")
-    if (strange := sorted(set(contestant.wires) - set(wires.WIRES))) != []:
-        raise ContestantError(f"{path}: it speaks {strange[0]!r}, expected {_list(wires.WIRES)}")
+    given = {"source": path.parent.resolve(), "build_root": build_root}
+    contestant = definitions.convert(Contestant, table, path, **given)
+    for number, name in enumerate(contestant.workloads):
+        expect_known(path, f"workloads[{number}]", name, contract().workloads)
     if bool(contestant.start_tls) != any(map(wires.is_tls, contestant.wires)):
-        raise ContestantError(f"{path}: wires over TLS and start_tls go together")
+        raise DefinitionError(f"{path}: wires over TLS and start_tls go together")
     if bool(contestant.start_rpc) != (wires.RPC in contestant.wires):
-        raise ContestantError(f"{path}: the wire {wires.RPC} and start_rpc go together")
+        raise DefinitionError(f"{path}: the wire {wires.RPC} and start_rpc go together")
     return contestant
 
 
@@ -356,11 +326,11 @@ def _base_of(path: Path, of: str) -> dict[str, Any]:
     """Return the keys of the contestant ``of``, whose variant is defined at ``path``."""
     base = path.parent.parent / of / "contestant.toml"
     try:
-        table = tomllib.loads(base.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ContestantError(f"{path}: it is a variant of {of!r}, but {base}: {error}") from error
+        table = definitions.read(base)
+    except DefinitionError as error:
+        raise DefinitionError(f"{path}: it is a variant of {of!r}, but {error}") from error
     if "of" in table:
-        raise ContestantError(f"{path}: {of!r} is a variant itself; name {table['of']!r}")
+        raise DefinitionError(f"{path}: {of!r} is a variant itself; name {table['of']!r}")
     return table
 
 
@@ -368,12 +338,12 @@ def choose(found: dict[str, Contestant], names: Iterable[str]) -> list[Contestan
     """Return the contestants of the given names, all without any.
 
     Raises:
-        ContestantError: Nobody has that name.
+        DefinitionError: Nobody has that name.
     """
     names = list(names)
     for name in names:
         if name not in found:
-            raise ContestantError(f"no contestant is called {name!r}; there are {_list(found)}")
+            raise DefinitionError(f"no contestant is called {name!r}; there are {_list(found)}")
     return [found[name] for name in names] if names else list(found.values())
 
 
@@ -402,11 +372,11 @@ def lab_root() -> Path:
     """Return the ``lab`` folder of the checkout.
 
     Raises:
-        ContestantError: The package was installed without it.
+        DefinitionError: The package was installed without it.
     """
     root = Path(__file__).resolve().parents[1]
     if not (root / "contestants").is_dir():
-        raise ContestantError(
+        raise DefinitionError(
             f"no contestants beside {root}; the lab runs from a checkout (pip install -e lab)"
         )
     return root
@@ -482,9 +452,5 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-RULES = ("production", "tuned", "floor")
-WORKERS = ("processes", "threads")
-# All that HTTP/1.1 lets a server do without: it may close a connection after any answer.
-LACKS = ("pipelined",)
 # What a server may know of the person who runs the lab.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

@@ -96,8 +96,8 @@ class Shot:
             words += ["--poisson"] if load.pace == "poisson" else []
         if cpus:
             words += ["--cpus", ",".join(map(str, cpus))]
-        every = LONG_BODY_CHECKED_EVERY if self.case.workload == "transfer-data" else 1
-        return [*words, "--expect-status", str(self.case.status), "--check-every", str(every)]
+        status, every = str(self.case.status), str(self.case.check_every)
+        return [*words, "--expect-status", status, "--check-every", every]
 
     @property
     def scheme(self) -> str:
@@ -307,5 +307,3 @@ VERIFY_S = 10.0
 QUEUE_MAX_S = 1.0
 # A count that takes longer is cut off there.
 COUNT_MAX_S = 15.0
-# Comparing 134 kB costs the generator more than reading it; lengths are compared always.
-LONG_BODY_CHECKED_EVERY = 16

@@ -1,7 +1,7 @@
 """The lab's errors; each message says what was expected, what came, and what to do.
 
 LabError
-├── ContestantError   a definition is wrong, or a name is unknown
+├── DefinitionError   a definition of a workload, contestant or experiment is wrong, or missing
 ├── BuildError        a contestant does not build
 ├── LaunchError       a contestant does not start, or died
 ├── LoadError         the load generator is missing or failed
@@ -15,8 +15,8 @@ class LabError(Exception):
     """Anything the person at the terminal can do something about."""
 
 
-class ContestantError(LabError):
-    """A contestant's definition is wrong, or nobody has that name."""
+class DefinitionError(LabError):
+    """A definition is wrong (TOML, a key, a value, a name), or there is none of that name."""
 
 
 class BuildError(LabError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from citius_lab.statistics import Relation, typical_deviation
-from citius_lab.workloads import CASE_BY_ID
+from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
     from citius_lab.statistics import Interval
@@ -217,7 +217,8 @@ class Analysis:
 
 def _class(case: str) -> str:
     """Return the class of a case; one that is not of the contract is a class of its own."""
-    return CASE_BY_ID[case].noise_class if case in CASE_BY_ID else case
+    cases = contract().cases
+    return cases[case].noise_class if case in cases else case
 
 
 VALID, SUSPECT, FAILED = "valid", "suspect", "failed"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab import certificate, launch, verify, wires
 from citius_lab.errors import LabError, LaunchError
-from citius_lab.workloads import PROCEDURES, WrongAnswer, cases_of
+from citius_lab.workloads import WrongAnswer, contract
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def inspect(contestant: Contestant) -> Finding:
     contestant.build_dir.mkdir(parents=True, exist_ok=True)
     log_path = contestant.build_dir / f"verify-{contestant.name}.log"
     log_path.unlink(missing_ok=True)
-    cases = cases_of(contestant.workloads)
+    cases = contract().cases_of(contestant.workloads)
     faults: list[str] = []
     weights: list[int | None] = [None, None]
     for index, workers in enumerate((1, 2)):
@@ -107,7 +107,7 @@ def _wire_faults(contestant: Contestant, cases: list[Case], log_path: Path) -> l
 
 
 def _procedures(cases: list[Case]) -> list[Case]:
-    return [case for case in cases if case.workload in PROCEDURES]
+    return [case for case in cases if contract().workloads[case.workload].is_procedure]
 
 
 def _case_faults(port: int, cases: list[Case], wire: str) -> list[str]:
@@ -124,7 +124,7 @@ def _spread(port: int, cases: list[Case]) -> list[str]:
     """Ask every quick case on several connections, so that each of two workers has its turn."""
     faults: set[str] = set()
     for case in cases:
-        for _ in range(CONNECTIONS if case.workload != "million-loop" else 1):
+        for _ in range(CONNECTIONS if contract().workloads[case.workload].is_quick else 1):
             try:
                 with verify.Connection(port) as connection:
                     case.check(connection.ask(case.target, case))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from citius_lab import contestants
-from citius_lab.errors import BuildError, ContestantError
+from citius_lab.errors import BuildError, DefinitionError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ class AppPython:
         """Ask an interpreter.
 
         Raises:
-            ContestantError: It does not start, or is none.
+            DefinitionError: It does not start, or is none.
         """
         try:
             done = subprocess.run(
@@ -60,7 +60,7 @@ class AppPython:
             )
             found = json.loads(done.stdout)
         except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-            raise ContestantError(
+            raise DefinitionError(
                 f"{command} is not the Python of an application: {error}; name one with --python"
             ) from error
         sites = tuple(found["sites"])

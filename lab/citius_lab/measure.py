@@ -82,7 +82,7 @@ def run_(
     `citius lab experiments` names them all and says what each of them asks. `all` runs every one but
     quick.
     """
-    chosen_experiments = experiments.named(name)
+    chosen_experiments = experiments.named(name, lab.experiments())
     found = lab.found()
     wanted = split_names(names)
     chosen = _chosen(found, chosen_experiments, wanted)
@@ -126,7 +126,7 @@ def resume(lab: Lab, folder: Path) -> None:
     ended = before.of_kind("end")
     if ended and not ended[-1]["interrupted"]:
         raise LabError(f"the run in {folder} came to its end; nothing is left to do")
-    _refuse_bench(folder, the_plan)
+    _refuse_bench(lab, folder, the_plan)
     by_name = contestants_of(lab, the_plan)
     with record.Recorder(folder, resume=True) as recorder:
         before = record.load(folder)  # as they are now that nothing else writes them
@@ -151,7 +151,7 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
     lab: Lab = ctx.obj
     first = record.load(folder)
     the_plan = plan.Plan.from_record(first.run["plan"])
-    _refuse_bench(folder, the_plan)
+    _refuse_bench(lab, folder, the_plan)
     names = list(dict.fromkeys(name for part in the_plan.parts for name in part.contestants()))
     again = out or default_folder(f"{the_plan.name}-again")
     ctx.invoke(
@@ -241,8 +241,8 @@ def contestants_of(lab: Lab, the_plan: plan.Plan) -> dict[str, Contestant]:
     return {contestant.name: contestant for contestant in chosen}
 
 
-def _refuse_bench(folder: Path, the_plan: plan.Plan) -> None:
-    if the_plan.name not in (*experiments.EXPERIMENTS, experiments.ALL):
+def _refuse_bench(lab: Lab, folder: Path, the_plan: plan.Plan) -> None:
+    if the_plan.name not in (*lab.experiments(), experiments.ALL):
         raise LabError(
             f"{folder} holds a {the_plan.name} of applications that only its command line knew; "
             "give that command line again"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius_lab.budget import START_S, WARM_GUESS_S, cost_s
 from citius_lab.protocols import Series
-from citius_lab.workloads import CASE_BY_ID, Case
+from citius_lab.workloads import Case, contract
 
 if TYPE_CHECKING:
     import random
@@ -36,7 +36,7 @@ class Cell:
     @property
     def case(self) -> Case:
         """The request that is measured."""
-        return CASE_BY_ID[self.case_id]
+        return contract().case_named(self.case_id)
 
 
 # Contestant, workers, which of its starts, and what is measured on one such process.
@@ -271,7 +271,7 @@ def _starts(
     experiment: Experiment, contestants: Sequence[Contestant], places: dict[int, Placement]
 ) -> list[Start]:
     """Return what each start measures: contestant, workers, manner, cells."""
-    only = dict(experiment.cases_of)
+    only = experiment.cases_of
     starts: list[Start] = []
     for contestant in contestants:
         by_manner: dict[tuple[int, str], list[Cell]] = {}
@@ -280,7 +280,7 @@ def _starts(
                 continue
             placement, workers = place(series.workers)
             for case_id in series.cases:
-                case = CASE_BY_ID[case_id]
+                case = contract().case_named(case_id)
                 wanted = case_id in only.get(contestant.name, series.cases)
                 if wanted and case.workload in contestant.workloads:
                     places[workers] = placement

@@ -8,7 +8,7 @@ words for the load generator are in ``drive``.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from citius_lab import wires
 
@@ -37,12 +37,12 @@ class Load:
             is short. ``None`` leaves the length to the time that there is.
     """
 
-    pace: str = "closed"
+    pace: Literal["closed", "constant", "poisson", "users"] = "closed"
     connections: int = 0
     threads: int = 1
     pipeline: int = 1
     keep_alive: bool = True
-    http: str = "1.1"
+    http: Literal["1.1", "2"] = "1.1"
     tls: bool = False
     rpc: bool = False
     streams: int = 1
@@ -135,7 +135,7 @@ class Series:
     title: str
     load: Load
     cases: tuple[str, ...]
-    connections: Mapping[str, int] = field(default_factory=dict[str, int])
+    connections: dict[str, int] = field(default_factory=dict[str, int])
     workers: int = 1
     discard: int = 0
     runs: int = 1

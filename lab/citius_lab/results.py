@@ -25,10 +25,13 @@ def experiments_(lab: Lab) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("name", "article", "minutes", "what it asks"):
         table.add_column(column, overflow="fold")
-    for one in experiments.EXPERIMENTS.values():
+    found = lab.experiments()
+    for one in found.values():
         minutes = f"{one.budget_s / 60:.1f}"
-        table.add_row(one.name, one.article_id or "", minutes, one.question)
-    total_s = sum(experiments.EXPERIMENTS[name].budget_s for name in experiments.PARTS_OF_ALL)
+        table.add_row(
+            one.name, "" if one.article is None else one.article.id, minutes, one.question
+        )
+    total_s = sum(one.budget_s for one in experiments.named(experiments.ALL, found))
     table.add_row(experiments.ALL, "", f"{total_s / 60:.1f}", "all of them but quick")
     lab.console.print(table)
 

@@ -18,7 +18,7 @@ from citius_lab.drive import NO_ANSWER, WARMUP_S, Driver, Shot, load_command
 from citius_lab.errors import LaunchError, LoadError
 from citius_lab.history import History
 from citius_lab.plan import ROUNDS_MIN, Block, Cell, Part, Plan
-from citius_lab.workloads import WrongAnswer, cases_of
+from citius_lab.workloads import WrongAnswer, contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -168,7 +168,7 @@ class Run:
     def _start_record(self, server: Server, part: Part, block: Block) -> dict[str, str]:
         """Try the manners of a fresh server, record its start, and return what was wrong."""
         contestant = self._contestants[block.contestant]
-        cases = cases_of(contestant.workloads)
+        cases = contract().cases_of(contestant.workloads)
         wire = wires.probe_wire(contestant.wires, is_encrypted=block.manner == "tls")
         # HTTP/2 and RPC have framing of their own; there is nothing to cut or to pipeline.
         is_http1 = wire is not None and not wires.is_http2(wire) and block.manner != "rpc"

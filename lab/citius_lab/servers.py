@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citius_lab.contestants import Contestant, citius_command
-from citius_lab.errors import ContestantError
+from citius_lab.errors import DefinitionError
 from citius_lab.installations import AppPython, Installation
 from citius_lab.launch import printable
 
@@ -114,7 +114,7 @@ def interface_of(app: str, folder: Path, python: AppPython | None = None) -> str
     """Return whether an application is ``native``, ``asgi``, ``wsgi`` or ``rsgi``.
 
     Raises:
-        ContestantError: It cannot be imported, or is nothing that can be called.
+        DefinitionError: It cannot be imported, or is nothing that can be called.
     """
     command = sys.executable if python is None else python.command
     return _look(app, folder, command, {}, f"{app} cannot be looked at")
@@ -134,11 +134,11 @@ def _look(app: str, folder: Path, command: str, more: dict[str, str], what: str)
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ContestantError(f"{what}: {error}") from error
+        raise DefinitionError(f"{what}: {error}") from error
     word = done.stdout.strip().splitlines()[-1:] or [""]
     if done.returncode != 0 or word[0] not in ("native", "asgi", "wsgi", "rsgi"):
         said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise ContestantError(f"{what}: {printable(said[0])}")
+        raise DefinitionError(f"{what}: {printable(said[0])}")
     return word[0]
 
 
@@ -151,19 +151,19 @@ def serve(
     taken instead of the lab's pinned one. ``python`` is the application's interpreter.
 
     Raises:
-        ContestantError: There is no such server, or it cannot serve that.
+        DefinitionError: There is no such server, or it cannot serve that.
         BuildError: It cannot be installed.
     """
     if name == "citius":
         return _citius(app, interface, folder, python)
     if name not in WAYS:
-        raise ContestantError(
+        raise DefinitionError(
             f"no server is called {name!r}; there are citius, {', '.join(WAYS)}, git:REF, and --cmd"
         )
     way = WAYS[name]
     if interface not in way.words:
         what = "a Citius application" if interface == "native" else interface.upper()
-        raise ContestantError(
+        raise DefinitionError(
             f"{app} is {what}, which {name} cannot serve: it serves {_upper(way.words)}"
         )
     version = python.version_of(way.package) if prefer_app else None
@@ -184,7 +184,7 @@ def serve(
 def _citius(app: str, interface: str, folder: Path, python: AppPython) -> Contestant:
     """Return Citius: the application's own if it has it, else the lab's with its packages."""
     if interface == "rsgi":
-        raise ContestantError(
+        raise DefinitionError(
             f"{app} is RSGI, which citius cannot serve; name who does: --server granian"
         )
     version = python.version_of("citius")
@@ -196,9 +196,9 @@ def _citius(app: str, interface: str, folder: Path, python: AppPython) -> Contes
     here = AppPython.of(sys.executable)
     version = here.version_of("citius")
     if command is None or version is None:
-        raise ContestantError("citius is not installed in this environment")
+        raise DefinitionError("citius is not installed in this environment")
     if here.tag != python.tag:
-        raise ContestantError(
+        raise DefinitionError(
             f"this citius is installed for {here.tag}, the application's environment is "
             f"{python.tag}: install citius there, or name another --server"
         )
@@ -242,13 +242,13 @@ def app_python(named: Path | None) -> AppPython:
     """Return the application's interpreter: the one named, VIRTUAL_ENV's, or the lab's own.
 
     Raises:
-        ContestantError: It is none.
+        DefinitionError: It is none.
     """
     if named is not None:
         # A folder is a virtual environment; a name without a slash is looked up on PATH.
         command = str(named / "bin" / "python") if named.is_dir() else shutil.which(str(named))
         if command is None:
-            raise ContestantError(f"--python {named}: expected an interpreter or an environment")
+            raise DefinitionError(f"--python {named}: expected an interpreter or an environment")
     elif "VIRTUAL_ENV" in os.environ:
         command = str(Path(os.environ["VIRTUAL_ENV"], "bin", "python"))
     else:

@@ -15,7 +15,7 @@ from http.client import HTTPException, parse_headers
 from typing import TYPE_CHECKING
 
 from citius_lab import verify_http2, verify_rpc, wires
-from citius_lab.workloads import Answer, Case, WrongAnswer
+from citius_lab.workloads import Answer, Case, WrongAnswer, contract
 
 if TYPE_CHECKING:
     import random
@@ -178,7 +178,8 @@ def verify_case(
 def verify_conduct(port: int, cases: list[Case], *, wire: str | None = None) -> Conduct:
     """Try what HTTP/1.1 promises of a connection on the first two cases that take no time."""
     connect = partial(Connection, port, wire=wires.HTTP1 if wire is None else wire)
-    quick = [case for case in cases if case.workload not in ("million-loop", "async")]
+    workloads = contract().workloads
+    quick = [case for case in cases if workloads[case.workload].is_quick]
     first, last = quick[0], quick[min(1, len(quick) - 1)]
     return Conduct(
         fragmented=_fault(_fragmented, connect, first),

@@ -6,7 +6,7 @@ Clear-text HTTP/2 is spoken by prior knowledge; over TLS the version is agreed o
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,5 +38,10 @@ def client_context(wire: str) -> ssl.SSLContext:
     return context
 
 
-HTTP1, H2C, HTTPS, H2, RPC = "http/1.1", "h2c", "https", "h2", "rpc"
-WIRES = (HTTP1, H2C, HTTPS, H2, RPC)
+Wire = Literal["http/1.1", "h2c", "https", "h2", "rpc"]
+WIRES: tuple[Wire, ...] = get_args(Wire)
+HTTP1: Final = "http/1.1"
+H2C: Final = "h2c"
+HTTPS: Final = "https"
+H2: Final = "h2"
+RPC: Final = "rpc"

@@ -1,23 +1,31 @@
-"""What is asked of a server and which answers are right (the contract of WORKLOADS.md).
+"""What is asked of a server and which responses are right: the contract, one file per workload.
 
-The golden answers are computed here, independently of every contestant's code. A check parses an
-answer and compares values; it never compares with another server's answer.
+``lab/workloads/NAME.toml`` says what is requested and what the response has to be. Where a check
+takes code, or a request has random input, ``lab/workloads/NAME.py`` beside it (with ``_`` for ``-``)
+defines ``check(response, target)`` and ``probe(random)``. Golden responses are computed
+independently of every contestant's code; a check parses a response and compares values, it never
+compares with another server's response.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+import importlib.util
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import ModuleType  # noqa: TC003 (the reader of definitions evaluates annotations)
+from typing import TYPE_CHECKING, Literal
+
+from citius_lab import definitions
+from citius_lab.definitions import NOT_A_KEY
+from citius_lab.errors import DefinitionError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from pathlib import Path
 
 
 class WrongAnswer(Exception):
-    """A server answered, and the answer is not the golden one."""
+    """A server responded, and the response is not the golden one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,293 +44,249 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Expect:
+    """What a response has to be, as far as it takes no code to say.
+
+    Attributes:
+        body: All of the content.
+        content_type: The media type, without parameters.
+        numbers: The content is one of these integers, in decimal digits.
+        elapsed_s_min: The response comes no earlier than this.
+    """
+
+    body: bytes | None = None
+    content_type: str | None = None
+    numbers: tuple[int, ...] = ()
+    elapsed_s_min: float = 0.0
+
+    def check(self, what: str, answer: Answer) -> None:
+        """Check a response.
+
+        Raises:
+            WrongAnswer: It is another one.
+        """
+        if self.content_type is not None:
+            expect(f"{what}, content type", self.content_type, answer.content_type)
+        if self.body is not None:
+            expect(what, self.body, answer.body)
+        if self.numbers and (found := integer(what, answer.body)) not in self.numbers:
+            known = " or ".join(map(str, self.numbers))
+            raise WrongAnswer(f"{what}: expected {known}, got {found}")
+        if answer.elapsed_s < self.elapsed_s_min:
+            raise WrongAnswer(
+                f"{what}: expected a response after {self.elapsed_s_min * 1e3:g} ms or more, "
+                f"it came after {answer.elapsed_s * 1e3:.2f} ms"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One request that is measured: a workload at one size.
 
     Attributes:
         id: Name in records and tables; the workload's, with a size where there are several.
-        workload: What a contestant has to be able to do.
         target: The request target that is measured.
         connections: Connections of the closed loop: enough to keep one core of any contestant
             busy, few where a request takes long.
         title: What the request makes the server do, for the report.
-        articles: Which source articles asked this.
-        headers: Further fields of the request.
+        workload: What a contestant has to be able to do; the file's name.
+        headers: Further field lines of the request.
         body: Content of the request.
-        status: The status of a right answer.
-        expected: The right body of a case that is not of the contract, to the byte.
-        is_stable: Whether every answer has the same bytes, so that the load generator can compare.
+        status: The status of a right response.
+        check_every: The load generator compares the bytes of one response in so many; lengths of all.
+        is_stable: Whether every response has the same bytes, so that the load generator can compare.
     """
 
     id: str
-    workload: str
     target: str
     connections: int
     title: str
-    articles: tuple[str, ...]
+    workload: str = field(default="", metadata=NOT_A_KEY)
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     status: int = 200
-    expected: bytes | None = None
+    check_every: int = 1
     is_stable: bool = True
 
     @property
     def noise_class(self) -> str:
-        """What its figures vary with: the machine's kernel and caches, or the work in the handler."""
-        return "handler" if self.workload in HANDLER_WORK else "server"
+        """What its figures vary with, as the workload says."""
+        workload = contract().workloads.get(self.workload)
+        return "server" if workload is None else workload.noise_class
 
     def check(self, answer: Answer, target: str | None = None) -> None:
-        """Check an answer to ``target``, the measured one by default.
+        """Check a response to ``target``, the measured one by default.
 
         Raises:
             WrongAnswer: Status, type or body are not what the contract says.
         """
         if answer.status != self.status:
             raise WrongAnswer(f"{self.id}: expected status {self.status}, got {answer.status}")
-        if self.workload in _CHECKS:
-            _CHECKS[self.workload](answer, target or self.target)
-        elif self.expected is not None:
-            _expect(self.id, self.expected, answer.body)
+        if (workload := contract().workloads.get(self.workload)) is not None:
+            workload.check(answer, target or self.target)
 
     def probe(self, random: random.Random) -> str:
         """Return a target of this workload with random input, the measured one if it has none."""
-        if self.workload == "million-loop":
-            return f"/million-loop?seed={random.randrange(1, 1_000_000_000)}"
-        if self.workload == "classify":
-            length = random.randrange(0, 120)
-            letters = "abcdefghijklmnopqrstuvwxyz0123456789.-"
-            return "/classify/" + "".join(random.choices(letters, k=length))
-        return self.target
+        workload = contract().workloads.get(self.workload)
+        if workload is None or not hasattr(workload.code, "probe"):
+            return self.target
+        target: str = workload.code.probe(random)  # pyright: ignore[reportOptionalMemberAccess]
+        return target
 
 
-def record(i: int) -> dict[str, object]:
-    """Return record ``i`` of the contract."""
-    return {
-        "id": i,
-        "name": "My name",
-        "description": "Some words on here so it looks full",
-        "type": "U",
-        "count": 33,
-        "created_at": 1569882498.9117897 + i * 0.0000031,
-    }
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a contestant has to be able to do.
+
+    Attributes:
+        name: The file's name.
+        case: The requests that are measured, each a table ``[[case]]``.
+        order: Where it stands in lists; the lower first.
+        noise_class: What its figures vary with: the machine's kernel and caches (``server``), or the
+            work in the handler (``handler``).
+        is_procedure: Whether it is a procedure, too, where a contestant has any; none takes parameters.
+        is_quick: False where a response takes milliseconds; checks of connections leave it out.
+        expect: What the response has to be.
+        code: The module beside the file, for what takes code.
+    """
+
+    name: str = field(metadata=NOT_A_KEY)
+    case: tuple[Case, ...]
+    order: int = 100
+    noise_class: Literal["server", "handler"] = "server"
+    is_procedure: bool = False
+    is_quick: bool = True
+    expect: Expect = Expect()
+    code: ModuleType | None = field(default=None, metadata=NOT_A_KEY)
+
+    def check(self, answer: Answer, target: str) -> None:
+        """Check a response to ``target``.
+
+        Raises:
+            WrongAnswer: It is not the golden one.
+        """
+        self.expect.check(self.name, answer)
+        if self.code is not None and hasattr(self.code, "check"):
+            self.code.check(answer, target)
 
 
-@lru_cache(maxsize=1)
-def records() -> list[dict[str, object]]:
-    """Return the 1000 records."""
-    return [record(i) for i in range(RECORDS)]
+class Contract:
+    """All workloads and cases that are known.
+
+    Attributes:
+        workloads: By name, in the order of lists.
+        cases: By id, in the order of lists.
+    """
+
+    def __init__(self) -> None:
+        self.workloads: dict[str, Workload] = {}
+        self.cases: dict[str, Case] = {}
+
+    def add(self, folder: Path) -> None:
+        """Read every workload in ``folder``; a file replaces the workload that had its name.
+
+        Raises:
+            DefinitionError: A file cannot be read, or two workloads have a case of one name.
+        """
+        if not (paths := sorted(folder.glob("*.toml"))):
+            raise DefinitionError(f"no workload in {folder}; expected files NAME.toml")
+        self.add_workloads([read(path) for path in paths])
+
+    def add_workloads(self, more: list[Workload]) -> None:
+        """Add workloads, replacing those of the same names.
+
+        Raises:
+            DefinitionError: Two workloads have a case of one name.
+        """
+        by_name = self.workloads | {one.name: one for one in more}
+        self.workloads = dict(sorted(by_name.items(), key=lambda item: (item[1].order, item[0])))
+        self.cases = {}
+        for case in (case for one in self.workloads.values() for case in one.case):
+            if (other := self.cases.setdefault(case.id, case)) is not case:
+                raise DefinitionError(
+                    f"workloads {other.workload} and {case.workload}: both have a case {case.id!r}"
+                )
+
+    def cases_of(self, names: tuple[str, ...] | list[str]) -> list[Case]:
+        """Return the cases of the named workloads, in the order of lists."""
+        return [case for case in self.cases.values() if case.workload in names]
+
+    def case_named(self, id: str) -> Case:
+        """Return a case.
+
+        Raises:
+            DefinitionError: There is none of that name.
+        """
+        if id not in self.cases:
+            raise DefinitionError(f"no case is called {id!r}; there are {', '.join(self.cases)}")
+        return self.cases[id]
 
 
-@lru_cache(maxsize=1)
-def array_lengths() -> dict[int, str]:
-    """Return the lengths that the records have as one JSON array, and the layout of each."""
-    compact = json.dumps(records(), separators=(",", ":"))
-    return {len(compact): "compact separators", len(json.dumps(records())): "default separators"}
+@cache
+def contract() -> Contract:
+    """Return the lab's workloads; further folders are added to this one object."""
+    found = Contract()
+    found.add(definitions.folder("workloads"))
+    return found
 
 
-@lru_cache(maxsize=256)
-def million_loop(seed: int) -> int:
-    """Return the total of the million steps that start at ``seed``."""
-    total = seed
-    for i in range(1_000_000):
-        total += i * 3
-        if total & 64:
-            total -= i
-    return total
+def read(path: Path) -> Workload:
+    """Read one workload.
+
+    Raises:
+        DefinitionError: The file, or the code beside it, cannot be read.
+    """
+    name = path.stem
+    workload = definitions.convert(
+        Workload, definitions.read(path), path, name=name, code=_code(path)
+    )
+    if not workload.case:
+        raise DefinitionError(f"{path}: case: expected one table [[case]] or more, got none")
+    return replace(workload, case=tuple(replace(case, workload=name) for case in workload.case))
 
 
-def classify(target: bytes) -> dict[str, int]:
-    """Return how many bytes after ``/classify`` are close to each name, and how many there are."""
-    path = target.removeprefix(b"/classify")
-    counts = {
-        name: sum(path.count(bytes([byte])) for byte in _near(name.encode())) for name in NAMES
-    }
-    return {**counts, "total": len(path)}
+def _code(path: Path) -> ModuleType | None:
+    source = path.with_name(f"{path.stem.replace('-', '_')}.py")
+    if not source.is_file():
+        return None
+    spec = importlib.util.spec_from_file_location(f"citius_lab_workload_{source.stem}", source)
+    assert spec is not None, "it is a file of Python"
+    assert spec.loader is not None, "it is a file of Python"
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise DefinitionError(f"{source}: {type(error).__name__}: {error}") from error
+    return module
 
 
-def _near(name: bytes) -> set[int]:
-    return {byte + step for byte in name for step in (-1, 0, 1)}
+# --- what checks are made of ----------------------------------------------------------------------
 
 
-def _expect(what: str, expected: object, got: object) -> None:
+def expect(what: str, expected: object, got: object) -> None:
+    """Compare.
+
+    Raises:
+        WrongAnswer: They differ.
+    """
     if expected != got:
-        raise WrongAnswer(f"{what}: expected {_short(expected)}, got {_short(got)}")
+        raise WrongAnswer(f"{what}: expected {short(expected)}, got {short(got)}")
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """Return a value as an error shows it."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _integer(what: str, body: bytes) -> int:
+def integer(what: str, body: bytes) -> int:
+    """Return the number that is all of a response's content.
+
+    Raises:
+        WrongAnswer: It is something else.
+    """
     try:
         return int(body)
     except ValueError:
-        raise WrongAnswer(f"{what}: expected a number, got {_short(body)}") from None
-
-
-def _check_hello(answer: Answer, target: str) -> None:
-    _expect("hello", b"Welcome!\n", answer.body)
-    _expect("hello, content type", "text/plain", answer.content_type)
-
-
-def _check_parse_msgpack(answer: Answer, target: str) -> None:
-    _expect("parse-msgpack", RECORDS, _integer("parse-msgpack", answer.body))
-
-
-def _check_encode_json(answer: Answer, target: str) -> None:
-    length = _integer("encode-json", answer.body)
-    if length not in array_lengths():
-        known = " or ".join(str(length) for length in sorted(array_lengths()))
-        raise WrongAnswer(f"encode-json: expected {known} characters, got {length}")
-
-
-def _check_transfer_data(answer: Answer, target: str) -> None:
-    _expect("transfer-data, content type", "application/json", answer.content_type)
-    try:
-        array = json.loads(answer.body)
-    except ValueError as error:
-        raise WrongAnswer(f"transfer-data: not JSON: {error}") from None
-    if not isinstance(array, list):
-        raise WrongAnswer(f"transfer-data: expected an array, got {_short(array)}")
-    array = cast("list[Any]", array)
-    _expect("transfer-data, records", RECORDS, len(array))
-    for expected, got in zip(records(), array, strict=True):
-        _expect("transfer-data", expected, got)
-
-
-def _check_million_loop(answer: Answer, target: str) -> None:
-    seed = int(target.partition("seed=")[2] or 1)
-    _expect(f"million-loop, seed {seed}", million_loop(seed), _integer("million-loop", answer.body))
-
-
-def _check_async(answer: Answer, target: str) -> None:
-    _expect("async", b"OK", answer.body)
-    if answer.elapsed_s < SLEEP_S - TIMER_TICK_S:
-        raise WrongAnswer(
-            f"async: expected a sleep of {SLEEP_S * 1e3:g} ms, "
-            f"the answer came after {answer.elapsed_s * 1e3:.2f} ms"
-        )
-
-
-def _check_fibonacci(answer: Answer, target: str) -> None:
-    _expect("fibonacci", b"OK", answer.body)
-
-
-def _check_classify(answer: Answer, target: str) -> None:
-    counts = classify(target.encode())
-    lines = "".join(f"{name}:\t{count}\n" for name, count in counts.items())
-    _expect(f"classify, path of {counts['total']} bytes", lines.encode(), answer.body)
-
-
-RECORDS = 1000
-SLEEP_S = 0.002
-# libuv and tokio count in whole milliseconds, and libuv from the start of the loop's turn.
-TIMER_TICK_S = 0.001
-NAMES = ("navytux.spb.ru", "www.nexedi.com", "lab.nexedi.com", "www.erp5.com")
-
-_CHECKS: dict[str, Callable[[Answer, str], None]] = {
-    "hello": _check_hello,
-    "parse-msgpack": _check_parse_msgpack,
-    "encode-json": _check_encode_json,
-    "transfer-data": _check_transfer_data,
-    "million-loop": _check_million_loop,
-    "async": _check_async,
-    "fibonacci": _check_fibonacci,
-    "classify": _check_classify,
-}
-
-WORKLOADS = tuple(_CHECKS)
-# Where most of a request's time is the handler's own.
-HANDLER_WORK = ("parse-msgpack", "encode-json", "million-loop", "fibonacci", "classify")
-
-# Those that are procedures, too, where a contestant has any; none takes parameters.
-PROCEDURES = ("hello", "parse-msgpack")
-
-# 100 connections is article 002's number and 40 article 004's. The loop of a million steps takes a
-# plain Python server some 60 ms, so eight connections keep it busy without queueing for seconds. A
-# server that sleeps 2 ms per request needs hundreds of connections before its core is the limit.
-CASES = (
-    Case("hello", "hello", "/", 100, "answers a greeting", ("000", "002", "003")),
-    Case(
-        "parse-msgpack",
-        "parse-msgpack",
-        "/parse-msgpack",
-        64,
-        "decodes 1000 MessagePack records",
-        ("000",),
-    ),
-    Case(
-        "parse-msgpack-varied",
-        "parse-msgpack",
-        "/parse-msgpack?texts=varied",
-        64,
-        "decodes 1000 MessagePack records, each with texts of its own",
-        (),
-    ),
-    Case(
-        "encode-json",
-        "encode-json",
-        "/encode-json",
-        64,
-        "encodes 1000 records as one JSON array",
-        ("000",),
-    ),
-    Case(
-        "transfer-data",
-        "transfer-data",
-        "/transfer-data",
-        64,
-        "sends a JSON array of 134 kB from memory",
-        ("000",),
-    ),
-    Case(
-        "million-loop",
-        "million-loop",
-        "/million-loop?seed=1",
-        8,
-        "runs a loop of a million steps with a branch",
-        ("000",),
-    ),
-    Case("async", "async", "/async", 512, "sleeps 2 ms without blocking", ("001",)),
-    Case(
-        "fibonacci",
-        "fibonacci",
-        "/fibonacci",
-        64,
-        "builds the Fibonacci numbers up to 100 million",
-        ("001",),
-    ),
-    Case(
-        "classify-0",
-        "classify",
-        "/classify/",
-        40,
-        "compares a path of 1 byte with four names",
-        ("004",),
-    ),
-    Case(
-        "classify-10",
-        "classify",
-        "/classify/" + "helloworld",
-        40,
-        "compares each of 11 path bytes with four names",
-        ("004",),
-    ),
-    Case(
-        "classify-100",
-        "classify",
-        "/classify/" + "helloworld" * 10,
-        40,
-        "compares each of 101 path bytes with four names",
-        ("004",),
-    ),
-)
-
-CASE_BY_ID = {case.id: case for case in CASES}
-
-
-def cases_of(workloads: tuple[str, ...] | list[str]) -> list[Case]:
-    """Return the cases of the given workloads, in the order of the contract."""
-    return [case for case in CASES if case.workload in workloads]
+        raise WrongAnswer(f"{what}: expected a number, got {short(body)}") from None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from fake_load import encode_histogram
 
-from citius_lab import experiments, plan
+from citius_lab import contestants, experiments, plan
 from citius_lab.protocols import Load, Series
 from citius_lab.record import Results
 
@@ -15,6 +16,13 @@ PIPELINED = Series(
     "pipelined", "pipelined", "pipelined", Load(pipeline=24), ("hello",), beside="closed"
 )
 SECTION = "trial/closed"
+
+
+@cache
+def own_experiments() -> dict[str, experiments.Experiment]:
+    """The lab's own experiments."""
+    found = contestants.load([contestants.lab_root() / "contestants"])
+    return experiments.load([experiments.own()], found)
 
 
 def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from test_end_to_end import invoke
 from test_launch import alive, wait_for
 
 from citius_lab import bench, servers
-from citius_lab.errors import BuildError, ContestantError
+from citius_lab.errors import BuildError, DefinitionError
 from citius_lab.worktree import of
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_an_application_is_told_by_its_shape(tmp_path: Path, name: str, interfac
 
 def test_what_cannot_be_called_is_no_application(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(APPS)
-    with pytest.raises(ContestantError, match="mine:number is a int, which cannot be called"):
+    with pytest.raises(DefinitionError, match="mine:number is a int, which cannot be called"):
         servers.interface_of("mine:number", tmp_path)
 
 

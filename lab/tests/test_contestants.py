@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from synthetic import own_experiments
 
-from citius_lab import contestants, experiments, workloads
-from citius_lab.errors import BuildError, ContestantError
+from citius_lab import contestants
+from citius_lab.errors import BuildError, DefinitionError
+from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,17 +35,35 @@ def define(folder: Path, text: str = DEFINITION) -> contestants.Contestant:
     ("text", "message"),
     [
         (DEFINITION.replace('json = "none"\n', ""), "the key 'json' is missing"),
-        (DEFINITION + "colour = 1\n", "unknown key 'colour'"),
-        (DEFINITION.replace('["hello"]', '["helo"]'), "unknown workload 'helo'; known: hello,"),
-        (DEFINITION + 'rules = "mine"\n', "rules are 'mine', expected production, tuned, floor"),
-        (DEFINITION + 'workers = "fibres"\n', "workers are 'fibres', expected processes, threads"),
-        (DEFINITION + 'lacks = ["reused"]\n', "it lacks 'reused', expected pipelined"),
+        (DEFINITION + "colour = 1\n", "unknown key 'colour'; expected one of name, language,"),
+        (DEFINITION.replace('"a probe"', "7"), "label: expected a string, got 7"),
+        (
+            DEFINITION + "wires = 'h2'\n",
+            "wires: expected a list, each item one of 'http/1.1', 'h2c',",
+        ),
+        (DEFINITION + "[python]\nversion = 3.12\n", "python.version: expected a string, got 3.12"),
+        (
+            DEFINITION.replace('["hello"]', '["helo"]'),
+            "workloads[0]: unknown 'helo'; known: hello,",
+        ),
+        (
+            DEFINITION + 'rules = "mine"\n',
+            "rules: expected one of 'production', 'tuned', 'floor', got 'mine'",
+        ),
+        (
+            DEFINITION + 'workers = "fibres"\n',
+            "workers: expected one of 'processes', 'threads', got 'fibres'",
+        ),
+        (
+            DEFINITION + 'lacks = ["reused"]\n',
+            "lacks[0]: expected one of 'pipelined', got 'reused'",
+        ),
         (DEFINITION + 'of = "nobody"\n', "it is a variant of 'nobody', but"),
         ("name = ", "contestant.toml: "),
     ],
 )
 def test_says_what_is_wrong_with_a_definition(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ContestantError) as raised:
+    with pytest.raises(DefinitionError) as raised:
         define(tmp_path, text)
     assert message in str(raised.value)
 
@@ -86,7 +106,7 @@ def test_a_variant_of_a_variant_is_refused(tmp_path: Path) -> None:
     for name, of in (("two", "probe"), ("three", "two")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "contestant.toml").write_text(f'of = "{of}"\nname = "{name}"\n')
-    with pytest.raises(ContestantError, match="'two' is a variant itself; name 'probe'"):
+    with pytest.raises(DefinitionError, match="'two' is a variant itself; name 'probe'"):
         contestants.load([tmp_path])
 
 
@@ -132,14 +152,14 @@ def test_every_definition_can_be_read_and_is_in_its_folder(
     assert {contestant.source.name.endswith(name) for name, contestant in all_of_them.items()} == {
         True
     }
-    assert set(experiments.QUICK.contestants) <= set(all_of_them)
+    assert set(own_experiments()["quick"].contestants) <= set(all_of_them)
 
 
 def test_all_but_the_floor_do_every_workload_or_say_why_not(
     all_of_them: dict[str, contestants.Contestant],
 ) -> None:
     for contestant in all_of_them.values():
-        left_out = set(workloads.WORKLOADS) - set(contestant.workloads)
+        left_out = set(contract().workloads) - set(contestant.workloads)
         if contestant.rules != "floor" and left_out:
             # One that sleeps keeps its worker from everybody else: that is not the workload.
             assert left_out == {"async"}, contestant.name
@@ -153,7 +173,7 @@ def test_every_python_requirement_is_pinned(
 ) -> None:
     for contestant in all_of_them.values():
         if contestant.python is not None:
-            lines = (contestant.build_source / contestant.requirements).read_text().split()
+            lines = (contestant.build_source / contestant.python.requirements).read_text().split()
             assert all("==" in line for line in lines), contestant.name
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from synthetic import own_experiments
 
-from citius_lab import analyse, certificate, contestants, drive, experiments, launch, usage, wires
+from citius_lab import analyse, certificate, contestants, drive, launch, usage, wires
 from citius_lab.errors import LoadError
 from citius_lab.plan import Placement
-from citius_lab.workloads import CASE_BY_ID
+from citius_lab.workloads import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SERIES = {
-    f"{one.name}/{series.id}": series
-    for one in experiments.EXPERIMENTS.values()
-    for series in one.series
+    f"{one.name}/{series.id}": series for one in own_experiments().values() for series in one.series
 }
 
 
@@ -95,7 +94,7 @@ def test_every_series_is_understood(
     series = small(SERIES[name])
     if series.load.wire != wires.HTTP1:
         server = citius(series.load.wire)
-    case = replace(CASE_BY_ID["hello"], connections=8)
+    case = replace(contract().cases["hello"], connections=8)
     rate = 500.0 if series.load.fraction is not None else None
     shot = drive.Shot.of(series, case, window_s=0.2, warmup_s=0.05, rate=rate)
     fields = driver.measure(server, shot)
@@ -123,7 +122,7 @@ def test_the_generators_cost_and_the_servers_are_told_apart(
 ) -> None:
     shot = drive.Shot.of(
         SERIES["open/rate-2000"],
-        replace(CASE_BY_ID["hello"], connections=8),
+        replace(contract().cases["hello"], connections=8),
         window_s=0.5,
         warmup_s=0.1,
         rate=None,
@@ -142,7 +141,7 @@ def test_a_server_that_is_gone_is_said(driver: drive.Driver, tmp_path: Path) -> 
     with launch.Server(fake, workers=1, cpus=(), log_path=tmp_path / "log") as running:
         pass
     shot = drive.Shot.of(
-        SERIES["quick/closed"], CASE_BY_ID["hello"], window_s=0.2, warmup_s=0, rate=None
+        SERIES["quick/closed"], contract().cases["hello"], window_s=0.2, warmup_s=0, rate=None
     )
     with pytest.raises(LoadError, match="nothing reachable"):
         driver.drive(running, shot, b"Welcome!\n")

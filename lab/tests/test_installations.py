@@ -10,7 +10,7 @@ import pytest
 from test_end_to_end import invoke
 
 from citius_lab import contestants, drive, installations, servers
-from citius_lab.errors import BuildError, ContestantError, LoadError
+from citius_lab.errors import BuildError, DefinitionError, LoadError
 from citius_lab.installations import AppPython, Installation
 
 ASGI = """
@@ -51,7 +51,7 @@ def test_every_server_is_pinned() -> None:
 
 
 def test_what_is_no_interpreter_is_named() -> None:
-    with pytest.raises(ContestantError, match="/bin/true is not the Python of an application"):
+    with pytest.raises(DefinitionError, match="/bin/true is not the Python of an application"):
         AppPython.of("/bin/true")
 
 

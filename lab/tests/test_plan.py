@@ -5,6 +5,7 @@ import random
 from typing import Any
 
 import pytest
+from synthetic import own_experiments
 
 from citius_lab import budget, contestants, experiments, plan
 from citius_lab.budget import Clock, stretched_s
@@ -14,7 +15,7 @@ from citius_lab.plan import Plan
 
 def make(name: str, budget_s: float | None = None, **more: Any) -> Plan:
     found = contestants.load([contestants.lab_root() / "contestants"])
-    asked = experiments.named(name)
+    asked = experiments.named(name, own_experiments())
     return plan.make(
         name,
         asked,
@@ -32,7 +33,7 @@ def quick() -> plan.Part:
     return part
 
 
-@pytest.mark.parametrize("name", [*experiments.EXPERIMENTS, "all"])
+@pytest.mark.parametrize("name", [*own_experiments(), "all"])
 def test_every_experiment_measures_the_same_cells_in_every_round(name: str) -> None:
     for part in make(name).parts:
         assert part.rounds >= 3
@@ -56,7 +57,7 @@ def test_the_order_differs_from_round_to_round(quick: plan.Part) -> None:
 def test_a_round_starts_every_contestant_once_and_the_baseline_again(quick: plan.Part) -> None:
     for blocks in quick.in_rounds():
         names = [block.contestant for block in blocks if not block.again]
-        assert sorted(names) == sorted(experiments.QUICK.contestants)
+        assert sorted(names) == sorted(own_experiments()["quick"].contestants)
         (again,) = [block for block in blocks if block.again]
         assert again.contestant == quick.baseline
         assert sorted(cell.case.noise_class for cell in again.cells) == ["handler", "server"]
@@ -74,7 +75,7 @@ def test_citius_async_is_shown_where_it_differs(quick: plan.Part) -> None:
 
 
 def test_pipelined_is_never_alone() -> None:
-    for experiment in experiments.EXPERIMENTS.values():
+    for experiment in own_experiments().values():
         ids = {series.id: series for series in experiment.series}
         for series in experiment.series:
             if series.is_pipelined:
@@ -105,7 +106,7 @@ def test_a_budget_is_shared_by_the_experiments() -> None:
 
 def test_chosen_contestants_take_part_in_everything_they_can() -> None:
     found = contestants.load([contestants.lab_root() / "contestants"])
-    asked = experiments.named("japronto")
+    asked = experiments.named("japronto", own_experiments())
     chosen = [found["fastpysgi"]]
     made = plan.make(
         "japronto", asked, chosen, budget_s=60, random=random.Random(1), seed=1, chosen=True
@@ -121,7 +122,7 @@ def test_a_plan_survives_its_record() -> None:
 
 def test_every_name_of_an_experiment_or_article_is_a_contestant() -> None:
     found = set(contestants.load([contestants.lab_root() / "contestants"]))
-    for experiment in experiments.EXPERIMENTS.values():
+    for experiment in own_experiments().values():
         assert set(experiment.contestants) <= found
         assert experiment.baseline in experiment.contestants
         ids = {series.id for series in experiment.series}
@@ -132,7 +133,7 @@ def test_every_name_of_an_experiment_or_article_is_a_contestant() -> None:
 
 def test_says_which_experiments_there_are() -> None:
     with pytest.raises(LabError, match=r"'techempower'; there are quick, rest, .*, all"):
-        experiments.named("techempower")
+        experiments.named("techempower", own_experiments())
 
 
 @pytest.mark.parametrize("overhead_s", [0.2, 0.45, 1.0])

@@ -15,18 +15,19 @@ import h2.connection
 import h2.events
 import msgpack
 import pytest
+from synthetic import own_experiments
 
 from citius_lab import certificate, contestants, experiments, plan, verify, wires
-from citius_lab.contestants import ContestantError
+from citius_lab.contestants import DefinitionError
 from citius_lab.drive import Shot
 from citius_lab.protocols import Load, Series
-from citius_lab.workloads import CASE_BY_ID, WrongAnswer
+from citius_lab.workloads import WrongAnswer, contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-HELLO = CASE_BY_ID["hello"]
+HELLO = contract().cases["hello"]
 
 
 class Http2Server:
@@ -156,7 +157,7 @@ def test_results_of_procedures_are_checked() -> None:
 def test_procedures_are_asked_where_there_are_any() -> None:
     found = contestants.load([contestants.lab_root() / "contestants"])
     (part,) = plan.make(
-        "rpc", experiments.named("rpc"), list(found.values()),
+        "rpc", experiments.named("rpc", own_experiments()), list(found.values()),
         budget_s=None, random=random.Random(1), seed=1,
     ).parts  # fmt: skip
     callable_ = {
@@ -170,7 +171,7 @@ def test_procedures_are_asked_where_there_are_any() -> None:
     command = found["citius"].command(port=4711, workers=1, manner="rpc")
     assert command[command.index("--rpc") + 1] == "127.0.0.1:4711"
     (series,) = (one for one in part.series if one.load.rpc)
-    shot = Shot.of(series, CASE_BY_ID["parse-msgpack"], window_s=1.0, warmup_s=0.0, rate=None)
+    shot = Shot.of(series, contract().cases["parse-msgpack"], window_s=1.0, warmup_s=0.0, rate=None)
     assert f"{shot.scheme}://host{shot.target}" == "rpc://host/parse-msgpack"
     assert "--pipeline 64" in " ".join(shot.words(()))
     assert series.load.text() == "closed loop, 1 connections, MessagePack-RPC, 64 calls on each"
@@ -179,7 +180,7 @@ def test_procedures_are_asked_where_there_are_any() -> None:
 def test_each_contestant_is_asked_by_what_it_speaks() -> None:
     found = contestants.load([contestants.lab_root() / "contestants"])
     (part,) = plan.make(
-        "h2", experiments.named("h2"), list(found.values()),
+        "h2", experiments.named("h2", own_experiments()), list(found.values()),
         budget_s=None, random=random.Random(1), seed=1,
     ).parts  # fmt: skip
     asked: dict[str, set[str]] = {}
@@ -206,7 +207,7 @@ def test_the_generator_is_told_what_to_speak() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ('wires = ["http/3"]', "it speaks 'http/3'"),
+        ('wires = ["http/3"]', r"wires\[0\]: expected one of .*, got 'http/3'"),
         ('wires = ["http/1.1", "https"]', "wires over TLS and start_tls go together"),
         ('start_tls = ["server"]', "wires over TLS and start_tls go together"),
         ('wires = ["http/1.1", "rpc"]', "the wire rpc and start_rpc go together"),
@@ -229,5 +230,5 @@ start = ["server"]
 workloads = ["hello"]
 {more}
 """)
-    with pytest.raises(ContestantError, match=message):
+    with pytest.raises(DefinitionError, match=message):
         contestants.load([tmp_path])

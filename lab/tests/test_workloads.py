@@ -2,11 +2,21 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
 
-from citius_lab import workloads
-from citius_lab.workloads import CASE_BY_ID, Answer, WrongAnswer
+from citius_lab.workloads import Answer, WrongAnswer, contract
+
+
+def code(name: str) -> Any:
+    return contract().workloads[name].code
+
+
+CASES = contract().cases
+RECORDS = code("transfer-data").records()
+classify = code("classify").classify
+million_loop = code("million-loop").million_loop
 
 
 def answer(body: bytes, content_type: str = "text/plain", *, status: int = 200) -> Answer:
@@ -14,21 +24,23 @@ def answer(body: bytes, content_type: str = "text/plain", *, status: int = 200) 
 
 
 def test_the_array_has_the_sizes_of_the_contract() -> None:
-    assert sorted(workloads.array_lengths()) == [133_632, 145_631]
+    lengths = [len(json.dumps(RECORDS, separators=(",", ":"))), len(json.dumps(RECORDS))]
+    assert lengths == [133_632, 145_631]
+    assert contract().workloads["encode-json"].expect.numbers == tuple(lengths)
 
 
 @pytest.mark.parametrize(("seed", "total"), [(1, 1_226_562_503_321), (7, 1_257_811_499_940)])
 def test_the_loop_ends_where_the_contract_says(seed: int, total: int) -> None:
-    assert workloads.million_loop(seed) == total
+    assert million_loop(seed) == total
 
 
 def test_the_branch_of_the_loop_is_taken_about_half_of_the_time() -> None:
     every_time_and_never = 1 + 2 * 499_999_500_000, 1 + 3 * 499_999_500_000
-    assert workloads.million_loop(1) == pytest.approx(sum(every_time_and_never) / 2, rel=0.05)
+    assert million_loop(1) == pytest.approx(sum(every_time_and_never) / 2, rel=0.05)
 
 
 def test_the_article_s_path_has_the_article_s_answer() -> None:
-    assert list(workloads.classify(b"/classify/helloworld").values()) == [5, 10, 10, 10, 11]
+    assert list(classify(b"/classify/helloworld").values()) == [5, 10, 10, 10, 11]
     assert len(HELLOWORLD) == 83
 
 
@@ -36,7 +48,7 @@ def test_the_article_s_path_has_the_article_s_answer() -> None:
     ("case", "length"), [("classify-0", 1), ("classify-10", 11), ("classify-100", 101)]
 )
 def test_classified_paths_have_the_lengths_of_the_article(case: str, length: int) -> None:
-    assert workloads.classify(CASE_BY_ID[case].target.encode())["total"] == length
+    assert classify(CASES[case].target.encode())["total"] == length
 
 
 HELLOWORLD = (
@@ -48,7 +60,7 @@ RIGHT = {
     "hello": answer(b"Welcome!\n"),
     "parse-msgpack": answer(b"1000"),
     "encode-json": answer(b"145631"),
-    "transfer-data": answer(json.dumps(workloads.records()).encode(), "application/json"),
+    "transfer-data": answer(json.dumps(RECORDS).encode(), "application/json"),
     "million-loop": answer(b"1226562503321"),
     "async": answer(b"OK"),
     "fibonacci": answer(b"OK"),
@@ -59,7 +71,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("case", RIGHT)
 def test_accepts_the_right_answer(case: str) -> None:
-    CASE_BY_ID[case].check(RIGHT[case])
+    CASES[case].check(RIGHT[case])
 
 
 WRONG = {
@@ -69,8 +81,8 @@ WRONG = {
     "transfer-data": [
         answer(b"[]", "application/json"),
         answer(b"{", "application/json"),
-        answer(json.dumps(workloads.records()).encode()),
-        answer(json.dumps(workloads.records()).replace("999", "998").encode(), "application/json"),
+        answer(json.dumps(RECORDS).encode()),
+        answer(json.dumps(RECORDS).replace("999", "998").encode(), "application/json"),
     ],
     "million-loop": [answer(b"1499998500001")],
     "async": [Answer(200, "text/plain", b"OK", elapsed_s=0.0001)],
@@ -88,20 +100,20 @@ WRONG = {
 )
 def test_refuses_a_wrong_answer(case: str, wrong: Answer) -> None:
     with pytest.raises(WrongAnswer):
-        CASE_BY_ID[case].check(wrong)
+        CASES[case].check(wrong)
 
 
 @pytest.mark.parametrize("case", RIGHT)
 def test_refuses_another_status(case: str) -> None:
     with pytest.raises(WrongAnswer, match="expected status 200, got 500"):
-        CASE_BY_ID[case].check(answer(RIGHT[case].body, RIGHT[case].content_type, status=500))
+        CASES[case].check(answer(RIGHT[case].body, RIGHT[case].content_type, status=500))
 
 
 def test_a_probe_with_random_input_has_its_own_golden_answer() -> None:
-    case = CASE_BY_ID["million-loop"]
+    case = CASES["million-loop"]
     target = case.probe(random.Random(4))
     seed = int(target.partition("=")[2])
     assert seed != 1
-    case.check(answer(str(workloads.million_loop(seed)).encode()), target)
+    case.check(answer(str(million_loop(seed)).encode()), target)
     with pytest.raises(WrongAnswer):
         case.check(RIGHT["million-loop"], target)

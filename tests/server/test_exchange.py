@@ -59,9 +59,9 @@ def files(name):
 """
 
 
-@pytest.fixture
-def server(serve) -> Server:
-    return serve(APP)
+@pytest.fixture(scope="module")
+def server(serve_module) -> Server:
+    return serve_module(APP)
 
 
 def test_a_plain_answer(server: Server) -> None:

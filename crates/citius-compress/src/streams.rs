@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use citius_http::coding::{Accepted, Coding};
-use citius_http::{Action, Fault, Fields, FileRange, Head, Limits, Method, Payload, ResponseHead};
+use citius_http::{
+    Action, Declared, Fault, Fields, FileRange, Head, Limits, Method, Payload, ResponseHead,
+};
 
 use crate::encoder::{Encoder, Levels};
 use crate::policy::{Policy, coded_fields};
@@ -45,8 +47,8 @@ struct Entry {
 /// A streamed response.
 struct Running {
     encoder: Encoder,
-    /// Bytes that the application has announced and not sent yet.
-    due: Option<u64>,
+    /// Counts what the application sends: the protocol below sees the coded length only.
+    due: Declared,
     /// What it has sent and the encoder has not been given yet.
     rest: VecDeque<Rest>,
     /// The trailers that follow that.
@@ -217,7 +219,7 @@ impl Compressor {
         if let (Some(encoder), Some(place), false) = (encoder, place, entry.head_only) {
             entry.running = Some(Running {
                 encoder,
-                due: announced,
+                due: Declared::new(announced),
                 rest: VecDeque::new(),
                 end: None,
                 _place: place,
@@ -308,11 +310,8 @@ impl Running {
         if n_bytes == 0 {
             return Ok(());
         }
-        if let Some(due) = &mut self.due {
-            let Some(left) = due.checked_sub(n_bytes) else {
-                return cut(sink, Fault::ResponseLength);
-            };
-            *due = left;
+        if let Err(fault) = self.due.count(n_bytes) {
+            return cut(sink, fault);
         }
         let bytes: &[u8] = match payload {
             Payload::Copied(bytes) => bytes,
@@ -377,8 +376,8 @@ impl Running {
     }
 
     fn end(self, trailers: &Fields, sink: &mut impl Sink) -> Result<(), Fault> {
-        if self.due.is_some_and(|due| due > 0) {
-            return cut(sink, Fault::ResponseLength);
+        if let Err(fault) = self.due.complete() {
+            return cut(sink, fault);
         }
         match self.encoder.finish() {
             Ok(coded) => sink

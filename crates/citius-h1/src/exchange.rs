@@ -8,25 +8,24 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use citius_http::{
-    Action, Fault, Fields, Head, Method, Output, Payload, ResponseHead, Status, Version,
+    Action, Declared, Fault, Fields, Head, Method, Output, Payload, ResponseHead, Status, Version,
 };
 
 use crate::Context;
 use crate::encode::{self, Framing, Persistence};
-use crate::scan;
 
 /// How far a response has come.
 ///
 /// ```text
-/// Unanswered ─► Exact(n) | Chunked | UntilClose | Bodiless | Tunnel ─► Done
+/// AwaitsResponse ─► Exact | Chunked | UntilClose | Bodiless | Tunnel ─► Done
 ///     └──────────────────────┴──────────────────────────────────────► Cut
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// No final status is sent.
     AwaitsResponse,
-    /// The head is sent, and so many bytes of the body are still due.
-    Exact(u64),
+    /// The head is sent; content of a declared length follows.
+    Exact(Declared),
     /// The head is sent; chunks follow.
     Chunked,
     /// The head is sent; the body ends with the connection.
@@ -191,21 +190,9 @@ impl Exchange {
         let media_type = response.content_type.unwrap_or_default();
         let is_known = cx.template.is_for(media_type);
         self.check_final(response, is_known)?;
-        let payload_bytes = payload.len();
-        let announced = response.fields.content_length;
-        let bodiless = self.head_only || refuses_body(response.status);
-        let framing = match response.status.code() {
-            204 => Framing::Bodiless,
-            205 => Framing::Length(0),
-            304 => announced.map_or(Framing::Bodiless, Framing::Length),
-            _ => {
-                let length = announced.unwrap_or(payload_bytes);
-                if length != payload_bytes && !bodiless {
-                    return Err(Fault::ResponseLength);
-                }
-                Framing::Length(length)
-            }
-        };
+        let bodiless = self.head_only || response.status.refuses_content();
+        let length = response.length_of_whole(payload.len(), bodiless)?;
+        let framing = length.map_or(Framing::Bodiless, Framing::Length);
         self.closes |= ends_here || response.fields.close;
         let body_bytes = match payload {
             Payload::Copied(bytes) if !bodiless => bytes.len(),
@@ -233,11 +220,7 @@ impl Exchange {
         if self.is_begun() {
             return Err(Fault::ResponseOrder);
         }
-        // 101 hands the connection over to another protocol, which is not this machine's to do.
-        if !response.status.is_informational() || response.status.code() == 101 {
-            return Err(Fault::ResponseStatus);
-        }
-        check_media_type(response)?;
+        response.check_informational()?;
         // RFC 9110 §15.2: not to HTTP/1.0 clients, which know no such responses.
         if !self.http10 {
             encode::informational(out.tail(), response);
@@ -253,18 +236,17 @@ impl Exchange {
         out: &mut Output,
     ) -> Result<(), Fault> {
         self.check_final(response, false)?;
-        let framing = match (response.status.code(), response.fields.content_length) {
-            (204, _) | (304, None) => Framing::Bodiless,
-            (205, _) => Framing::Length(0),
-            (_, Some(length)) => Framing::Length(length),
-            (_, None) if self.http10 => Framing::UntilClose,
-            (_, None) => Framing::Chunked,
+        let framing = match response.length_of_streamed() {
+            Some(length) => Framing::Length(length),
+            None if response.status.has_no_body() => Framing::Bodiless,
+            None if self.http10 => Framing::UntilClose,
+            None => Framing::Chunked,
         };
         self.closes |= ends_here || response.fields.close || framing == Framing::UntilClose;
         self.progress = match framing {
-            _ if self.head_only || refuses_body(response.status) => Progress::Bodiless,
+            _ if self.head_only || response.status.refuses_content() => Progress::Bodiless,
             Framing::Bodiless => Progress::Bodiless,
-            Framing::Length(length) => Progress::Exact(length),
+            Framing::Length(length) => Progress::Exact(Declared::new(Some(length))),
             Framing::Chunked => Progress::Chunked,
             Framing::UntilClose => Progress::UntilClose,
         };
@@ -292,9 +274,7 @@ impl Exchange {
     fn data(&mut self, payload: Payload<'_>, out: &mut Output) -> Result<(), Fault> {
         match &mut self.progress {
             Progress::Exact(due) => {
-                *due = due
-                    .checked_sub(payload.len())
-                    .ok_or(Fault::ResponseLength)?;
+                due.count(payload.len())?;
                 out.push(payload);
             }
             Progress::Chunked if payload.is_empty() => {}
@@ -310,8 +290,8 @@ impl Exchange {
 
     fn end(&mut self, trailers: &Fields, out: &mut Output) -> Result<(), Fault> {
         match self.progress {
-            Progress::Exact(0) | Progress::UntilClose | Progress::Bodiless | Progress::Tunnel => {}
-            Progress::Exact(_) => return Err(Fault::ResponseLength),
+            Progress::Exact(due) => due.complete()?,
+            Progress::UntilClose | Progress::Bodiless | Progress::Tunnel => {}
             Progress::Chunked => encode::last_chunk(out.tail(), trailers),
             Progress::AwaitsResponse | Progress::Done | Progress::Cut => {
                 return Err(Fault::ResponseOrder);
@@ -326,13 +306,7 @@ impl Exchange {
         if self.is_begun() {
             return Err(Fault::ResponseOrder);
         }
-        if response.status.is_informational() {
-            return Err(Fault::ResponseStatus);
-        }
-        if is_known {
-            return Ok(());
-        }
-        check_media_type(response)
+        response.check_final(is_known)
     }
 
     #[inline]
@@ -342,22 +316,6 @@ impl Exchange {
             (false, true) => Persistence::KeepAlive,
             (false, false) => Persistence::Implied,
         }
-    }
-}
-
-/// RFC 9110 §15: 1xx, 204 and 304 end with their head; a 205 must not carry content (§15.3.6).
-#[inline]
-fn refuses_body(status: Status) -> bool {
-    status.has_no_body() || status.code() == 205
-}
-
-#[inline]
-fn check_media_type(response: &ResponseHead<'_>) -> Result<(), Fault> {
-    let media_type = response.content_type.unwrap_or_default();
-    if scan::value_run(media_type, media_type) == media_type.len() {
-        Ok(())
-    } else {
-        Err(Fault::ResponseFieldValue)
     }
 }
 

@@ -15,7 +15,8 @@ use crate::priority::Early;
 use crate::receive::{Block, Memo, Reading};
 use crate::response::Template;
 use crate::settings::{self, Settings};
-use crate::stream::{Expecting, Progress, Stream, Streams};
+use crate::state::State;
+use crate::stream::{Expecting, Stream, Streams};
 
 /// What a call may look at besides its input.
 #[derive(Debug)]
@@ -213,7 +214,10 @@ impl Connection {
         self.peer_finished = true;
         self.reading = Reading::Over;
         self.partial_at = None;
-        let incomplete = self.streams.iter().filter(|stream| !stream.ended);
+        let incomplete = self
+            .streams
+            .iter()
+            .filter(|stream| !stream.state.is_remote_closed());
         let incomplete: Vec<u32> = incomplete.map(|stream| stream.id).collect();
         for id in incomplete {
             self.break_stream(cx, id, Fault::Truncated, out);
@@ -232,7 +236,7 @@ impl Connection {
         let Some(found) = self.streams.at_mut(index) else {
             return;
         };
-        if bytes == 0 || found.told {
+        if bytes == 0 || found.is_request_delivered() {
             return;
         }
         if found.credit == 0 {
@@ -242,9 +246,9 @@ impl Connection {
         found.credit = found.credit.saturating_add(bytes);
         let is_due = found.expecting == Expecting::Unasked;
         found.expecting = Expecting::Nothing;
-        if found.held.is_some() {
+        if found.buffered.is_some() {
             self.ready.push_back(stream);
-        } else if is_due && found.progress == Progress::AwaitsResponse {
+        } else if is_due && found.state.awaits_headers() {
             self.say_continue(stream, out);
         }
         self.look_later(cx.now.saturating_add(cx.limits.body_read_ms));
@@ -446,16 +450,13 @@ impl Connection {
         };
         self.streams.push(Stream {
             id,
-            ended,
-            told: ended,
+            state: State::new(ended),
             expecting: if head.expects_continue {
                 Expecting::Unasked
             } else {
                 Expecting::Nothing
             },
             head_only: head.method == Method::Head,
-            closed: false,
-            progress: Progress::AwaitsResponse,
             priority: early.unwrap_or(facts.priority),
             served: 0,
             credit: 0,
@@ -471,7 +472,7 @@ impl Connection {
             is_tunnel: false,
             moved_bytes: 0,
             sent_since_small: u64::MAX,
-            held: None,
+            buffered: None,
             waiting: None,
         });
     }
@@ -504,11 +505,11 @@ impl Connection {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
-        let (was_told, is_open) = (stream.told, stream.is_open());
+        let (was_delivered, is_open) = (stream.is_request_delivered(), stream.is_open());
         // Complete for the application, and its client will never have all of it.
         let is_cut = stream.waiting.is_some();
         self.end_stream(cx, id, fault, out);
-        if is_open || !was_told || is_cut {
+        if is_open || !was_delivered || is_cut {
             self.broken.push_back((id, fault));
         }
     }
@@ -523,7 +524,7 @@ impl Connection {
             return;
         };
         self.since = cx.now;
-        let may_respond = stream.progress == Progress::AwaitsResponse
+        let may_respond = stream.state.awaits_headers()
             && !crate::head::is_malformed(fault)
             && fault != Fault::StreamReset;
         if may_respond {
@@ -553,8 +554,8 @@ impl Connection {
         if stream.waiting.is_some() {
             self.n_waiting = self.n_waiting.saturating_sub(1);
         }
-        if let Some(held) = stream.held {
-            self.give_back(held.bytes.len(), out);
+        if let Some(buffered) = stream.buffered {
+            self.give_back(buffered.bytes.len(), out);
         }
         if let Some(code) = code {
             self.reset(id, code, out);

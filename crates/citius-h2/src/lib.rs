@@ -32,6 +32,7 @@ mod priority;
 mod receive;
 mod response;
 mod settings;
+mod state;
 mod stream;
 mod write;
 

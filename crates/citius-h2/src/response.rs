@@ -2,15 +2,15 @@
 
 use alloc::vec::Vec;
 
-use citius_http::fields::is_value_byte;
 use citius_http::{
-    Action, Blame, FAST_PATHS, Fault, Fields, Output, Payload, ResponseHead, Status,
+    Action, Blame, Declared, FAST_PATHS, Fault, Fields, Output, Payload, ResponseHead, Status,
 };
 
 use crate::connection::{Connection, Context};
 use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES};
 use crate::hpack::{Encoder, Indexing};
-use crate::stream::{Progress, Stream};
+use crate::state::Following;
+use crate::stream::Stream;
 
 /// The field block of the last plain 200, as long as the table stays what it was: most responses begin like the one
 /// before, and many are as long.
@@ -120,7 +120,7 @@ impl Connection {
         let is_begun = self
             .streams
             .at(index)
-            .is_some_and(|stream| stream.progress != Progress::AwaitsResponse);
+            .is_some_and(|stream| !stream.state.awaits_headers());
         if is_begun {
             self.abort(cx, stream, Code::of(fault), out);
         } else {
@@ -154,24 +154,14 @@ impl Connection {
         let is_known =
             FAST_PATHS && self.template.media_type == response.content_type.unwrap_or_default();
         check_final(stream, response, is_known)?;
-        let payload_bytes = payload.len();
-        let announced = response.fields.content_length;
-        let bodiless = stream.head_only || refuses_body(response.status);
-        let length = match response.status.code() {
-            204 => None,
-            205 => Some(0),
-            304 => announced,
-            _ => {
-                let length = announced.unwrap_or(payload_bytes);
-                if length != payload_bytes && !bodiless {
-                    return Err(Fault::ResponseLength);
-                }
-                Some(length)
-            }
-        };
-        let ends = bodiless || payload_bytes == 0;
-        stream.progress = Progress::Done;
-        stream.closed = ends;
+        let without_content = stream.without_content(response.status);
+        let length = response.length_of_whole(payload.len(), without_content)?;
+        let ends = without_content || payload.is_empty();
+        stream.state.send_headers(if ends {
+            Following::Nothing
+        } else {
+            Following::Whole
+        })?;
         let id = stream.id;
         self.write_head(cx, id, response, length, ends, out);
         if !ends {
@@ -188,14 +178,10 @@ impl Connection {
         out: &mut Output,
     ) -> Result<(), Fault> {
         let stream = self.streams.at(index).ok_or(Fault::ResponseOrder)?;
-        if stream.progress != Progress::AwaitsResponse {
+        if !stream.state.awaits_headers() {
             return Err(Fault::ResponseOrder);
         }
-        // RFC 9113 §8.6: there is no 101 in HTTP/2.
-        if !response.status.is_informational() || response.status.code() == 101 {
-            return Err(Fault::ResponseStatus);
-        }
-        check_media_type(response)?;
+        response.check_informational()?;
         let id = stream.id;
         let mut block = core::mem::take(&mut self.field_block);
         block.clear();
@@ -216,20 +202,15 @@ impl Connection {
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
         check_final(stream, response, false)?;
-        let length = match (response.status.code(), response.fields.content_length) {
-            (204, _) => None,
-            (205, _) => Some(0),
-            (_, length) => length,
-        };
-        let bodiless = stream.head_only || refuses_body(response.status);
-        stream.progress = match length {
-            _ if bodiless => Progress::Bodiless,
-            Some(length) => Progress::Exact(length),
-            None => Progress::Unknown,
-        };
-        stream.closed = bodiless;
+        let length = response.length_of_streamed();
+        let without_content = stream.without_content(response.status);
+        stream.state.send_headers(if without_content {
+            Following::Dropped
+        } else {
+            Following::Content(Declared::new(length))
+        })?;
         let id = stream.id;
-        self.write_head(cx, id, response, length, bodiless, out);
+        self.write_head(cx, id, response, length, without_content, out);
         Ok(())
     }
 
@@ -241,17 +222,8 @@ impl Connection {
         out: &mut Output,
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
-        match &mut stream.progress {
-            Progress::Exact(due) => {
-                *due = due
-                    .checked_sub(payload.len())
-                    .ok_or(Fault::ResponseLength)?;
-            }
-            Progress::Unknown => {}
-            Progress::Bodiless => return Ok(()),
-            Progress::AwaitsResponse | Progress::Done => return Err(Fault::ResponseOrder),
-        }
-        if !payload.is_empty() {
+        let is_sent = stream.state.send_data(payload.len())?;
+        if is_sent && !payload.is_empty() {
             self.push(cx, index, payload, None, out);
         }
         Ok(())
@@ -265,15 +237,9 @@ impl Connection {
         out: &mut Output,
     ) -> Result<(), Fault> {
         let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
-        let is_bodiless = match stream.progress {
-            Progress::Exact(0) | Progress::Unknown => false,
-            Progress::Bodiless => true,
-            Progress::Exact(_) => return Err(Fault::ResponseLength),
-            Progress::AwaitsResponse | Progress::Done => return Err(Fault::ResponseOrder),
-        };
-        stream.progress = Progress::Done;
+        let is_end_due = stream.state.complete()?;
         let id = stream.id;
-        if !is_bodiless {
+        if is_end_due {
             self.push(cx, index, Payload::Copied(b""), Some(trailers), out);
         }
         self.finish_stream(cx, id, out);
@@ -336,13 +302,13 @@ impl Connection {
         let Some(stream) = self.streams.at(index) else {
             return;
         };
-        if !stream.closed || stream.is_open() {
+        if !stream.state.is_local_closed() || stream.is_open() {
             return;
         }
-        if !stream.ended {
+        if !stream.state.is_remote_closed() {
             // §8.1: the rest of the request is of no use; the client may keep it.
             self.drop_stream(id, Some(Code::NoError), out);
-        } else if stream.held.is_some() || stream.waiting.is_some() {
+        } else if stream.buffered.is_some() || stream.waiting.is_some() {
             self.drop_stream(id, None, out);
         } else {
             self.streams.discard(index);
@@ -512,30 +478,8 @@ fn indexing(name: &[u8], value: &[u8]) -> Indexing {
 
 #[inline]
 fn check_final(stream: &Stream, response: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
-    if stream.progress != Progress::AwaitsResponse {
+    if !stream.state.awaits_headers() {
         return Err(Fault::ResponseOrder);
     }
-    if response.status.is_informational() {
-        return Err(Fault::ResponseStatus);
-    }
-    if is_known {
-        return Ok(());
-    }
-    check_media_type(response)
-}
-
-/// RFC 9110 §15: 1xx, 204 and 304 end with their head; a 205 must not carry content (§15.3.6).
-#[inline]
-fn refuses_body(status: Status) -> bool {
-    status.has_no_body() || status.code() == 205
-}
-
-#[inline]
-fn check_media_type(response: &ResponseHead<'_>) -> Result<(), Fault> {
-    let media_type = response.content_type.unwrap_or_default();
-    if media_type.iter().all(|&byte| is_value_byte(byte)) {
-        Ok(())
-    } else {
-        Err(Fault::ResponseFieldValue)
-    }
+    response.check_final(is_known)
 }

@@ -17,6 +17,7 @@ extern crate alloc;
 
 pub mod call;
 pub mod coding;
+pub mod content;
 pub mod date;
 pub mod event;
 pub mod fault;
@@ -31,6 +32,7 @@ pub mod status;
 pub mod tls;
 
 pub use call::{Form, ProcedureCall};
+pub use content::Declared;
 pub use event::{Action, Closing, Event, Metadata, Payload, PlainResponse, ResponseHead};
 pub use fault::{Blame, Fault};
 pub use fields::Fields;

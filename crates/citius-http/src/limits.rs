@@ -126,7 +126,7 @@ pub const COMPRESS_STREAMS_MAX: u32 = 64;
 
 /// Bytes of one response that a WSGI application may `write()` on the reactor's own thread, where nobody can wait until they
 /// have left; threads and greenlets wait. Origin: as much as a request's body.
-/// Exceeded: `write()` raises, and the response is cut. Test: `tests/wsgi/test_answers.py`.
+/// Exceeded: `write()` raises, and the response is cut. Test: `tests/wsgi/test_responses.py`.
 pub const WSGI_WRITE_BYTES_MAX: u32 = 16 * 1024 * 1024;
 
 /// Bytes of a response's body that a compiled handler may write. Origin: four times [`BODY_BYTES_MAX`]; more is better streamed.
@@ -174,7 +174,7 @@ pub const H2_CONTINUATIONS_MAX: u32 = 16;
 pub const H2_STALL_BYTES_MIN: u32 = 1024;
 
 /// Milliseconds from accept to the end of a TLS handshake. Origin: well above a slow mobile network's three round trips;
-/// nginx waits 60 s. Exceeded: close. Test: `tests/tls/test_hostile.py`.
+/// nginx waits 60 s. Exceeded: close. Test: `tests/tls/test_misbehaving_clients.py`.
 pub const TLS_HANDSHAKE_MS: u64 = 10_000;
 
 /// Bytes of a TLS handshake message that wait for their rest, at least a record's. Origin: a `ClientHello` with

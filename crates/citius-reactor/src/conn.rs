@@ -13,10 +13,17 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use smallvec::SmallVec;
 
 use crate::file::File;
-use crate::service::{ConnectionId, Peer};
+use crate::id::{ConnectionId, Peer};
+use crate::leaving::Leaving;
 use crate::socket::Socket;
-use crate::watch::Leaving;
 use crate::wire::{Protocols, Wire};
+
+/// What becomes of a connection after it was in hand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Keep,
+    Close,
+}
 
 /// Where bytes come from and go to.
 #[derive(Debug)]

@@ -9,33 +9,40 @@
 //! pollable, so that a host loop can wait for it beside its own descriptors.
 #![forbid(unsafe_code)]
 
+mod broadcast;
 mod clock;
 mod conn;
 mod file;
+mod id;
+mod leaving;
 mod listener;
 mod mailbox;
+mod messages;
 mod reactor;
+mod refusal;
 mod secure;
 mod service;
 mod shortage;
 mod slow;
 mod socket;
 mod timers;
+mod tools;
 mod turn;
 mod watch;
 mod wire;
 
+pub use broadcast::{Broadcast, Slow};
 pub use citius_compress::{Levels as CompressionLevels, Policy as CompressionPolicy};
 pub use citius_forwarded::{Names as ForwardedNames, Network, Proxies};
 pub use citius_observe::{Client, Observer};
 pub use citius_ws as ws;
 pub use clock::{coarse_ms, exact_us, wall_us};
 pub use file::{File, Files, open_flags};
+pub use id::{ConnectionId, Peer, StreamId};
 pub use listener::ListenerProtocol;
 pub use mailbox::{Mailbox, ResponseAction, StreamCommand};
 pub use reactor::{Options, Reactor};
 pub use rustix::io::Errno;
 pub use rustix::time::Timespec;
-pub use service::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
-pub use socket::{Broadcast, Slow};
+pub use service::{Notice, Reply, Service, TlsNotice};
 pub use wire::Protocols;

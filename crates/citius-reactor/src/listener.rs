@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result, ioctl_fionbio};
 use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, acceptfrom_with};
 
-use crate::service::Peer;
+use crate::id::Peer;
 use crate::wire::Protocols;
 
 /// A socket that connections come from.

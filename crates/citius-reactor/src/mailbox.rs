@@ -14,8 +14,8 @@ use citius_ws::{Agreed, Close, Kind};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Result;
 
-use crate::service::StreamId;
-use crate::socket::Broadcast;
+use crate::broadcast::Broadcast;
+use crate::id::StreamId;
 
 /// An [`Action`] that owns what it says.
 #[derive(Debug)]

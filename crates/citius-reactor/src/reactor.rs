@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use citius_compress::{Compressor, Policy};
 use citius_forwarded::Proxies;
-use citius_h1::{Context, Template};
+use citius_h1::Template;
 use citius_http::{Fields, HeadPool, Limits, Millis};
 use citius_observe::Observer;
 use citius_tls::{Bench, Server};
@@ -16,13 +16,14 @@ use rustix::io::Result;
 use crate::clock::Clock;
 use crate::conn::Conn;
 use crate::file::Files;
+use crate::id::{ConnectionId, StreamId};
 use crate::listener::{Listener, ListenerProtocol};
 use crate::mailbox::{Mailbox, StreamCommand};
-use crate::service::{ConnectionId, StreamId};
 use crate::shortage::Shortage;
-use crate::slow::Slow;
+use crate::slow::SlowHandlers;
 use crate::socket::Codecs;
 use crate::timers::Timers;
+use crate::tools::Tools;
 use crate::watch::Watch;
 use crate::wire::Protocols;
 
@@ -76,7 +77,7 @@ pub struct Reactor {
     pub(crate) inbox: Box<[u8]>,
     /// The memory that the connection in hand writes into, for the same reason.
     pub(crate) spare_output: Vec<u8>,
-    pub(crate) spare_letters: Vec<(StreamId, StreamCommand)>,
+    pub(crate) spare_commands: Vec<(StreamId, StreamCommand)>,
     /// Connections that could go on at once but have had their share of this turn.
     pub(crate) again: Vec<ConnectionId>,
     pub(crate) requests_total: u64,
@@ -95,7 +96,7 @@ pub struct Reactor {
     pub(crate) handshakes: VecDeque<ConnectionId>,
     /// When the turn began.
     pub(crate) started_at: Millis,
-    pub(crate) slow: Slow,
+    pub(crate) slow: SlowHandlers,
 }
 
 /// Whether polling again within a turn has lately found anything.
@@ -133,41 +134,6 @@ impl PollWorth {
     }
 }
 
-/// What protocols may look at, apart from the connections so that both can be borrowed.
-#[derive(Debug)]
-pub(crate) struct Tools {
-    pub(crate) clock: Clock,
-    pub(crate) limits: Limits,
-    pub(crate) heads: HeadPool,
-    pub(crate) template: Template,
-    /// The `server` field line, or nothing.
-    pub(crate) server: Vec<u8>,
-    /// Fields of every response that does not say the same itself.
-    pub(crate) default_fields: Fields,
-}
-
-impl Tools {
-    /// Reads the time.
-    pub(crate) fn refresh_clock(&mut self) {
-        if self.clock.refresh() {
-            self.template.clear();
-        }
-    }
-
-    #[inline]
-    pub(crate) fn context(&mut self) -> Context<'_> {
-        Context {
-            now: self.clock.now,
-            limits: &self.limits,
-            heads: &mut self.heads,
-            server: &self.server,
-            date: self.clock.date(),
-            default_fields: &self.default_fields,
-            template: &mut self.template,
-        }
-    }
-}
-
 /// Bytes read from one connection in one turn.
 const READ_BYTES: usize = 64 * 1024;
 /// Events taken from the kernel in one turn.
@@ -183,26 +149,26 @@ pub(crate) const TIMER_ACCEPT: u32 = 0;
 pub(crate) const TIMER_SHORTAGE: u32 = 1;
 pub(crate) const TIMER_DRAIN: u32 = 2;
 
+/// An epoll set with the timer and the wakeup in it.
+fn watch_own(timers: &Timers, mailbox: &Mailbox) -> Result<OwnedFd> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (descriptor, index) in [
+        (mailbox.wakeup(), INDEX_WAKEUP),
+        (timers.descriptor(), INDEX_TIMER),
+    ] {
+        epoll::add(&epoll, descriptor, token(index, 0), EventFlags::IN)?;
+    }
+    Ok(epoll)
+}
+
 impl Reactor {
     /// An empty reactor.
     ///
     /// # Errors
     /// The kernel refuses an epoll set, a timer or an event descriptor.
     pub fn new(options: Options) -> Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let (timers, mailbox) = (Timers::new()?, Mailbox::new()?);
-        epoll::add(
-            &epoll,
-            mailbox.wakeup(),
-            token(INDEX_WAKEUP, 0),
-            EventFlags::IN,
-        )?;
-        epoll::add(
-            &epoll,
-            timers.descriptor(),
-            token(INDEX_TIMER, 0),
-            EventFlags::IN,
-        )?;
+        let epoll = watch_own(&timers, &mailbox)?;
         let limits = options.limits.clone();
         let compressor = options
             .compression
@@ -234,7 +200,7 @@ impl Reactor {
             },
             inbox: new_inbox(),
             spare_output: Vec::new(),
-            spare_letters: Vec::new(),
+            spare_commands: Vec::new(),
             again: Vec::new(),
             requests_total: 0,
             poll_worth: PollWorth::default(),
@@ -247,7 +213,7 @@ impl Reactor {
             bench: Bench::new(READ_BYTES),
             handshakes: VecDeque::new(),
             started_at: 0,
-            slow: Slow::default(),
+            slow: SlowHandlers::default(),
         };
         reactor.hold_spares();
         Ok(reactor)

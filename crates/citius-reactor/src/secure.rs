@@ -9,10 +9,10 @@ use citius_observe::Counter;
 use rustix::io::Errno;
 
 use crate::clock::exact_us;
-use crate::conn::{Conn, Phase, Secured, Transport};
+use crate::conn::{Conn, Phase, Secured, Transport, Verdict};
 use crate::reactor::Reactor;
+use crate::refusal::OVERLOADED;
 use crate::service::{Notice, Service, TlsNotice};
-use crate::turn::Verdict;
 use crate::wire::Wire;
 
 /// Microseconds of each turn that go to handshakes, and one step at least. Origin: some four steps with an elliptic
@@ -21,9 +21,6 @@ const HANDSHAKES_US: u64 = 1000;
 
 /// Milliseconds after which the files of TLS are looked at again when somebody connects.
 const LOOK_MS: Millis = 1000;
-
-/// Said to whom we have no place for: a fatal alert, `internal_error` (RFC 8446 §6.2), in clear text.
-pub(crate) const OVERLOADED: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
 
 /// Said to whom calls procedures by JSON without TLS; MessagePack has no place for it, and gets TLS' alert.
 const CLEAR_TEXT_CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\

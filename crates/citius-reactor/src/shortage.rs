@@ -10,12 +10,12 @@ use std::os::fd::OwnedFd;
 use citius_http::Millis;
 use citius_observe::Counter;
 
-use crate::conn::{Conn, Phase, Transport};
+use crate::conn::{Conn, Phase, Transport, Verdict};
+use crate::id::ConnectionId;
 use crate::listener::{Accepted, Listener, ListenerProtocol};
 use crate::reactor::{INDEX_LISTENER, Reactor, TIMER_SHORTAGE};
-use crate::secure::OVERLOADED;
-use crate::service::{ConnectionId, Notice, Service};
-use crate::turn::{REFUSAL, Verdict};
+use crate::refusal::{OVERLOADED, REFUSAL};
+use crate::service::{Notice, Service};
 use crate::wire::Wire;
 
 /// Idle connections that are closed when one descriptor is needed: looking for them means looking at all.

@@ -24,15 +24,17 @@ use rustix::io::{Errno, Result};
 use rustix::time::Timespec;
 
 use crate::clock::coarse_ms;
-use crate::conn::{Conn, Memory, Phase, Transport};
+use crate::conn::{Conn, Memory, Phase, Transport, Verdict};
 use crate::file::File;
+use crate::id::{ConnectionId, Peer, StreamId};
 use crate::listener::{Accepted, Listener, ListenerProtocol};
 use crate::mailbox::StreamCommand;
 use crate::reactor::{
     EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_WAKEUP, NEVER, Reactor, Ready,
     TIMER_ACCEPT, TIMER_DRAIN, TIMER_SHORTAGE, id_of, new_inbox, token,
 };
-use crate::service::{ConnectionId, Notice, Peer, Reply, Service, StreamId};
+use crate::refusal::REFUSAL;
+use crate::service::{Notice, Reply, Service};
 use crate::socket;
 use crate::watch::Course;
 use crate::wire::{Protocols, Wire};
@@ -67,17 +69,6 @@ const EXHAUSTED_MS: Millis = 100;
 
 /// Requests whose choice of a coding is remembered before those are sorted out that nobody will answer.
 const CODINGS_KEPT_MAX: usize = 16;
-
-pub(crate) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
-    content-type: text/plain; charset=utf-8\r\ncontent-length: 20\r\nconnection: close\r\n\r\n\
-    server is overloaded";
-
-/// What becomes of a connection after it was in hand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Keep,
-    Close,
-}
 
 impl Reactor {
     /// Waits until there is something to do, at most for `timeout` (`None`: for ever).
@@ -983,7 +974,7 @@ impl Reactor {
 
     /// Late responses join the turn: those of one connection together, then one write.
     fn deliver_letters<S: Service>(&mut self, service: &mut S) {
-        let spare = std::mem::take(&mut self.spare_letters);
+        let spare = std::mem::take(&mut self.spare_commands);
         let mut letters = self.mailbox.take(spare);
         let mut rest = letters.drain(..).peekable();
         while let Some((id, letter)) = rest.next() {
@@ -1009,7 +1000,7 @@ impl Reactor {
             });
         }
         drop(rest);
-        self.spare_letters = letters;
+        self.spare_commands = letters;
     }
 
     /// Connections that had had their share of the last turn: another share for each of them.

@@ -10,7 +10,7 @@ use citius_observe::{Counter, Ending, Gauge, Note, Observer};
 
 use crate::clock::{exact_us, wall_us};
 use crate::conn::Conn;
-use crate::wire::Wire;
+use crate::leaving::Leaving;
 
 /// The observer, and what is known without one.
 #[derive(Debug)]
@@ -26,38 +26,6 @@ pub(crate) struct Watch {
 
 /// Routes of open requests that are told by name.
 const ROUTES_TOLD: usize = 5;
-
-/// A request that is fully answered, and whose response is on its way to the kernel.
-#[derive(Debug)]
-pub(crate) struct Leaving {
-    note: Note,
-    ending: Ending,
-    /// The place of the response's end among all bytes of the connection, once that is in the write queue.
-    end_at: Option<u64>,
-    /// Bytes that were not, when that was looked at last.
-    held_back: u64,
-}
-
-impl Leaving {
-    /// Finds the response's end, if it has come into the write queue.
-    fn look(&mut self, wire: &Wire, end_of_output: u64) {
-        if self.end_at.is_some() {
-            return;
-        }
-        match wire.held_back_bytes(self.note.stream) {
-            Some(bytes) => self.held_back = bytes,
-            // What a connection had held back when it failed will never leave.
-            None if self.held_back > 0 && wire.fault().is_some() => {}
-            None => self.end_at = Some(end_of_output),
-        }
-    }
-
-    /// The note of a response that ends here: with the bytes that have left.
-    fn cut(mut self, unsent: u64) -> (Note, Ending) {
-        self.note.bytes = self.note.bytes.saturating_sub(unsent);
-        (self.note, self.ending)
-    }
-}
 
 /// What is to be done with a request that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,8 +152,8 @@ impl Watch {
             begin = begin.max(leaving.end_at.unwrap_or(0));
             let (note, ending) = leaving.cut(unsent);
             let ending = match ending {
-                Ending::ParsedResponse if unsent > 0 && conn.is_cut => Ending::Aborted,
-                Ending::ParsedResponse if unsent > 0 => Ending::Cancelled,
+                Ending::Complete if unsent > 0 && conn.is_cut => Ending::Aborted,
+                Ending::Complete if unsent > 0 => Ending::Cancelled,
                 ending => ending,
             };
             observer.finish(note, ending, now_us);
@@ -283,7 +251,7 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
             if !note.head_only && !response.status.has_no_body() {
                 note.bytes += payload.len();
             }
-            Some(Ending::ParsedResponse)
+            Some(Ending::Complete)
         }
         Action::Inform(_) => None,
         Action::Start(response) => {
@@ -302,7 +270,7 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
             }
             None
         }
-        Action::End { .. } => Some(Ending::ParsedResponse),
+        Action::End { .. } => Some(Ending::Complete),
         Action::Abort => Some(Ending::Aborted),
     }
 }

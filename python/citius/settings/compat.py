@@ -38,25 +38,27 @@ def _refused(says: str, *, takes_value: bool = True) -> Answer:
 
 
 _TLS_VERSION = _not_needed(
-    "TLS 1.2 and 1.3 are spoken; --ssl-protocol-min tls1.3 leaves out the former"
+    "TLS 1.2 and 1.3 are enabled; --ssl-protocol-min tls1.3 disables TLS 1.2"
 )
 _ONE_PARSER = _not_needed("there is one parser, in Rust")
-_HTTP2 = _not_needed("HTTP/2 is spoken to every client that begins with it; see --http")
-_HTTP2_HEADS = _not_needed("--head-bytes-max limits heads, of HTTP/2 too")
-_HTTP2_FRAMES = _not_needed("frames are of 16 KiB, the size that everybody takes")
-_HTTP2_ALIVE = _not_needed("--keep-alive-ms and --write-stall-ms end connections that do nothing")
-_WEBSOCKET = _not_needed("WebSockets are served by the one implementation there is, in Rust")
-_ONE_THREAD = _not_needed("a worker is one thread that does I/O and runs Python; see --workers")
+_HTTP2 = _not_needed("every client can start with HTTP/2; see --http")
+_HTTP2_HEADS = _not_needed("--head-bytes-max limits header sections, of HTTP/2 too")
+_HTTP2_FRAMES = _not_needed("16 KiB is the frame size that every client accepts")
+_HTTP2_ALIVE = _not_needed("--keep-alive-ms and --write-stall-ms end idle connections")
+_WEBSOCKET = _not_needed("there is one implementation of WebSockets, in Rust")
+_ONE_THREAD = _not_needed("one thread per worker does I/O and runs Python; see --workers")
 _STRICT = _refused(
-    "requests are parsed strictly, as lenient readings are how requests are smuggled",
+    "requests are parsed strictly, because lenient parsing makes request smuggling possible",
     takes_value=False,
 )
 _SYSLOG = _refused(
-    "log to standard output and let the service manager keep it, or use --log-config"
+    "log to standard output and let the service manager store it, or use --log-config"
 )
-_STATSD = _refused("statsd is not spoken; --management serves metrics in Prometheus format")
+_STATSD = _refused("statsd is not supported; --management serves metrics in Prometheus format")
 _DIRTY = _refused("there are no dirty workers; use a task queue, or handlers with blocking=True")
-_SWITCH_RESPAWN = _not_needed("a worker that dies is replaced, later and later if it keeps dying")
+_SWITCH_RESPAWN = _not_needed(
+    "a worker that dies is replaced, after growing pauses if it dies repeatedly"
+)
 
 ANSWERS: Final[dict[str, Answer]] = {
     # uvicorn
@@ -70,11 +72,11 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--worker-class": _not_needed("the interface and the loop are detected; see --loop, --threads"),
     "--worker-tmp-dir": _not_needed("workers show that they are alive through shared memory"),
     "--preload": _not_needed(
-        "workers import the application themselves, so that HUP brings new code", takes_value=False
+        "workers import the application themselves, so that HUP loads new code", takes_value=False
     ),
     "--reuse-port": _not_needed("every worker has a socket of its own", takes_value=False),
-    "--no-sendfile": _not_needed("files are sent as fits best", takes_value=False),
-    "--initgroups": _not_needed("--user takes the user's groups along", takes_value=False),
+    "--no-sendfile": _not_needed("the server selects how to send a file", takes_value=False),
+    "--initgroups": _not_needed("--user sets the user's groups too", takes_value=False),
     "--reload-engine": _not_needed("files are watched by the kernel's notifications"),
     "--reload-extra-file": _refused("use --reload-dir for its directory and --reload-include"),
     "--spew": _refused(
@@ -84,11 +86,11 @@ ANSWERS: Final[dict[str, Answer]] = {
         "stay in the foreground and let systemd or a container runtime watch; see "
         "docs/guides/deployment.md", takes_value=False,
     ),
-    "--limit-request-field_size": _not_needed("--head-bytes-max limits the head as a whole"),
+    "--limit-request-field_size": _not_needed("--head-bytes-max limits the header section as a whole"),
     "--disable-redirect-access-to-syslog": Answer(_SYSLOG.says, takes_value=False),
     "--access-logformat": _refused("the format of access lines is fixed"),
     "--capture-output": _not_needed(
-        "--log-file and --access-log-file take what goes to the descriptors", takes_value=False
+        "--log-file and --access-log-file include what is written to the descriptors", takes_value=False
     ),
     "--enable-stdio-inheritance": _not_needed("standard streams are inherited", takes_value=False),
     "--logger-class": _refused("set up the logger `citius` with --log-config"),
@@ -105,13 +107,13 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--paste": _refused("give the application itself, as module:attribute"),
     "--paster": _refused("give the application itself, as module:attribute"),
     "--paste-global": _refused("give the application itself, as module:attribute"),
-    "--proxy-protocol": _refused("the PROXY protocol is not spoken; forward headers instead"),
-    "--proxy-allow-from": _refused("the PROXY protocol is not spoken; forward headers instead"),
-    "--protocol": _refused("HTTP is what is served; have nginx use proxy_pass, not uwsgi_pass"),
-    "--uwsgi-allow-from": _refused("HTTP is what is served; have nginx use proxy_pass"),
-    "--suppress-ragged-eofs": _not_needed("an end without close_notify is the end all the same"),
+    "--proxy-protocol": _refused("the PROXY protocol is not supported; use forwarded headers"),
+    "--proxy-allow-from": _refused("the PROXY protocol is not supported; use forwarded headers"),
+    "--protocol": _refused("the server speaks HTTP; let nginx use proxy_pass, not uwsgi_pass"),
+    "--uwsgi-allow-from": _refused("the server speaks HTTP; let nginx use proxy_pass"),
+    "--suppress-ragged-eofs": _not_needed("an end without close_notify is accepted"),
     "--do-handshake-on-connect": _not_needed(
-        "handshakes go on beside requests, and have a deadline", takes_value=False
+        "handshakes run beside requests, and have a deadline", takes_value=False
     ),
     "--http-protocols": _HTTP2,
     "--http2-cleartext": _HTTP2,
@@ -126,7 +128,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--header-map": _refused("headers with underscores are dropped for WSGI, all of them"),
     "--asgi-loop": _refused("use --loop"),
     "--asgi-lifespan": _not_needed("lifespan is detected"),
-    "--asgi-disconnect-grace-period": _not_needed("a handler learns of a disconnect at once"),
+    "--asgi-disconnect-grace-period": _not_needed("a handler is notified of a disconnect at once"),
     "--http-parser": _ONE_PARSER,
     "--dirty-app": _DIRTY,
     "--dirty-workers": _DIRTY,
@@ -137,12 +139,14 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--control-socket-mode": _refused("there is no control socket; use signals"),
     "--no-control-socket": _not_needed("there is no control socket", takes_value=False),
     # granian
-    "--http1-buffer-size": _refused("use --head-bytes-max for what a head may take"),
+    "--http1-buffer-size": _refused("use --head-bytes-max, which limits the header section"),
     "--http1-keep-alive": _not_needed("kept alive by default", takes_value=False),
     "--no-http1-keep-alive": _refused("use --keep-alive-ms 1", takes_value=False),
-    "--http1-pipeline-flush": _not_needed("answers are written once a turn", takes_value=False),
+    "--http1-pipeline-flush": _not_needed(
+        "responses are written once per turn of the event loop", takes_value=False
+    ),
     "--no-http1-pipeline-flush": _not_needed(
-        "answers are written once a turn", takes_value=False
+        "responses are written once per turn of the event loop", takes_value=False
     ),
     "--http2-adaptive-window": _not_needed(
         "windows open as handlers read", takes_value=False
@@ -154,28 +158,28 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--http2-keep-alive-timeout": _HTTP2_ALIVE,
     "--http2-max-headers-size": _HTTP2_HEADS,
     "--no-ws": _not_needed(
-        "where the application has no WebSocket, none is granted", takes_value=False
+        "WebSockets are refused unless the application has a handler for them", takes_value=False
     ),
     "--runtime-mode": _ONE_THREAD,
     "--runtime-threads": _ONE_THREAD,
     "--runtime-blocking-threads": _ONE_THREAD,
     "--blocking-threads-idle-timeout": _not_needed("idle threads wait and cost nothing"),
-    "--task-impl": _not_needed("coroutines run at once and become tasks where they wait"),
+    "--task-impl": _not_needed("coroutines run at once and become tasks when they wait"),
     "--access-log-fmt": _refused("the format of access lines is fixed"),
     "--log": _not_needed("notices are logged; see --log-level", takes_value=False),
     "--no-log": _refused("use --log-level critical and --no-access-log", takes_value=False),
     "--metrics": _refused("use --management HOST:PORT, which serves /metrics", takes_value=False),
-    "--no-metrics": _not_needed("there are none without --management", takes_value=False),
+    "--no-metrics": _not_needed("metrics are off without --management", takes_value=False),
     "--metrics-address": _refused("use --management HOST:PORT, which serves /metrics"),
     "--metrics-port": _refused("use --management HOST:PORT, which serves /metrics"),
-    "--metrics-scrape-interval": _not_needed("metrics are counted as requests are answered"),
+    "--metrics-scrape-interval": _not_needed("metrics are counted with each response"),
     "--process-name": _not_needed("the command line names the process"),
     "--respawn-failed-workers": Answer(_SWITCH_RESPAWN.says, takes_value=False),
     "--no-respawn-failed-workers": _refused(
         "a worker that dies is replaced, always", takes_value=False
     ),
     "--respawn-interval": _SWITCH_RESPAWN,
-    "--rss-sample-interval": _not_needed("memory is looked at every second"),
+    "--rss-sample-interval": _not_needed("memory is checked every second"),
     "--rss-samples": _not_needed("one sample above the limit is enough"),
     "--reload-ignore-dirs": _refused("use --reload-exclude NAME"),
     "--reload-ignore-paths": _refused("use --reload-exclude PATTERN"),
@@ -186,7 +190,7 @@ ANSWERS: Final[dict[str, Answer]] = {
         "the reloader waits for the next change", takes_value=False
     ),
     "--no-ssl-client-verify": _not_needed(
-        "clients show no certificates unless --ssl-cert-reqs asks for them", takes_value=False
+        "client certificates are not requested without --ssl-cert-reqs", takes_value=False
     ),
     "--ssl-client-verify": _refused("use --ssl-cert-reqs required", takes_value=False),
     "--static-path-mount": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
@@ -271,20 +275,20 @@ FLAGS: Final[dict[str, str]] = {
 
 UWSGI: Final[dict[str, str]] = {
     "http, http-socket": "--bind HOST:PORT",
-    "socket": "--bind unix:PATH, and proxy_pass in nginx: HTTP is what is served",
+    "socket": "--bind unix:PATH, and proxy_pass in nginx: the server speaks HTTP",
     "module, wsgi-file, callable": "the target: module:attribute or path/to/file.py",
     "chdir": "--chdir",
     "pythonpath": "--app-dir",
-    "virtualenv, home": "start the citius of that environment",
+    "virtualenv, home": "run the citius of that environment",
     "processes, workers": "--workers",
     "threads": "--threads",
-    "enable-threads, master, single-interpreter, need-app, lazy-apps": "always so",
+    "enable-threads, master, single-interpreter, need-app, lazy-apps": "always on",
     "gevent": "--loop gevent",
     "max-requests": "--max-requests",
     "max-requests-delta": "--max-requests-jitter",
     "max-worker-lifetime": "--worker-lifetime-s",
     "reload-on-rss": "--workers-max-rss (MiB)",
-    "harakiri": "--worker-timeout-s for a loop that hangs",
+    "harakiri": "--worker-timeout-s, for an event loop that hangs",
     "worker-reload-mercy, reload-mercy": "--drain-s",
     "listen": "--backlog",
     "buffer-size": "--head-bytes-max",
@@ -299,8 +303,8 @@ UWSGI: Final[dict[str, str]] = {
     "daemonize": "systemd or a container runtime; see deployment.md",
     "py-autoreload": "--reload",
     "touch-reload": "kill -HUP",
-    "die-on-term": "always so",
-    "vacuum": "always so",
+    "die-on-term": "always on",
+    "vacuum": "always on",
 }
 """What an ini file of uWSGI says, and what to say here."""
 

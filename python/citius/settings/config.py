@@ -65,8 +65,8 @@ class Config:
 
     bind: tuple[str, ...] = option(
         (), "Address to listen on (repeatable), instead of --host and --port: HOST:PORT, unix:PATH, "
-        "fd://NUMBER, or fd://NAME for a socket of systemd's. Once one begins with tls://, the others speak "
-        "clear text; ?http=1 or ?http=2 at its end: that version of HTTP alone.",
+        "fd://NUMBER, or fd://NAME for a socket of systemd. If one address begins with tls://, those without "
+        "it use clear text; ?http=1 or ?http=2 at the end limits an address to that version of HTTP.",
         kind="list", flags=("--bind", "-b"), group=LISTENING, separator=",",
     )  # fmt: skip
     host: str = option("127.0.0.1", "Address to listen on.", group=LISTENING)
@@ -77,15 +77,15 @@ class Config:
     uds: str | None = option(None, "Listen on a Unix socket at this path instead.", group=LISTENING)
     fd: int | None = option(
         None,
-        "Listen on this inherited socket instead; wins over the others.",
+        "Listen on this inherited socket instead; has priority over --bind, --host and --uds.",
         kind="int",
         minimum=0,
         group=LISTENING,
     )
     rpc: tuple[str, ...] = option(
-        (), "Address besides those above where other services call procedures (`App.rpc`) by MessagePack-RPC "
-        "and JSON-RPC (repeatable): HOST:PORT, unix:PATH or fd://NUMBER; tls:// before any of them for TLS, "
-        "with the certificates of `--ssl-certfile`.",
+        (), "Additional address for calls of procedures (`App.rpc`) by MessagePack-RPC and JSON-RPC "
+        "(repeatable): HOST:PORT, unix:PATH or fd://NUMBER; with the prefix tls:// it uses TLS with the "
+        "certificates of `--ssl-certfile`.",
         kind="list", group=LISTENING, separator=",",
     )  # fmt: skip
     backlog: int = option(
@@ -100,12 +100,12 @@ class Config:
     )
     app_dir: str = option(".", "Directory to import the application from.", group=APPLICATION)
     chdir: str | None = option(
-        None, "Go to this directory first; all other paths are relative to it.",
+        None, "Change to this directory first; all other paths are relative to it.",
         flags=("--chdir", "--working-dir"), group=APPLICATION,
     )  # fmt: skip
     env_file: tuple[str, ...] = option(
-        (), "File of NAME=value lines for the environment (repeatable); read again on HUP. What the "
-        "environment says already wins.",
+        (), "File of NAME=value lines for the environment (repeatable); read again on HUP. Variables that "
+        "are set already have priority.",
         kind="list", flags=("--env-file", "--env-files"), group=APPLICATION,
     )  # fmt: skip
     env: tuple[str, ...] = option(
@@ -113,12 +113,12 @@ class Config:
         kind="list", flags=("--env", "-e"), group=APPLICATION, separator=",",
     )  # fmt: skip
     interface: Interface = option(
-        "auto", "What the application is written against; auto looks at it.",
+        "auto", "Interface of the application; auto detects it.",
         choices=("auto", "native", "asgi", "asgi2", "wsgi"), group=APPLICATION,
     )  # fmt: skip
     lifespan: Lifespan = option(
-        "auto", "Whether an ASGI application is told of start and stop; auto asks it and goes on if it "
-        "does not know of them.",
+        "auto", "Whether an ASGI application gets lifespan events; auto sends them and continues if it does "
+        "not support them.",
         choices=("auto", "on", "off"), group=APPLICATION,
     )  # fmt: skip
     root_path: str = option(
@@ -126,25 +126,25 @@ class Config:
         flags=("--root-path", "--url-path-prefix"), group=APPLICATION,
     )  # fmt: skip
     workers: int = option(
-        1, "Processes, each with its own listening socket; auto: as many as there are processors for them, "
-        "by the affinity and the CPU quota of the control group.",
+        1, "Processes, each with its own listening socket; auto: one per available processor, by the CPU "
+        "affinity and the CPU quota of the control group.",
         kind="int", minimum=1, maximum=1024, auto=processors,
         flags=("--workers", "-w"), env=("CITIUS_WORKERS", "WEB_CONCURRENCY"), group=WORKERS,
     )  # fmt: skip
     reactor_threads: int = option(
-        1, "Threads of each worker that serve, each with an event loop of its own; for interpreters without "
-        "a GIL. With one they take turns.",
+        1, "Threads per worker that serve, each with an event loop of its own; for interpreters without a "
+        "GIL. With a GIL only one of them runs at a time.",
         kind="int", minimum=1, maximum=256, unit="threads", group=WORKERS,
     )  # fmt: skip
     loop: Loop = option(
-        "auto", "Event loop: auto takes uvloop where it is installed; none serves without a loop, "
+        "auto", "Event loop: auto uses uvloop if it is installed; none serves without a loop, "
         "for applications whose handlers are all `def`; gevent patches the standard library and runs "
         "each request in a greenlet.",
         choices=("auto", "uvloop", "asyncio", "gevent", "none"), group=WORKERS,
     )  # fmt: skip
     threads: int | None = option(
-        None, "Threads that call a WSGI application; 0 calls it on the event loop's own thread, one request "
-        "at a time, which is fastest unless it waits for something. Without it 8 for a Django project, "
+        None, "Threads that call a WSGI application; 0 calls it on the thread of the event loop, one request "
+        "at a time, which is fastest unless it waits for something. Default: 8 for a Django project, "
         "otherwise 0. For other applications the same as --blocking-threads.",
         kind="int", minimum=0, maximum=4096, unit="threads", group=WORKERS,
     )  # fmt: skip
@@ -153,7 +153,7 @@ class Config:
         unit="threads", group=WORKERS,
     )  # fmt: skip
     blocking_queue_max: int = option(
-        1024, "Requests that may wait for one of these threads; more are answered with 503.",
+        1024, "Requests that may wait for one of these threads; more get a 503.",
         kind="int", minimum=0, unit="requests", group=WORKERS,
     )  # fmt: skip
     compiled_threads: int = option(
@@ -161,7 +161,7 @@ class Config:
         kind="int", minimum=0, maximum=4096, unit="threads", group=WORKERS,
     )  # fmt: skip
     compiled_queue_max: int = option(
-        1024, "Requests that may wait for one of these threads; more are answered with 503.",
+        1024, "Requests that may wait for one of these threads; more get a 503.",
         kind="int", minimum=0, unit="requests", group=WORKERS,
     )  # fmt: skip
     interpret_compiled: bool = option(
@@ -170,16 +170,16 @@ class Config:
     )  # fmt: skip
     supervisor: bool | None = option(
         None, "A process that watches the workers, replaces them and hands over to a new version. "
-        "Without this option: with several workers, as PID 1, and where an option below needs one.",
+        "Default: with several workers, as PID 1, and if an option below needs it.",
         kind="bool", group=SUPERVISION,
     )  # fmt: skip
     max_requests: int = option(
-        0, "Replace a worker after about so many requests, once its successor is ready; 0: never.",
+        0, "Replace a worker after this number of requests, when its successor is ready; 0: never.",
         kind="int", minimum=0, unit="requests", group=SUPERVISION,
         flags=("--max-requests", "--limit-max-requests"),
     )  # fmt: skip
     max_requests_jitter: int = option(
-        0, "Up to so many more, drawn for each worker, so that they do not go all at once.",
+        0, "Random number of requests, up to this one, that is added for each worker.",
         kind="int", minimum=0, unit="requests", group=SUPERVISION,
         flags=("--max-requests-jitter", "--limit-max-requests-jitter"),
     )  # fmt: skip
@@ -188,51 +188,51 @@ class Config:
         flags=("--worker-lifetime-s", "--worker-lifetime", "--workers-lifetime"), group=SUPERVISION,
     )  # fmt: skip
     worker_rss_bytes_max: int = option(
-        0, "Replace a worker that holds more memory (resident set); 0: never.",
+        0, "Replace a worker whose resident set is larger; 0: never.",
         kind="int", minimum=0, unit="bytes", group=SUPERVISION,
         flags=("--worker-rss-bytes-max", "--worker-rss-max"), scale={"--workers-max-rss": 1 << 20},
     )  # fmt: skip
     worker_timeout_s: float | None = option(
-        None, "Kill and replace a worker whose loop does not turn for so long, after it has printed its "
-        "Python stacks; 0: never. 30 where there is a supervisor; given, it brings one.",
+        None, "Kill and replace a worker whose loop does not turn for this time, after it has printed its "
+        "Python stacks; 0: never. Default: 30 with a supervisor. The option starts a supervisor.",
         kind="float", minimum=0, unit="seconds", group=SUPERVISION,
         flags=("--worker-timeout-s", "--worker-timeout", "--timeout", "-t",
                "--timeout-worker-healthcheck"),
     )  # fmt: skip
     worker_start_s: float = option(
-        300.0, "The same for a worker that does not get ready; 0: wait for ever.",
+        300.0, "The same for a worker that does not become ready; 0: no limit.",
         kind="float", minimum=0, unit="seconds", group=SUPERVISION,
     )  # fmt: skip
     drain_delay_s: float = option(
-        0.0, "Go on serving for so long after TERM, until load balancers have noticed.",
+        0.0, "Continue to serve for this time after TERM, until load balancers have noticed.",
         kind="float", minimum=0, unit="seconds", group=STOPPING,
     )  # fmt: skip
     drain_s: float = option(
-        10.0, "Time that open requests get after TERM or INT before their connections are cut.",
+        10.0, "Time that open requests have after TERM or INT before their connections are closed.",
         kind="float", minimum=0, unit="seconds", group=STOPPING,
         flags=("--drain-s", "--timeout-graceful-shutdown", "--graceful-timeout",
                "--workers-kill-timeout"),
     )  # fmt: skip
     user: str | None = option(
-        None, "Who the workers are, by name or number; sockets and files are made before.",
+        None, "User of the workers, by name or number; sockets and files are opened before the change.",
         flags=("--user", "-u"), group=PROCESS,
     )  # fmt: skip
     group: str | None = option(
-        None, "Their group, by name or number; the user's own without it.",
+        None, "Group of the workers, by name or number; default: the group of the user.",
         flags=("--group", "-g"), group=PROCESS,
     )  # fmt: skip
     umask: str | None = option(
-        None, "Mode bits that new files and Unix sockets lack, in octal.",
+        None, "Mode bits that are removed from new files and Unix sockets, in octal.",
         flags=("--umask", "-m"), group=PROCESS,
     )  # fmt: skip
     pidfile: str | None = option(
         None, "File for the process id.", flags=("--pidfile", "--pid", "--pid-file"), group=PROCESS
     )
     reload: bool = option(
-        False, "Start anew when a file changes; for development.", kind="bool", group=DEVELOPMENT
+        False, "Restart when a file changes; for development.", kind="bool", group=DEVELOPMENT
     )
     reload_dir: tuple[str, ...] = option(
-        (), "Directory to watch (repeatable); the application's own without one.",
+        (), "Directory to watch (repeatable); default: that of the application.",
         kind="list", flags=("--reload-dir", "--reload-paths"), group=DEVELOPMENT,
     )  # fmt: skip
     reload_include: tuple[str, ...] = option(
@@ -244,39 +244,39 @@ class Config:
         kind="list", flags=("--reload-exclude", "--reload-ignore-patterns"), group=DEVELOPMENT,
     )  # fmt: skip
     reload_delay_s: float = option(
-        0.25, "Gather changes for so long before starting anew.", kind="float", minimum=0,
+        0.25, "Time to collect changes before a restart.", kind="float", minimum=0,
         unit="seconds", flags=("--reload-delay-s", "--reload-delay"), scale={"--reload-tick": 1e-3},
         group=DEVELOPMENT,
     )  # fmt: skip
     log_level: str = option(
-        "info", "The least important notices to show.",
+        "info", "Lowest level of notices that are shown.",
         choices=("critical", "error", "warning", "info", "debug", "trace"), group=LOGGING,
     )  # fmt: skip
     log_file: str | None = option(
-        None, "File for notices and whatever goes to standard error; USR1 opens it anew.",
+        None, "File for notices and standard error; USR1 reopens it.",
         flags=("--log-file", "--error-logfile"), group=LOGGING,
     )  # fmt: skip
     access_log_file: str | None = option(
-        None, "File for the access log and whatever goes to standard output; USR1 opens it anew.",
+        None, "File for the access log and standard output; USR1 reopens it.",
         flags=("--access-log-file", "--access-logfile"), group=LOGGING,
     )  # fmt: skip
     log_config: str | None = option(
-        None, "Set up the standard library's logging from this file: .json, .toml, .yaml or .ini.",
+        None, "Configure the standard library's logging from this file: .json, .toml, .yaml or .ini.",
         flags=("--log-config", "--log-config-json"), group=LOGGING,
     )  # fmt: skip
     use_colors: bool | None = option(
-        None, "Colours in notices; where standard error is a terminal without this option.",
+        None, "Colours in notices; default: if standard error is a terminal.",
         kind="bool", group=LOGGING,
     )  # fmt: skip
     access_log: bool = option(
-        True, "A line on standard output for every answer.", kind="bool", group=LOGGING
+        True, "A line on standard output for every response.", kind="bool", group=LOGGING
     )
     access_log_format: str = option(
-        "text", "What a line says: text, json, common, combined, or a line of atoms such as `%(h)s`.",
+        "text", "Format of a line: text, json, common, combined, or a line of atoms such as `%(h)s`.",
         flags=("--access-log-format", "--access-logformat", "--access-log-fmt"), group=LOGGING,
     )  # fmt: skip
     access_log_sample: float = option(
-        1.0, "Share of the answers below 400 that get a line; all others always do.",
+        1.0, "Share of the responses below 400 that have a line; all other responses have one.",
         kind="float", minimum=0, maximum=1, group=LOGGING,
     )  # fmt: skip
     management: str | None = option(
@@ -288,60 +288,60 @@ class Config:
         flags=("--health", "--health-path"), group=OBSERVING,
     )  # fmt: skip
     path_pattern: tuple[str, ...] = option(
-        (), "Path pattern such as `/users/{id}` (repeatable) by which metrics and access log tell requests "
-        "apart; native applications have their routes.",
+        (), "Path pattern such as `/users/{id}` (repeatable) by which metrics and access log classify "
+        "requests; native applications have their routes.",
         kind="list", group=OBSERVING, separator=",",
     )  # fmt: skip
     request_id: str | None = option(
-        None, "Header that carries a request's id, such as x-request-id: a trusted proxy's, or made here; "
-        "handlers and clients see it.",
+        None, "Header that carries the id of a request, such as x-request-id: the id of a trusted proxy, or "
+        "a new one; handlers and clients receive it.",
         group=OBSERVING,
     )  # fmt: skip
     trace: bool = option(
-        False, "Continue W3C traces (`traceparent`) of trusted proxies or begin new ones.",
+        False, "Continue W3C traces (`traceparent`) of trusted proxies, or start new ones.",
         kind="bool", group=OBSERVING,
     )  # fmt: skip
     trace_sample: float = option(
-        1.0, "Share of the traces begun here that are sampled.",
+        1.0, "Share of the new traces that are sampled.",
         kind="float", minimum=0, maximum=1, group=OBSERVING,
     )  # fmt: skip
     otel: bool = option(
-        False, "Export traces and metrics with OpenTelemetry's SDK (`citius[otel]`), set up by its OTEL_* "
-        "variables.",
+        False, "Export traces and metrics with OpenTelemetry's SDK (`citius[otel]`), configured by its "
+        "OTEL_* variables.",
         kind="bool", group=OBSERVING,
     )  # fmt: skip
     http: Http = option(
-        "auto", "Versions of HTTP to speak: HTTP/1 and HTTP/2, whichever a client begins with, or one of "
-        "them. `h11` and `httptools`, which uvicorn has, are auto.",
+        "auto", "Versions of HTTP: both HTTP/1 and HTTP/2, as the client starts, or one of them. `h11` and "
+        "`httptools`, which uvicorn has, mean auto.",
         choices=("auto", "1", "2", "h11", "httptools"), group=HTTP,
     )  # fmt: skip
     h2c_upgrade: bool = option(
-        True, "Grant `Upgrade: h2c` of HTTP/1.1 without TLS; never to what came through a proxy.",
+        True, "Grant `Upgrade: h2c` over HTTP/1.1 without TLS, except to requests that passed a proxy.",
         kind="bool", group=HTTP,
     )  # fmt: skip
     ws_per_message_deflate: Literal["true", "false"] = option(
-        "true", "Compress WebSocket messages for clients that accept it; memory for that is shared by all.",
+        "true", "Compress WebSocket messages for clients that accept it; all connections share the memory.",
         choices=("true", "false"), group=HTTP,
     )  # fmt: skip
     server_header: bool = option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
     date_header: bool = option(True, "Send `Date`.", kind="bool", group=HTTP)
     header: tuple[str, ...] = option(
-        (), "Header of every answer, as `NAME:VALUE` (repeatable; in the environment one a line). An answer "
-        "that says the same itself is left alone; `set-cookie`, `vary` and `link` add up.",
+        (), "Header of every response, as `NAME:VALUE` (repeatable; in the environment one per line). It is "
+        "not added if the response has a header of this name, except `set-cookie`, `vary` and `link`.",
         kind="list", group=HTTP, separator="\n",
     )  # fmt: skip
     compress: tuple[str, ...] = option(
-        (), "Compress answers for clients that accept it: `br`, `zstd`, `gzip` (repeatable); of those a "
-        "client likes as much the first. With a level: `br=6` (0 to 11, 4 without), `zstd=9` (1 to 22, 3), "
+        (), "Compress responses for clients that accept it: `br`, `zstd`, `gzip` (repeatable); among codings "
+        "with equal weight the first. With a level: `br=6` (0 to 11, default 4), `zstd=9` (1 to 22, 3), "
         "`gzip=6` (1 to 9, 4).", kind="list", group=HTTP, separator=",",
     )  # fmt: skip
     compress_types: tuple[str, ...] = option(
-        (), "Media type to compress (repeatable), besides text, JSON, XML and the like.", kind="list",
-        group=HTTP, separator=",",
+        (), "Media type to compress (repeatable), in addition to text, JSON, XML and similar types.",
+        kind="list", group=HTTP, separator=",",
     )  # fmt: skip
     ssl_certfile: tuple[str, ...] = option(
-        (), "Serve HTTPS with this certificate chain (PEM; repeatable: the name a client asks for chooses, "
-        "the first is for all others).",
+        (), "Serve HTTPS with this certificate chain (PEM; repeatable: the server name of the client selects "
+        "one, by default the first).",
         kind="list", flags=("--ssl-certfile", "--certfile", "--ssl-certificate"), group=TLS,
     )  # fmt: skip
     ssl_keyfile: tuple[str, ...] = option(
@@ -353,26 +353,26 @@ class Config:
         None, "Password of encrypted keys; safer in the environment.", group=TLS
     )
     ssl_dev: bool = option(
-        False, "Serve HTTPS with a certificate made for localhost, signed by itself; for development.",
+        False, "Serve HTTPS with a self-signed certificate for localhost; for development.",
         kind="bool", group=TLS,
     )  # fmt: skip
     ssl_protocol_min: str = option(
-        "tls1.2", "The oldest version spoken; older than TLS 1.2 is none.",
+        "tls1.2", "Oldest version of TLS that is accepted; versions before TLS 1.2 are not supported.",
         choices=("tls1.2", "tls1.3"), group=TLS,
     )  # fmt: skip
     ssl_ciphers: str | None = option(
         None,
-        "Cipher suites, as OpenSSL writes them.",
+        "Cipher suites, in the format of OpenSSL.",
         flags=("--ssl-ciphers", "--ciphers"),
         group=TLS,
     )
     ssl_cert_reqs: str = option(
-        "none", "Whether clients must show certificates; 0, 1 and 2 mean the same.",
+        "none", "Whether clients must have certificates; 0, 1 and 2 are none, optional and required.",
         choices=("none", "optional", "required", "0", "1", "2"),
         flags=("--ssl-cert-reqs", "--cert-reqs"), group=TLS,
     )  # fmt: skip
     ssl_ca_certs: str | None = option(
-        None, "Certificates of those who issue the clients' (PEM).",
+        None, "Certificates of the authorities that issue client certificates (PEM).",
         flags=("--ssl-ca-certs", "--ca-certs", "--ssl-ca"), group=TLS,
     )  # fmt: skip
     ssl_crl: tuple[str, ...] = option(
@@ -382,25 +382,28 @@ class Config:
         group=TLS,
     )
     proxy_headers: bool = option(
-        True, "Believe what trusted proxies say of their clients.", kind="bool", group=PROXIES
+        True,
+        "Use the headers in which trusted proxies describe their clients.",
+        kind="bool",
+        group=PROXIES,
     )
     forwarded_allow_ips: tuple[str, ...] = option(
         ("127.0.0.1", "::1", "unix"), "Proxies that are trusted (repeatable, or with commas): addresses, "
-        "networks such as 10.0.0.0/8, `unix` for Unix sockets, `*` for everybody. Their request ids and "
-        "traces are taken over, too.", kind="list",
+        "networks such as 10.0.0.0/8, `unix` for Unix sockets, `*` for all peers. Their request ids and "
+        "traces are used too.", kind="list",
         env=("CITIUS_FORWARDED_ALLOW_IPS", "FORWARDED_ALLOW_IPS"), group=PROXIES, separator=",",
     )  # fmt: skip
     forwarded_headers: tuple[str, ...] = option(
-        ("x-forwarded-for", "x-forwarded-proto", "forwarded"), "Headers that they are believed (repeatable, "
-        "or with commas); x-forwarded-host, x-forwarded-port and x-forwarded-prefix only for proxies that "
-        "write them themselves.", kind="list", group=PROXIES, separator=",",
+        ("x-forwarded-for", "x-forwarded-proto", "forwarded"), "Headers that are trusted (repeatable, or "
+        "with commas); x-forwarded-host, x-forwarded-port and x-forwarded-prefix only for proxies that write "
+        "them themselves.", kind="list", group=PROXIES, separator=",",
     )  # fmt: skip
     static: tuple[str, ...] = option(
-        (), "Serve the files of a directory: `/assets=public` (repeatable). With `/` what is not there "
-        "goes on to the application.", kind="list", group=STATIC, separator=",",
+        (), "Serve the files of a directory: `/assets=public` (repeatable). With `/` requests for missing "
+        "files go to the application.", kind="list", group=STATIC, separator=",",
     )  # fmt: skip
     static_index: str = option(
-        "index.html", "The file that a directory is answered with; empty for none.", group=STATIC
+        "index.html", "File that is sent for a directory; empty: none.", group=STATIC
     )
     static_cache_control: str | None = option(
         None, "`Cache-Control` of static files, such as `public, max-age=3600`.", group=STATIC

@@ -16,12 +16,12 @@ use pyo3::types::{PyBool, PyBytes, PyString};
 
 use crate::answer::send_plain;
 use crate::fork::end_child_with;
-use crate::gateway::Turn;
-use crate::gateway::native::{Kind, Routes};
-use crate::link::{Late, Link, Sink, payload};
+use crate::gateway::turn::Turn;
+use crate::link::{Late, Link, Role, Sink, payload};
 use crate::report::Subject;
+use crate::route::Kind;
 use crate::support;
-use crate::task::{Errand, Next, Pending, is_cancellation};
+use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
 
 /// What is exposed, by name.
 pub(crate) type Procedures = HashMap<Vec<u8>, Arc<Procedure>>;
@@ -65,11 +65,11 @@ impl Decoders {
 #[inline]
 pub(super) fn call(
     turn: &mut Turn<'_, '_>,
-    routes: &Routes,
+    procedures: &Procedures,
     call: &ProcedureCall<'_>,
     reply: &mut Reply<'_>,
 ) {
-    let Some(procedure) = routes.procedures.get(&*call.method) else {
+    let Some(procedure) = procedures.get(&*call.method) else {
         return answer_unknown(call, reply);
     };
     reply.classify(procedure.class);
@@ -127,18 +127,50 @@ pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
 /// Characters of an unknown name that are told back.
 const NAME_CHARACTERS_MAX: usize = 100;
 
+/// An open exchange that is a call. A call without an answer runs to its end although its connection has gone.
+struct CallRole {
+    is_notification: bool,
+}
+
+impl Role for CallRole {
+    fn on_disconnect(self: Box<Self>, _py: Python<'_>) -> bool {
+        true
+    }
+
+    fn outlives_connection(&self) -> bool {
+        self.is_notification
+    }
+}
+
 /// A call on its way to its answer.
-pub(crate) struct Calling<'a> {
-    pub(crate) link: &'a Arc<Link>,
-    pub(crate) id: StreamId,
-    pub(crate) form: Form,
-    pub(crate) is_notification: bool,
-    pub(crate) procedure: &'a Arc<Procedure>,
+struct Calling<'a> {
+    link: &'a Arc<Link>,
+    id: StreamId,
+    form: Form,
+    is_notification: bool,
+    procedure: &'a Arc<Procedure>,
     /// It is in the table of open exchanges.
-    pub(crate) is_entered: bool,
+    is_entered: bool,
 }
 
 impl Calling<'_> {
+    fn role(&self) -> CallRole {
+        CallRole {
+            is_notification: self.is_notification,
+        }
+    }
+
+    /// The same to keep, once it is entered.
+    fn open(&self) -> OpenCall {
+        OpenCall {
+            link: Arc::clone(self.link),
+            id: self.id,
+            form: self.form,
+            is_notification: self.is_notification,
+            procedure: Arc::clone(self.procedure),
+        }
+    }
+
     /// Hands a call to the thread pool; `false` if that is full.
     fn submit(
         &mut self,
@@ -150,19 +182,10 @@ impl Calling<'_> {
             PyRuntimeError::new_err("there is no thread pool for blocking procedures")
         })?;
         let procedure = self.procedure;
-        let asked = RpcCall {
-            link: Arc::clone(self.link),
-            id: self.id,
-            form: self.form,
-            is_notification: self.is_notification,
-            procedure: Arc::clone(procedure),
-        };
+        let asked = RpcCall(self.open());
         // Before `submit`, for the pool's thread may answer before that returns.
         self.is_entered = true;
-        let is_notification = self.is_notification;
-        self.link.with_open(self.id, |exchange| {
-            exchange.is_notification = is_notification;
-        });
+        self.link.enter(self.id, self.role());
         let submitted = if is_bare {
             submit.bind(py).call1((asked, &procedure.handler, ()))?
         } else {
@@ -268,6 +291,10 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 }
 
 impl Errand for Calling<'_> {
+    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+        (self.link, self.id)
+    }
+
     fn subject(&self, _py: Python<'_>) -> Subject {
         Subject::named(self.procedure.label.to_string())
     }
@@ -293,37 +320,23 @@ impl Errand for Calling<'_> {
         Next::Done(ending)
     }
 
-    fn suspend(
-        &mut self,
-        _py: Python<'_>,
-        task: Py<PyAny>,
-        _reply: &mut Reply<'_>,
-    ) -> PyResult<Pending> {
-        let is_notification = self.is_notification;
-        let enter = |exchange: &mut crate::link::Exchange| {
-            exchange.is_notification = is_notification;
-            exchange.task.replace(task)
-        };
-        drop(self.link.with_open(self.id, enter));
-        Ok(Pending::Rpc(
-            Arc::clone(self.link),
-            self.id,
-            self.form,
-            Arc::clone(self.procedure),
-        ))
+    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+        Ok(Suspended {
+            entry: Entry::As(Box::new(self.role())),
+            resume: Box::new(self.open()),
+        })
     }
 
     #[inline]
-    fn finish(&mut self, _reply: &mut Reply<'_>) {}
+    fn flush(&mut self, _py: Python<'_>, _reply: &mut Reply<'_>) {}
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         self.send_error(py, error, reply);
     }
 }
 
-/// A call that a pool works on, with the methods of a request that a pool uses.
-#[pyclass(frozen, module = "citius._core", name = "_RpcCall")]
-pub(crate) struct RpcCall {
+/// A call between two steps of its coroutine, or in a thread of the pool.
+struct OpenCall {
     link: Arc<Link>,
     id: StreamId,
     form: Form,
@@ -331,17 +344,38 @@ pub(crate) struct RpcCall {
     procedure: Arc<Procedure>,
 }
 
+impl OpenCall {
+    fn calling(&self) -> Calling<'_> {
+        Calling {
+            link: &self.link,
+            id: self.id,
+            form: self.form,
+            is_notification: self.is_notification,
+            procedure: &self.procedure,
+            is_entered: true,
+        }
+    }
+}
+
+impl Resume for OpenCall {
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
+        step.run(py, &mut self.calling())
+    }
+}
+
+/// A call that a pool works on, with the methods of a request that a pool uses.
+#[pyclass(frozen, module = "citius._core", name = "_RpcCall")]
+pub(crate) struct RpcCall(OpenCall);
+
 #[pymethods]
 impl RpcCall {
     fn _set_task(&self, task: Py<PyAny>) {
-        let set = |exchange: &mut crate::link::Exchange| exchange.task.replace(task);
-        let replaced = self.link.with(self.id, set);
-        drop(replaced);
+        self.0.link.set_task(self.0.id, Some(task));
     }
 
     /// Whether it is still to be done. A notification is, whatever has become of its connection.
     fn _is_open(&self) -> bool {
-        self.is_notification || self.link.with(self.id, |_| ()).is_some()
+        self.0.is_notification || self.0.link.is_open(self.0.id)
     }
 
     fn _respond(&self, value: &Bound<'_, PyAny>) {
@@ -355,15 +389,10 @@ impl RpcCall {
 
 impl RpcCall {
     fn settle(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
-        let (link, id) = (&self.link, self.id);
-        let mut calling = Calling {
-            link,
-            id,
-            form: self.form,
-            is_notification: self.is_notification,
-            procedure: &self.procedure,
-            is_entered: true,
+        let mut late = Late {
+            link: &self.0.link,
+            id: self.0.id,
         };
-        calling.conclude(py, result, &mut Late { link, id });
+        self.0.calling().conclude(py, result, &mut late);
     }
 }

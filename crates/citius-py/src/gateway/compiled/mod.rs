@@ -22,8 +22,8 @@ use pyo3::prelude::*;
 use self::abi::{Answering, Asking, Entry, Left};
 use self::arguments::{Argument, Decoded, Given};
 use crate::answer::Asked;
-use crate::gateway::Turn;
-use crate::link::{Exchange, LEVEL_ERROR, LEVEL_WARNING, Link, Sink};
+use crate::gateway::turn::Turn;
+use crate::link::{LEVEL_ERROR, LEVEL_WARNING, LateSubject, Link, Role, Sink};
 use crate::report::{self, Subject};
 
 pub(crate) mod abi;
@@ -57,17 +57,42 @@ const MEASURED_EVERY: u32 = 64;
 /// The log is told at most this often about one handler.
 const TELL_EVERY_MS: u32 = 10_000;
 
-/// A request whose body is on its way.
-pub(crate) struct Pending {
-    pub(super) head: Box<Head>,
+/// An open exchange whose handler is called when the body is complete.
+pub(crate) struct AwaitsBody {
+    head: Box<Head>,
     captures: Captures,
     pub(super) route: Arc<super::native::Route>,
     body: Vec<u8>,
 }
 
-impl Pending {
+impl AwaitsBody {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.body.extend_from_slice(bytes);
+    }
+}
+
+impl Role for AwaitsBody {
+    fn on_disconnect(self: Box<Self>, _py: Python<'_>) -> bool {
+        false
+    }
+
+    fn subject(&self, _py: Python<'_>, link: &Link) -> Option<LateSubject> {
+        let subject = Subject::new(link, &self.head, Some(&self.route.info.label));
+        Some(Box::new(move |_| subject))
+    }
+}
+
+/// An open exchange that a thread works on, which looks here whether its client has gone.
+struct InPool(Arc<AtomicBool>);
+
+impl Role for InPool {
+    fn on_disconnect(self: Box<Self>, _py: Python<'_>) -> bool {
+        self.0.store(true, Ordering::Relaxed);
+        false
+    }
+
+    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+        Some(Box::new(|_| Subject::named(String::from("a request"))))
     }
 }
 
@@ -210,29 +235,24 @@ pub(super) fn request(
     if ended {
         return call(turn, route, head, captures, Vec::new(), reply);
     }
-    let pending = Box::new(Pending {
+    let role = AwaitsBody {
         head,
         captures,
         route: Arc::clone(route),
         body: Vec::new(),
-    });
-    turn.link.with_open(reply.id(), |exchange| {
-        if let Some(held) = exchange.native() {
-            held.pending = Some(pending);
-        }
-    });
+    };
+    turn.link.enter(reply.id(), role);
     reply.want(u64::MAX);
 }
 
 /// The body of a request is complete.
-pub(super) fn end(turn: &mut Turn<'_, '_>, pending: Pending, reply: &mut Reply<'_>) {
-    drop(turn.link.take(reply.id()));
-    let Pending {
+pub(super) fn end(turn: &mut Turn<'_, '_>, awaits: AwaitsBody, reply: &mut Reply<'_>) {
+    let AwaitsBody {
         head,
         captures,
         route,
         body,
-    } = pending;
+    } = awaits;
     call(turn, &route, head, captures, body, reply);
 }
 
@@ -384,13 +404,9 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCom
 
 /// Hands a request to the threads.
 fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mut Reply<'_>) {
-    let is_gone = Arc::clone(&job.is_gone);
     // Before the job is there for the taking: a thread may answer it before this returns.
-    turn.link.with_open(reply.id(), |exchange: &mut Exchange| {
-        if let Some(held) = exchange.native() {
-            held.is_gone = Some(is_gone);
-        }
-    });
+    turn.link
+        .enter(reply.id(), InPool(Arc::clone(&job.is_gone)));
     if let Err(job) = pool.submit(Box::new(job)) {
         drop(turn.link.take(reply.id()));
         crate::answer::send_plain(turn.py, citius_http::Fault::Overloaded, reply);

@@ -19,7 +19,7 @@ use super::spool::{Spool, Spools};
 use super::start::Shared;
 use crate::answer::Asked;
 use crate::fork::end_child;
-use crate::link::{Late, Link, call_back, lock};
+use crate::link::{Late, LateSubject, Link, Role, call_back, lock};
 use crate::report::Subject;
 
 /// One request on its way through a thread, or one whose body is still coming.
@@ -429,6 +429,18 @@ impl Call {
         let kill = self.transfer().on_gone.take();
         drop(kill);
         pump.close(py);
+    }
+}
+
+impl Role for Arc<Call> {
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.gone(py);
+        false
+    }
+
+    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+        let call = Self::clone(self);
+        Some(Box::new(move |_| Call::subject(&call)))
     }
 }
 
