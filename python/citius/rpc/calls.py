@@ -184,7 +184,7 @@ def not_understood(error: ValueError, data: bytes) -> str:
     """Why a connection ends on which something came that is no message."""
     if data.startswith(_ALERT):
         return f"the server speaks TLS; put {TLS} before its address"
-    return f"what the server sent is not to be understood: {error}"
+    return f"invalid MessagePack-RPC message: {error}"
 
 
 class _Error(msgspec.Struct):
