@@ -134,12 +134,12 @@ class Request:
 
 
 def notification(method: str, params: tuple[Any, ...] | Mapping[str, Any]) -> bytes:
-    """A call that nobody answers."""
+    """A call that gets no response."""
     return encode((2, method, params))
 
 
 def cancellation(msgid: int) -> bytes:
-    """Tell the server that nobody waits for this call any more."""
+    """Tell the server that the client no longer waits for this call."""
     return encode((2, "$/cancelRequest", (msgid,)))
 
 

@@ -96,7 +96,7 @@ class Greenlets:
 
 
 class Kill:
-    """Ends a call that nobody waits for any more, unless it is through (on the hub)."""
+    """Ends a call whose client is gone, unless it is complete (on the hub)."""
 
     __slots__ = ("_throw", "is_over")
 

@@ -101,7 +101,7 @@ class Client:
 
     Args:
         app: The application; it can have several clients, one after the other or at once.
-        raise_errors: Raise in the test what a handler raised and nobody expected, instead of showing
+        raise_errors: Raise in the test what a handler raised unexpectedly, instead of showing
             its 500.
         limits: Overrides of the server's limits.
         headers: Fields of every request.

@@ -359,7 +359,7 @@ class App:
         """Answer exceptions of a class, or an error status, with the decorated ``(request, exception)``.
 
         The handler of the closest class wins. A status covers ``HTTPError`` with that status, 404
-        and 405 for paths and methods without a route, and 500 what nobody else handles.
+        and 405 for paths and methods without a route, and 500 unhandled exceptions.
         """
         self._check_open()
         checks.check_error_key(what)

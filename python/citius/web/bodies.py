@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class BodyStream:
     """A request body as it comes: ``async for`` on the loop, ``for`` in a blocking handler.
 
-    A body that is there as a whole can be had as often as somebody asks. One that comes in pieces is
+    A body that is there as a whole can be read any number of times. One that comes in pieces is
     given away once: the stream that got the first piece has a right to the others, and another stream
     or ``read`` raises ``RuntimeError`` instead of taking a part for the whole.
     """
@@ -80,7 +80,7 @@ class _Intake:
         self._held = allocate_lock()
         # From here on the request's own idea of its body may be a part of it.
         self.has_begun = False
-        # Taken, and given to nobody yet.
+        # Taken, and not given out yet.
         self.kept: list[bytes] = []
         # The right of the stream that was given a piece, and whether it has had the last one.
         self.owner: object | None = None
@@ -89,13 +89,13 @@ class _Intake:
     def __enter__(self) -> None:
         # Two waiters would share one callback: the first would wait for ever.
         if not self._held.acquire(blocking=False):
-            raise RuntimeError("the body of this request is being read by somebody else")
+            raise RuntimeError("the body of this request is being read by another call")
 
     def __exit__(self, *_: object) -> None:
         self._held.release()
 
     def whole(self, request: Request) -> bytes | None:
-        """The body, if nobody has to take it in pieces."""
+        """The body, if it need not be taken in pieces."""
         if not self.has_begun:
             try:
                 return request.body()

@@ -59,7 +59,7 @@ class ErrorHandlers:
         return None
 
     def find_last_resort(self) -> Callable[..., Any] | None:
-        """The handler of exceptions that nobody expected."""
+        """The handler of unexpected exceptions."""
         return self.by_type.get(Exception) or self.by_status.get(500)
 
 

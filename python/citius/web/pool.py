@@ -135,7 +135,7 @@ class BlockingPool:
         deadline = monotonic() + wait_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - monotonic()))
-        # Not whether the threads have ended: those that are idle may need a moment, and nobody waits.
+        # Not whether the threads have ended: idle ones may need a moment, and no request waits for them.
         with self._lock:
             return self._unfinished == 0
 
@@ -148,7 +148,7 @@ class BlockingPool:
                 return False
             self._open += 1
             self._unfinished += 1
-            # Under the lock: behind the marks that `close` puts there nobody would take it.
+            # Under the lock: behind the marks that `close` puts there no thread would take it.
             self._put_at.append(monotonic())
             self._jobs.put(job)
         return True

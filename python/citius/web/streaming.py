@@ -32,7 +32,7 @@ class Driven:
 
 
 async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str]) -> None:
-    """Send what ``iterator`` yields; the extension runs this as a task and cancels it when nobody reads."""
+    """Send what ``iterator`` yields; runs as a task, which the extension cancels when the client is gone."""
     try:
         async for chunk in iterator:
             if not stream.send(chunk):
@@ -44,7 +44,7 @@ async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str]) -> No
         from asyncio import CancelledError
 
         is_told_to_end = isinstance(error, CancelledError | GeneratorExit)
-        # Cancelled with nobody there to read is how most streams of events end.
+        # Most streams of events end by cancellation after the client has left.
         is_surprise = not (is_told_to_end and _is_gone(stream))
         stream.abort()
         if is_surprise:
