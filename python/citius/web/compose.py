@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
     from citius._core import Request
-    from citius.web.binding import Kind
     from citius.web.pool import BlockingPool
+    from citius.web.signature import Kind
 
     Middleware = Callable[[Request, Callable[[Request], Any]], Any]
 
@@ -59,7 +59,7 @@ class ErrorHandlers:
         return None
 
     def find_last_resort(self) -> Callable[..., Any] | None:
-        """The handler of exceptions that nobody expected."""
+        """The handler of unexpected exceptions."""
         return self.by_type.get(Exception) or self.by_status.get(500)
 
 
@@ -76,7 +76,7 @@ def _find_handler(
 
 def problem(request: Request, error: HTTPError) -> Response:
     """The answer to an ``HTTPError`` without a handler: problem details (RFC 9457)."""
-    from citius.web._support import encode_json
+    from citius.web.codecs import encode_json
 
     details: dict[str, object] = {"title": phrase(error.status_code), "status": error.status_code}
     if error.detail:
