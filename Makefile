@@ -9,8 +9,8 @@ FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
 CASES  ?=
-# Tests wait for servers as much as they compute; each file stays with one process.
-JOBS    ?= 2
+# Tests wait for servers more than they compute; each file stays with one process.
+JOBS    ?= 4
 PARALLEL := -n $(JOBS) --dist loadfile
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -20,7 +20,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check fmt test test-all test-frameworks test-matrix test-slow-paths check-wheel h2spec autobahn bench bench-ws lab fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-all test-frameworks test-matrix test-slow-paths check-wheel h2spec autobahn bench bench-ws lab fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,12 +76,16 @@ fmt: $(MADE)/setup ## format Rust and Python
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
 
-check: $(MADE)/extension $(MADE)/lab ## formats, lints, types, stubs, and the rules of the repository
+check: check-rust check-python ## formats, lints, types, stubs, and the rules of the repository
+
+check-rust: $(MADE)/setup ## its half that needs no extension
 	@scripts/need cargo
 	cargo fmt --all --check
 	cargo fmt --manifest-path lab/load/Cargo.toml --check
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
 	cargo clippy --locked --quiet --manifest-path lab/load/Cargo.toml --all-targets -- -D warnings
+
+check-python: $(MADE)/extension $(MADE)/lab ## the other half of check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
@@ -89,10 +93,14 @@ check: $(MADE)/extension $(MADE)/lab ## formats, lints, types, stubs, and the ru
 	$(BIN)/pytest -q tests/tidy tests/typing
 
 # The rules of the repository and its types are `make check`'s.
-test: $(MADE)/extension $(MADE)/lab ## everything that is tested in a few minutes
+test: test-rust test-python ## everything that is tested in a few minutes
+
+test-rust: $(MADE)/setup ## what cargo tests
 	@scripts/need cargo
 	cargo test --locked --workspace
 	cargo test --locked --manifest-path lab/load/Cargo.toml
+
+test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
 	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,22 +17,38 @@ app = App()
 """
 
 
+@contextmanager
+def serving(directory: Path) -> Iterator[Callable[..., Server]]:
+    """What the fixtures below return; ends all servers that it has started."""
+    servers: list[Server] = []
+
+    def start(
+        source: str, *arguments: str, env: dict[str, str] | None = None, ready: bool = True
+    ) -> Server:
+        (directory / "main.py").write_text(HEADER + textwrap.dedent(source))
+        server = Server(["main.py", "--port", "0", *arguments], env or {}, directory)
+        servers.append(server)
+        return server.wait_ready() if ready else server
+
+    try:
+        yield start
+    finally:
+        for server in servers:
+            server.kill()
+
+
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Write an application and serve it: ``serve(source, "--option", …)``.
 
     The source begins after ``app = App()``. ``ready=False`` does not wait for it to listen.
     """
-    servers: list[Server] = []
+    with serving(tmp_path) as start:
+        yield start
 
-    def start(
-        source: str, *arguments: str, env: dict[str, str] | None = None, ready: bool = True
-    ) -> Server:
-        (tmp_path / "main.py").write_text(HEADER + textwrap.dedent(source))
-        server = Server(["main.py", "--port", "0", *arguments], env or {}, tmp_path)
-        servers.append(server)
-        return server.wait_ready() if ready else server
 
-    yield start
-    for server in servers:
-        server.kill()
+@pytest.fixture(scope="module")
+def serve_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+    """The same for servers that all tests of a module use: most of a test is the start of its server."""
+    with serving(tmp_path_factory.mktemp("served")) as start:
+        yield start

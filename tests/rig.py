@@ -6,6 +6,7 @@ until the socket's timeout.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import signal
@@ -19,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TIMEOUT_S = 30.0
+
+PLAIN = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
+"""For servers as users run them: development mode gives asyncio checks and memory of its own."""
 
 
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
@@ -43,7 +47,6 @@ class Server:
             stderr=subprocess.PIPE,
             cwd=cwd,
             env={**os.environ, "PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error", **env},
-            text=True,
         )
         self.out = ""
         self.err = ""
@@ -58,12 +61,14 @@ class Server:
             thread.start()
 
     def _collect(self, name: str) -> None:
+        # By pieces, not by lines: a notice with its traceback, written at once, is there at once.
         stream = getattr(self.process, name)
-        for line in stream:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while piece := stream.read1(65536):
             if name == "stdout":
-                self.out += line
+                self.out += decoder.decode(piece)
             else:
-                self.err += line
+                self.err += decoder.decode(piece)
         stream.close()
 
     def wait_ready(self) -> Server:
@@ -108,9 +113,31 @@ class Server:
             thread.join(timeout_s)
         return code
 
-    def wait_for_log(self, pattern: str) -> None:
-        """Wait until a notice matches."""
-        wait_for(lambda: re.search(pattern, self.err), f"{pattern!r} in\n{self.err}")
+    def wait_for_log(self, pattern: str, count: int = 1) -> re.Match[str]:
+        """Wait until so many notices or more match; the last of them.
+
+        A response may arrive before what the server logs about its request.
+        """
+        found: list[re.Match[str]] = []
+
+        def has_come() -> bool:
+            found[:] = re.finditer(pattern, self.err)
+            return len(found) >= count
+
+        try:
+            wait_for(has_come, f"{pattern!r}, {count} times")
+        except AssertionError as error:
+            raise AssertionError(f"{error}, in\n{self.err}") from None
+        return found[-1]
+
+    def management(self) -> int:
+        """The port of ``--management 127.0.0.1:0``."""
+        return int(self.wait_for_log(r"metrics and health are at http://127\.0\.0\.1:(\d+)")[1])
+
+    def stop(self) -> int:
+        """Stop it as a service manager does; the exit code, when everything it said is here."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
 
     def kill(self) -> None:
         """End it, however it is."""
@@ -136,7 +163,7 @@ class Peer:
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
-        self._received = b""
+        self._received = bytearray()
 
     def __enter__(self) -> Peer:
         return self
@@ -170,16 +197,13 @@ class Peer:
         """Everything up to and including ``mark``."""
         while mark not in self._received:
             self._more()
-        end = self._received.index(mark) + len(mark)
-        taken, self._received = self._received[:end], self._received[end:]
-        return taken
+        return self._take(self._received.index(mark) + len(mark))
 
     def read(self, count: int) -> bytes:
         """So many bytes."""
         while len(self._received) < count:
             self._more()
-        taken, self._received = self._received[:count], self._received[count:]
-        return taken
+        return self._take(count)
 
     def read_to_end(self) -> bytes:
         """Everything until the server closes; a reset is an end too."""
@@ -189,8 +213,7 @@ class Peer:
             except ConnectionResetError:
                 piece = b""
             if not piece:
-                taken, self._received = self._received, b""
-                return taken
+                return self._take(len(self._received))
             self._received += piece
 
     def reply(self, method: str = "GET") -> Reply:
@@ -223,11 +246,42 @@ class Peer:
         """Whether the server hangs up without another byte."""
         return self.read_to_end() == b""
 
+    def _take(self, count: int) -> bytes:
+        taken = bytes(self._received[:count])
+        del self._received[:count]
+        return taken
+
     def _more(self) -> None:
         piece = self.socket.recv(65536)
         if not piece:
-            raise EOFError(f"the server closed the connection; unread: {self._received!r}")
+            raise EOFError(f"the server closed the connection; unread: {bytes(self._received)!r}")
         self._received += piece
+
+
+def request(path: str) -> bytes:
+    """A GET request as it travels."""
+    return f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+
+
+def text(peer: Peer, path: str, method: str = "GET") -> str:
+    """The body of a 200."""
+    reply = peer.request(method, path)
+    assert reply.status == 200, f"{path}: {reply}"
+    return reply.body.decode()
+
+
+def processor_share(server: Server) -> float:
+    """How busy the process is, of one processor, over a short while."""
+    schedstat = Path(f"/proc/{server.process.pid}/schedstat")
+
+    def now() -> tuple[int, float]:
+        return int(schedstat.read_text().split()[0]), time.monotonic()
+
+    ran_ns, began_at = now()
+    # A span to measure over, not a wait for something to happen.
+    time.sleep(0.3)
+    ran_later_ns, ended_at = now()
+    return (ran_later_ns - ran_ns) / 1e9 / (ended_at - began_at)
 
 
 def pids(server: Server, count: int = 60) -> set[int]:

@@ -18,10 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from citius._core import Request, Response, Room, WebSocket, __version__
-    from citius.app import App
-    from citius.binding import Body
-    from citius.compiled import get_include, load_handlers
-    from citius.config import Config
     from citius.errors import (
         AppImportError,
         BadRequest,
@@ -44,12 +40,16 @@ if TYPE_CHECKING:
         UnprocessableContent,
         UnsupportedMediaType,
     )
-    from citius.forms import Form, Upload
-    from citius.headers import Headers, MutableHeaders, Query
-    from citius.responses import html_response, json_response, msgpack_response, redirect
-    from citius.server import serve
-    from citius.websocket import SerialWebSocket
-    from citius.workers import WorkerInfo, worker_info
+    from citius.serving.server import serve
+    from citius.serving.worker_info import WorkerInfo, worker_info
+    from citius.settings.config import Config
+    from citius.web.app import App
+    from citius.web.binding import Body
+    from citius.web.compiled import get_include, load_handlers
+    from citius.web.forms import Form, Upload
+    from citius.web.headers import Headers, MutableHeaders, Query
+    from citius.web.responses import html_response, json_response, msgpack_response, redirect
+    from citius.web.websocket import SerialWebSocket
 
 __all__ = [
     "App",
@@ -99,16 +99,16 @@ __all__ = [
 
 _HOMES = {
     "_core": ("Request", "Response", "Room", "WebSocket", "__version__"),
-    "app": ("App",),
-    "binding": ("Body",),
-    "compiled": ("get_include", "load_handlers"),
-    "config": ("Config",),
-    "forms": ("Form", "Upload"),
-    "headers": ("Headers", "MutableHeaders", "Query"),
-    "responses": ("html_response", "json_response", "msgpack_response", "redirect"),
-    "server": ("serve",),
-    "websocket": ("SerialWebSocket",),
-    "workers": ("WorkerInfo", "worker_info"),
+    "serving.server": ("serve",),
+    "serving.worker_info": ("WorkerInfo", "worker_info"),
+    "settings.config": ("Config",),
+    "web.app": ("App",),
+    "web.binding": ("Body",),
+    "web.compiled": ("get_include", "load_handlers"),
+    "web.forms": ("Form", "Upload"),
+    "web.headers": ("Headers", "MutableHeaders", "Query"),
+    "web.responses": ("html_response", "json_response", "msgpack_response", "redirect"),
+    "web.websocket": ("SerialWebSocket",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from citius.config import Config
-    from citius.sources import Job, Sources
+    from citius.settings.config import Config
+    from citius.settings.sources import Job, Sources
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -80,7 +80,7 @@ def _forget() -> None:
     import citius
 
     for name in [*sys.modules]:
-        if name.partition(".")[0] == "click" or name in ("citius.cli", "citius.compat"):
+        if name.partition(".")[0] == "click" or name in ("citius.cli", "citius.settings.compat"):
             del sys.modules[name]
     for name in ("cli", "compat"):
         citius.__dict__.pop(name, None)
@@ -90,10 +90,10 @@ def _forget() -> None:
 def _serve(target: str, config: Config, sources: Sources) -> int:
     """Serve, under the reloader if that is wanted."""
     if config.reload:
-        from citius.reload import Reloader
+        from citius.serving.reload import Reloader
 
         return Reloader(target, config, sys.argv[2:]).run()
-    from citius.server import serve
+    from citius.serving.server import serve
 
     return serve(target, config, sources)
 

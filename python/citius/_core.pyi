@@ -16,8 +16,8 @@ from typing import IO, Any, Generic, Literal, Self, TypeAlias, TypeVar, final, o
 from typing_extensions import Buffer
 
 from citius.go import Selected
-from citius.headers import Headers, MutableHeaders, Query
-from citius.static import Mount
+from citius.web.headers import Headers, MutableHeaders, Query
+from citius.web.static import Mount
 
 _T = TypeVar("_T")
 
@@ -131,7 +131,7 @@ class Request:
         """Call ``task.cancel()`` if the client goes before its answer is complete."""
     def _is_open(self) -> bool:
         """Whether somebody still waits for the answer."""
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         """Answer from any thread with what a handler may return."""
     def _fail(self, error: BaseException) -> None:
         """Answer from any thread with what the error handlers make of ``error``."""
@@ -140,13 +140,13 @@ class Request:
 class Response:
     """An answer with everything said."""
 
-    status: int
+    status_code: int
     body: Any
     content_type: str | None
     def __new__(
         cls,
         body: object = None,
-        status: int = 200,
+        status_code: int = 200,
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         content_type: str | None = None,
         trailers: Mapping[str, str]
@@ -167,7 +167,7 @@ class Response:
 
 @final
 class Stream:
-    """The way out for one streamed answer; made by the server, driven by ``citius._support``."""
+    """The way out for one streamed answer; made by the server, driven by ``citius.web._support``."""
 
     def send(self, chunk: bytes | str) -> bool:
         """Queue a piece; ``False`` means: wait for room before the next.
@@ -175,7 +175,7 @@ class Stream:
         Raises:
             ClientDisconnected: Nobody is there to read it.
         """
-    def on_room(self, callback: Callable[[], object]) -> None:
+    def on_writable(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when there is room or nobody reads."""
     def end(self) -> None: ...
     def abort(self) -> None: ...
@@ -291,12 +291,12 @@ class WebSocket:
     def _is_full(self) -> bool: ...
     def _on_message(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when ``_take`` has something new."""
-    def _on_room(self, callback: Callable[[], object]) -> None: ...
+    def _on_writable(self, callback: Callable[[], object]) -> None: ...
     def _set_task(self, task: object) -> None:
         """Call ``task.cancel()`` if the client is lost while nobody waits for it."""
     def _is_open(self) -> bool:
         """Whether somebody is there."""
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         """The handler has returned this, in any thread."""
     def _fail(self, error: BaseException) -> None:
         """The handler has raised this, in any thread."""
@@ -323,9 +323,9 @@ class Room:
         """
     def leave(self, socket: WebSocket) -> bool:
         """Let ``socket`` go; ``False`` if it was not in."""
-    def send(self, message: str | Buffer, *, but: WebSocket | None = None) -> int:
+    def send(self, message: str | Buffer, *, exclude: WebSocket | None = None) -> int:
         """Send to all members, ``but`` excepted; returns how many there are in this process."""
-    def send_json(self, value: object, *, but: WebSocket | None = None) -> int:
+    def send_json(self, value: object, *, exclude: WebSocket | None = None) -> int:
         """Send an object as JSON, in a text message."""
     @property
     def missed(self) -> int:
@@ -359,7 +359,7 @@ class Native:
         Args:
             on_error: Makes an answer of an exception (returns what a handler may return).
             submit: ``submit(request, handler, args) -> bool`` hands a blocking handler to the thread
-                pool, which calls ``request._answer`` or ``request._fail``; ``False``: queue full, 503.
+                pool, which calls ``request._respond`` or ``request._fail``; ``False``: queue full, 503.
             compiled_threads: Threads for handlers of the kind ``pooled``, at most.
             compiled_queue_max: Requests that wait for one of them, at most; 503 beyond.
         """
@@ -460,7 +460,7 @@ class CompiledHandler:
             address: Of a function with the signature that the header says. It is believed.
             name: What the log calls it.
             arguments: Name, source, type and default of a typed function's parameters
-                (``citius.compiled.Argument``).
+                (``citius.web.compiled.Argument``).
             content_type: The media type of answers that do not say theirs.
             keep: What the code belongs to; kept for good.
 
@@ -591,21 +591,21 @@ _Gateway: TypeAlias = Native | Asgi | Wsgi
 """How a reactor calls its application: one class for each interface."""
 
 @final
-class Board:
-    """Pages of counters in memory that a supervisor and its workers share."""
+class SharedMetrics:
+    """Slots of counters in memory that a supervisor and its workers share."""
 
-    PAGE_BYTES: int
+    SLOT_BYTES: int
 
     def __new__(cls, buffer: Buffer) -> Self:
         """
         Args:
-            buffer: Writable memory for any number of pages, such as a shared ``mmap``; never released.
+            buffer: Writable memory for any number of slots, such as a shared ``mmap``; never released.
         """
     def __len__(self) -> int: ...
-    def read(self, page: int) -> dict[str, Any]:
-        """What a worker has counted (``citius/metrics.py`` knows the parts)."""
-    def clear(self, page: int) -> None:
-        """Zero a page for the next worker."""
+    def read(self, slot: int) -> dict[str, Any]:
+        """What a worker has counted (``citius/observability/metrics.py`` knows the parts)."""
+    def clear(self, slot: int) -> None:
+        """Zero a slot for the next worker."""
 
 @final
 class Observer:
@@ -614,8 +614,8 @@ class Observer:
     def __new__(
         cls,
         *,
-        board: Board | None = None,
-        page: int = 0,
+        metrics: SharedMetrics | None = None,
+        slot: int = 0,
         access_log: str | None = None,
         access_log_fd: int | None = None,
         access_log_sample: float = 1.0,
@@ -628,7 +628,7 @@ class Observer:
     ) -> Self:
         """
         Args:
-            board: Where it counts, on ``page``; in memory of its own without one.
+            metrics: Where it counts, on ``slot``; in memory of its own without one.
             access_log: The format of access lines (see docs/guides/observability.md); ``None``: none.
             access_log_fd: Where they go; standard output without it.
             access_log_sample: The share of answers below 400 that get a line.
@@ -641,7 +641,7 @@ class Observer:
         Raises:
             ValueError: A format, name or pattern that is none.
         """
-    def beat(
+    def heartbeat(
         self,
         *,
         now_ms: int,
@@ -658,8 +658,8 @@ class Observer:
     def add_exception(self) -> None:
         """Count an exception that nobody has handled."""
     def read(self) -> dict[str, Any]:
-        """Its counters, as ``Board.read``."""
-    def log_trouble(self) -> tuple[int, str | None]:
+        """Its counters, as ``SharedMetrics.read``."""
+    def log_failure(self) -> tuple[int, str | None]:
         """Access lines lost so far, and what went wrong since the last call."""
     def close(self, patience_s: float) -> bool:
         """Write what is left of the access log; ``False`` if there was no time."""
@@ -821,10 +821,10 @@ class Reactor:
         """The epoll descriptor: readable when ``turn`` has something to do."""
     def turn(self) -> None:
         """Serve what is ready. Never blocks, never raises; safe to call from inside itself."""
-    def run(self, on_beat: Callable[[], object] | None = None) -> None:
+    def run(self, on_heartbeat: Callable[[], object] | None = None) -> None:
         """Block and serve until ``stop``; the host of apps without an event loop.
 
-        ``on_beat`` is called between turns, every one or two seconds.
+        ``on_heartbeat`` is called between turns, every one or two seconds.
         """
     def stop(self) -> None:
         """Make ``run`` return after its current turn; callable from signal handlers and threads."""

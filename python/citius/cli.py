@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citius.config import LIMITS_GROUP, OPTIONS, Config, Option
 from citius.errors import ConfigError
-from citius.sources import Job, Sources
+from citius.settings.config import OPTIONS, Config
+from citius.settings.option import LIMITS_GROUP, Option
+from citius.settings.sources import Job, Sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,7 @@ def _serve(
     """
     values = {name: value for name, value in given.items() if value is not None and value != ()}
     if config_file is not None and config_file.endswith(".py"):
-        from citius.compat import advice
+        from citius.settings.compat import advice
 
         try:
             text = advice(config_file)
@@ -93,7 +94,7 @@ def _serve(
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     if check_config:
-        from citius.server import check
+        from citius.serving.server import check
 
         sys.exit(check(target, config))
     click.get_current_context().obj.append(Job(target, config, sources))
@@ -101,7 +102,7 @@ def _serve(
 
 def _in_sight(config: Config) -> str:
     """What to serve where nobody says: the Django project of the directory."""
-    from citius import django
+    from citius.serving.interfaces import django
 
     if django.find(None, config.app_dir) is not None:
         return django.MANAGE
@@ -192,12 +193,12 @@ def _store(name: str) -> Any:
 
 def _foreign() -> list[click.Option]:
     """Flags of other servers that are no options here: each says what to do instead."""
-    from citius.compat import unclaimed
+    from citius.settings.compat import unclaimed
 
     def told(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value is None or value is False or ctx.resilient_parsing:
             return
-        from citius.compat import reply
+        from citius.settings.compat import reply
 
         try:
             text = reply(param.opts[0], value if isinstance(value, str) else None)

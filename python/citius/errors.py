@@ -136,34 +136,36 @@ class HTTPError(CitiusError):
     (RFC 9457) with the members ``title``, ``status``, and ``detail`` and ``errors`` where given.
 
     Args:
-        status: 400 to 599.
+        status_code: 400 to 599.
         detail: What went wrong, for the client's eyes.
         headers: Fields of the answer.
         errors: One mapping per mistake found in the request (``UnprocessableContent`` fills it).
     """
 
-    status: int = 500
+    status_code: int = 500
     detail: str
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None
     errors: Sequence[Mapping[str, str]]
 
     def __init__(
         self,
-        status: int,
+        status_code: int,
         detail: str = "",
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         errors: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        if not 400 <= status <= 599:
-            raise ValueError(f"status of an HTTPError must be within 400 to 599, got {status}")
-        super().__init__(status, detail)
-        self.status = status
+        if not 400 <= status_code <= 599:
+            raise ValueError(
+                f"status_code of an HTTPError must be within 400 to 599, got {status_code}"
+            )
+        super().__init__(status_code, detail)
+        self.status_code = status_code
         self.detail = detail
         self.headers = headers
         self.errors = errors
 
     def __str__(self) -> str:
-        title = f"{self.status} {phrase(self.status)}"
+        title = f"{self.status_code} {phrase(self.status_code)}"
         return f"{title}: {self.detail}" if self.detail else title
 
 
@@ -176,91 +178,91 @@ class _FixedStatus(HTTPError):
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         errors: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        super().__init__(type(self).status, detail, headers, errors)
+        super().__init__(type(self).status_code, detail, headers, errors)
 
 
 class BadRequest(_FixedStatus):
     """400: the request cannot be read."""
 
-    status = 400
+    status_code = 400
 
 
 class Unauthorized(_FixedStatus):
     """401: who is asking? Give ``WWW-Authenticate`` in ``headers``."""
 
-    status = 401
+    status_code = 401
 
 
 class Forbidden(_FixedStatus):
     """403: known, and not allowed."""
 
-    status = 403
+    status_code = 403
 
 
 class NotFound(_FixedStatus):
     """404: nothing here, or nothing one admits to."""
 
-    status = 404
+    status_code = 404
 
 
 class MethodNotAllowed(_FixedStatus):
     """405: not with this method. Give ``Allow`` in ``headers``."""
 
-    status = 405
+    status_code = 405
 
 
 class NotAcceptable(_FixedStatus):
     """406: no representation the client accepts."""
 
-    status = 406
+    status_code = 406
 
 
 class Conflict(_FixedStatus):
     """409: the state of the resource forbids it."""
 
-    status = 409
+    status_code = 409
 
 
 class Gone(_FixedStatus):
     """410: it was here, and is not coming back."""
 
-    status = 410
+    status_code = 410
 
 
 class ContentTooLarge(_FixedStatus):
     """413: more body than is taken."""
 
-    status = 413
+    status_code = 413
 
 
 class UnsupportedMediaType(_FixedStatus):
     """415: the body is in a format that is not read here."""
 
-    status = 415
+    status_code = 415
 
 
 class UnprocessableContent(_FixedStatus):
     """422: well-formed, but not what is expected; ``errors`` says where."""
 
-    status = 422
+    status_code = 422
 
 
 class TooManyRequests(_FixedStatus):
     """429: come back later. Give ``Retry-After`` in ``headers``."""
 
-    status = 429
+    status_code = 429
 
 
 class InternalServerError(_FixedStatus):
     """500: our fault."""
 
-    status = 500
+    status_code = 500
 
 
 class ServiceUnavailable(_FixedStatus):
     """503: not now."""
 
-    status = 503
+    status_code = 503
 
 
 def phrase(status: int) -> str:

@@ -48,9 +48,7 @@ def starve(server: Server) -> None:
 
 def ask(server: Server, path: str) -> tuple[int, str]:
     """The answer of the management port."""
-    found = re.search(r"metrics and health are at http://127\.0\.0\.1:(\d+)", server.err)
-    assert found
-    connection = HTTPConnection("127.0.0.1", int(found[1]), timeout=30)
+    connection = HTTPConnection("127.0.0.1", server.management(), timeout=30)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -156,10 +154,7 @@ def test_connections_max_beyond_the_descriptors_is_noticed(tmp_path: Path) -> No
 
 def test_peers_that_only_connect_do_not_fill_the_management_port(serve) -> None:
     server: Server = serve(APP, "--management", "127.0.0.1:0")
-    server.wait_for_log("metrics and health are at")
-    found = re.search(r"metrics and health are at http://127\.0\.0\.1:(\d+)", server.err)
-    assert found
-    address = ("127.0.0.1", int(found[1]))
+    address = ("127.0.0.1", server.management())
     peers: list[socket.socket] = []
     try:
         for _ in range(400):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from rig import Server
+from rig import Server, wait_for
 
 ASGI = """
 seen = []
@@ -169,10 +169,7 @@ def test_a_reader_that_takes_nothing_ends_the_answer(limited: Limited) -> None:
     with server.connect(4096) as peer:
         peer.send(b"GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
         peer.read(1000)
-        deadline = time.monotonic() + 8
-        while b"end" not in (told := seen(server)):
-            assert time.monotonic() < deadline, told
-            time.sleep(0.02)
+        wait_for(lambda: b"end" in seen(server), "the end of the answer")
 
 
 def test_an_unread_body_does_not_harm_the_next_request(limited: Limited) -> None:
@@ -229,7 +226,4 @@ def test_routes_in_metrics_and_log_are_the_patterns_given(serve, interface: str)
     )  # fmt: skip
     for path in ("/users/1", "/users/2", "/other"):
         assert server.get(path).status == 200
-    deadline = time.monotonic() + 5
-    while server.out.count('"route":"/users/{id}"') < 2:
-        assert time.monotonic() < deadline, server.out
-        time.sleep(0.01)
+    wait_for(lambda: server.out.count('"route":"/users/{id}"') == 2, "two lines with the pattern")

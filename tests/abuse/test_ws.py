@@ -225,7 +225,7 @@ def test_slow_readers_hold_the_sender_back(serve) -> None:
 
 
 def test_ping_interval_and_timeout(serve) -> None:
-    server = serve(ECHO, "--ws-ping-interval", "1", "--ws-ping-timeout-ms", "300")
+    server = serve(ECHO, "--ws-ping-interval", "1", "--ws-ping-timeout-ms", "900")
     alive, dead = RawSocket(server).accepted(), RawSocket(server).accepted()
     asked = alive.frame()
     assert asked.opcode == PING

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 import pytest
-from citius import compat
 from citius.cli import cli
-from citius.config import OPTIONS, load
 from citius.errors import ConfigError
+from citius.settings import compat
+from citius.settings.config import OPTIONS
+from citius.settings.loading import load
 from rig import citius
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from citius import __version__
-from citius.config import OPTIONS
+from citius.settings.config import OPTIONS
 from rig import Server, citius, wait_for
 
 APP = """

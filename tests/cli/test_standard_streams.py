@@ -57,7 +57,14 @@ def test_streams_that_are_closed(tmp_path: Path, closed: str, arguments: str) ->
     assert not re.search("Traceback|Assertion|Error", told), told
 
 
-MODULES = ("citius.cli", "click", "citius.config", "citius.server", "citius.listeners", "main")
+MODULES = (
+    "citius.cli",
+    "click",
+    "citius.settings.config",
+    "citius.serving.prepare",
+    "citius.serving.listeners",
+    "main",
+)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--workers", "2"], ["--reload"]])

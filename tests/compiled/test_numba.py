@@ -18,7 +18,8 @@ numba = pytest.importorskip("numba", reason="numba is not installed")
 import numpy as np  # noqa: E402
 
 pytestmark = [
-    pytest.mark.timeout(120),
+    # LLVM compiles for seconds, on a busy machine for minutes.
+    pytest.mark.timeout(600),
     # numba's own, on newer interpreters
     pytest.mark.filterwarnings("default::DeprecationWarning"),
 ]
@@ -126,7 +127,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
 
 def test_integers(client: Client) -> None:
     answer = client.get("/add/1/2")
-    assert (answer.status, answer.json()) == (200, 10)
+    assert (answer.status_code, answer.json()) == (200, 10)
     assert answer.headers["content-type"] == "application/json"
     assert client.get("/add/-5/2?c=-1").json() == -4
     assert client.get(f"/add/{2**63 - 1}/0?c=0").json() == 2**63 - 1
@@ -134,17 +135,17 @@ def test_integers(client: Client) -> None:
 
 def test_what_does_not_fit_is_422_with_all_mistakes(client: Client) -> None:
     answer = client.get("/add/one/2?c=two")
-    assert (answer.status, answer.headers["content-type"]) == (422, "application/problem+json")
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
     problem = answer.json()
     assert (problem["title"], problem["detail"]) == (
         "Unprocessable Content",
-        "the request does not fit",
+        "request validation failed",
     )
     places = [(mistake["in"], mistake["path"]) for mistake in problem["errors"]]
     assert places == [("path", "a"), ("query", "c")]
     missing = client.get("/index/abc").json()["errors"]
     assert missing == [{"in": "query", "path": "at", "message": "missing"}]
-    assert client.get("/add/1/no-number").status == 404  # the route takes integers only
+    assert client.get("/add/1/no-number").status_code == 404  # the route takes integers only
 
 
 def test_bytes(client: Client) -> None:
@@ -156,7 +157,7 @@ def test_floats_bools_and_the_body(client: Client) -> None:
     assert client.post("/sum", content=b"\x01\x02\x03").text == "6.0"
     answer = client.post("/sum?factor=0.5&negate=true", content=b"\x01\x02\x03")
     assert (answer.text, answer.headers["content-type"]) == ("-3.0", "text/plain")
-    assert client.post("/sum?negate=maybe", content=b"").status == 422
+    assert client.post("/sum?negate=maybe", content=b"").status_code == 422
     assert client.get("/is-close?byte=100").text == "true"
     assert client.get("/is-close?byte=0").text == "false"
 
@@ -170,24 +171,24 @@ def test_arrays_texts_and_nothing(client: Client) -> None:
     assert client.post("/same", content=b"x" * 100_000).content == b"x" * 100_000
     assert client.get("/wide").text == "caf\u00e9 \u4e16 \U0001f600"
     assert client.get("/latin").text == "caf\u00e9"
-    assert client.get("/nothing").status == 204
+    assert client.get("/nothing").status_code == 204
 
 
 def test_a_status_beside_the_body(client: Client) -> None:
     answer = client.get("/status/404")
-    assert (answer.status, answer.text) == (404, "said so")
-    assert client.get("/status/42").status == 500
+    assert (answer.status_code, answer.text) == (404, "said so")
+    assert client.get("/status/42").status_code == 500
 
 
 def test_exceptions_are_500(client: Client) -> None:
-    assert client.get("/raise").status == 500
+    assert client.get("/raise").status_code == 500
     assert client.get("/raise?n=5").json() == 2
 
 
 def test_indices_are_checked(client: Client) -> None:
     assert client.get("/index/abc?at=2").json() == 99
-    assert client.get("/index/abc?at=3").status == 500
-    assert client.get("/index/abc?at=1000000000").status == 500
+    assert client.get("/index/abc?at=3").status_code == 500
+    assert client.get("/index/abc?at=1000000000").status_code == 500
 
 
 def test_helpers_and_the_pool(client: Client) -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 from rig import Peer, Server
-from transcript import Block, fits_socket, parse
+from transcript import Block, fits_socket, parse, variants
 
 VECTORS = Path(__file__).parents[2] / "vectors/h1"
 TRANSCRIPTS = {
-    path.relative_to(VECTORS).as_posix(): parsed
+    path.relative_to(VECTORS).as_posix() + variant: parsed
     for path in sorted(VECTORS.rglob("*.t"))
-    if fits_socket(*(parsed := parse(path.read_text())))
+    for variant, text in variants(path.read_text()).items()
+    if fits_socket(*(parsed := parse(text)))
 }
 
 # What the echo application of the testkit does: any method, any target.
@@ -37,7 +38,7 @@ app.route("/{path:path}", methods=METHODS)(echo)
 @app.middleware
 def everything_else(request, next):
     response = next(request)
-    return echo(request) if response.status in (404, 405) else response
+    return echo(request) if response.status_code in (404, 405) else response
 """
 
 

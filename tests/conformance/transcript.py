@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 _ESCAPE = re.compile(r"\\(?:([rnt\\])|x([0-9a-fA-F]{2})|\*(\d+)\{([^}]*)\})")
+_PLACE = re.compile(r"\\.")
 _PLAIN = {"r": "\r", "n": "\n", "t": "\t", "\\": "\\"}
 
 
@@ -34,6 +35,15 @@ def unescape(text: str) -> bytes:
         return _PLAIN[plain] if plain else chr(int(digits, 16))
 
     return _ESCAPE.sub(one, text).encode("latin-1")
+
+
+def variants(text: str) -> dict[str, str]:
+    """The texts that a file stands for, by the suffix of its name: one for each ``?`` line, if there are any."""
+    named: dict[str, str] = {}
+    for name, content in re.findall(r"^\? (\S+) ?(.*)$", text, re.M):
+        rest = re.sub(r"^\? .*$", "", text, flags=re.M)
+        named[f":{name}"] = _PLACE.sub(lambda m, c=content: c if m[0] == r"\?" else m[0], rest)
+    return named or {"": text}
 
 
 def parse(text: str) -> tuple[list[str], list[Block]]:

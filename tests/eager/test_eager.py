@@ -155,7 +155,7 @@ async def generator(how: str):
 async def hang(how: str):
     await pause(how)
     try:
-        app.state.hanging = True
+        app.state.hanging = how
         await asyncio.Event().wait()
     except asyncio.CancelledError as error:
         app.state.cancelled = how
@@ -167,7 +167,7 @@ def state(name):
 
 @app.get("/swallows")
 async def swallows():
-    app.state.hanging = True
+    app.state.hanging = "swallows"
     while True:
         try:
             await asyncio.sleep(60)
@@ -179,9 +179,9 @@ async def swallows():
 HOW = ["at-once", "suspends"]
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
-def server(serve, request: pytest.FixtureRequest) -> Server:
-    return serve(APP, "--loop", request.param, "--no-access-log")
+@pytest.fixture(scope="module", params=["asyncio", "uvloop"])
+def server(serve_module, request: pytest.FixtureRequest) -> Server:
+    return serve_module(APP, "--loop", request.param, "--no-access-log")
 
 
 def get(server: Server, path: str):
@@ -300,7 +300,7 @@ def test_streams_are_tasks_too(server: Server) -> None:
 def test_a_client_that_goes_away_cancels(server: Server, how: str) -> None:
     with server.connect() as peer:
         peer.send(f"GET /hang/{how} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-        wait_for(lambda: get(server, "/state/hanging"), "the handler")
+        wait_for(lambda: get(server, "/state/hanging") == how, "the handler")
     wait_for(lambda: get(server, "/state/cancelled") == how, "the cancellation")
     assert "Traceback" not in server.err
 
@@ -308,7 +308,7 @@ def test_a_client_that_goes_away_cancels(server: Server, how: str) -> None:
 def test_a_cancellation_that_is_swallowed_harms_nobody(server: Server) -> None:
     with server.connect() as peer:
         peer.send(b"GET /swallows HTTP/1.1\r\nHost: a\r\n\r\n")
-        wait_for(lambda: get(server, "/state/hanging"), "the handler")
+        wait_for(lambda: get(server, "/state/hanging") == "swallows", "the handler")
     wait_for(lambda: get(server, "/state/cancelled") == "swallowed", "the cancellation")
     assert get(server, "/awaited-task") == "unset"
 

@@ -15,7 +15,7 @@ from rig import Server, wait_for
 
 APP = """
 import gc, types, weakref
-from citius._task import RequestTask
+from citius.serving.tasks import RequestTask
 
 variable = contextvars.ContextVar("variable", default="unset")
 kept, tokens = [], []
@@ -30,7 +30,7 @@ class Other(RequestTask):
     pass
 
 RequestTask.made = 0
-sys.modules["citius._task"].RequestTask = Mine
+sys.modules["citius.serving.tasks"].RequestTask = Mine
 
 def uncancelled(task):
     asyncio.Task.cancel(task)

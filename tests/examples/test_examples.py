@@ -27,7 +27,7 @@ def test_hello(client: Client) -> None:
 @pytest.mark.parametrize("client", ["todo"], indirect=True)
 def test_todo(client: Client) -> None:
     made = client.post("/todos", json={"title": "write"})
-    assert (made.status, made.headers["location"]) == (201, "/todos/1")
+    assert (made.status_code, made.headers["location"]) == (201, "/todos/1")
     assert made.headers["server-timing"].startswith("app;dur=")
     client.post("/todos", msgpack={"title": "read", "done": True})
     assert [todo["title"] for todo in client.get("/todos").json()] == ["write", "read"]
@@ -35,9 +35,9 @@ def test_todo(client: Client) -> None:
     assert client.put("/todos/1", json={"title": "rest", "done": True}).json()["title"] == "rest"
     packed = client.get("/todos/1", headers={"accept": "application/msgpack"})
     assert packed.msgpack()["done"] is True
-    assert client.delete("/todos/1").status == 204
+    assert client.delete("/todos/1").status_code == 204
     assert client.get("/todos/1").json()["detail"] == "there is no to-do 1"
-    assert client.post("/todos", json={"title": 7}).status == 422
+    assert client.post("/todos", json={"title": 7}).status_code == 422
 
 
 @pytest.mark.parametrize("client", ["stream"], indirect=True)

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from citius.envfile import EnvFiles
 from citius.errors import ConfigError
+from citius.settings.envfile import EnvFiles
 from dotenv.main import DotEnv
 
 PIECES = (

@@ -13,7 +13,7 @@ import citius
 import msgspec
 import pytest
 from citius import App, Body, Form, HTTPError, NotFound, Request, Response
-from citius.testing import Answer, Client
+from citius.testing import Client, TestResponse
 
 
 class Item(msgspec.Struct):
@@ -31,12 +31,12 @@ class Color(enum.Enum):
     RED = "red"
 
 
-def ask(app: App, path: str = "/", method: str = "GET", **options: Any) -> Answer:
+def ask(app: App, path: str = "/", method: str = "GET", **options: Any) -> TestResponse:
     with Client(app) as client:
         return client.request(method, path, **options)
 
 
-def answer_of(value: Any, **options: Any) -> Answer:
+def answer_of(value: Any, **options: Any) -> TestResponse:
     """What becomes of a handler's return value: always the same, as the first or as a later one."""
     app = App()
     app.get("/")(lambda: value)
@@ -45,10 +45,10 @@ def answer_of(value: Any, **options: Any) -> Answer:
         paths = ("/", "/", "/request", "/", "/request", "/request", "/")
         answers = [client.get(path, **options) for path in paths]
 
-    def said(answer: Answer) -> Any:
+    def said(answer: TestResponse) -> Any:
         # The second may change between two of them.
         fields = {name: value for name, value in answer.headers.items() if name != "date"}
-        return answer.status, answer.content, fields
+        return answer.status_code, answer.content, fields
 
     for answer in answers[1:]:
         assert said(answer) == said(answers[0])
@@ -77,7 +77,7 @@ class TestReturnValues:
     )
     def test_value(self, value: Any, status: int, content_type: str | None, body: bytes) -> None:
         answer = answer_of(value)
-        assert (answer.status, answer.content) == (status, body)
+        assert (answer.status_code, answer.content) == (status, body)
         assert answer.headers.get("content-type") == content_type
 
     @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ class TestReturnValues:
 
     def test_short_ways(self) -> None:
         redirect = answer_of(citius.redirect("/ä?b=c%20d", 303))
-        assert (redirect.status, redirect.headers["location"]) == (303, "/%C3%A4?b=c%20d")
+        assert (redirect.status_code, redirect.headers["location"]) == (303, "/%C3%A4?b=c%20d")
         with pytest.raises(ValueError, match="301, 302"):
             citius.redirect("/", 200)
         packed = answer_of(citius.msgpack_response([1]))
@@ -112,7 +112,7 @@ class TestReturnValues:
         fixed = answer_of(citius.json_response([1]), headers={"accept": "application/msgpack"})
         assert fixed.json() == [1]
         page = answer_of(citius.html_response("<p>", 404, {"x": "y"}))
-        assert (page.status, page.headers["x"]) == (404, "y")
+        assert (page.status_code, page.headers["x"]) == (404, "y")
         assert page.headers["content-type"] == "text/html; charset=utf-8"
 
     def test_headers_of_a_response_can_be_changed(self) -> None:
@@ -142,10 +142,10 @@ class TestArguments:
         app.get("/p/{v:path}")(lambda v: repr(v))
         with Client(app) as client:
             assert client.get("/i/-7").text == "-7"
-            assert client.get("/i/7x").status == 404
+            assert client.get("/i/7x").status_code == 404
             assert client.get("/f/1.5").text == "1.5"
             assert client.get(f"/u/{uuid.uuid4()}").text == "UUID"
-            assert client.get("/u/7").status == 404
+            assert client.get("/u/7").status_code == 404
             assert client.get("/s/a%2Fb%20c").text == "'a/b c'"
             assert client.get("/p/a/b").text == "'a/b'"
             assert client.get("/p/").text == "''"
@@ -154,10 +154,10 @@ class TestArguments:
         app = App()
         causes: list[BaseException | None] = []
 
-        @app.error(RuntimeError)
+        @app.exception_handler(RuntimeError)
         def picky(request: Request, error: RuntimeError) -> Response:
             causes.append(error.__cause__)
-            return Response("picky", status=418)
+            return Response("picky", status_code=418)
 
         @app.post("/")
         def take(body: Picky) -> str:
@@ -165,9 +165,9 @@ class TestArguments:
 
         with Client(app) as client:
             for _ in range(2):
-                assert client.post("/", json={"name": "a"}).status == 418
+                assert client.post("/", json={"name": "a"}).status_code == 418
             media_type = {"content-type": "application/json; charset=utf-8"}
-            assert client.post("/", content=b'{"name": "a"}', headers=media_type).status == 418
+            assert client.post("/", content=b'{"name": "a"}', headers=media_type).status_code == 418
         assert [str(cause) for cause in causes] == ["'why'"] * 3
 
     def test_path_annotations(self) -> None:
@@ -184,12 +184,12 @@ class TestArguments:
         with Client(app) as client:
             assert client.get("/a/7").text == "7"
             wrong = client.get("/a/x")
-            assert wrong.status == 422
+            assert wrong.status_code == 422
             assert wrong.json()["errors"] == [
                 {"in": "path", "path": "id", "message": "Expected `int`, got `str`"}
             ]
             assert client.get("/c/red").text == "<Color.RED: 'red'>"
-            assert client.get("/c/blue").status == 422
+            assert client.get("/c/blue").status_code == 422
 
     def test_query_parameters(self) -> None:
         app = App()
@@ -209,7 +209,7 @@ class TestArguments:
             full = client.get("/?q=x+y&page=2&tag=a&tag=b&exact=true&order=up")
             assert full.json() == ["x y", 2, ["a", "b"], True, "up"]
             wrong = client.get("/?page=two&exact=7&order=left")
-            assert wrong.status == 422
+            assert wrong.status_code == 422
             assert wrong.headers["content-type"] == "application/problem+json"
             assert [(e["in"], e["path"]) for e in wrong.json()["errors"]] == [
                 ("query", "q"), ("query", "page"), ("query", "exact"), ("query", "order"),
@@ -236,15 +236,15 @@ class TestArguments:
             )
             assert packed.msgpack() == {"name": "x", "price": 1.0}
             wrong = client.post(path, json={"name": "x", "price": 0})
-            assert wrong.status == 422
+            assert wrong.status_code == 422
             assert wrong.json()["errors"][0]["path"] == "$.price"
             json_type = {"content-type": "application/json; charset=utf-8"}
-            assert client.post(path, content=b"{", headers=json_type).status == 400
-            assert client.post(path, content=b'{"name":"x"}', headers=json_type).status == 200
+            assert client.post(path, content=b"{", headers=json_type).status_code == 400
+            assert client.post(path, content=b'{"name":"x"}', headers=json_type).status_code == 200
             problem = {"content-type": "application/problem+json"}
-            assert client.post(path, content=b'{"name":"x"}', headers=problem).status == 200
-            assert client.post(path, content=b'{"name":"x"}').status == 415
-            assert client.post(path, content="name=x").status == 415
+            assert client.post(path, content=b'{"name":"x"}', headers=problem).status_code == 200
+            assert client.post(path, content=b'{"name":"x"}').status_code == 415
+            assert client.post(path, content="name=x").status_code == 415
             assert "text/plain" in client.post(path, content="name=x").json()["detail"]
 
     def test_query_and_body_mistakes_come_together(self) -> None:
@@ -280,7 +280,7 @@ class TestArguments:
             assert client.post("/list", json=[1, 2]).json() == 3
             assert client.post("/dict", json={"a": 1}).json() == 1
             assert client.post("/optional", json={"name": "n"}).json()["name"] == "n"
-            assert client.post("/optional").status == 204
+            assert client.post("/optional").status_code == 204
 
     def test_keyword_only_and_mixed(self) -> None:
         app = App()
@@ -302,8 +302,8 @@ class TestRequest:
         with Client(app) as client:
             assert client.post("/json", json=[1]).json() == [1]
             assert client.post("/typed", json={"name": "n"}).text == "n"
-            assert client.post("/typed", json={"name": 1}).status == 422
-            assert client.post("/json", content=b"[").status == 400
+            assert client.post("/typed", json={"name": 1}).status_code == 422
+            assert client.post("/json", content=b"[").status_code == 400
             assert client.post("/msgpack", msgpack={"name": "n"}).text == "n"
 
     def test_form(self) -> None:
@@ -321,7 +321,7 @@ class TestRequest:
             assert client.post("/", content=multipart, headers=headers).json() == {
                 "files": {"f": "n"}
             }
-            assert client.post("/", json={}).status == 415
+            assert client.post("/", json={}).status_code == 415
 
     def test_the_views(self) -> None:
         app = App()
@@ -414,7 +414,7 @@ class TestRoutes:
                 for method, path, expected in asked:
                     for _ in range(times):
                         answer = client.request(method, path)
-                        assert (answer.status, answer.text) == expected, (method, path)
+                        assert (answer.status_code, answer.text) == expected, (method, path)
 
     def test_a_bare_handler_that_fails_fails_as_any_other(self) -> None:
         app, calls = App(), []
@@ -429,14 +429,14 @@ class TestRoutes:
         with Client(app, raise_errors=False) as client:
             answers = [client.get("/") for _ in range(15)]
         expected = [500 if n % 3 == 0 or n % 5 == 0 else 200 for n in range(1, 16)]
-        assert [answer.status for answer in answers] == expected
-        assert {answer.text for answer in answers if answer.status == 200} == {"Hello"}
+        assert [answer.status_code for answer in answers] == expected
+        assert {answer.text for answer in answers if answer.status_code == 200} == {"Hello"}
 
     def test_head_comes_with_get(self) -> None:
         app = App()
         app.get("/")(lambda: "Hello")
         answer = ask(app, method="HEAD")
-        assert (answer.status, answer.content) == (200, b"")
+        assert (answer.status_code, answer.content) == (200, b"")
         assert answer.headers["content-length"] == "5"
 
     def test_an_unknown_method_may_have_a_route(self) -> None:
@@ -445,7 +445,7 @@ class TestRoutes:
         with Client(app) as client:
             assert client.request("PURGE", "/").text == "PURGE"
             assert client.get("/").text == "GET"
-            assert client.put("/").status == 405
+            assert client.put("/").status_code == 405
 
     def test_no_changes_once_served(self) -> None:
         app = App()
@@ -461,7 +461,7 @@ class TestRoutes:
             (lambda app: app.mount("x", App()), "begins with a slash"),
             (lambda app: app.mount("/x/", App()), "ends without one"),
             (lambda app: app.mount("/x", app), "contain itself"),
-            (lambda app: app.error(200)(lambda r, e: None), "400 to 599"),
+            (lambda app: app.exception_handler(200)(lambda r, e: None), "400 to 599"),
         ],
     )
     def test_wrong_declarations(self, declare: Any, message: str) -> None:
@@ -481,7 +481,7 @@ class TestMounts:
         inner = App()
         inner.get("/")(lambda: "inner root")
         inner.get("/{id:int}")(lambda id: f"inner {id}")
-        inner.error(KeyError)(lambda request, error: Response("inner error", 409))
+        inner.exception_handler(KeyError)(lambda request, error: Response("inner error", 409))
         inner.get("/fails")(lambda: {}["x"])
 
         @inner.middleware
@@ -493,7 +493,7 @@ class TestMounts:
         outer = App()
         outer.get("/")(lambda: "outer")
         outer.get("/fails")(lambda: {}["x"])
-        outer.error(KeyError)(lambda request, error: Response("outer error", 410))
+        outer.exception_handler(KeyError)(lambda request, error: Response("outer error", 410))
         middle = App()
         middle.mount("/deep", inner)
         outer.mount("/in", inner)
@@ -507,7 +507,7 @@ class TestMounts:
             assert client.get("/in").text == "inner root"
             assert client.get("/in/7").text == "inner 7"
             assert client.get("/middle/deep/7").text == "inner 7"
-            assert client.get("/7").status == 404
+            assert client.get("/7").status_code == 404
         assert ("GET", "/middle/deep/{id:int}") in [(r.method, r.pattern) for r in app.routes]
 
     def test_middleware_and_error_handlers_stay_inside(self) -> None:
@@ -528,7 +528,7 @@ class TestErrors:
             raise NotFound(f"no item {id}", headers={"x": "y"})
 
         answer = ask(app, "/7")
-        assert answer.status == 404
+        assert answer.status_code == 404
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.headers["x"] == "y"
         assert answer.json() == {"title": "Not Found", "status": 404, "detail": "no item 7"}
@@ -548,11 +548,15 @@ class TestErrors:
 
             return wrapped
 
-        app.error(LookupError)(wrap(lambda request, error: Response("lookup", 400)))
-        app.error(KeyError)(wrap(lambda request, error: Response("key", 401)))
-        app.error(404)(wrap(lambda request, error: Response(f"404 {error.detail}", 404)))
-        app.error(405)(wrap(lambda request, error: Response(error.headers["allow"], 405)))
-        app.error(500)(wrap(lambda request, error: Response("odd", 500)))
+        app.exception_handler(LookupError)(wrap(lambda request, error: Response("lookup", 400)))
+        app.exception_handler(KeyError)(wrap(lambda request, error: Response("key", 401)))
+        app.exception_handler(404)(
+            wrap(lambda request, error: Response(f"404 {error.detail}", 404))
+        )
+        app.exception_handler(405)(
+            wrap(lambda request, error: Response(error.headers["allow"], 405))
+        )
+        app.exception_handler(500)(wrap(lambda request, error: Response("odd", 500)))
 
         def fail(error: Exception) -> None:
             raise error
@@ -576,25 +580,25 @@ class TestErrors:
             assert client.get("/index").text == "lookup"
             assert client.get("/missing").text == "404 here"
             assert client.get("/teapot").json()["status"] == 418
-            assert (client.get("/value").status, client.get("/value").text) == (500, "odd")
+            assert (client.get("/value").status_code, client.get("/value").text) == (500, "odd")
             assert client.get("/nowhere").text == "404 "
             assert client.post("/key").text == "GET, HEAD, OPTIONS"
 
     def test_an_error_handler_that_fails(self) -> None:
         app = App()
         app.get("/")(lambda: {}["x"])
-        app.error(KeyError)(lambda request, error: 1 // 0)
-        assert ask_quietly(app).status == 500
+        app.exception_handler(KeyError)(lambda request, error: 1 // 0)
+        assert ask_quietly(app).status_code == 500
 
     def test_the_client_raises_what_nobody_expected(self) -> None:
         app = App()
         app.get("/")(lambda: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             ask(app)
-        assert ask_quietly(app).status == 500
+        assert ask_quietly(app).status_code == 500
 
 
-def ask_quietly(app: App) -> Answer:
+def ask_quietly(app: App) -> TestResponse:
     with Client(app, raise_errors=False) as client:
         return client.get("/")
 
@@ -654,7 +658,7 @@ class TestMiddleware:
         @app.middleware
         def mark(request: Request, next: Any) -> Response:
             response: Response = next(request)
-            response.headers["status"] = str(response.status)
+            response.headers["status"] = str(response.status_code)
             return response
 
         app.get("/none")(lambda: None)
@@ -666,12 +670,12 @@ class TestMiddleware:
             raise NotFound("x")
 
         with Client(app) as client:
-            assert client.get("/none").status == 204
+            assert client.get("/none").status_code == 204
             assert client.get("/text").headers["status"] == "200"
             assert client.get("/raises").headers["status"] == "404"
             assert client.get("/nowhere").headers["status"] == "404"
             wrong = client.post("/text")
-            assert (wrong.status, wrong.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+            assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
             assert wrong.headers["status"] == "405"
 
     def test_def_middleware_that_looks_into_an_async_answer_is_told(self) -> None:
@@ -700,7 +704,7 @@ class TestMiddleware:
         async def secret() -> str:
             return "secret"
 
-        assert ask(app).status == 401
+        assert ask(app).status_code == 401
         assert ask(app, headers={"key": "1"}).text == "secret"
 
     def test_exceptions_pass_through_it(self) -> None:
@@ -716,7 +720,7 @@ class TestMiddleware:
                 raise
 
         app.get("/")(lambda: [][0])
-        assert ask_quietly(app).status == 500
+        assert ask_quietly(app).status_code == 500
         assert seen == ["IndexError('list index out of range')"]
 
     def test_streams_pass_through_it(self) -> None:
@@ -808,7 +812,7 @@ class TestClient:
                 yield piece.upper()
 
         with Client(app) as client, client.stream("POST", "/", content=[b"a", b"b"]) as answer:
-            assert answer.status == 200
+            assert answer.status_code == 200
             assert b"".join(answer) == b"AB"
 
     def test_leaving_a_stream_cancels_its_handler(self) -> None:
@@ -891,7 +895,7 @@ class TestClient:
         app = App()
         app.post("/")(lambda: "x")
         with Client(app, limits={"body_bytes_max": 10}) as client:
-            assert client.post("/", content=b"x" * 11).status == 413
+            assert client.post("/", content=b"x" * 11).status_code == 413
 
     def test_a_timeout(self) -> None:
         app = App()
@@ -938,7 +942,7 @@ class TestMiddlewareAndExceptions:
             except ValueError as error:
                 seen.append(error.args[0])
                 raise
-            seen.append(response.status)
+            seen.append(response.status_code)
             return response
 
         def fail(request: Request) -> Any:
@@ -951,10 +955,10 @@ class TestMiddlewareAndExceptions:
 
         for path in ("/http", "/key", "/value"):
             app.get(path)(fail_late if is_async else fail)
-        app.error(KeyError)(lambda request, error: Response("key", 409))
-        app.error(Exception)(lambda request, error: Response("last", 500))
+        app.exception_handler(KeyError)(lambda request, error: Response("key", 409))
+        app.exception_handler(Exception)(lambda request, error: Response("last", 500))
         with Client(app, raise_errors=False) as client:
             answers = [client.get(path) for path in ("/http", "/key", "/value")]
-        assert [answer.status for answer in answers] == [404, 409, 500]
+        assert [answer.status_code for answer in answers] == [404, 409, 500]
         assert answers[2].text == "last"
         assert seen == [404, 409, "v"]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from citius import App, NotFound, Request, Response
-from citius.testing import Answer, Client
+from citius.testing import Client, TestResponse
 
 
 class Item(msgspec.Struct):
@@ -101,8 +101,8 @@ VALUES: dict[str, Callable[[], Any]] = {
     "date": lambda: datetime.date(2024, 2, 29),
     "unknown": Unknown,
     "generator": lambda: (piece for piece in (b"a", b"b")),
-    "response": lambda: Response("teapot", status=418, headers={"x-a": "b"}),
-    "response of a struct": lambda: Response(Item("r"), status=201),
+    "response": lambda: Response("teapot", status_code=418, headers={"x-a": "b"}),
+    "response of a struct": lambda: Response(Item("r"), status_code=201),
     "bad response": lambda: Response("x", headers={"x-a": "b\r\nc: d"}),
     "not found": fail,
     "defect": crash,
@@ -140,9 +140,9 @@ def requests(seed: int, count: int) -> list[tuple[str, list[tuple[str, str]]]]:
     return made
 
 
-def parts(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
+def parts(answer: TestResponse) -> tuple[int, list[tuple[str, str]], bytes]:
     headers = [(name, value) for name, value in answer.headers.items() if name != "date"]
-    return answer.status, sorted(headers), answer.content
+    return answer.status_code, sorted(headers), answer.content
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -138,7 +138,7 @@ def test_refusals() -> None:
             client.websocket(path, headers={k.replace("_", "-"): v for k, v in headers.items()}),
         ):
             pass
-        return refusal.value.answer.status, refusal.value.answer.text
+        return refusal.value.response.status_code, refusal.value.response.text
 
     with Client(app) as client:
         assert refused(client, "/response") == (401, "who?")
@@ -152,9 +152,9 @@ def test_refusals() -> None:
         assert refused(client, "/nothing", sec_websocket_version="8")[0] == 426
         assert refused(client, "/nothing", sec_websocket_key="short")[0] == 400
         answer = client.get("/nothing")
-        assert (answer.status, answer.headers["upgrade"]) == (426, "websocket")
+        assert (answer.status_code, answer.headers["upgrade"]) == (426, "websocket")
         assert answer.headers["sec-websocket-version"] == "13"
-        assert client.post("/nothing").status == 404
+        assert client.post("/nothing").status_code == 404
 
 
 def test_an_exception_closes_with_1011_and_is_logged() -> None:
@@ -286,7 +286,7 @@ def test_rooms() -> None:
                 assert not room.leave(ws)
                 await ws.send("left")
             elif message == "others":
-                await ws.send(str(room.send("from another", but=ws)))
+                await ws.send(str(room.send("from another", exclude=ws)))
             else:
                 room.send(message)
                 # In the order said, whichever way it leaves.

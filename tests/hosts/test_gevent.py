@@ -149,7 +149,7 @@ def test_a_missing_gevent_is_explained() -> None:
     code = (
         "import sys; sys.modules['gevent'] = None\n"
         "from citius.errors import ConfigError\n"
-        "from citius.hosts.gevent import patch\n"
+        "from citius.serving.hosts.gevent import patch\n"
         "try: patch()\n"
         "except ConfigError as error: print(error)\n"
     )

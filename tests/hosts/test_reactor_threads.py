@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 from citius.rpc import Client
-from citius.siblings import has_gil
+from citius.serving.reactor_threads import has_gil
 from pki import Pki, connect
 from rig import Peer, Server, wait_for
 from rpc_rig import rpc_address

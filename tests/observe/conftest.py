@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from http.client import HTTPConnection
 from typing import Any
@@ -19,10 +18,7 @@ class Managed:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        server.wait_for_log(r"metrics and health are at http://127")
-        found = re.search(r"metrics and health are at http://127\.0\.0\.1:(\d+)", server.err)
-        assert found
-        self.port = int(found[1])
+        self.port = server.management()
 
     def ask(self, path: str, **headers: str) -> tuple[int, str]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=30)

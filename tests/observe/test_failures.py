@@ -34,7 +34,7 @@ def unencodable(): return {"a": object()}
 async def value(): return 1
 @app.get("/unawaited")
 def unawaited(): return value()
-@app.error(KeyError)
+@app.exception_handler(KeyError)
 def bad_error_handler(request, error): raise RuntimeError("a defect")
 @app.get("/error-handler")
 def keyed(): raise KeyError("k")

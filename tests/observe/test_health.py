@@ -20,9 +20,11 @@ def break_it():
     global healthy
     healthy = False
     return "broken"
-@app.get("/wait")
-async def wait():
-    await asyncio.sleep(0.5)
+@app.get("/wait/{path}")
+async def wait(path):
+    print("begun", flush=True)
+    while not os.path.exists(path):
+        await asyncio.sleep(0.01)
     return "done"
 """
 
@@ -41,14 +43,16 @@ def test_ready_while_the_applications_checks_pass(manage, workers: str, monkeypa
     assert failing[0]["checks"] == "database: ConnectionError: refused"
 
 
-def test_not_ready_while_draining(manage) -> None:
+def test_not_ready_while_draining(manage, tmp_path) -> None:
     managed = manage(CHECKED, "-w", "2", "--no-access-log")
     managed.wait_ready()
     with managed.server.connect() as peer:
-        peer.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+        peer.send(b"GET /wait/gate HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(lambda: "begun" in managed.server.out, "the handler to begin")
         managed.server.signal(signal.SIGTERM)
         wait_for(lambda: managed.ready()[0] == 503, "the drain")
         assert managed.ask("/live")[0] == 200
+        (tmp_path / "gate").touch()
         assert peer.reply().body == b"done"
     assert managed.server.wait() == 0
 

@@ -48,7 +48,7 @@ def misbehaving(*behaviours: Callable[[socket.socket], object]) -> Iterator[str]
         try:
             yield f"127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            thread.join(10)
+            thread.join(30)
             assert not thread.is_alive()
 
 
@@ -109,7 +109,7 @@ def test_many_in_flight_from_one_thread(client: Client) -> None:
     calls = [client.submit("sleep", 0.2, str(n)) for n in range(50)]
     started = time.monotonic()
     assert [call.result() for call in calls] == [str(n) for n in range(50)]
-    assert time.monotonic() - started < 5, "one after the other would have taken ten seconds"
+    assert time.monotonic() - started < 9, "one after the other would have taken ten seconds"
     assert list(client.map("sum", ((n, 1) for n in range(1000)))) == list(range(1, 1001))
     with pytest.raises(RpcError):
         list(client.map("users.get", [(1,), (101,), (2,)]))
@@ -128,7 +128,7 @@ def test_many_threads_share_a_connection(client: Client) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(30)
     assert not wrong
     assert not any(thread.is_alive() for thread in threads)
 
@@ -139,12 +139,12 @@ def test_who_waits_longer_goes_on_reading(client: Client) -> None:
     def work(seconds: float) -> None:
         results.append(client.call("sleep", seconds, str(seconds)))
 
-    threads = [threading.Thread(target=work, args=(s,)) for s in (0.3, 0.1, 0.2)]
+    threads = [threading.Thread(target=work, args=(s,)) for s in (1.5, 0.5, 1.0)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
-    assert results == ["0.1", "0.2", "0.3"]
+        thread.join(30)
+    assert results == ["0.5", "1.0", "1.5"]
 
 
 def test_more_than_both_sides_buffer(client: Client) -> None:
@@ -241,6 +241,7 @@ def test_notifications_of_a_server_and_errors_of_others() -> None:
 
 def test_closing_ends_what_waits(procedures) -> None:
     client = Client(rpc_address(procedures))
+    before = client.call("seen")["called"]
     errors: list[Exception] = []
 
     def wait() -> None:
@@ -252,10 +253,11 @@ def test_closing_ends_what_waits(procedures) -> None:
     threads = [threading.Thread(target=wait) for _ in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(0.2)
+    with Client(rpc_address(procedures)) as other:
+        wait_for(lambda: other.call("seen")["called"] - before == 3, "three calls")
     client.close()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert len(errors) == 3
     with pytest.raises(ConnectionLost, match="closed"):
         client.call("hello")
@@ -342,9 +344,9 @@ def test_greenlets_share_a_connection(procedures) -> None:
         client = Client({rpc_address(procedures)!r}, timeout_s=10)
         started = time.monotonic()
         jobs = [gevent.spawn(client.call, "sleep", 0.2, str(n)) for n in range(20)]
-        gevent.joinall(jobs, timeout=10)
+        gevent.joinall(jobs, timeout=20)
         assert [job.value for job in jobs] == [str(n) for n in range(20)], [job.value for job in jobs]
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 3.9
         client.close()
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=25)

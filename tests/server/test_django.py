@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from citius import django
 from citius.errors import AppImportError
+from citius.serving.interfaces import django
 from rig import Server
 
 Serve = Callable[..., Server]

@@ -81,8 +81,11 @@ def check(server: Server, where: str, how: str, hello: str = "/hello") -> None:
             reply = peer.request("GET", f"/{where}/{how}")
             assert (reply.status, reply.body) == (200, CODES[how]), server.err
             assert peer.request("GET", hello).body == b"hello"
-    assert ("a forked child ended" in server.err) == (how != "exit")
+    if how != "exit":
+        server.wait_for_log("a forked child ended")
     assert server.get(hello).body == b"hello"
+    server.stop()
+    assert ("a forked child ended" in server.err) == (how != "exit")
 
 
 @pytest.mark.parametrize("how", CODES)

@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from citius.siblings import has_gil
+from citius.serving.reactor_threads import has_gil
 from rig import Server
 from wspeer import TEXT, RawSocket, deflated, frame
 

@@ -170,7 +170,7 @@ def test_a_thread_that_fails_outside_of_calls_is_started_again(tmp_path: Path) -
     """Once; a worker whose threads fail again and again ends, with a line that says so."""
     source = (
         "import threading\n"
-        "from citius.interfaces import wsgi\n"
+        "from citius.serving.interfaces import wsgi\n"
         "class Failing:\n"
         "    def __init__(self, gateway): self.gateway, self.failed = gateway, 0\n"
         "    def __getattr__(self, name): return getattr(self.gateway, name)\n"

@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from citius import Room, rooms
+from citius import Room
+from citius.serving import rooms
 from rig import Server, is_alive, wait_for
 from wspeer import RawSocket
 

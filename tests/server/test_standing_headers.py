@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from citius.config import Config, load
 from citius.errors import ConfigError
+from citius.settings.config import Config
+from citius.settings.loading import load
 from h2peer import connect
 from rig import Server, citius
 from wspeer import upgrade
@@ -132,10 +133,10 @@ def test_the_server_field_is_replaced(serve: Callable[..., Server]) -> None:
 
 def test_the_environment_has_one_a_line_and_a_file_a_list(tmp_path: Path) -> None:
     given = load({}, {"CITIUS_HEADER": "x-a: 1, 2:3\nX-B:4"})
-    assert given.standing_headers == [("x-a", "1, 2:3"), ("x-b", "4")]
+    assert given.default_response_headers == [("x-a", "1, 2:3"), ("x-b", "4")]
     (tmp_path / "pyproject.toml").write_text('[tool.citius]\nheader = ["x-a: b", "server: c"]\n')
     config = load({"app_dir": str(tmp_path)}, {})
-    assert (config.standing_headers, config.server_name) == ([("x-a", "b")], "c")
+    assert (config.default_response_headers, config.server_name) == ([("x-a", "b")], "c")
 
 
 @pytest.mark.parametrize(

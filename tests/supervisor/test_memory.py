@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from citius.supervisor import memory
+from citius.serving.supervisor import memory
 from rig import Server, children
 
 EVENTS = "low 0\nhigh 0\nmax 7\noom 3\noom_kill {}\noom_group_kill 0\n"
@@ -44,7 +44,7 @@ def test_the_notice_of_a_killed_worker(tmp_path: Path, is_told: bool) -> None:
     (tmp_path / "cgroup").write_text("0::/\n")
     (tmp_path / "memory.events").write_text(EVENTS.format(1))
     (tmp_path / "launch.py").write_text(
-        "import runpy\nfrom citius.supervisor import memory\n"
+        "import runpy\nfrom citius.serving.supervisor import memory\n"
         f"memory.ROOT, memory.MEMBERSHIP = {str(tmp_path)!r}, {str(tmp_path / 'cgroup')!r}\n"
         "runpy.run_module('citius', run_name='__main__')\n"
     )

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 import trustme
-from citius import logging, pidfile
-from citius.config import Config
 from citius.errors import ConfigError
-from citius.listeners import bind, bind_beside
-from citius.paths import changeable
-from citius.privileges import Identity
-from citius.sources import Sources
-from citius.supervisor.upgrade import programs_changeable
+from citius.observability import logging
+from citius.process import pidfile
+from citius.process.paths import changeable
+from citius.process.privileges import Identity
+from citius.serving.listeners import bind, bind_beside
+from citius.serving.supervisor.upgrade import programs_changeable
+from citius.settings.config import Config
+from citius.settings.sources import Sources
 from pki import Pki
 from rig import Server
 
@@ -80,9 +81,9 @@ def test_a_fifo_without_a_reader_ends_the_start_with_a_sentence(
 
 OPEN = """
 import sys
-from citius.config import Config
+from citius.settings.config import Config
 from citius.errors import ConfigError
-from citius.logfiles import open_files
+from citius.process.logfiles import open_files
 try:
     open_files(Config(log_file=sys.argv[1], user="65534", group="65534"))
 except ConfigError as error:

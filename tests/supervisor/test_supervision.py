@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rig import Server, children, pids, wait_for
+from rig import TIMEOUT_S, Server, children, pids, wait_for
 
 APP = """
 @app.get("/")
@@ -203,7 +203,7 @@ def test_systemd(tmp_path: Path, workers: str) -> None:
         socket.create_server(("127.0.0.1", 0)) as listener,
     ):
         manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(10)
+        manager.settimeout(TIMEOUT_S)
         port = listener.getsockname()[1]
         # Descriptor 3 and the process id are what they are only after the fork.
         program = (
@@ -235,7 +235,7 @@ def test_systemd(tmp_path: Path, workers: str) -> None:
                 until(b"READY=1")
             process.send_signal(signal.SIGTERM)
             until(b"STOPPING=1")
-            assert process.wait(10) == 0
+            assert process.wait(TIMEOUT_S) == 0
         finally:
             process.kill()
             process.wait()
@@ -302,7 +302,7 @@ def test_pid_1_reaps_and_drains(tmp_path: Path) -> None:
         here = Path(f"/proc/{init}/task/{init}/children")
         wait_for(lambda: len(here.read_text().split()) == 1, "the orphan to be buried")
         os.kill(init, signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(TIMEOUT_S) == 0
     finally:
         process.kill()
         process.wait()

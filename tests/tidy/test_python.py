@@ -16,10 +16,10 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 # What a worker pays for with memory although a plain service never uses it.
 NEVER = {"rich", "email", "http", "unittest", "pydoc", "tomllib", "watchfiles", "multiprocessing",
-         "msgspec", "citius.forms", "citius.testing", "citius.supervisor", "decimal",
-         "xml", "encodings.idna", "difflib", "click", "citius.cli", "citius.compat", "secrets", "random",
-         "hashlib", "ipaddress"}  # fmt: skip
-NEVER_WITHOUT_A_LOOP = {"asyncio", "ssl", "uvloop", "citius.pool", "concurrent"}
+         "msgspec", "citius.web.forms", "citius.testing", "citius.serving.supervisor", "decimal",
+         "xml", "encodings.idna", "difflib", "click", "citius.cli", "citius.settings.compat", "secrets",
+         "random", "hashlib", "ipaddress"}  # fmt: skip
+NEVER_WITHOUT_A_LOOP = {"asyncio", "ssl", "uvloop", "citius.web.pool", "concurrent"}
 
 
 def imported_by_a_worker(loop: str, tmp_path: Path) -> set[str]:

@@ -9,20 +9,20 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from citius.envfile import _STATEMENT
+from citius.settings.envfile import _STATEMENT
 
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 READS = {
-    "_numba.py": {
+    "web/_numba.py": {
         r"\x1b\[[0-9;]*m": "an error of numba's",
         r'File "([^"]+)", line (\d+)': "an error of numba's",
         "pattern": "an error of numba's",
         r"\W": "the name of a function of the application's",
     },
-    "binding.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
-    "config.py": {r"\w+": "a message about an option"},
-    "envfile.py": {
+    "web/binding.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
+    "settings/loading.py": {r"\w+": "a message about an option"},
+    "settings/envfile.py": {
         r"\\([\\'])": "a value in an environment file",
         r"\\([\\'\"abfnrtv])": "a value in an environment file",
         r"\s+#.*": "a value in an environment file",

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 import trustme
-from citius.config import Config
 from citius.errors import ConfigError
-from citius.tls import load
+from citius.serving.tls import load
+from citius.settings.config import Config
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from pki import APP, Pki, connect, run

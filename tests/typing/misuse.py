@@ -11,10 +11,10 @@ app.get(7)  # wrong
 app.get("/", blocking="yes")  # wrong
 app.route("/", method="GET")  # wrong
 app.mount("/x", "module:app")  # wrong
-app.error("404")  # wrong
+app.exception_handler("404")  # wrong
 Config(port="8000")  # wrong
 Config(8000)  # wrong
-Response("x", status="200")  # wrong
+Response("x", status_code="200")  # wrong
 NotFound(404, 5)  # wrong
 Client("module:app")  # wrong
 

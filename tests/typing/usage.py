@@ -21,7 +21,7 @@ from citius import (
     json_response,
     redirect,
 )
-from citius.testing import Answer, Client
+from citius.testing import Client, TestResponse
 
 
 class Item(msgspec.Struct):
@@ -62,7 +62,7 @@ async def item(id: int, request: Request, verbose: bool = False) -> Item:
 
 @app.post("/items", blocking=True)
 def add(item: Item) -> Response:
-    response = Response(item, status=201, headers={"location": "/items/1"})
+    response = Response(item, status_code=201, headers={"location": "/items/1"})
     assert_type(response.headers, MutableHeaders)
     response.headers.set_cookie("seen", "1", max_age_s=60)
     return response
@@ -97,12 +97,12 @@ def guard(request: Request, next: Callable[[Request], Response]) -> Response:
     return next(request)
 
 
-@app.error(404)
+@app.exception_handler(404)
 def missing(request: Request, error: HTTPError) -> Response:
-    return Response(error.detail, error.status)
+    return Response(error.detail, error.status_code)
 
 
-@app.error(KeyError)
+@app.exception_handler(KeyError)
 async def no_key(request: Request, error: KeyError) -> dict[str, str]:
     return {"missing": str(error)}
 
@@ -122,7 +122,7 @@ assert_type(index(), str)
 def test() -> None:
     with Client(app, limits={"body_bytes_max": 1000}) as client:
         answer = client.get("/")
-        assert_type(answer, Answer)
+        assert_type(answer, TestResponse)
         assert_type(answer.json(Item), Item)
         with client.stream("POST", "/stream", content=[b"x"]) as streamed:
             for piece in streamed:

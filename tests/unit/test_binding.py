@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 import pytest
 from citius import Body, ConfigError, Request
-from citius.binding import bind, kind_of, path_parameters
+from citius.web.binding import bind, kind_of, path_parameters
 
 
 class Item(msgspec.Struct):

@@ -10,8 +10,8 @@ import citius
 import msgspec
 import pytest
 from citius import App, ConfigError, Request, Response
-from citius.binding import bind
 from citius.testing import Client
+from citius.web.binding import bind
 
 HERE = r"\(.*test_checks\.py:\d+\)"
 
@@ -35,8 +35,11 @@ class TestDecorators:
 
     def test_others_without_parentheses(self) -> None:
         refused(lambda app: app.websocket(handler), rf'@app.websocket\("/path"\) above .*{HERE}')  # type: ignore[arg-type]
-        refused(lambda app: app.error(handler), rf"@app\.error\(KeyError\).* above handler {HERE}")  # type: ignore[arg-type]
-        refused(lambda app: app.error("404"), "class or a status, got '404'")  # type: ignore[arg-type]
+        refused(
+            lambda app: app.exception_handler(handler),
+            rf"@app\.exception_handler\(KeyError\).* above handler {HERE}",
+        )  # type: ignore[arg-type]
+        refused(lambda app: app.exception_handler("404"), "class or a status, got '404'")  # type: ignore[arg-type]
         refused(lambda app: app.get(7), "expected a path .*, got 7")  # type: ignore[arg-type]
 
     def test_mounting_what_is_no_app(self) -> None:
@@ -61,7 +64,10 @@ class TestSignatures:
         refused(lambda app: getattr(app, decorator)(function), rf"{call}, and .*{HERE} takes \(")
 
     def test_an_error_handler_of_one_argument(self) -> None:
-        refused(lambda app: app.error(404)(lambda request: "x"), r"<lambda>\(request, error\)")  # type: ignore[misc]
+        refused(
+            lambda app: app.exception_handler(404)(lambda request: "x"),
+            r"<lambda>\(request, error\)",
+        )  # type: ignore[misc]
 
     def test_a_class_for_a_middleware(self) -> None:
         class CORS:
@@ -153,7 +159,8 @@ class TestReturns:
             )
             refused(lambda app, function=function: app.get("/")(function), message)
             refused(
-                lambda app, function=function: app.error(404)(lambda r, e: ({}, 404)), "status 404"
+                lambda app, function=function: app.exception_handler(404)(lambda r, e: ({}, 404)),
+                "status 404",
             )
 
     def test_tuples_that_are_data(self) -> None:
@@ -215,7 +222,8 @@ class TestReturns:
             with pytest.raises(ConfigError, match=f"{function.__name__} {HERE} has no `return`"):
                 app.middleware(function)
         refused(
-            lambda app: app.error(404)(lambda r, e: None), "an error handler returns the response"
+            lambda app: app.exception_handler(404)(lambda r, e: None),
+            "an error handler returns the response",
         )
 
     @pytest.mark.parametrize("is_async", [False, True])
@@ -244,7 +252,7 @@ class TestReturns:
             raise citius.ServiceUnavailable
 
         with Client(app) as client:
-            assert client.get("/").status == 503
+            assert client.get("/").status_code == 503
 
 
 class TestParameters:

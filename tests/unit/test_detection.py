@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from citius import App
-from citius.config import Config
-from citius.detection import application, guess
 from citius.errors import AppImportError
-from citius.interfaces.asgi import AsgiApp
+from citius.serving.interfaces.asgi import AsgiApp
+from citius.serving.interfaces.detection import application, guess
+from citius.settings.config import Config
 
 
 async def asgi(scope, receive, send):

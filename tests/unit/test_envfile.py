@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from citius.envfile import EnvFiles, read
 from citius.errors import ConfigError
+from citius.settings.envfile import EnvFiles, read
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def test_the_tree_in_the_module_doc_is_the_tree() -> None:
         assert issubclass(cls, errors.CitiusError)
         last = line.split()[-1]
         if last.isdecimal():
-            assert cls.status == int(last)
-            assert cls("x").status == int(last)
+            assert cls.status_code == int(last)
+            assert cls("x").status_code == int(last)
 
 
 def test_str_says_status_and_detail() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from citius import forms
 from citius._core import parse_parameters
 from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
-from citius.forms import Form, parse_form
+from citius.web import forms
+from citius.web.forms import Form, parse_form
 
 MULTIPART = "multipart/form-data; boundary=XX"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from citius.headers import Headers, MutableHeaders, Query
+from citius.web.headers import Headers, MutableHeaders, Query
 
 
 class TestHeaders:

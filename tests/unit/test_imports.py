@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from citius import App
-from citius.config import Config
 from citius.errors import AppImportError
-from citius.imports import import_app
+from citius.serving.interfaces.imports import import_app
+from citius.settings.config import Config
 
 _numbers = itertools.count()
 

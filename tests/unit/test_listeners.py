@@ -8,9 +8,10 @@ import socket
 from pathlib import Path
 
 import pytest
-from citius.config import Config
 from citius.errors import ConfigError
-from citius.listeners import HANDOVER_ENV, addresses, bind, silence
+from citius.process.startup import HANDOVER_ENV
+from citius.serving.listeners import addresses, bind, stop_accepting
+from citius.settings.config import Config
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_what_systemd_would_not_say(
     monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
     monkeypatch.setenv("LISTEN_FDS", count)
     # Those that are open are nobody's business here.
-    monkeypatch.setattr("citius.systemd.LISTEN_FDS_START", 1_000_000)
+    monkeypatch.setattr("citius.process.systemd.LISTEN_FDS_START", 1_000_000)
     with pytest.raises(ConfigError, match=f"LISTEN_FDS: {message}.*; unset it"):
         bind(Config(), 1)
 
@@ -140,7 +141,7 @@ def test_a_silenced_listener_keeps_its_queue_and_hears_no_more() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
         with socket.create_connection(address) as early:
-            silence(listener)
+            stop_accepting(listener)
             with socket.socket() as late:
                 late.setblocking(False)
                 assert late.connect_ex(address) != 0

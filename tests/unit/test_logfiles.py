@@ -15,9 +15,9 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 
 OPEN = """
 import sys
-from citius.config import Config
+from citius.settings.config import Config
 from citius.errors import ConfigError
-from citius.logfiles import open_files
+from citius.process.logfiles import open_files
 try:
     open_files(Config(log_file=sys.argv[1], user="65534", group="65534"))
 except ConfigError as error:

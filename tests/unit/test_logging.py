@@ -6,7 +6,7 @@ import logging as standard
 import re
 
 import pytest
-from citius import logging
+from citius.observability import logging
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_numbers_are_those_of_msgspec(texts: list[str]) -> None:
 
 def answers(app: App, paths: list[str], **options: Any) -> list[tuple[int, str]]:
     client = Client(app, **options)
-    return [(reply.status, reply.text) for reply in (client.get(path) for path in paths)]
+    return [(reply.status_code, reply.text) for reply in (client.get(path) for path in paths)]
 
 
 def typed(compiled: bool) -> App:
@@ -103,7 +103,7 @@ def typed(compiled: bool) -> App:
 @pytest.mark.parametrize("is_interpreted", [True, False], ids=["interpreted", "compiled"])
 def test_native_and_compiled_handlers_read_the_same(is_interpreted: bool) -> None:
     if not is_interpreted:
-        pytest.importorskip("citius._numba")
+        pytest.importorskip("citius.web._numba")
     from urllib.parse import quote
 
     texts = [text for text in TEXTS if "n" not in text.lower() and text != ""]  # JSON has no NaN

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from citius import pidfile
 from citius.errors import ConfigError
+from citius.process import pidfile
 
 
 @pytest.fixture

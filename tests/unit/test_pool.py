@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from citius.pool import BlockingPool, Threaded, in_pool
+from citius.web.pool import BlockingPool, Threaded, in_pool
 
 
 class Noted:
@@ -17,7 +17,7 @@ class Noted:
     def __init__(self) -> None:
         self.outcomes: SimpleQueue[Any] = SimpleQueue()
 
-    def _answer(self, value: object) -> None:
+    def _respond(self, value: object) -> None:
         self.outcomes.put(value)
 
     def _fail(self, error: BaseException) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from citius.config import Config
 from citius.errors import ConfigError
-from citius.privileges import Identity
+from citius.process.privileges import Identity
+from citius.settings.config import Config
 
 UNKNOWN = 3_999_999_999
 

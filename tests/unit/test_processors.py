@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from citius.config import OPTIONS, load
-from citius.processors import processors
+from citius.process.processors import processors
+from citius.settings.config import OPTIONS
+from citius.settings.loading import load
 
 
 @pytest.fixture(autouse=True)

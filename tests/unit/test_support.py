@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from citius import _support
 from citius._core import parse_urlencoded
 from citius.errors import BadRequest, UnprocessableContent
+from citius.web import _support
 
 
 class Item(msgspec.Struct):

@@ -11,7 +11,7 @@ import pytest
 from rig import Server
 
 HEADER = """\
-import io, json, sys, threading, time
+import io, json, os, sys, threading, time
 from wsgiref.validate import validator
 
 def answer(start_response, body, *headers, status="200 OK"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -128,6 +127,7 @@ def test_a_client_that_leaves_within_its_body_is_told_of(serve_wsgi) -> None:
     server = serve_wsgi(
         """
         def application(environ, start_response):
+            print("begun", file=sys.stderr, flush=True)
             try:
                 environ["wsgi.input"].read()
             except ConnectionError as error:
@@ -138,7 +138,7 @@ def test_a_client_that_leaves_within_its_body_is_told_of(serve_wsgi) -> None:
     )  # fmt: skip
     with server.connect() as peer:
         peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n" + b"x" * 100_000)
-        time.sleep(0.1)
+        server.wait_for_log("begun")
     server.wait_for_log("told: the client has gone")
 
 

@@ -37,7 +37,7 @@ pub enum Event<V> {
 #[derive(Debug)]
 pub struct Ticket<V, W> {
     is_claimed: AtomicBool,
-    is_settled: AtomicBool,
+    is_done: AtomicBool,
     outcome: Mutex<Option<Outcome<V>>>,
     waker: W,
 }
@@ -47,7 +47,7 @@ impl<V, W> Ticket<V, W> {
     pub fn new(waker: W) -> Self {
         Self {
             is_claimed: AtomicBool::new(false),
-            is_settled: AtomicBool::new(false),
+            is_done: AtomicBool::new(false),
             outcome: Mutex::new(None),
             waker,
         }
@@ -62,8 +62,8 @@ impl<V, W> Ticket<V, W> {
     }
 
     /// Whether there is an outcome to take.
-    pub fn is_settled(&self) -> bool {
-        self.is_settled.load(Ordering::Acquire)
+    pub fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Acquire)
     }
 
     /// The outcome, once.
@@ -87,6 +87,6 @@ impl<V, W> Ticket<V, W> {
             .unwrap_or_else(PoisonError::into_inner)
             .replace(outcome);
         debug_assert!(before.is_none(), "only one may claim a ticket");
-        self.is_settled.store(true, Ordering::Release);
+        self.is_done.store(true, Ordering::Release);
     }
 }

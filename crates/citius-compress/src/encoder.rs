@@ -52,7 +52,7 @@ impl Levels {
     }
 }
 
-/// One answer being compressed.
+/// One response being compressed.
 pub(crate) enum Encoder {
     Gzip(GzEncoder<Vec<u8>>),
     Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
@@ -60,10 +60,10 @@ pub(crate) enum Encoder {
 }
 
 impl Encoder {
-    /// A stream, or a whole answer of `length` bytes.
+    /// A stream, or a whole response of `length` bytes.
     pub(crate) fn new(coding: Coding, levels: Levels, length: Option<usize>) -> io::Result<Self> {
         let window_log = match length {
-            // No more than the answer fills.
+            // No more than the response fills.
             Some(length) => (length.max(1).ilog2() + 1).clamp(10, WHOLE_WINDOW_LOG),
             None => STREAM_WINDOW_LOG,
         };

@@ -1,7 +1,7 @@
-//! Which answers are compressed, and what is said of them then.
+//! Which responses are compressed, and what is said of them then.
 
 use citius_http::coding::Coding;
-use citius_http::{Answer, Fault, Fields};
+use citius_http::{Fault, Fields, ResponseHead};
 
 use crate::encoder::Levels;
 
@@ -17,10 +17,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether an answer's content may be sent in another coding.
-    pub(crate) fn may_code(&self, answer: &Answer<'_>) -> bool {
-        let (mut is_free, mut media_type) = (true, answer.content_type.unwrap_or_default());
-        for (name, value) in answer.fields.iter() {
+    /// Whether a response's content may be sent in another coding.
+    pub(crate) fn may_code(&self, response: &ResponseHead<'_>) -> bool {
+        let (mut is_free, mut media_type) = (true, response.content_type.unwrap_or_default());
+        for (name, value) in response.fields.iter() {
             match name {
                 b"content-encoding" | b"content-range" => return false,
                 b"cache-control" => is_free &= !lists(value, b"no-transform"),
@@ -28,7 +28,7 @@ impl Policy {
                 _ => {}
             }
         }
-        let code = answer.status.code();
+        let code = response.status.code();
         is_free && !matches!(code, 204 | 205 | 206 | 304) && self.is_worth_it(media_type)
     }
 
@@ -67,7 +67,7 @@ const KNOWN: &[&str] = &[
     "image/vnd.microsoft.icon",
 ];
 
-/// The fields of an answer whose content is sent in `coding` (or could have been, for another client).
+/// The fields of a response whose content is sent in `coding` (or could have been, for another client).
 ///
 /// The length is no longer known, a strong entity tag no longer true (RFC 9110 §8.8.3.3).
 pub(crate) fn coded_fields(fields: &Fields, coding: Option<Coding>) -> Result<Fields, Fault> {
@@ -120,7 +120,7 @@ mod tests {
         for (name, value) in fields {
             made.push(name.as_bytes(), value.as_bytes()).unwrap();
         }
-        policy.may_code(&Answer {
+        policy.may_code(&ResponseHead {
             status: Status::from_const(status),
             content_type: Some(b"application/octet-stream"),
             fields: &made,

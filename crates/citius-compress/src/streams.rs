@@ -1,6 +1,6 @@
 //! What becomes of an application's actions: per connection, request by request.
 //!
-//! A streamed answer is compressed in steps of [`STEP_BYTES`]. What goes beyond one, most often a file,
+//! A streamed response is compressed in steps of [`STEP_BYTES`]. What goes beyond one, most often a file,
 //! waits here with all that follows it; [`Streams::go_on`] takes the next step, when the connection has
 //! room. So neither a turn nor the memory of a connection grows with what an application sends at once.
 
@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use citius_http::coding::{Accepted, Coding};
-use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Method, Payload};
+use citius_http::{
+    Action, Declared, Fault, Fields, FileRange, Head, Limits, Method, Payload, ResponseHead,
+};
 
 use crate::encoder::{Encoder, Levels};
 use crate::policy::{Policy, coded_fields};
 
-/// Bytes of one answer that are compressed in one go: about two milliseconds.
+/// Bytes of one response that are compressed in one go: about two milliseconds.
 const STEP_BYTES: usize = 128 * 1024;
 
 /// The compression of one reactor.
@@ -28,7 +30,7 @@ pub struct Compressor {
     n_streams: Arc<AtomicU32>,
 }
 
-/// The requests of one connection whose answers may be compressed.
+/// The requests of one connection whose responses may be compressed.
 #[derive(Debug, Default)]
 pub struct Streams(Vec<Entry>);
 
@@ -42,11 +44,11 @@ struct Entry {
     running: Option<Running>,
 }
 
-/// A streamed answer.
+/// A streamed response.
 struct Running {
     encoder: Encoder,
-    /// Bytes that the application has announced and not sent yet.
-    due: Option<u64>,
+    /// Counts what the application sends: the protocol below sees the coded length only.
+    due: Declared,
     /// What it has sent and the encoder has not been given yet.
     rest: VecDeque<Rest>,
     /// The trailers that follow that.
@@ -76,7 +78,7 @@ pub trait Sink {
     /// The next bytes of a file: a bounded number, and at least one.
     ///
     /// # Errors
-    /// They cannot be read: the answer is cut.
+    /// They cannot be read: the response is cut.
     fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>>;
 }
 
@@ -104,7 +106,7 @@ impl Compressor {
     /// Does what the application wants for `stream`, compressed if that is worth it.
     ///
     /// # Errors
-    /// Those of `sink`; [`Fault::AnswerLength`] if a streamed body is not as long as announced.
+    /// Those of `sink`; [`Fault::ResponseLength`] if a streamed body is not as long as announced.
     pub fn send(
         &self,
         streams: &mut Streams,
@@ -121,15 +123,15 @@ impl Compressor {
                 streams.0.swap_remove(at);
                 sink.send(action)
             }
-            Action::Respond(answer, payload) => {
+            Action::Respond(response, payload) => {
                 let entry = streams.0.swap_remove(at);
-                self.respond(&entry, answer, payload, sink)
+                self.respond(&entry, response, payload, sink)
             }
-            Action::Start(answer) => {
+            Action::Start(response) => {
                 let Some(entry) = streams.0.get_mut(at) else {
                     return sink.send(action);
                 };
-                let outcome = self.start(entry, answer, sink);
+                let outcome = self.start(entry, response, sink);
                 if outcome.is_err() || entry.running.is_none() {
                     streams.0.swap_remove(at);
                 }
@@ -164,7 +166,7 @@ impl Compressor {
     fn respond(
         &self,
         entry: &Entry,
-        answer: Answer<'_>,
+        response: ResponseHead<'_>,
         payload: Payload<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Fault> {
@@ -172,16 +174,16 @@ impl Compressor {
             Payload::Copied(bytes) => bytes,
             Payload::Shared(bytes) => bytes,
             // The kernel sends it, faster than anybody could compress it.
-            Payload::File(_) => return sink.send(Action::Respond(answer, payload)),
+            Payload::File(_) => return sink.send(Action::Respond(response, payload)),
         };
         let length = bytes.len() as u64;
-        let is_announced = answer.fields.content_length.is_none_or(|n| n == length);
+        let is_announced = response.fields.content_length.is_none_or(|n| n == length);
         if length < u64::from(self.limits.compress_bytes_min)
             || length > u64::from(self.limits.compress_bytes_max)
             || !is_announced
-            || !self.policy.may_code(&answer)
+            || !self.policy.may_code(&response)
         {
-            return sink.send(Action::Respond(answer, payload));
+            return sink.send(Action::Respond(response, payload));
         }
         let coded = entry.coding.and_then(|coding| {
             let mut encoder = Encoder::new(coding, entry.levels, Some(bytes.len())).ok()?;
@@ -189,54 +191,54 @@ impl Compressor {
             let coded = encoder.finish().ok()?;
             (coded.len() < bytes.len()).then_some((coding, coded))
         });
-        let fields = coded_fields(answer.fields, coded.as_ref().map(|(coding, _)| *coding))?;
-        let answer = Answer {
+        let fields = coded_fields(response.fields, coded.as_ref().map(|(coding, _)| *coding))?;
+        let response = ResponseHead {
             fields: &fields,
-            ..answer
+            ..response
         };
         let payload = coded.map_or(payload, |(_, coded)| Payload::Shared(Bytes::from(coded)));
-        sink.send(Action::Respond(answer, payload))
+        sink.send(Action::Respond(response, payload))
     }
 
     fn start(
         &self,
         entry: &mut Entry,
-        answer: Answer<'_>,
+        response: ResponseHead<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Fault> {
-        let announced = answer.fields.content_length;
+        let announced = response.fields.content_length;
         let is_short = announced.is_some_and(|n| n < u64::from(self.limits.compress_bytes_min));
-        if is_short || !self.policy.may_code(&answer) {
-            return sink.send(Action::Start(answer));
+        if is_short || !self.policy.may_code(&response) {
+            return sink.send(Action::Start(response));
         }
         // Whoever asks for the head alone learns what the whole would look like.
         let place = Place::take(&self.n_streams, self.limits.compress_streams_max);
         let coding = entry.coding.filter(|_| place.is_some());
         let encoder = coding.and_then(|coding| Encoder::new(coding, entry.levels, None).ok());
-        let fields = coded_fields(answer.fields, encoder.as_ref().and(coding))?;
+        let fields = coded_fields(response.fields, encoder.as_ref().and(coding))?;
         if let (Some(encoder), Some(place), false) = (encoder, place, entry.head_only) {
             entry.running = Some(Running {
                 encoder,
-                due: announced,
+                due: Declared::new(announced),
                 rest: VecDeque::new(),
                 end: None,
                 _place: place,
             });
         }
-        sink.send(Action::Start(Answer {
+        sink.send(Action::Start(ResponseHead {
             fields: &fields,
-            ..answer
+            ..response
         }))
     }
 }
 
 impl Streams {
-    /// The answer to `stream` goes out as it is.
+    /// The response to `stream` goes out as it is.
     pub fn forget(&mut self, stream: u32) {
         self.0.retain(|entry| entry.stream != stream);
     }
 
-    /// The answer to `stream` is compressed at these levels instead of the policy's.
+    /// The response to `stream` is compressed at these levels instead of the policy's.
     pub fn set_levels(&mut self, stream: u32, levels: &[(Coding, u8)]) {
         for entry in self.0.iter_mut().filter(|entry| entry.stream == stream) {
             for (coding, level) in levels {
@@ -250,7 +252,7 @@ impl Streams {
         self.0.retain(|entry| is_open(entry.stream));
     }
 
-    /// Takes the next step of an answer that is [unfinished](Self::is_unfinished).
+    /// Takes the next step of a response that is [unfinished](Self::is_unfinished).
     ///
     /// # Errors
     /// As for [`Compressor::send`].
@@ -279,7 +281,7 @@ impl Streams {
         }
     }
 
-    /// Whether something of the answer to `stream` waits here for its turn.
+    /// Whether something of the response to `stream` waits here for its turn.
     pub fn is_unfinished(&self, stream: u32) -> bool {
         self.unfinished().any(|other| other == stream)
     }
@@ -308,11 +310,8 @@ impl Running {
         if n_bytes == 0 {
             return Ok(());
         }
-        if let Some(due) = &mut self.due {
-            let Some(left) = due.checked_sub(n_bytes) else {
-                return cut(sink, Fault::AnswerLength);
-            };
-            *due = left;
+        if let Err(fault) = self.due.count(n_bytes) {
+            return cut(sink, fault);
         }
         let bytes: &[u8] = match payload {
             Payload::Copied(bytes) => bytes,
@@ -377,8 +376,8 @@ impl Running {
     }
 
     fn end(self, trailers: &Fields, sink: &mut impl Sink) -> Result<(), Fault> {
-        if self.due.is_some_and(|due| due > 0) {
-            return cut(sink, Fault::AnswerLength);
+        if let Err(fault) = self.due.complete() {
+            return cut(sink, fault);
         }
         match self.encoder.finish() {
             Ok(coded) => sink
@@ -389,7 +388,7 @@ impl Running {
     }
 }
 
-/// The answer cannot go on.
+/// The response cannot go on.
 fn cut(sink: &mut impl Sink, fault: Fault) -> Result<(), Fault> {
     sink.send(Action::Abort)?;
     Err(fault)
@@ -475,7 +474,7 @@ mod tests {
             head_only: false,
             running: None,
         }]);
-        let start = Action::Start(Answer {
+        let start = Action::Start(ResponseHead {
             status: Status::OK,
             content_type: Some(b"text/plain"),
             fields: &Fields::EMPTY,

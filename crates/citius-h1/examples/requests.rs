@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use citius_h1::{Connection, Context, Template};
-use citius_http::{Action, Answer, Event, Fields, HeadPool, Limits, Output, Payload, Status};
+use citius_http::{Action, Event, Fields, HeadPool, Limits, Output, Payload, ResponseHead, Status};
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -20,7 +20,7 @@ fn main() {
     if words.get(3).is_some_and(|word| word == "parse") {
         parse_with_httparse(&request, count);
     } else {
-        answer(&request, together.max(1), count);
+        respond(&request, together.max(1), count);
     }
 }
 
@@ -50,19 +50,19 @@ fn request_of(n_bytes: usize) -> Vec<u8> {
     head
 }
 
-fn answer(request: &[u8], together: usize, count: usize) {
+fn respond(request: &[u8], together: usize, count: usize) {
     let batch = request.repeat(together);
     let (limits, mut heads, mut out) = (Limits::default(), HeadPool::default(), Output::default());
     let (mut connection, mut template) = (Connection::new(0), Template::default());
-    let mut n_answered = 0;
-    while n_answered < count {
+    let mut n_responses = 0;
+    while n_responses < count {
         let mut cx = Context {
             now: 1,
             limits: &limits,
             heads: &mut heads,
             server: b"server: citius\r\n",
             date: b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
-            standing: &Fields::EMPTY,
+            default_fields: &Fields::EMPTY,
             template: &mut template,
         };
         let mut input = black_box(batch.as_slice());
@@ -70,18 +70,18 @@ fn answer(request: &[u8], together: usize, count: usize) {
             let Event::Request { stream, head, .. } = event else {
                 unreachable!("the requests have no bodies")
             };
-            let answer = Answer {
+            let response = ResponseHead {
                 status: Status::OK,
                 content_type: Some(b"text/plain; charset=utf-8"),
                 fields: &Fields::EMPTY,
             };
             let payload = Payload::Copied(black_box(b"Welcome!\n"));
-            let action = Action::Respond(answer, payload);
+            let action = Action::Respond(response, payload);
             connection
                 .send(&mut cx, stream, action, &mut out)
-                .expect("a valid answer");
+                .expect("a valid response");
             cx.heads.give(head);
-            n_answered += 1;
+            n_responses += 1;
         }
         assert_eq!(connection.closing(), None);
         black_box(out.single());

@@ -1,4 +1,4 @@
-//! One connection: requests in the order they came, answers in the same order.
+//! One connection: requests in the order they came, responses in the same order.
 //!
 //! Two halves that know little of each other. The reading half ([`Reading`]) is in a head or in the
 //! body of the newest request. The answering half is the [`Queue`]: every request that is not fully
@@ -9,7 +9,7 @@
 //!            ┌── bodiless request, or end of body ──┐
 //!            ▼                                      │
 //! new ─► Head ── request with a body ──► Exact | Chunked      closing() is set once the queue has
-//!            │                                      │         run empty, or at an answer that
+//!            │                                      │         run empty, or at a response that
 //!            └──► Over ◄────────────────────────────┘         ends the connection
 //!   fault, `connection: close`, drain, end of input
 //! ```
@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 
 use citius_http::{
     Action, BodyLength, Closing, Event, FAST_PATHS, Fault, Fields, Head, HeadPool, Limits, Millis,
-    Output, Plain,
+    Output, PlainResponse,
 };
 
 use crate::chunked::{Chunked, Piece};
@@ -43,9 +43,9 @@ pub struct Context<'a> {
     pub server: &'a [u8],
     /// `date: …\r\n`, or empty; rendered once a second by the reactor.
     pub date: &'a [u8],
-    /// Fields of every answer that does not say the same itself.
-    pub standing: &'a Fields,
-    /// What the last answer looked like; keep it between calls, or make a new one each time.
+    /// Fields of every response that does not say the same itself.
+    pub default_fields: &'a Fields,
+    /// What the last response looked like; keep it between calls, or make a new one each time.
     pub template: &'a mut Template,
 }
 
@@ -65,7 +65,7 @@ pub struct Connection {
     reading: Reading,
     /// Body bytes the application still wants; while discarding, those that may still be dropped.
     credit: u64,
-    /// Accept, the end of the last answer, the first byte of a head, or the start of the window over which
+    /// Accept, the end of the last response, the first byte of a head, or the start of the window over which
     /// a body's rate is judged.
     since: Millis,
     /// Body bytes that came in that window.
@@ -76,7 +76,7 @@ pub struct Connection {
     expecting: Expecting,
     /// What ended reading, if the peer is to blame.
     fault: Option<Fault>,
-    /// How the server's own answer to `fault` is due once the queue is empty.
+    /// How the server's own response to `fault` is due once the queue is empty.
     last_words: LastWords,
     closing: Option<Closing>,
     /// No request was taken so far.
@@ -139,11 +139,11 @@ enum Expecting {
     Nothing,
     /// The client waits, and the application has not asked for the body.
     Unasked,
-    /// The application has asked, and older answers come first.
+    /// The application has asked, and older responses come first.
     Asked,
 }
 
-/// The server's own answer to a peer's fault.
+/// The server's own response to a peer's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastWords {
     None,
@@ -185,7 +185,7 @@ impl Connection {
     /// Takes as much of `input` as it can (advances the slice) and returns the next event; call
     /// until `None`. What is left must be offered again, longer.
     ///
-    /// A peer's fault in a head is no event: its answer goes to `out`, and [`fault`](Self::fault)
+    /// A peer's fault in a head is no event: its response goes to `out`, and [`fault`](Self::fault)
     /// tells it.
     #[inline]
     pub fn receive<'i>(
@@ -280,13 +280,13 @@ impl Connection {
         let is_final = matches!(action, Action::Respond(..));
         let ends_here = self.ends_with(index, cx.limits, is_final);
         // Apart from the others, because handing the action on through a closure copies it: the front is
-        // what nearly every answer is for.
+        // what nearly every response is for.
         let result = match self.queue.at_mut(0) {
-            Some(front) if index == 0 => Self::answer(front, cx, action, ends_here, out),
+            Some(front) if index == 0 => Self::act(front, cx, action, ends_here, out),
             _ => {
                 let mut result = Ok(());
                 self.with_exchange(index, out, |exchange, out| {
-                    result = Self::answer(exchange, cx, action, ends_here, out);
+                    result = Self::act(exchange, cx, action, ends_here, out);
                 });
                 result
             }
@@ -295,14 +295,14 @@ impl Connection {
         result
     }
 
-    /// What [`send`](Self::send) does with [`Plain::action`], if nothing else has to be considered; `false`: nothing is
+    /// What [`send`](Self::send) does with [`PlainResponse::action`], if nothing else has to be considered; `false`: nothing is
     /// done, and it has to be said at length.
     #[inline]
     pub fn respond(
         &mut self,
         cx: &mut Context<'_>,
         stream: u32,
-        plain: Plain<'_>,
+        plain: PlainResponse<'_>,
         out: &mut Output,
     ) -> bool {
         let is_all = FAST_PATHS && self.queue.awaits_plainly(stream) && self.goes_on_with_a_head();
@@ -333,7 +333,7 @@ impl Connection {
         self.searched == 0 && !self.draining && matches!(self.reading, Reading::Head)
     }
 
-    /// What [`send`](Self::send) comes to for nearly every answer: nothing else has to be considered.
+    /// What [`send`](Self::send) comes to for nearly every response: nothing else has to be considered.
     #[inline]
     fn send_alone(
         &mut self,
@@ -344,7 +344,7 @@ impl Connection {
         let Some(front) = self.queue.at_mut(0) else {
             return Ok(());
         };
-        let result = Self::answer(front, cx, action, false, out);
+        let result = Self::act(front, cx, action, false, out);
         if front.progress == Progress::Done && !front.closes {
             self.queue.pop(out);
             self.since = cx.now;
@@ -355,14 +355,14 @@ impl Connection {
     }
 
     #[inline]
-    fn answer(
+    fn act(
         exchange: &mut Exchange,
         cx: &mut Context<'_>,
         action: Action<'_>,
         ends_here: bool,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        let result = exchange.answer(cx, action, ends_here, out);
+        let result = exchange.act(cx, action, ends_here, out);
         if let Err(fault) = result {
             exchange.fail(cx, fault, ends_here, out);
         }
@@ -392,7 +392,7 @@ impl Connection {
         out: &mut Output,
     ) -> Result<(), Fault> {
         let is_held = matches!(self.reading, Reading::Held);
-        let mut result = Err(Fault::AnswerOrder);
+        let mut result = Err(Fault::ResponseOrder);
         self.with_exchange(index, out, |exchange, out| {
             if is_held {
                 result = exchange.switch(cx, protocol, fields, out);
@@ -423,7 +423,7 @@ impl Connection {
 
     /// The application wants up to `bytes` more of the body of `stream`; adds up, `u64::MAX` is all of it.
     ///
-    /// Writes `100 Continue` if the client waits for it, as soon as older answers are out of the way.
+    /// Writes `100 Continue` if the client waits for it, as soon as older responses are out of the way.
     pub fn want(&mut self, cx: &mut Context<'_>, stream: u32, bytes: u64, out: &mut Output) {
         let reads_body = matches!(
             self.reading,
@@ -541,7 +541,7 @@ impl Connection {
         }
     }
 
-    /// Stops taking new requests: answers in flight leave, the last with `connection: close`.
+    /// Stops taking new requests: responses in flight leave, the last with `connection: close`.
     pub fn drain(&mut self) {
         if self.draining || self.closing.is_some() {
             return;
@@ -582,9 +582,9 @@ impl Connection {
         self.closing
     }
 
-    /// Bytes of the content of the answer that the fault got, or will get when it is its turn; for the log.
+    /// Bytes of the content of the response that the fault got, or will get when it is its turn; for the log.
     #[cold]
-    pub fn fault_answer_bytes(&self) -> u64 {
+    pub fn fault_response_bytes(&self) -> u64 {
         match (self.last_words, self.fault) {
             (LastWords::Due { head_only: false }, Some(fault)) => encode::fault_bytes(fault),
             _ => 0,
@@ -956,7 +956,7 @@ impl Connection {
         self.advance(cx, out);
     }
 
-    /// Whether the answer at `index`, of which the head is about to be written, is the last of this
+    /// Whether the response at `index`, of which the head is about to be written, is the last of this
     /// connection; `is_final` if the rest of it is written at once.
     #[inline]
     fn ends_with(&self, index: usize, limits: &Limits, is_final: bool) -> bool {
@@ -967,7 +967,7 @@ impl Connection {
             Rest::Nothing => return self.draining,
             rest => rest,
         };
-        // RFC 9110 §10.1.1: a client that waited for 100 and got a final answer may send the body or not;
+        // RFC 9110 §10.1.1: a client that waited for 100 and got a final response may send the body or not;
         // nobody could tell what its next bytes mean.
         self.draining
             || self.expecting != Expecting::Nothing
@@ -1016,12 +1016,12 @@ impl Connection {
         };
         let (progress, closes) = (exchange.progress, exchange.closes);
         let peer_closes = exchange.peer_closes;
-        if progress == Progress::Unanswered {
+        if progress == Progress::AwaitsResponse {
             return;
         }
         let is_newest = self.queue.is_newest(index);
         if progress == Progress::Cut || closes && !is_newest {
-            // No answer follows this one: whatever else was asked is forgotten.
+            // No response follows this one: whatever else was asked is forgotten.
             self.queue.truncate_behind(index);
             self.reading = Reading::Over;
             self.discarding = false;
@@ -1034,7 +1034,7 @@ impl Connection {
         }
     }
 
-    /// The newest answer has begun, and is complete if `done`: what becomes of the reading half?
+    /// The newest response has begun, and is complete if `done`: what becomes of the reading half?
     #[inline]
     fn end_reading_with(&mut self, cx: &Context<'_>, done: bool, closes: bool, peer_closes: bool) {
         if closes && !peer_closes {
@@ -1073,7 +1073,7 @@ impl Connection {
         }
     }
 
-    /// Lets answers leave whose turn has come, and ends the connection where it is to end.
+    /// Lets responses leave whose turn has come, and ends the connection where it is to end.
     #[inline]
     fn advance(&mut self, cx: &mut Context<'_>, out: &mut Output) {
         while let Some(front) = self.queue.at(0) {
@@ -1129,7 +1129,7 @@ impl Connection {
         }
     }
 
-    /// Writes `100 Continue` if it is due: asked for, at the front, and before the final answer.
+    /// Writes `100 Continue` if it is due: asked for, at the front, and before the final response.
     fn continue_if_due(&mut self, cx: &Context<'_>, out: &mut Output) {
         let is_turn = self.queue.len() == 1 && self.queue.at(0).is_some_and(|e| !e.is_begun());
         if self.expecting == Expecting::Asked && is_turn {
@@ -1152,7 +1152,7 @@ fn head_window<'i>(input: &'i [u8], limits: &Limits) -> &'i [u8] {
     input.get(..limits.head_bytes_max as usize).unwrap_or(input)
 }
 
-/// Requests that may wait for their answers; without one there would be no service at all.
+/// Requests that may wait for their responses; without one there would be no service at all.
 #[inline]
 fn pipeline_max(limits: &Limits) -> usize {
     (limits.pipeline_max as usize).max(1)

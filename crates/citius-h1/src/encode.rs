@@ -1,13 +1,15 @@
-//! Heads of answers: [`Answer`] in, bytes out (RFC 9112 §4–§6).
+//! Heads of responses: [`ResponseHead`] in, bytes out (RFC 9112 §4–§6).
 //!
-//! One reservation, then plain copies: a small answer costs no allocation once the write queue has
+//! One reservation, then plain copies: a small response costs no allocation once the write queue has
 //! its size. Invariant: nothing an application gave can end a line early; its fields were checked when they
 //! were built, its media type is checked by the caller.
 
 use alloc::vec::Vec;
 use core::ptr;
 
-use citius_http::{Answer, FAST_PATHS, Fault, Fields, Metadata, Output, Payload, Plain, Status};
+use citius_http::{
+    FAST_PATHS, Fault, Fields, Metadata, Output, Payload, PlainResponse, ResponseHead, Status,
+};
 
 use crate::Context;
 
@@ -35,7 +37,7 @@ pub(crate) enum Persistence {
     Close,
 }
 
-/// The head of the last plain 200: most answers begin like the one before, and many are as long.
+/// The head of the last plain 200: most responses begin like the one before, and many are as long.
 ///
 /// One copy in place of nine, and a media type that is known to be valid. Duty of whoever keeps one
 /// between calls: [`clear`](Template::clear) it when the server or date line changes.
@@ -44,9 +46,9 @@ pub struct Template {
     /// The whole head; empty at first.
     bytes: Vec<u8>,
     media_type: Vec<u8>,
-    /// Whether it says more than every answer of that type does.
+    /// Whether it says more than every response of that type does.
     has_fields: bool,
-    /// What it is of, as the last [`Plain`] answer gave it, to be known by its address.
+    /// What it is of, as the last [`PlainResponse`] gave it, to be known by its address.
     plain: Option<&'static Metadata>,
     /// Where in `bytes` the digits of the length begin.
     length_at: usize,
@@ -63,7 +65,7 @@ impl Template {
         self.plain = None;
     }
 
-    /// Whether the last plain answer was of the very same.
+    /// Whether the last plain response was of the very same.
     #[inline]
     fn is_of(&self, metadata: &'static Metadata) -> bool {
         FAST_PATHS && self.plain.is_some_and(|plain| ptr::eq(plain, metadata))
@@ -80,7 +82,7 @@ impl Template {
         &mut self,
         server: &[u8],
         date: &[u8],
-        standing: &Fields,
+        default_fields: &Fields,
         media_type: &[u8],
         fields: &Fields,
         length: u64,
@@ -91,12 +93,12 @@ impl Template {
         for part in [b"HTTP/1.1 200 OK\r\n", server, date] {
             self.bytes.extend_from_slice(part);
         }
-        let answer = Answer {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: Some(media_type),
             fields,
         };
-        standing_lines(&mut self.bytes, standing, &answer);
+        default_field_lines(&mut self.bytes, default_fields, &response);
         for part in [
             b"content-type: ",
             media_type,
@@ -133,7 +135,14 @@ pub(crate) fn plain_head(
     let template = &mut *cx.template;
     if !is_known {
         let fields = const { &Fields::EMPTY };
-        template.make(cx.server, cx.date, cx.standing, media_type, fields, length);
+        template.make(
+            cx.server,
+            cx.date,
+            cx.default_fields,
+            media_type,
+            fields,
+            length,
+        );
     } else if template.length != length {
         template.set_length(length);
     }
@@ -142,9 +151,9 @@ pub(crate) fn plain_head(
     out.extend_from_slice(head);
 }
 
-/// Appends a plain answer: its head and its body.
+/// Appends a plain response: its head and its body.
 #[inline]
-pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: Plain<'_>) {
+pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: PlainResponse<'_>) {
     let length = plain.body.len() as u64;
     if !cx.template.is_of(plain.metadata) {
         make_plain(cx, plain.metadata, length);
@@ -160,29 +169,35 @@ pub(crate) fn plain(out: &mut Vec<u8>, cx: &mut Context<'_>, plain: Plain<'_>) {
 #[cold]
 fn make_plain(cx: &mut Context<'_>, metadata: &'static Metadata, length: u64) {
     let Metadata { media_type, fields } = metadata;
-    cx.template
-        .make(cx.server, cx.date, cx.standing, media_type, fields, length);
+    cx.template.make(
+        cx.server,
+        cx.date,
+        cx.default_fields,
+        media_type,
+        fields,
+        length,
+    );
     cx.template.plain = Some(metadata);
 }
 
-/// Appends the head of a final answer; room for `body_bytes` more is reserved with it.
+/// Appends the head of a final response; room for `body_bytes` more is reserved with it.
 #[inline]
 pub(crate) fn final_head(
     out: &mut Vec<u8>,
     cx: &Context<'_>,
-    answer: &Answer<'_>,
+    response: &ResponseHead<'_>,
     framing: Framing,
     persistence: Persistence,
     body_bytes: usize,
 ) {
-    let media_type = answer.content_type.unwrap_or_default();
-    let fields = answer.fields;
+    let media_type = response.content_type.unwrap_or_default();
+    let fields = response.fields;
     // Status line, names and separators, length and persistence take at most 160 bytes.
     out.reserve(
         [
             cx.server.len(),
             cx.date.len(),
-            cx.standing.lines().len(),
+            cx.default_fields.lines().len(),
             media_type.len(),
             fields.lines().len(),
             fields.reason.len(),
@@ -191,24 +206,24 @@ pub(crate) fn final_head(
         .into_iter()
         .fold(160, usize::saturating_add),
     );
-    status_line(out, answer.status, &fields.reason);
+    status_line(out, response.status, &fields.reason);
     if !fields.has_server {
         out.extend_from_slice(cx.server);
     }
     if !fields.has_date {
         out.extend_from_slice(cx.date);
     }
-    if !cx.standing.is_empty() {
-        standing_lines(out, cx.standing, answer);
+    if !cx.default_fields.is_empty() {
+        default_field_lines(out, cx.default_fields, response);
     }
-    if answer.content_type.is_some() && !fields.has_content_type {
+    if response.content_type.is_some() && !fields.has_content_type {
         out.extend_from_slice(b"content-type: ");
         out.extend_from_slice(media_type);
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(fields.lines());
     // RFC 9110 §15.5.22: with what it requires; there is one protocol that applications can ask for.
-    if answer.status.code() == 426 {
+    if response.status.code() == 426 {
         out.extend_from_slice(b"connection: upgrade\r\nupgrade: websocket\r\n");
     }
     match persistence {
@@ -227,34 +242,34 @@ pub(crate) fn final_head(
     }
 }
 
-/// Appends an informational answer.
-pub(crate) fn informational(out: &mut Vec<u8>, answer: &Answer<'_>) {
-    status_line(out, answer.status, &answer.fields.reason);
-    if let (Some(media_type), false) = (answer.content_type, answer.fields.has_content_type) {
+/// Appends an informational response.
+pub(crate) fn informational(out: &mut Vec<u8>, response: &ResponseHead<'_>) {
+    status_line(out, response.status, &response.fields.reason);
+    if let (Some(media_type), false) = (response.content_type, response.fields.has_content_type) {
         out.extend_from_slice(b"content-type: ");
         out.extend_from_slice(media_type);
         out.extend_from_slice(b"\r\n");
     }
-    out.extend_from_slice(answer.fields.lines());
+    out.extend_from_slice(response.fields.lines());
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the answer that grants `protocol` (RFC 9110 §7.8).
+/// Appends the response that grants `protocol` (RFC 9110 §7.8).
 pub(crate) fn switching(out: &mut Vec<u8>, cx: &Context<'_>, protocol: &[u8], fields: &Fields) {
     out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ");
     out.extend_from_slice(protocol);
     out.extend_from_slice(b"\r\n");
-    let answer = Answer {
+    let response = ResponseHead {
         status: Status::OK,
         content_type: None,
         fields,
     };
-    standing_lines(out, cx.standing, &answer);
+    default_field_lines(out, cx.default_fields, &response);
     out.extend_from_slice(fields.lines());
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the server's own answer to `fault`; `head_only` for one to HEAD.
+/// Appends the server's own response to `fault`; `head_only` for one to HEAD.
 ///
 /// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
 pub(crate) fn fault(
@@ -269,14 +284,14 @@ pub(crate) fn fault(
         Fault::Overloaded => retry_after(),
         _ => Fields::EMPTY,
     };
-    let answer = Answer {
+    let response = ResponseHead {
         status: fault.status(),
         content_type: Some(b"text/plain"),
         fields: &fields,
     };
     let length = text.len().saturating_add(1);
     let framing = Framing::Length(length as u64);
-    final_head(out.tail(), cx, &answer, framing, persistence, length);
+    final_head(out.tail(), cx, &response, framing, persistence, length);
     if !head_only {
         out.tail().extend_from_slice(text.as_bytes());
         out.tail().push(b'\n');
@@ -325,10 +340,10 @@ pub(crate) fn last_chunk(out: &mut Vec<u8>, trailers: &Fields) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends those of the `standing` fields that `answer` leaves to the server.
+/// Appends those of `default_fields` that `response` leaves to the server.
 #[cold]
-fn standing_lines(out: &mut Vec<u8>, standing: &Fields, answer: &Answer<'_>) {
-    for (name, value) in answer.standing(standing) {
+fn default_field_lines(out: &mut Vec<u8>, default_fields: &Fields, response: &ResponseHead<'_>) {
+    for (name, value) in response.missing_defaults(default_fields) {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);
         }

@@ -1,30 +1,31 @@
-//! One request and its answer, and the queue of those that are not fully answered.
+//! One request and its response, and the queue of those that are not fully answered.
 //!
-//! An [`Exchange`] knows how far its answer has come and what may follow; it doesn't know where its bytes
+//! An [`Exchange`] knows how far its response has come and what may follow; it doesn't know where its bytes
 //! go. The [`Queue`] keeps exchanges in the order of their requests: the oldest writes to the
 //! connection, the others to an [`Output`] of their own until their turn has come.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Method, Output, Payload, Status, Version};
+use citius_http::{
+    Action, Declared, Fault, Fields, Head, Method, Output, Payload, ResponseHead, Status, Version,
+};
 
 use crate::Context;
 use crate::encode::{self, Framing, Persistence};
-use crate::scan;
 
-/// How far an answer has come.
+/// How far a response has come.
 ///
 /// ```text
-/// Unanswered ─► Exact(n) | Chunked | UntilClose | Bodiless | Tunnel ─► Done
+/// AwaitsResponse ─► Exact | Chunked | UntilClose | Bodiless | Tunnel ─► Done
 ///     └──────────────────────┴──────────────────────────────────────► Cut
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// No final status is sent.
-    Unanswered,
-    /// The head is sent, and so many bytes of the body are still due.
-    Exact(u64),
+    AwaitsResponse,
+    /// The head is sent; content of a declared length follows.
+    Exact(Declared),
     /// The head is sent; chunks follow.
     Chunked,
     /// The head is sent; the body ends with the connection.
@@ -33,24 +34,24 @@ pub(crate) enum Progress {
     Bodiless,
     /// A 101 is sent; raw bytes follow, until the connection ends.
     Tunnel,
-    /// The answer is complete.
+    /// The response is complete.
     Done,
-    /// The answer will never be complete; the connection ends where it ends.
+    /// The response will never be complete; the connection ends where it ends.
     Cut,
 }
 
-/// A request that is taken, and its answer.
+/// A request that is taken, and its response.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent facts about one request"
 )]
 pub(crate) struct Exchange {
-    /// Bytes of the answer that wait for their turn; none at the front of the queue.
+    /// Bytes of the response that wait for their turn; none at the front of the queue.
     parked: Option<Box<Output>>,
-    /// How far the answer has come.
+    /// How far the response has come.
     pub(crate) progress: Progress,
-    /// The connection ends with this answer.
+    /// The connection ends with this response.
     pub(crate) closes: bool,
     /// The client said that it ends.
     pub(crate) peer_closes: bool,
@@ -63,7 +64,7 @@ impl Exchange {
     /// Of a request whose head [is plain](Head::is_plain).
     pub(crate) const PLAIN: Self = Self {
         parked: None,
-        progress: Progress::Unanswered,
+        progress: Progress::AwaitsResponse,
         closes: false,
         peer_closes: false,
         head_only: false,
@@ -74,7 +75,7 @@ impl Exchange {
     pub(crate) fn new(head: &Head) -> Self {
         Self {
             parked: None,
-            progress: Progress::Unanswered,
+            progress: Progress::AwaitsResponse,
             closes: !head.keep_alive,
             peer_closes: !head.keep_alive,
             head_only: head.method == Method::Head,
@@ -90,19 +91,19 @@ impl Exchange {
 
     /// Whether a final status is sent.
     pub(crate) fn is_begun(&self) -> bool {
-        self.progress != Progress::Unanswered
+        self.progress != Progress::AwaitsResponse
     }
 
-    /// Bytes of the answer that wait for their turn.
+    /// Bytes of the response that wait for their turn.
     pub(crate) fn parked_bytes(&self) -> u64 {
         self.parked.as_ref().map_or(0, |parked| parked.len() as u64)
     }
 
-    /// Whether a plain answer is all that is to be said: nothing is said yet, no `connection` field is due, and the
+    /// Whether a plain response is all that is to be said: nothing is said yet, no `connection` field is due, and the
     /// body goes with the head.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.progress == Progress::Unanswered && !self.closes && !self.head_only && !self.http10
+        self.progress == Progress::AwaitsResponse && !self.closes && !self.head_only && !self.http10
     }
 
     /// Takes out what waits for its turn, to give it back with [`Exchange::park`].
@@ -131,12 +132,12 @@ impl Exchange {
         parked_bytes
     }
 
-    /// Does what the application wants; `ends_here` if no answer will follow this one.
+    /// Does what the application wants; `ends_here` if no response will follow this one.
     ///
     /// # Errors
     /// The application's fault; nothing of the action is written then.
     #[inline]
-    pub(crate) fn answer(
+    pub(crate) fn act(
         &mut self,
         cx: &mut Context<'_>,
         action: Action<'_>,
@@ -144,13 +145,15 @@ impl Exchange {
         out: &mut Output,
     ) -> Result<(), Fault> {
         match action {
-            Action::Respond(answer, payload) => self.respond(cx, &answer, payload, ends_here, out),
-            Action::Inform(answer) => self.inform(&answer, out),
-            Action::Start(answer) => self.start(cx, &answer, ends_here, out),
+            Action::Respond(response, payload) => {
+                self.respond(cx, &response, payload, ends_here, out)
+            }
+            Action::Inform(response) => self.inform(&response, out),
+            Action::Start(response) => self.start(cx, &response, ends_here, out),
             Action::Data(payload) => self.data(payload, out),
             Action::End { trailers } => self.end(trailers, out),
             // Only a connection that was held can become a tunnel, and it knows by itself.
-            Action::Switch { .. } => Err(Fault::AnswerOrder),
+            Action::Switch { .. } => Err(Fault::ResponseOrder),
             Action::Abort => {
                 self.progress = Progress::Cut;
                 Ok(())
@@ -179,44 +182,32 @@ impl Exchange {
     fn respond(
         &mut self,
         cx: &mut Context<'_>,
-        answer: &Answer<'_>,
+        response: &ResponseHead<'_>,
         payload: Payload<'_>,
         ends_here: bool,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        let media_type = answer.content_type.unwrap_or_default();
+        let media_type = response.content_type.unwrap_or_default();
         let is_known = cx.template.is_for(media_type);
-        self.check_final(answer, is_known)?;
-        let payload_bytes = payload.len();
-        let announced = answer.fields.content_length;
-        let bodiless = self.head_only || refuses_body(answer.status);
-        let framing = match answer.status.code() {
-            204 => Framing::Bodiless,
-            205 => Framing::Length(0),
-            304 => announced.map_or(Framing::Bodiless, Framing::Length),
-            _ => {
-                let length = announced.unwrap_or(payload_bytes);
-                if length != payload_bytes && !bodiless {
-                    return Err(Fault::AnswerLength);
-                }
-                Framing::Length(length)
-            }
-        };
-        self.closes |= ends_here || answer.fields.close;
+        self.check_final(response, is_known)?;
+        let bodiless = self.head_only || response.status.refuses_content();
+        let length = response.length_of_whole(payload.len(), bodiless)?;
+        let framing = length.map_or(Framing::Bodiless, Framing::Length);
+        self.closes |= ends_here || response.fields.close;
         let body_bytes = match payload {
             Payload::Copied(bytes) if !bodiless => bytes.len(),
             _ => 0,
         };
         let persistence = self.persistence();
-        match (answer.content_type, framing) {
+        match (response.content_type, framing) {
             (Some(_), Framing::Length(length))
-                if answer.status == Status::OK
-                    && answer.fields.is_plain()
+                if response.status == Status::OK
+                    && response.fields.is_plain()
                     && persistence == Persistence::Implied =>
             {
                 encode::plain_head(out.tail(), cx, media_type, is_known, length, body_bytes);
             }
-            _ => encode::final_head(out.tail(), cx, answer, framing, persistence, body_bytes),
+            _ => encode::final_head(out.tail(), cx, response, framing, persistence, body_bytes),
         }
         if !bodiless {
             out.push(payload);
@@ -225,18 +216,14 @@ impl Exchange {
         Ok(())
     }
 
-    fn inform(&mut self, answer: &Answer<'_>, out: &mut Output) -> Result<(), Fault> {
+    fn inform(&mut self, response: &ResponseHead<'_>, out: &mut Output) -> Result<(), Fault> {
         if self.is_begun() {
-            return Err(Fault::AnswerOrder);
+            return Err(Fault::ResponseOrder);
         }
-        // 101 hands the connection over to another protocol, which is not this machine's to do.
-        if !answer.status.is_informational() || answer.status.code() == 101 {
-            return Err(Fault::AnswerStatus);
-        }
-        check_media_type(answer)?;
-        // RFC 9110 §15.2: not to HTTP/1.0 clients, which know no such answers.
+        response.check_informational()?;
+        // RFC 9110 §15.2: not to HTTP/1.0 clients, which know no such responses.
         if !self.http10 {
-            encode::informational(out.tail(), answer);
+            encode::informational(out.tail(), response);
         }
         Ok(())
     }
@@ -244,27 +231,26 @@ impl Exchange {
     fn start(
         &mut self,
         cx: &mut Context<'_>,
-        answer: &Answer<'_>,
+        response: &ResponseHead<'_>,
         ends_here: bool,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        self.check_final(answer, false)?;
-        let framing = match (answer.status.code(), answer.fields.content_length) {
-            (204, _) | (304, None) => Framing::Bodiless,
-            (205, _) => Framing::Length(0),
-            (_, Some(length)) => Framing::Length(length),
-            (_, None) if self.http10 => Framing::UntilClose,
-            (_, None) => Framing::Chunked,
+        self.check_final(response, false)?;
+        let framing = match response.length_of_streamed() {
+            Some(length) => Framing::Length(length),
+            None if response.status.has_no_body() => Framing::Bodiless,
+            None if self.http10 => Framing::UntilClose,
+            None => Framing::Chunked,
         };
-        self.closes |= ends_here || answer.fields.close || framing == Framing::UntilClose;
+        self.closes |= ends_here || response.fields.close || framing == Framing::UntilClose;
         self.progress = match framing {
-            _ if self.head_only || refuses_body(answer.status) => Progress::Bodiless,
+            _ if self.head_only || response.status.refuses_content() => Progress::Bodiless,
             Framing::Bodiless => Progress::Bodiless,
-            Framing::Length(length) => Progress::Exact(length),
+            Framing::Length(length) => Progress::Exact(Declared::new(Some(length))),
             Framing::Chunked => Progress::Chunked,
             Framing::UntilClose => Progress::UntilClose,
         };
-        encode::final_head(out.tail(), cx, answer, framing, self.persistence(), 0);
+        encode::final_head(out.tail(), cx, response, framing, self.persistence(), 0);
         Ok(())
     }
 
@@ -277,7 +263,7 @@ impl Exchange {
         out: &mut Output,
     ) -> Result<(), Fault> {
         if self.is_begun() || self.http10 {
-            return Err(Fault::AnswerOrder);
+            return Err(Fault::ResponseOrder);
         }
         encode::switching(out.tail(), cx, protocol, fields);
         self.progress = Progress::Tunnel;
@@ -288,15 +274,15 @@ impl Exchange {
     fn data(&mut self, payload: Payload<'_>, out: &mut Output) -> Result<(), Fault> {
         match &mut self.progress {
             Progress::Exact(due) => {
-                *due = due.checked_sub(payload.len()).ok_or(Fault::AnswerLength)?;
+                due.count(payload.len())?;
                 out.push(payload);
             }
             Progress::Chunked if payload.is_empty() => {}
             Progress::Chunked => encode::chunk(out, payload),
             Progress::UntilClose | Progress::Tunnel => out.push(payload),
             Progress::Bodiless => {}
-            Progress::Unanswered | Progress::Done | Progress::Cut => {
-                return Err(Fault::AnswerOrder);
+            Progress::AwaitsResponse | Progress::Done | Progress::Cut => {
+                return Err(Fault::ResponseOrder);
             }
         }
         Ok(())
@@ -304,11 +290,11 @@ impl Exchange {
 
     fn end(&mut self, trailers: &Fields, out: &mut Output) -> Result<(), Fault> {
         match self.progress {
-            Progress::Exact(0) | Progress::UntilClose | Progress::Bodiless | Progress::Tunnel => {}
-            Progress::Exact(_) => return Err(Fault::AnswerLength),
+            Progress::Exact(due) => due.complete()?,
+            Progress::UntilClose | Progress::Bodiless | Progress::Tunnel => {}
             Progress::Chunked => encode::last_chunk(out.tail(), trailers),
-            Progress::Unanswered | Progress::Done | Progress::Cut => {
-                return Err(Fault::AnswerOrder);
+            Progress::AwaitsResponse | Progress::Done | Progress::Cut => {
+                return Err(Fault::ResponseOrder);
             }
         }
         self.progress = Progress::Done;
@@ -316,17 +302,11 @@ impl Exchange {
     }
 
     #[inline]
-    fn check_final(&self, answer: &Answer<'_>, is_known: bool) -> Result<(), Fault> {
+    fn check_final(&self, response: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
         if self.is_begun() {
-            return Err(Fault::AnswerOrder);
+            return Err(Fault::ResponseOrder);
         }
-        if answer.status.is_informational() {
-            return Err(Fault::AnswerStatus);
-        }
-        if is_known {
-            return Ok(());
-        }
-        check_media_type(answer)
+        response.check_final(is_known)
     }
 
     #[inline]
@@ -336,22 +316,6 @@ impl Exchange {
             (false, true) => Persistence::KeepAlive,
             (false, false) => Persistence::Implied,
         }
-    }
-}
-
-/// RFC 9110 §15: 1xx, 204 and 304 end with their head; a 205 must not carry content (§15.3.6).
-#[inline]
-fn refuses_body(status: Status) -> bool {
-    status.has_no_body() || status.code() == 205
-}
-
-#[inline]
-fn check_media_type(answer: &Answer<'_>) -> Result<(), Fault> {
-    let media_type = answer.content_type.unwrap_or_default();
-    if scan::value_run(media_type, media_type) == media_type.len() {
-        Ok(())
-    } else {
-        Err(Fault::AnswerFieldValue)
     }
 }
 
@@ -365,7 +329,7 @@ pub(crate) struct Queue {
     behind: VecDeque<Exchange>,
     /// Stream number of the front, or of the next request if there is none.
     first: u32,
-    /// Bytes of answers that wait for their turn, over all exchanges.
+    /// Bytes of responses that wait for their turn, over all exchanges.
     parked_bytes: usize,
 }
 
@@ -373,7 +337,7 @@ impl Queue {
     /// Exchanges for which an idle connection keeps memory; Japronto's benchmark pipelines 24.
     const IDLE_CAPACITY_MAX: usize = 32;
 
-    /// Bytes of answers that wait for their turn.
+    /// Bytes of responses that wait for their turn.
     #[inline]
     pub(crate) fn parked_bytes(&self) -> usize {
         self.parked_bytes
@@ -516,7 +480,7 @@ impl Queue {
         }
     }
 
-    /// Whether `stream` is the only exchange and a plain answer is all that is to be said.
+    /// Whether `stream` is the only exchange and a plain response is all that is to be said.
     #[inline]
     pub(crate) fn awaits_plainly(&self, stream: u32) -> bool {
         stream == self.first

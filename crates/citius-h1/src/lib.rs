@@ -10,8 +10,8 @@
 //! - After a peer's fault no further byte of the connection is read (`pipelining`).
 //! - Answers leave in the order of the requests, whatever order the application gives them in.
 //! - parse(whole) == parse(any cut): how the bytes were split up never shows.
-//! - No byte of an application can end a line of an answer early, nor make its body longer or shorter
-//!   than its head announced (`answers`).
+//! - No byte of an application can end a line of a response early, nor make its body longer or shorter
+//!   than its head announced (`responses`).
 //! - Nothing grows without a limit of [`Limits`](citius_http::Limits) (`limits`).
 #![no_std]
 #![forbid(unsafe_code)]

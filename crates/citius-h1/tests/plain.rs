@@ -1,9 +1,9 @@
-//! A plain answer is the same however it is said: [`Connection::respond`] against [`Connection::send`].
+//! A plain response is the same however it is said: [`Connection::respond`] against [`Connection::send`].
 
 use citius_h1::{Connection, Context, Template};
 use std::sync::LazyLock;
 
-use citius_http::{Closing, Event, Fields, HeadPool, Limits, Metadata, Output, Plain};
+use citius_http::{Closing, Event, Fields, HeadPool, Limits, Metadata, Output, PlainResponse};
 
 static TEXT: LazyLock<Metadata> = LazyLock::new(|| metadata(b"text/plain", false));
 static VARIED: LazyLock<Metadata> = LazyLock::new(|| metadata(b"text/plain", true));
@@ -43,7 +43,7 @@ struct Run<'a> {
     /// All requests of a read are taken before the last of them is answered first.
     backwards: bool,
     drains: bool,
-    standing: Fields,
+    default_fields: Fields,
 }
 
 impl<'a> Run<'a> {
@@ -52,16 +52,16 @@ impl<'a> Run<'a> {
             reads,
             backwards: false,
             drains: false,
-            standing: Fields::EMPTY,
+            default_fields: Fields::EMPTY,
         }
     }
 
-    /// The outcome, and how many answers `respond` has given, if it was asked.
+    /// The outcome, and how many responses `respond` has given, if it was asked.
     fn outcome(&self, plainly: bool) -> (Outcome, usize) {
         let (limits, mut heads, mut template) =
             (Limits::default(), HeadPool::default(), Template::default());
         let (mut connection, mut out) = (Connection::new(0), Output::default());
-        let (mut n_answers, mut n_plain, mut rest) = (0, 0, Vec::new());
+        let (mut n_responses, mut n_plain, mut rest) = (0, 0, Vec::new());
         for (now, read) in (1..).zip(self.reads) {
             let date = format!("date: {}\r\n", now / 3);
             if now % 3 == 0 {
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
                 heads: &mut heads,
                 server: b"server: s\r\n",
                 date: date.as_bytes(),
-                standing: &self.standing,
+                default_fields: &self.default_fields,
                 template: &mut template,
             };
             rest.extend_from_slice(read);
@@ -93,14 +93,14 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 while let Some(stream) = streams.pop() {
-                    let (metadata, body) = ANSWERS[n_answers % ANSWERS.len()];
-                    n_answers += 1;
-                    let plain = Plain { metadata, body };
+                    let (metadata, body) = ANSWERS[n_responses % ANSWERS.len()];
+                    n_responses += 1;
+                    let plain = PlainResponse { metadata, body };
                     if plainly && connection.respond(&mut cx, stream, plain, &mut out) {
                         n_plain += 1;
                     } else {
                         let sent = connection.send(&mut cx, stream, plain.action(), &mut out);
-                        sent.expect("a valid answer");
+                        sent.expect("a valid response");
                     }
                 }
                 if !has_event {
@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
         (outcome, n_plain)
     }
 
-    /// Both ways come to the same; returns how many answers were given sooner.
+    /// Both ways come to the same; returns how many responses were given sooner.
     #[track_caller]
     fn check(&self) -> usize {
         let (expected, _) = self.outcome(false);
@@ -184,19 +184,18 @@ fn a_connection_that_drains_says_so() {
 
 #[test]
 fn standing_fields_are_said() {
-    let mut standing = Fields::default();
-    standing.push(b"x-standing", b"1").expect("a valid field");
+    let mut default_fields = Fields::default();
+    default_fields
+        .push(b"x-default", b"1")
+        .expect("a valid field");
     let run = Run {
-        standing,
+        default_fields,
         ..Run::of(&[GET; 9])
     };
     assert!(run.check() > 0);
     let written = run.outcome(true).0.written;
     assert_eq!(
-        written
-            .windows(13)
-            .filter(|w| w == b"x-standing: 1")
-            .count(),
+        written.windows(12).filter(|w| w == b"x-default: 1").count(),
         9
     );
 }

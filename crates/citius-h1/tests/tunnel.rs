@@ -2,7 +2,7 @@
 
 use citius_h1::{Connection, Context, Template};
 use citius_http::{
-    Action, Answer, Closing, Event, Fault, Fields, HeadPool, Limits, Output, Payload, Status,
+    Action, Closing, Event, Fault, Fields, HeadPool, Limits, Output, Payload, ResponseHead, Status,
 };
 
 const UPGRADE: &[u8] =
@@ -41,7 +41,7 @@ impl Peer {
             heads: &mut self.heads,
             server: b"",
             date: b"",
-            standing: &Fields::EMPTY,
+            default_fields: &Fields::EMPTY,
             template: &mut self.template,
         };
         act(&mut self.connection, &mut cx, &mut self.out)
@@ -110,12 +110,12 @@ const END: Action<'static> = Action::End {
 };
 
 fn ok(body: &[u8]) -> Action<'_> {
-    let answer = Answer {
+    let response = ResponseHead {
         status: Status::OK,
         content_type: None,
         fields: NO_FIELDS,
     };
-    Action::Respond(answer, Payload::Copied(body))
+    Action::Respond(response, Payload::Copied(body))
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn another_answer_lets_the_next_request_in() {
     assert!(peer.connection.hold(0));
     assert!(
         peer.receive(UPGRADE).is_empty(),
-        "nothing is read before the answer"
+        "nothing is read before the response"
     );
     assert_eq!(peer.act(0, ok(b"no")), Ok(()));
     assert_eq!(peer.receive(b""), ["request 1 upgrade true"]);
@@ -188,7 +188,7 @@ fn another_answer_lets_the_next_request_in() {
 fn what_was_not_held_becomes_no_tunnel() {
     let mut peer = Peer::new();
     peer.receive(UPGRADE);
-    assert_eq!(peer.switch(0), Err(Fault::AnswerOrder));
+    assert_eq!(peer.switch(0), Err(Fault::ResponseOrder));
     assert!(peer.written().starts_with(b"HTTP/1.1 500 "));
     // Something has come behind it: two requests, or half of one.
     let mut peer = Peer::new();

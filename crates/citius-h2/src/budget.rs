@@ -21,7 +21,7 @@ use citius_http::{Fault, Limits, Millis};
 const PAID_BYTES: u64 = 512;
 /// Bytes sent that are remembered to pay; more than a window's worth is never under way for long.
 const PAID_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// What a request is worth in such bytes: its answer may be short, and its client open both windows for it.
+/// What a request is worth in such bytes: its response may be short, and its client open both windows for it.
 const REQUEST_BYTES: u64 = 2 * PAID_BYTES;
 
 /// The counts of one connection.

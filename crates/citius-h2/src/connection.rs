@@ -1,5 +1,5 @@
 //! One connection: what it knows, and the verbs that are not about frames coming in ([`receive`](crate::receive)),
-//! answers going out ([`answer`](crate::answer)) or data waiting for a window ([`write`](crate::write)).
+//! responses going out ([`response`](crate::response)) or data waiting for a window ([`write`](crate::write)).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -7,15 +7,16 @@ use alloc::vec::Vec;
 
 use citius_http::{Closing, Event, Fault, Fields, Head, HeadPool, Limits, Method, Millis, Output};
 
-use crate::answer::Template;
 use crate::budget::Budget;
 use crate::frame::{self, Code, WINDOW_BYTES, WINDOW_MAX};
 use crate::head::{Facts, Scratch};
 use crate::hpack::{Decoder, Encoder};
 use crate::priority::Early;
 use crate::receive::{Block, Memo, Reading};
+use crate::response::Template;
 use crate::settings::{self, Settings};
-use crate::stream::{Expecting, Progress, Stream, Streams};
+use crate::state::State;
+use crate::stream::{Expecting, Stream, Streams};
 
 /// What a call may look at besides its input.
 #[derive(Debug)]
@@ -30,8 +31,8 @@ pub struct Context<'a> {
     pub server: &'a [u8],
     /// `date: …\r\n`, or empty; rendered once a second by the reactor.
     pub date: &'a [u8],
-    /// Fields of every answer that does not say the same itself.
-    pub standing: &'a Fields,
+    /// Fields of every response that does not say the same itself.
+    pub default_fields: &'a Fields,
 }
 
 /// What a server offers beyond the plain protocol.
@@ -104,7 +105,7 @@ pub struct Connection {
     pub(crate) ready: VecDeque<u32>,
     /// Streams that are over, to be told.
     pub(crate) broken: VecDeque<(u32, Fault)>,
-    /// Accept, or the end of the last answer.
+    /// Accept, or the end of the last response.
     pub(crate) since: Millis,
     /// When the frame began that is incomplete.
     pub(crate) partial_at: Option<Millis>,
@@ -179,7 +180,7 @@ impl Connection {
 
     /// A connection that was HTTP/1.1 and has agreed to `upgrade: h2c` with a 101 (RFC 7540 §3.2).
     ///
-    /// `head` is the request that asked for it, complete and without a body; its answer is due on stream 1.
+    /// `head` is the request that asked for it, complete and without a body; its response is due on stream 1.
     /// `http2_settings` is its field of that name.
     ///
     /// # Errors
@@ -213,7 +214,10 @@ impl Connection {
         self.peer_finished = true;
         self.reading = Reading::Over;
         self.partial_at = None;
-        let incomplete = self.streams.iter().filter(|stream| !stream.ended);
+        let incomplete = self
+            .streams
+            .iter()
+            .filter(|stream| !stream.state.is_remote_closed());
         let incomplete: Vec<u32> = incomplete.map(|stream| stream.id).collect();
         for id in incomplete {
             self.break_stream(cx, id, Fault::Truncated, out);
@@ -232,7 +236,7 @@ impl Connection {
         let Some(found) = self.streams.at_mut(index) else {
             return;
         };
-        if bytes == 0 || found.told {
+        if bytes == 0 || found.is_request_delivered() {
             return;
         }
         if found.credit == 0 {
@@ -242,9 +246,9 @@ impl Connection {
         found.credit = found.credit.saturating_add(bytes);
         let is_due = found.expecting == Expecting::Unasked;
         found.expecting = Expecting::Nothing;
-        if found.held.is_some() {
+        if found.buffered.is_some() {
             self.ready.push_back(stream);
-        } else if is_due && found.progress == Progress::Unanswered {
+        } else if is_due && found.state.awaits_headers() {
             self.say_continue(stream, out);
         }
         self.look_later(cx.now.saturating_add(cx.limits.body_read_ms));
@@ -396,8 +400,8 @@ impl Connection {
         self.streams.find(stream).is_some_and(Stream::is_open)
     }
 
-    /// Bytes that whoever streams the answer of `stream` may still say without piling up; 0 once it is over.
-    pub fn room(&self, stream: u32, limits: &Limits) -> usize {
+    /// Bytes that whoever streams the response of `stream` may still say without piling up; 0 once it is over.
+    pub fn write_capacity(&self, stream: u32, limits: &Limits) -> usize {
         let most = limits.write_queue_bytes_max as usize;
         match self.streams.find(stream) {
             Some(stream) if stream.is_open() => {
@@ -446,16 +450,13 @@ impl Connection {
         };
         self.streams.push(Stream {
             id,
-            ended,
-            told: ended,
+            state: State::new(ended),
             expecting: if head.expects_continue {
                 Expecting::Unasked
             } else {
                 Expecting::Nothing
             },
             head_only: head.method == Method::Head,
-            closed: false,
-            progress: Progress::Unanswered,
             priority: early.unwrap_or(facts.priority),
             served: 0,
             credit: 0,
@@ -471,7 +472,7 @@ impl Connection {
             is_tunnel: false,
             moved_bytes: 0,
             sent_since_small: u64::MAX,
-            held: None,
+            buffered: None,
             waiting: None,
         });
     }
@@ -504,11 +505,11 @@ impl Connection {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
-        let (was_told, is_open) = (stream.told, stream.is_open());
+        let (was_delivered, is_open) = (stream.is_request_delivered(), stream.is_open());
         // Complete for the application, and its client will never have all of it.
         let is_cut = stream.waiting.is_some();
         self.end_stream(cx, id, fault, out);
-        if is_open || !was_told || is_cut {
+        if is_open || !was_delivered || is_cut {
             self.broken.push_back((id, fault));
         }
     }
@@ -523,11 +524,11 @@ impl Connection {
             return;
         };
         self.since = cx.now;
-        let may_answer = stream.progress == Progress::Unanswered
+        let may_respond = stream.state.awaits_headers()
             && !crate::head::is_malformed(fault)
             && fault != Fault::StreamReset;
-        if may_answer {
-            self.answer_fault(cx, index, fault, out);
+        if may_respond {
+            self.respond_to_fault(cx, index, fault, out);
         }
         if self.streams.index_of(id).is_some() {
             let by_peer = fault == Fault::StreamReset;
@@ -553,8 +554,8 @@ impl Connection {
         if stream.waiting.is_some() {
             self.n_waiting = self.n_waiting.saturating_sub(1);
         }
-        if let Some(held) = stream.held {
-            self.give_back(held.bytes.len(), out);
+        if let Some(buffered) = stream.buffered {
+            self.give_back(buffered.bytes.len(), out);
         }
         if let Some(code) = code {
             self.reset(id, code, out);

@@ -1,8 +1,8 @@
 //! HTTP/2, server side (RFC 9113, RFC 7541, RFC 9218, RFC 8441): bytes in, events out; actions in, bytes out.
 //!
 //! A [`Connection`] is a value with the verbs of HTTP/1's: it opens no socket, reads no clock and starts
-//! nothing. Requests come out as the same [`Head`](citius_http::Head), answers go in as the same
-//! [`Action`](citius_http::Action); what differs is that answers leave in the order in which they are ready.
+//! nothing. Requests come out as the same [`Head`](citius_http::Head), responses go in as the same
+//! [`Action`](citius_http::Action); what differs is that responses leave in the order in which they are ready.
 //!
 //! Invariants:
 //! - A message with more than one reading is refused, never interpreted (`head`).
@@ -23,7 +23,6 @@
 
 extern crate alloc;
 
-mod answer;
 mod budget;
 mod connection;
 mod frame;
@@ -31,7 +30,9 @@ mod head;
 mod hpack;
 mod priority;
 mod receive;
+mod response;
 mod settings;
+mod state;
 mod stream;
 mod write;
 

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-/// How urgent an answer is, and whether pieces of it are of use.
+/// How urgent a response is, and whether pieces of it are of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Priority {
     /// From 0, the most urgent, to 7.

@@ -13,7 +13,7 @@ use crate::frame::{
 };
 use crate::head::{self, Builder, Facts, Trailers};
 use crate::priority::Priority;
-use crate::stream::Held;
+use crate::stream::Buffered;
 
 /// What the next byte is part of.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl Connection {
                 return self.next_broken();
             }
             if !self.ready.is_empty()
-                && let Some(event) = self.next_held(out)
+                && let Some(event) = self.next_buffered(out)
             {
                 return Some(event);
             }
@@ -311,8 +311,8 @@ impl Connection {
         let Some(stream) = self.streams.find_mut(header.stream) else {
             return Ok(Some(Fault::StreamClosed));
         };
-        if stream.ended {
-            return Ok(Some(Fault::StreamClosed));
+        if let Err(fault) = stream.state.receive() {
+            return Ok(Some(fault));
         }
         let cost = i64::try_from(header.length).unwrap_or(i64::MAX);
         stream.receive_window = stream.receive_window.saturating_sub(cost);
@@ -348,7 +348,7 @@ impl Connection {
             let length = input.len().min(data.left);
             let found = self.streams.find_mut(data.stream);
             let (length, is_wanted) = match &found {
-                Some(stream) if stream.held.is_none() && stream.credit > 0 => {
+                Some(stream) if stream.buffered.is_none() && stream.credit > 0 => {
                     let credit = usize::try_from(stream.credit).unwrap_or(usize::MAX);
                     (length.min(credit), true)
                 }
@@ -369,8 +369,8 @@ impl Connection {
                     return Step::Event(Event::Data { stream, bytes });
                 }
                 Some(stream) => {
-                    let held = stream.held.get_or_insert_default();
-                    held.bytes.extend_from_slice(bytes);
+                    let buffered = stream.buffered.get_or_insert_default();
+                    buffered.bytes.extend_from_slice(bytes);
                 }
             }
             return Step::Again;
@@ -405,7 +405,7 @@ impl Connection {
             .consumed
             .saturating_add(u32::try_from(n_bytes).unwrap_or(u32::MAX));
         // From half of the window on; the client is not told of every byte.
-        if !stream.ended && i64::from(stream.consumed) >= stream.receive_window {
+        if !stream.state.is_remote_closed() && i64::from(stream.consumed) >= stream.receive_window {
             frame::window_update(out.tail(), id, stream.consumed);
             let window = stream
                 .receive_window
@@ -425,24 +425,23 @@ impl Connection {
     ) -> Option<Event<'static>> {
         let index = self.streams.index_of(id)?;
         let stream = self.streams.at_mut(index)?;
-        stream.ended = true;
-        if let Some(held) = &mut stream.held {
-            held.end = Some(trailers);
+        stream.state.receive_end().ok()?;
+        if let Some(buffered) = &mut stream.buffered {
+            buffered.end = Some(trailers);
             return None;
         }
-        stream.told = true;
-        let is_answered = !stream.is_open();
+        let is_open = stream.is_open();
         self.finish_stream(cx, id, out);
-        (!is_answered).then_some(Event::End {
+        is_open.then_some(Event::End {
             stream: id,
             trailers,
         })
     }
 
-    /// What was held back and is wanted by now.
-    fn next_held(&mut self, out: &mut Output) -> Option<Event<'static>> {
+    /// Content that was buffered and is wanted by now.
+    fn next_buffered(&mut self, out: &mut Output) -> Option<Event<'static>> {
         while let Some(&id) = self.ready.front() {
-            if let Some(event) = self.take_held(id, out) {
+            if let Some(event) = self.take_buffered(id, out) {
                 return Some(event);
             }
             self.ready.pop_front();
@@ -450,13 +449,12 @@ impl Connection {
         None
     }
 
-    fn take_held(&mut self, id: u32, out: &mut Output) -> Option<Event<'static>> {
+    fn take_buffered(&mut self, id: u32, out: &mut Output) -> Option<Event<'static>> {
         let stream = self.streams.find_mut(id)?;
-        let held = stream.held.as_mut()?;
-        if held.bytes.is_empty() {
-            let Held { end, .. } = *stream.held.take()?;
+        let buffered = stream.buffered.as_mut()?;
+        if buffered.bytes.is_empty() {
+            let Buffered { end, .. } = *stream.buffered.take()?;
             let trailers = end?;
-            stream.told = true;
             return Some(Event::End {
                 stream: id,
                 trailers,
@@ -466,11 +464,11 @@ impl Connection {
             return None;
         }
         let credit = usize::try_from(stream.credit).unwrap_or(usize::MAX);
-        let bytes = if credit >= held.bytes.len() {
-            core::mem::take(&mut held.bytes)
+        let bytes = if credit >= buffered.bytes.len() {
+            core::mem::take(&mut buffered.bytes)
         } else {
-            let rest = held.bytes.split_off(credit);
-            core::mem::replace(&mut held.bytes, rest)
+            let rest = buffered.bytes.split_off(credit);
+            core::mem::replace(&mut buffered.bytes, rest)
         };
         stream.credit = stream.credit.saturating_sub(bytes.len() as u64);
         self.note_taken(id, bytes.len(), out);
@@ -669,10 +667,7 @@ impl Connection {
         }
         self.open_stream(cx, id, head, ends, &Facts::default());
         if let Some(index) = self.streams.index_of(id) {
-            if let Some(stream) = self.streams.at_mut(index) {
-                stream.told = true;
-            }
-            self.answer_fault(cx, index, fault, out);
+            self.respond_to_fault(cx, index, fault, out);
         }
     }
 
@@ -699,8 +694,8 @@ impl Connection {
         let is_short = stream
             .expected
             .is_some_and(|expected| stream.received < expected);
-        let checked = if stream.ended {
-            Err(Fault::StreamClosed)
+        let checked = if let Err(fault) = stream.state.receive() {
+            Err(fault)
         } else if !ends {
             Err(Fault::FrameSequence)
         } else if is_short {

@@ -12,7 +12,7 @@ use crate::hpack::TABLE_BYTES;
 pub(crate) struct Settings {
     /// Bytes that the client's dynamic table may have.
     pub(crate) table_bytes: usize,
-    /// Bytes that a new stream's answer may have before its window is opened further.
+    /// Bytes that a new stream's response may have before its window is opened further.
     pub(crate) window: i64,
 }
 

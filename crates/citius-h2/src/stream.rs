@@ -1,37 +1,17 @@
-//! One request and its answer, and the table of those that are open (RFC 9113 §5.1).
+//! One request and its response, and the table of those that are open (RFC 9113 §5.1).
 //!
-//! ```text
-//!              HEADERS            END_STREAM of the client's
-//!   (idle) ──────────────► Open ────────────────────────────► Ended
-//!                           │  the answer is complete, or RST_STREAM   │
-//!                           └──────────────► (gone) ◄──────────────────┘
-//! ```
-//!
-//! A stream that is gone leaves nothing but, if it was we who reset it, its number among the last few of those:
-//! frames that crossed our reset are nobody's fault.
+//! A [`Stream`] holds the [`State`] of a stream, its windows, and what is buffered in either direction. [`Streams`] holds
+//! those that are neither idle nor closed, in the order of their numbers, and the numbers of the last streams that were
+//! reset here: the client may have sent frames for them before it received the `RST_STREAM`, which is no error.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use citius_http::{Fields, Millis, Payload};
+use citius_http::{Fields, Millis, Payload, Status};
 
 use crate::priority::Priority;
-
-/// How far an answer has come, as the application tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// No final status was given.
-    Unanswered,
-    /// The head is sent, and so many bytes of the body are still due.
-    Exact(u64),
-    /// The head is sent; a body of any length follows.
-    Unknown,
-    /// The head is sent, and no body goes with it, whatever the application says.
-    Bodiless,
-    /// The application has said all; it may have to wait for its window.
-    Done,
-}
+use crate::state::State;
 
 /// The state of `expect: 100-continue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +21,15 @@ pub(crate) enum Expecting {
     Unasked,
 }
 
-/// What came of a body before anybody wanted it.
+/// Content that was received before the application asked for it.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Buffered {
     pub(crate) bytes: Vec<u8>,
     /// The trailer section, once the body is complete.
     pub(crate) end: Option<Fields>,
 }
 
-/// What of an answer waits for its window, or for its turn.
+/// What of a response waits for its window, or for its turn.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pub(crate) pieces: VecDeque<Payload<'static>>,
@@ -60,22 +40,12 @@ pub(crate) struct Waiting {
 
 /// One open stream.
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about one stream"
-)]
 pub(crate) struct Stream {
     pub(crate) id: u32,
-    /// The client has ended its side.
-    pub(crate) ended: bool,
-    /// The application was told of the end.
-    pub(crate) told: bool,
+    pub(crate) state: State,
     pub(crate) expecting: Expecting,
-    /// Neither answer nor trailers may have a body: the method is HEAD.
+    /// Neither response nor trailers may have a body: the method is HEAD.
     pub(crate) head_only: bool,
-    /// Our side is ended on the wire.
-    pub(crate) closed: bool,
-    pub(crate) progress: Progress,
     pub(crate) priority: Priority,
     /// Turn in which it last sent, for those that share.
     pub(crate) served: u32,
@@ -102,20 +72,34 @@ pub(crate) struct Stream {
     pub(crate) moved_bytes: u64,
     /// Bytes sent since its window made a frame small.
     pub(crate) sent_since_small: u64,
-    pub(crate) held: Option<Box<Held>>,
+    pub(crate) buffered: Option<Box<Buffered>>,
     pub(crate) waiting: Option<Box<Waiting>>,
 }
 
 impl Stream {
     /// Whether the application waits for the client.
     pub(crate) fn awaits_body(&self) -> bool {
-        self.credit > 0 && !self.ended && !self.is_tunnel && self.expecting == Expecting::Nothing
+        self.credit > 0
+            && !self.state.is_remote_closed()
+            && !self.is_tunnel
+            && self.expecting == Expecting::Nothing
     }
 
-    /// Whether the application may still say something.
+    /// Whether the application has received the end of the request.
+    pub(crate) fn is_request_delivered(&self) -> bool {
+        self.state.is_remote_closed() && self.buffered.is_none()
+    }
+
+    /// Whether no content follows the head of a response with `status`.
+    #[inline]
+    pub(crate) fn without_content(&self, status: Status) -> bool {
+        self.head_only || status.refuses_content()
+    }
+
+    /// Whether the application may still send something.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
-        self.progress != Progress::Done
+        !self.state.is_response_complete()
     }
 }
 

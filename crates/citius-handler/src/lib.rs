@@ -28,7 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The version of `citius.h` that this crate was written against.
 pub const ABI_VERSION: u32 = 1;
 
-/// A status from 400 to 599 that answers in place of what was written.
+/// A status from 400 to 599 that responses in place of what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(pub u16);
 
@@ -49,7 +49,7 @@ pub struct Request<'a> {
     raw: &'a raw::Request,
 }
 
-/// The answer.
+/// The response.
 pub struct Response<'a> {
     raw: *mut raw::Response,
     lent: PhantomData<&'a mut raw::Response>,
@@ -241,12 +241,14 @@ pub unsafe fn enter(
     let Some(raw) = (unsafe { request.as_ref() }) else {
         return 500;
     };
-    let mut answer = Response {
+    let mut response = Response {
         raw: response,
         lent: PhantomData,
     };
     // What a handler leaves behind when it panics is its own; of ours there is nothing half done.
-    match catch_unwind(AssertUnwindSafe(|| handler(&Request { raw }, &mut answer))) {
+    match catch_unwind(AssertUnwindSafe(|| {
+        handler(&Request { raw }, &mut response)
+    })) {
         Ok(Ok(())) => 0,
         Ok(Err(Status(status))) => c_int::from(status),
         // One that the server takes for what it is: a defect, with a line in the log.

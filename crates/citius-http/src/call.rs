@@ -12,16 +12,16 @@ pub enum Form {
 }
 
 /// A call as it came. It is answered by [`Action::Respond`](crate::Action::Respond): with status 200 the payload
-/// is the encoded result; with another the encoded error, or, where the answer has a content type, text that
+/// is the encoded result; with another the encoded error, or, where the response has a content type, text that
 /// becomes the message of an error of the kind that the status stands for.
 #[derive(Clone, Debug)]
-pub struct Call<'a> {
+pub struct ProcedureCall<'a> {
     /// The name of the procedure.
     pub method: Cow<'a, [u8]>,
     /// An array, or a map or object of named parameters, in `form`.
     pub params: &'a [u8],
     /// How `params` is written and the result shall be.
     pub form: Form,
-    /// Somebody waits for an answer.
-    pub is_answered: bool,
+    /// Somebody waits for a response.
+    pub wants_response: bool,
 }

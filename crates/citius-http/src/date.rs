@@ -1,4 +1,4 @@
-//! The `Date` of an answer (IMF-fixdate, RFC 9110 §5.6.7), from seconds since 1970.
+//! The `Date` of a response (IMF-fixdate, RFC 9110 §5.6.7), from seconds since 1970.
 
 /// Bytes of an IMF-fixdate.
 pub const IMF_FIXDATE_BYTES: usize = 29;

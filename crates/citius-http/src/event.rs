@@ -4,14 +4,14 @@ use alloc::boxed::Box;
 
 use bytes::Bytes;
 
-use crate::{Call, Fault, Fields, FileRange, Head, Status};
+use crate::{Fault, Fields, FileRange, Head, ProcedureCall, Status};
 
 /// What a connection has understood. `stream` numbers the requests of one connection, upwards: HTTP/1
 /// counts from 0, HTTP/2 has numbers of its own.
 ///
 /// For each stream: one `Request`; then, unless `ended`, any number of `Data` or `Held` and one `End`; or, in
 /// place of what is missing, one `Broken`. In HTTP/2 a `Broken` may follow all of that: nobody waits for
-/// the answer any more.
+/// the response any more.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A request head is complete.
@@ -29,7 +29,7 @@ pub enum Event<'a> {
         /// The call's number on this connection.
         stream: u32,
         /// What is called, and with what.
-        call: Call<'a>,
+        call: ProcedureCall<'a>,
     },
     /// A piece of the request body, without transfer coding.
     Data {
@@ -62,9 +62,9 @@ pub enum Event<'a> {
     },
 }
 
-/// The start of an answer.
+/// The start of a response.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct ResponseHead<'a> {
     /// The status.
     pub status: Status,
     /// The media type, unless it is among `fields`.
@@ -73,10 +73,13 @@ pub struct Answer<'a> {
     pub fields: &'a Fields,
 }
 
-impl Answer<'_> {
-    /// Those fields of every answer that go with this one: what it says itself is not said twice, but a field
+impl ResponseHead<'_> {
+    /// Those fields of every response that go with this one: what it says itself is not said twice, but a field
     /// whose lines add up has both.
-    pub fn standing<'f>(&self, all: &'f Fields) -> impl Iterator<Item = (&'f [u8], &'f [u8])> {
+    pub fn missing_defaults<'f>(
+        &self,
+        all: &'f Fields,
+    ) -> impl Iterator<Item = (&'f [u8], &'f [u8])> {
         all.iter().filter(|(name, _)| match *name {
             b"set-cookie" | b"vary" | b"link" => true,
             b"content-type" if self.content_type.is_some() => false,
@@ -85,35 +88,35 @@ impl Answer<'_> {
     }
 }
 
-/// The answer of most handlers, whole: a 200 of a media type and with fields that the server's own answers have.
+/// The response of most handlers, whole: a 200 of a media type and with fields that the server's own responses have.
 ///
 /// Means the same as [`Action::Respond`] with this [`action`](Self::action), and need not be looked at as that must.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<'a> {
+pub struct PlainResponse<'a> {
     /// What is said of the body: the very same each time, so that it is known again by its address.
     pub metadata: &'static Metadata,
     /// The body, which is copied.
     pub body: &'a [u8],
 }
 
-impl<'a> Plain<'a> {
+impl<'a> PlainResponse<'a> {
     /// The same, said at length.
     pub fn action(self) -> Action<'a> {
-        let answer = Answer {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: Some(self.metadata.media_type),
             fields: &self.metadata.fields,
         };
-        Action::Respond(answer, Payload::Copied(self.body))
+        Action::Respond(response, Payload::Copied(self.body))
     }
 }
 
-/// What plain answers of one kind say of their bodies (RFC 9110 §3.2).
+/// What plain responses of one kind say of their bodies (RFC 9110 §3.2).
 #[derive(Debug)]
 pub struct Metadata {
     /// The media type, a valid one.
     pub media_type: &'static [u8],
-    /// The other fields: lines, and nothing of what frames an answer.
+    /// The other fields: lines, and nothing of what frames a response.
     pub fields: Fields,
 }
 
@@ -159,7 +162,7 @@ pub enum Closing {
     /// Close.
     Clean,
     /// The peer may still be sending: shut down the sending side and drop input for a while, so that
-    /// a reset does not overtake the last answer (RFC 9112 §9.6).
+    /// a reset does not overtake the last response (RFC 9112 §9.6).
     Linger,
     /// Close without ceremony (reset), so that the peer can tell that something is missing.
     Abort,
@@ -171,12 +174,12 @@ pub enum Closing {
 /// any number of `Data` and one `End`. `Abort` at any moment.
 #[derive(Debug)]
 pub enum Action<'a> {
-    /// An informational answer (1xx); the final one is still to come.
-    Inform(Answer<'a>),
-    /// The whole answer at once.
-    Respond(Answer<'a>, Payload<'a>),
-    /// The head of an answer whose body follows; its length is `fields.content_length` or unknown.
-    Start(Answer<'a>),
+    /// An informational response (1xx); the final one is still to come.
+    Inform(ResponseHead<'a>),
+    /// The whole response at once.
+    Respond(ResponseHead<'a>, Payload<'a>),
+    /// The head of a response whose body follows; its length is `fields.content_length` or unknown.
+    Start(ResponseHead<'a>),
     /// A piece of the body. An empty one does nothing.
     Data(Payload<'a>),
     /// The body is complete.
@@ -186,17 +189,17 @@ pub enum Action<'a> {
     },
     /// The request is granted another protocol: its connection (HTTP/1.1, by a 101) or its stream (HTTP/2, by a
     /// 200) becomes a tunnel. From here on `Data` is raw bytes, in both directions and as often as either side
-    /// likes, until `End` ends both. Ask the protocol to hold the connection before ([`AnswerOrder`]
+    /// likes, until `End` ends both. Ask the protocol to hold the connection before ([`ResponseOrder`]
     /// otherwise), so that nothing behind the request is taken for another one.
     ///
-    /// [`AnswerOrder`]: crate::Fault::AnswerOrder
+    /// [`ResponseOrder`]: crate::Fault::ResponseOrder
     Switch {
         /// What is spoken from now on.
         protocol: &'a [u8],
-        /// The fields of the answer.
+        /// The fields of the response.
         fields: &'a Fields,
     },
-    /// The answer can't be completed: the connection (HTTP/1.1) or the stream (HTTP/2) is cut off so
+    /// The response can't be completed: the connection (HTTP/1.1) or the stream (HTTP/2) is cut off so
     /// that the client can tell.
     Abort,
 }

@@ -30,7 +30,7 @@ macro_rules! faults {
                 match self { $(Self::$name => Blame::$blame,)+ }
             }
 
-            /// The status that answers it.
+            /// The status of the response to it.
             pub const fn status(self) -> Status {
                 match self { $(Self::$name => Status::from_const($status),)+ }
             }
@@ -164,16 +164,16 @@ faults! {
     CallCancelled = Peer, 499, "MessagePack-RPC; JSON-RPC 2.0", "caller has cancelled the call";
     /// More connections than `connections_max`, or a full queue.
     Overloaded = Peer, 503, "RFC 9110 §15.6.4", "server is overloaded";
-    /// A status outside 200…599 (100…199 for informational answers).
-    AnswerStatus = App, 500, "RFC 9110 §15", "application's status is not one a server may send";
+    /// A status outside 200…599 (100…199 for informational responses).
+    ResponseStatus = App, 500, "RFC 9110 §15", "application's status is not one a server may send";
     /// A field name that is not a token.
-    AnswerFieldName = App, 500, "RFC 9110 §5.1", "application's field name is not a token";
+    ResponseFieldName = App, 500, "RFC 9110 §5.1", "application's field name is not a token";
     /// A field value with CR, LF, NUL or another control byte.
-    AnswerFieldValue = App, 500, "RFC 9110 §5.5", "application's field value has a control byte";
+    ResponseFieldValue = App, 500, "RFC 9110 §5.5", "application's field value has a control byte";
     /// The body is longer or shorter than the `Content-Length` that the application announced.
-    AnswerLength = App, 500, "RFC 9110 §8.6", "application's body does not have the announced length";
-    /// An answer begun twice, or continued before it was begun.
-    AnswerOrder = App, 500, "RFC 9112 §6", "application's answer is out of order";
+    ResponseLength = App, 500, "RFC 9110 §8.6", "application's body does not have the announced length";
+    /// A response begun twice, or continued before it was begun.
+    ResponseOrder = App, 500, "RFC 9112 §6", "application's response is out of order";
     /// The handler raised, or returned what cannot be sent.
     HandlerFailed = App, 500, "RFC 9110 §15.6.1", "handler failed";
 }

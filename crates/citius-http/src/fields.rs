@@ -1,8 +1,8 @@
-//! The field section of an answer, checked as it is built.
+//! The field section of a response, checked as it is built.
 //!
 //! Kept in HTTP/1.1's own form, `name: value CRLF` with lower-case names, so that the common
 //! protocol copies it in one piece; HTTP/2 splits it again with [`Fields::iter`]. Invariant: no
-//! byte in it can end a line early, so an application cannot write into the next field or answer.
+//! byte in it can end a line early, so an application cannot write into the next field or response.
 //!
 //! Fields that frame the message are not kept as text: `content-length` becomes a number that the
 //! body is held against, `connection: close` a flag; `transfer-encoding`, `keep-alive`, `upgrade`
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use crate::Fault;
 
-/// Names and values of an answer or a trailer section.
+/// Names and values of a response or a trailer section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -49,24 +49,24 @@ impl Fields {
     /// Adds a field; its value is trimmed of white space at both ends.
     ///
     /// # Errors
-    /// [`Fault::AnswerFieldName`] if `name` is not a token, [`Fault::AnswerFieldValue`] if `value` has
-    /// a control byte other than a tab, [`Fault::AnswerLength`] for a `Content-Length` that is not a
+    /// [`Fault::ResponseFieldName`] if `name` is not a token, [`Fault::ResponseFieldValue`] if `value` has
+    /// a control byte other than a tab, [`Fault::ResponseLength`] for a `Content-Length` that is not a
     /// number or contradicts an earlier one.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), Fault> {
         if !is_token(name) {
-            return Err(Fault::AnswerFieldName);
+            return Err(Fault::ResponseFieldName);
         }
         if !value.iter().all(|&byte| is_value_byte(byte)) {
-            return Err(Fault::AnswerFieldValue);
+            return Err(Fault::ResponseFieldValue);
         }
         let value = value.trim_ascii();
         let start = self.lines.len();
         self.lines.extend(name.iter().map(u8::to_ascii_lowercase));
         match self.lines.get(start..).unwrap_or_default() {
             b"content-length" => {
-                let length = parse_decimal(value).ok_or(Fault::AnswerLength)?;
+                let length = parse_decimal(value).ok_or(Fault::ResponseLength)?;
                 if self.content_length.is_some_and(|earlier| earlier != length) {
-                    return Err(Fault::AnswerLength);
+                    return Err(Fault::ResponseLength);
                 }
                 self.content_length = Some(length);
                 self.lines.truncate(start);
@@ -119,7 +119,7 @@ impl Fields {
         })
     }
 
-    /// Whether there is nothing to say beyond what every answer says.
+    /// Whether there is nothing to say beyond what every response says.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.lines.is_empty()
@@ -224,11 +224,11 @@ mod tests {
         let mut fields = Fields::default();
         assert_eq!(
             fields.push(b"x", b"a\r\nset-cookie: b"),
-            Err(Fault::AnswerFieldValue)
+            Err(Fault::ResponseFieldValue)
         );
-        assert_eq!(fields.push(b"x\r\ny", b"a"), Err(Fault::AnswerFieldName));
-        assert_eq!(fields.push(b"", b"a"), Err(Fault::AnswerFieldName));
-        assert_eq!(fields.push(b"x", b"a\0"), Err(Fault::AnswerFieldValue));
+        assert_eq!(fields.push(b"x\r\ny", b"a"), Err(Fault::ResponseFieldName));
+        assert_eq!(fields.push(b"", b"a"), Err(Fault::ResponseFieldName));
+        assert_eq!(fields.push(b"x", b"a\0"), Err(Fault::ResponseFieldValue));
         assert!(fields.is_empty());
     }
 
@@ -248,11 +248,11 @@ mod tests {
         );
         assert_eq!(
             fields.push(b"content-length", b"13"),
-            Err(Fault::AnswerLength)
+            Err(Fault::ResponseLength)
         );
         assert_eq!(
             fields.push(b"content-length", b"+12"),
-            Err(Fault::AnswerLength)
+            Err(Fault::ResponseLength)
         );
     }
 

@@ -150,12 +150,12 @@ pub struct Head {
     pub is_verbatim: bool,
     /// What whoever answers knows of these bytes, for when a client says the same again; 0: nothing.
     /// For what follows from the bytes alone, and goes with them.
-    pub memo: u32,
+    pub app_tag: u32,
 }
 
 impl Head {
     /// Whether it is all of its request and the connection goes on behind it, as HTTP/1.1 has it where nothing else is
-    /// said, and its answer has a body.
+    /// said, and its response has a body.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.body == BodyLength::None
@@ -233,7 +233,7 @@ impl Head {
         self.origin.clone_from(&other.origin);
         self.tls.clone_from(&other.tls);
         self.is_verbatim = false;
-        self.memo = 0;
+        self.app_tag = 0;
     }
 
     /// Becomes what the log says of a call of the procedure `name`. What a request line could not have is
@@ -309,7 +309,7 @@ impl Head {
         self.origin = None;
         self.tls = None;
         self.is_verbatim = false;
-        self.memo = 0;
+        self.app_tag = 0;
     }
 }
 
@@ -410,12 +410,12 @@ mod tests {
         let mut pool = HeadPool::default();
         given(&mut pool, |head| {
             head.origin = Some(Box::default());
-            head.memo = 7;
+            head.app_tag = 7;
         });
         let head = pool.recall(b"GET / HTTP/1.1\r\n\r\nGET");
         let head = head.expect("the same bytes");
         assert_eq!(
-            (head.bytes.len(), head.origin.is_none(), head.memo),
+            (head.bytes.len(), head.origin.is_none(), head.app_tag),
             (18, true, 7)
         );
         for other in [
@@ -423,10 +423,10 @@ mod tests {
             b"GET /a HTTP/1.1\r\n\r\n",
             b"",
         ] {
-            given(&mut pool, |head| head.memo = 7);
+            given(&mut pool, |head| head.app_tag = 7);
             assert!(pool.recall(other).is_none(), "{other:?}");
             let head = pool.take();
-            assert_eq!((head.bytes.len(), head.memo), (0, 0), "{other:?}");
+            assert_eq!((head.bytes.len(), head.app_tag), (0, 0), "{other:?}");
         }
     }
 

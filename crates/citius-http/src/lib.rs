@@ -1,7 +1,7 @@
 //! The nouns every layer of Citius shares.
 //!
 //! A protocol crate turns bytes into [`Event`]s and [`Action`]s into bytes; a gateway turns events
-//! into application calls and answers into actions. Because both sides speak these words, gateways
+//! into application calls and responses into actions. Because both sides speak these words, gateways
 //! and protocols add up (n + m) instead of multiplying (n × m).
 //!
 //! No sockets, no clock, no environment: time comes in as a [`Millis`] value. Every limit lives in
@@ -17,6 +17,7 @@ extern crate alloc;
 
 pub mod call;
 pub mod coding;
+pub mod content;
 pub mod date;
 pub mod event;
 pub mod fault;
@@ -30,8 +31,9 @@ pub mod parameters;
 pub mod status;
 pub mod tls;
 
-pub use call::{Call, Form};
-pub use event::{Action, Answer, Closing, Event, Metadata, Payload, Plain};
+pub use call::{Form, ProcedureCall};
+pub use content::Declared;
+pub use event::{Action, Closing, Event, Metadata, Payload, PlainResponse, ResponseHead};
 pub use fault::{Blame, Fault};
 pub use fields::Fields;
 pub use file::FileRange;

@@ -69,7 +69,7 @@ pub const WRITE_STALL_MS: u64 = 30_000;
 pub const LINGER_MS: u64 = 2_000;
 
 /// Bytes of an unread body that are taken and dropped to keep a connection. Origin: hyper and Go, 256 KiB.
-/// Exceeded: the answer is sent and the connection closed. Vector: `h1/body/unread_body.t`.
+/// Exceeded: the response is sent and the connection closed. Vector: `h1/body/unread_body.t`.
 pub const DISCARD_BYTES_MAX: u64 = 256 * 1024;
 
 /// Open connections of one worker. Origin: half of a usual descriptor limit of 65 536.
@@ -85,8 +85,8 @@ pub const DESCRIPTORS_SPARE: u32 = 1;
 /// Reached: 503 with Retry-After, the connection stays. Test: `tests/abuse/test_requests_open.py`.
 pub const REQUESTS_OPEN_MAX: u32 = 0;
 
-/// Bytes that may wait in one connection's write queue before a streaming answer is held back, and
-/// bytes of answers that may wait for an earlier one before no further request is taken.
+/// Bytes that may wait in one connection's write queue before a streaming response is held back, and
+/// bytes of responses that may wait for an earlier one before no further request is taken.
 /// Origin: asyncio and uvicorn, 64 KiB. Reached: the handler waits, reading stops. Test: `tests/abuse/test_backpressure.py`.
 pub const WRITE_QUEUE_BYTES_MAX: u32 = 64 * 1024;
 
@@ -94,7 +94,7 @@ pub const WRITE_QUEUE_BYTES_MAX: u32 = 64 * 1024;
 /// Reached: reading stops. Test: `tests/abuse/test_backpressure.py`.
 pub const BODY_WINDOW_BYTES: u32 = 64 * 1024;
 
-/// Files of one worker that are open at once for answers under way. Origin: an eighth of the
+/// Files of one worker that are open at once for responses under way. Origin: an eighth of the
 /// connections, for every slow reader may hold one, and some hold the same.
 /// Reached: the file is refused; what sends it says how. Test: `crates/citius-reactor/tests/files.rs`.
 pub const FILES_OPEN_MAX: u32 = 4 * 1024;
@@ -112,24 +112,24 @@ pub const FILES_CACHED_MS: u64 = 1000;
 /// Exceeded: the whole file is sent. Test: `tests/static/test_ranges.py`.
 pub const RANGES_MAX: u32 = 16;
 
-/// Bytes of an answer from which it is compressed. Origin: below a packet nothing is gained; nginx's
+/// Bytes of a response from which it is compressed. Origin: below a packet nothing is gained; nginx's
 /// documentation and Apache's guides say 1 000. Fallen below: sent as it is. Test: `tests/static/test_compress.py`.
 pub const COMPRESS_BYTES_MIN: u32 = 1024;
 
-/// Bytes of a whole answer up to which it is compressed. Origin: about ten milliseconds of the reactor's thread.
+/// Bytes of a whole response up to which it is compressed. Origin: about ten milliseconds of the reactor's thread.
 /// Exceeded: sent as it is. Test: `tests/static/test_compress.py`.
 pub const COMPRESS_BYTES_MAX: u32 = 1024 * 1024;
 
-/// Streamed answers of one worker that are compressed at once. Origin: each holds up to a megabyte.
+/// Streamed responses of one worker that are compressed at once. Origin: each holds up to a megabyte.
 /// Reached: further ones are sent as they are. Test: `tests/static/test_compress.py`.
 pub const COMPRESS_STREAMS_MAX: u32 = 64;
 
-/// Bytes of one answer that a WSGI application may `write()` on the reactor's own thread, where nobody can wait until they
+/// Bytes of one response that a WSGI application may `write()` on the reactor's own thread, where nobody can wait until they
 /// have left; threads and greenlets wait. Origin: as much as a request's body.
-/// Exceeded: `write()` raises, and the answer is cut. Test: `tests/wsgi/test_answers.py`.
+/// Exceeded: `write()` raises, and the response is cut. Test: `tests/wsgi/test_responses.py`.
 pub const WSGI_WRITE_BYTES_MAX: u32 = 16 * 1024 * 1024;
 
-/// Bytes of an answer's body that a compiled handler may write. Origin: four times [`BODY_BYTES_MAX`]; more is better streamed.
+/// Bytes of a response's body that a compiled handler may write. Origin: four times [`BODY_BYTES_MAX`]; more is better streamed.
 /// Exceeded: 500, and a line in the log. Test: `tests/compiled/test_misuse.py`.
 pub const COMPILED_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -174,7 +174,7 @@ pub const H2_CONTINUATIONS_MAX: u32 = 16;
 pub const H2_STALL_BYTES_MIN: u32 = 1024;
 
 /// Milliseconds from accept to the end of a TLS handshake. Origin: well above a slow mobile network's three round trips;
-/// nginx waits 60 s. Exceeded: close. Test: `tests/tls/test_hostile.py`.
+/// nginx waits 60 s. Exceeded: close. Test: `tests/tls/test_misbehaving_clients.py`.
 pub const TLS_HANDSHAKE_MS: u64 = 10_000;
 
 /// Bytes of a TLS handshake message that wait for their rest, at least a record's. Origin: a `ClientHello` with

@@ -1,4 +1,6 @@
-//! Status codes and their reason phrases (RFC 9110 §15).
+//! Status codes and their reason phrases (RFC 9110 §15): a number in, a phrase or a class out.
+//!
+//! The table of phrases is one pass over one input, and longer than other functions.
 
 /// A status code from 100 to 599.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,12 +39,12 @@ impl Status {
         self.0
     }
 
-    /// Whether a final answer is still to come (1xx).
+    /// Whether a final response is still to come (1xx).
     pub const fn is_informational(self) -> bool {
         self.0 < 200
     }
 
-    /// Whether an answer with this status never has a body (RFC 9112 §6.3 rule 1).
+    /// Whether a response with this status never has a body (RFC 9112 §6.3 rule 1).
     pub const fn has_no_body(self) -> bool {
         self.is_informational() || self.0 == 204 || self.0 == 304
     }

@@ -166,7 +166,7 @@ fn atom(name: &str, fields: &mut Vec<Box<[u8]>>) -> Result<Part, FormatError> {
             return match inner {
                 Some((header, "i")) => field(header, fields),
                 Some((_, "o" | "e")) => Err(FormatError(format!(
-                    "%({name})s: headers of answers and variables are not logged; %({{name}}i)s is a \
+                    "%({name})s: headers of responses and variables are not logged; %({{name}}i)s is a \
                      request's header"
                 ))),
                 _ => Err(FormatError(format!(
@@ -222,7 +222,7 @@ mod tests {
             ("%(h)", "the s behind %(h)"),
             ("%(h", "has no )"),
             ("%(zz)s", "no atom is called zz"),
-            ("%({date}o)s", "headers of answers"),
+            ("%({date}o)s", "headers of responses"),
             ("%({a b}i)s", "no name of a header"),
             ("%(h)s\n", "control character"),
         ] {

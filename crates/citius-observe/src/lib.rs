@@ -1,10 +1,10 @@
 //! What a server tells about itself: counters, access lines, request ids and trace context.
 //!
-//! One [`Observer`] per reactor sees each request when its head is complete and again when its answer
+//! One [`Observer`] per reactor sees each request when its head is complete and again when its response
 //! is. It sits below all gateways, so that native, ASGI and WSGI applications are told about alike, and
 //! so are requests that never reach one. A reactor without an observer pays one branch a request.
 //!
-//! - [`page`]: counters in memory that the supervisor shares with its workers; one writer, no locks.
+//! - [`slot`]: counters in memory that the supervisor shares with its workers; one writer, no locks.
 //! - [`format`] and [`line`]: what an access line says. Nothing a client sends can end a line early.
 //! - [`writer`]: the way of the lines to their file, in a thread of its own, bounded.
 //! - [`trace`]: W3C trace context, read strictly.
@@ -16,7 +16,7 @@ pub mod dice;
 pub mod format;
 pub mod line;
 pub mod observer;
-pub mod page;
+pub mod slot;
 pub mod span;
 pub mod trace;
 pub mod writer;
@@ -24,6 +24,6 @@ pub mod writer;
 pub use dice::Dice;
 pub use format::Format;
 pub use observer::{Client, Ending, Note, Observer, Options};
-pub use page::{Gauge, Page, Tally};
+pub use slot::{Counter, Gauge, MetricsSlot};
 pub use span::{Span, Spans};
 pub use writer::{Lines, Sink};

@@ -1,6 +1,8 @@
-//! One access line. Whatever a client chose is escaped, so that no request forges a line, a field of
-//! one, or a terminal sequence; and cut, so that lines of several processes do not run into each other
-//! in a pipe.
+//! One line of the access log.
+//!
+//! In: the facts of a request, the outcome, and a format. Out: the bytes of a line. What a client chose is escaped, so that
+//! no request forges a line, a field or a terminal sequence, and cut, so that lines of several processes do not mix in a
+//! pipe. Nothing is written to a file here (`writer.rs`). Rendering the parts of a format is one pass over one input.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -67,7 +69,7 @@ impl Facts {
     }
 }
 
-/// What is known when the answer is complete.
+/// What is known when the response is complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome<'a> {
     pub(crate) status: u16,

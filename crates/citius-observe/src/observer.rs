@@ -1,4 +1,4 @@
-//! What sees every request twice: when its head is complete, and when its answer is.
+//! What sees every request twice: when its head is complete, and when its response is.
 //!
 //! In between there is a [`Note`], kept by the connection. Every note ends in [`Observer::finish`], with
 //! what was answered or with the fact that nobody waits any more, so that the counts add up.
@@ -13,7 +13,7 @@ use citius_route::{Captures, Found, Pattern, PatternError, Router};
 use crate::dice::Dice;
 use crate::format::Format;
 use crate::line::{self, Facts, Outcome, Stamps};
-use crate::page::{CLASSES_MAX, Gauge, METHODS, Page, Tally, method_index};
+use crate::slot::{CLASSES_MAX, Counter, Gauge, METHODS, MetricsSlot, method_index};
 use crate::span::{Span, Spans};
 use crate::trace::{self, TraceContext};
 use crate::writer::{BATCH_BYTES_MAX, Lines};
@@ -24,10 +24,10 @@ pub type Client = Option<SocketAddr>;
 /// What an observer does.
 pub struct Options {
     /// Where it counts.
-    pub page: Page,
+    pub slot: MetricsSlot,
     /// Where lines go, and what they say.
     pub log: Option<(Arc<Lines>, Format)>,
-    /// The share of answers below 400 that get a line.
+    /// The share of responses below 400 that get a line.
     pub log_share: f64,
     /// Seconds that local time is ahead of UTC; changes twice a year in many places.
     pub utc_offset_s: Arc<AtomicI64>,
@@ -50,13 +50,13 @@ pub struct Note {
     pub stream: u32,
     /// What it is counted under.
     pub class: u16,
-    /// The status of its answer, once that has begun.
+    /// The status of its response, once that has begun.
     pub status: u16,
-    /// The head of a streamed answer has been sent.
+    /// The head of a streamed response has been sent.
     pub has_begun: bool,
-    /// Bytes of the answer's body so far.
+    /// Bytes of the response's body so far.
     pub bytes: u64,
-    /// The method is HEAD: no body goes with the answer, whatever the application says.
+    /// The method is HEAD: no body goes with the response, whatever the application says.
     pub head_only: bool,
     method: Method,
     started_us: u64,
@@ -83,17 +83,17 @@ impl Note {
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Its answer is complete.
-    Answered,
+    /// Its response is complete.
+    Complete,
     /// A rule was broken, by the peer or by the application.
     Broken(Fault),
-    /// The application broke the answer off.
+    /// The application broke the response off.
     Aborted,
     /// The client has left.
     Cancelled,
 }
 
-/// What a request is counted as when its client left before an answer began: nginx's number, never sent.
+/// What a request is counted as when its client left before a response began: nginx's number, never sent.
 const CLIENT_LEFT: u16 = 499;
 /// Bytes of a request id that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -104,7 +104,7 @@ const FACTS_BYTES_MAX: usize = 4096;
 
 /// One reactor's observer.
 pub struct Observer {
-    page: Page,
+    slot: MetricsSlot,
     log: Option<Log>,
     request_id: Option<Box<[u8]>>,
     traces: bool,
@@ -158,7 +158,7 @@ impl Observer {
         let traces = options.traces || options.spans.is_some();
         Self {
             keeps_facts: options.log.is_some() || options.request_id.is_some() || traces,
-            page: options.page,
+            slot: options.slot,
             log: options.log.map(|(lines, format)| Log {
                 lines,
                 format,
@@ -184,8 +184,8 @@ impl Observer {
     }
 
     /// Where it counts.
-    pub fn page(&self) -> Page {
-        self.page
+    pub fn slot(&self) -> MetricsSlot {
+        self.slot
     }
 
     /// The class with this label, a new one if there is room.
@@ -199,7 +199,7 @@ impl Observer {
             self.labels.len() - 1
         });
         let class = u16::try_from(place).unwrap_or(0);
-        self.page.label(class, label);
+        self.slot.label(class, label);
         class
     }
 
@@ -328,13 +328,13 @@ impl Observer {
         self.request_id.as_deref()
     }
 
-    /// Whether answers carry fields of ours.
+    /// Whether responses carry fields of ours.
     #[inline]
     pub fn adds_fields(&self) -> bool {
         self.request_id.is_some() || self.traces
     }
 
-    /// The fields of an answer with ours among them, unless the application has said the same.
+    /// The fields of a response with ours among them, unless the application has said the same.
     pub fn add_fields(&self, note: &Note, fields: &Fields) -> Fields {
         let mut fields = fields.clone();
         let Some(facts) = &note.facts else {
@@ -367,9 +367,9 @@ impl Observer {
 
     /// Whether this worker takes requests, its checks pass and it has descriptors for new connections.
     pub fn is_ready(&self) -> bool {
-        self.page.gauge(Gauge::State) == 1
-            && self.page.gauge(Gauge::Checks) != 2
-            && self.page.gauge(Gauge::DescriptorsMissing) == 0
+        self.slot.gauge(Gauge::State) == 1
+            && self.slot.gauge(Gauge::Checks) != 2
+            && self.slot.gauge(Gauge::DescriptorsMissing) == 0
     }
 
     /// The method and the route of an open request; its path where it has no route that is known here.
@@ -386,36 +386,29 @@ impl Observer {
         format!("{} {route}", METHODS[method_index(note.method)])
     }
 
+    /// Counts how a request ended; returns its status, one of ours if no response began, and what went wrong.
+    fn count_ending(&self, note: &Note, ending: Ending) -> (u16, Option<&'static str>) {
+        let status_or = |other: u16| if note.status == 0 { other } else { note.status };
+        match ending {
+            Ending::Complete => (note.status, None),
+            Ending::Broken(fault) => {
+                self.slot.add_fault(fault);
+                (status_or(fault.status().code()), Some(fault_name(fault)))
+            }
+            Ending::Aborted => (status_or(500), Some("aborted")),
+            Ending::Cancelled => {
+                self.slot.add(Counter::RequestsCancelled, 1);
+                (status_or(CLIENT_LEFT), Some("client_left"))
+            }
+        }
+    }
+
     /// The end of a request.
     pub fn finish(&mut self, note: Note, ending: Ending, now_us: u64) {
-        let (status, fault) = match ending {
-            Ending::Broken(fault) => {
-                self.page.add_fault(fault);
-                let status = if note.status == 0 {
-                    fault.status().code()
-                } else {
-                    note.status
-                };
-                (status, Some(fault_name(fault)))
-            }
-            Ending::Answered => (note.status, None),
-            Ending::Aborted => (
-                if note.status == 0 { 500 } else { note.status },
-                Some("aborted"),
-            ),
-            Ending::Cancelled => {
-                self.page.add(Tally::RequestsCancelled, 1);
-                let status = if note.status == 0 {
-                    CLIENT_LEFT
-                } else {
-                    note.status
-                };
-                (status, Some("client_left"))
-            }
-        };
+        let (status, fault) = self.count_ending(&note, ending);
         let duration_us = now_us.saturating_sub(note.started_us);
-        self.page
-            .add_answer(note.class, note.method, status, duration_us);
+        self.slot
+            .add_response(note.class, note.method, status, duration_us);
         let Some(facts) = note.facts else { return };
         let label = self.labels.get(usize::from(note.class));
         let outcome = Outcome {
@@ -449,11 +442,11 @@ impl Observer {
         self.forget(facts);
     }
 
-    /// An answer to something that never became a request.
+    /// A response to something that never became a request.
     #[cold]
     pub fn refuse(&mut self, client: Client, fault: Fault, bytes: u64, now_us: u64) {
-        self.page.add_fault(fault);
-        self.page.add_code(fault.status().code());
+        self.slot.add_fault(fault);
+        self.slot.add_code(fault.status().code());
         if let Some(log) = &mut self.log {
             let facts = Facts {
                 client,
@@ -473,9 +466,9 @@ impl Observer {
     /// The end of a turn: hands over its lines and shows its gauges.
     #[inline]
     pub fn end_turn(&mut self, connections_open: usize, requests_open: u32) {
-        self.page
+        self.slot
             .set(Gauge::ConnectionsOpen, connections_open as u64);
-        self.page.set(Gauge::RequestsOpen, u64::from(requests_open));
+        self.slot.set(Gauge::RequestsOpen, u64::from(requests_open));
         if let Some(log) = &mut self.log
             && log.n_lines > 0
         {

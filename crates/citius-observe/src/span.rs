@@ -9,7 +9,7 @@ use citius_http::Version;
 use crate::line::Facts;
 use crate::trace::TraceContext;
 
-/// One request, from its head to the end of its answer.
+/// One request, from its head to the end of its response.
 #[derive(Debug)]
 pub struct Span {
     pub(crate) facts: Box<Facts>,
@@ -17,7 +17,7 @@ pub struct Span {
     pub started_us: u64,
     /// How long it took.
     pub duration_us: u64,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: u16,
     /// Bytes of its body.
     pub bytes: u64,

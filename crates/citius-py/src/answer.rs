@@ -7,27 +7,30 @@
 use std::sync::{Arc, LazyLock};
 
 use citius_http::{
-    Action, Answer, FAST_PATHS, Fault, Fields, Head, Metadata, Method, Output, Payload, Plain,
-    Status,
+    Action, FAST_PATHS, Fault, Fields, Head, Metadata, Method, Output, Payload, PlainResponse,
+    ResponseHead, Status,
 };
-use citius_reactor::{Peer, StreamId};
+use citius_reactor::{Peer, Reply, StreamId};
 use citius_route::{Captures, Converter};
 use pyo3::exceptions::{PyBaseException, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::file;
 use crate::fork::end_child_with;
-use crate::gateway::native::Route;
-use crate::link::{Exchange, LEVEL_ERROR, Link, Sink, payload};
+use crate::link::{LEVEL_ERROR, LateSubject, Link, Role, Sink, payload};
 use crate::negotiate::prefers_msgpack;
 use crate::report::Subject;
 use crate::request::Request;
 use crate::response::Response;
+use crate::route::RouteInfo;
 use crate::stream::{Stream, copy_of_buffer};
 use crate::support;
-use crate::task::Tasks;
+use crate::task::{
+    Entry, Errand, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
+};
 
 /// One request as its answer needs it: with or without a Python object.
 ///
@@ -36,13 +39,35 @@ pub(crate) struct Asked<'a> {
     pub(crate) id: StreamId,
     pub(crate) peer: Peer,
     pub(crate) link: &'a Arc<Link>,
-    pub(crate) route: Option<&'a Arc<Route>>,
+    pub(crate) route: Option<&'a Arc<RouteInfo>>,
     pub(crate) captures: Captures,
     pub(crate) head: Option<Box<Head>>,
     pub(crate) request: Option<Py<Request>>,
     pub(crate) stage: Stage,
     /// What the trailer section is made of, if the answer turns out to be streamed.
     trailers: Option<Py<PyAny>>,
+}
+
+/// An open exchange whose native handler, or the stream that it has returned, is at work.
+pub(crate) struct NativeRequest {
+    pub(crate) request: Py<Request>,
+    /// The streamed response, which is told when there is room to write.
+    pub(crate) stream: Option<Py<Stream>>,
+}
+
+impl Role for NativeRequest {
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.request.get().break_body(py);
+        if let Some(stream) = self.stream {
+            stream.get().gone(py);
+        }
+        true
+    }
+
+    fn subject(&self, py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+        let request = self.request.clone_ref(py);
+        Some(Box::new(move |_| request.get().subject()))
+    }
 }
 
 /// How far the application's part is.
@@ -119,7 +144,7 @@ impl<'a> Asked<'a> {
     #[cold]
     pub(crate) fn subject(&self, py: Python<'_>) -> Subject {
         match (&self.head, &self.request) {
-            (Some(head), _) => Subject::new(self.link, head, self.route.map(|route| &**route)),
+            (Some(head), _) => Subject::new(self.link, head, self.route.map(|route| &*route.label)),
             (None, Some(request)) => request.bind(py).get().subject(),
             (None, None) => Subject::named(format!("request {}", self.id.stream)),
         }
@@ -254,7 +279,7 @@ pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
     if status.code() == 503 {
         fields.push(b"retry-after", b"1").expect("a valid field");
     }
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: Some(TEXT),
         fields: &fields,
@@ -275,7 +300,7 @@ pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
 #[inline]
 fn send<S: Sink>(
     py: Python<'_>,
-    answer: Answer<'_>,
+    answer: ResponseHead<'_>,
     body: Payload<'_>,
     asked: &Asked<'_>,
     sink: &mut S,
@@ -295,9 +320,9 @@ pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
 
 /// The plain answer that a handler's value is, if it is text or bytes that are few enough to be copied.
 #[inline]
-pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain<'a>>> {
+pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<PlainResponse<'a>>> {
     if let Ok(text) = value.cast_exact::<PyString>() {
-        return Ok(Some(Plain {
+        return Ok(Some(PlainResponse {
             metadata: &OF_TEXT,
             body: text.to_str()?.as_bytes(),
         }));
@@ -305,7 +330,7 @@ pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain
     if let Ok(bytes) = value.cast_exact::<PyBytes>()
         && bytes.as_bytes().len() < Output::SHARED_BYTES_MIN
     {
-        return Ok(Some(Plain {
+        return Ok(Some(PlainResponse {
             metadata: &OF_BYTES,
             body: bytes.as_bytes(),
         }));
@@ -335,7 +360,7 @@ fn send_value<S: Sink>(
         return send_response(py, response, asked, sink);
     }
     if value.is_none() {
-        let answer = Answer {
+        let answer = ResponseHead {
             status: Status::NO_CONTENT,
             content_type: None,
             fields: &Fields::EMPTY,
@@ -363,7 +388,7 @@ fn refuse_status(py: Python<'_>, tuple: &Bound<'_, PyTuple>, asked: &Asked<'_>) 
 #[inline]
 fn send_whole<S: Sink>(
     py: Python<'_>,
-    plain: Plain<'_>,
+    plain: PlainResponse<'_>,
     asked: &Asked<'_>,
     sink: &mut S,
 ) -> Settled {
@@ -394,13 +419,13 @@ fn send_data<S: Sink>(
     let encoded = encode.call1(py, value)?;
     let bytes = encoded.cast::<PyBytes>()?;
     if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
-        let plain = Plain {
+        let plain = PlainResponse {
             metadata,
             body: bytes.as_bytes(),
         };
         return Ok(send_whole(py, plain, asked, sink));
     }
-    let answer = Answer {
+    let answer = ResponseHead {
         status: Status::OK,
         content_type: Some(metadata.media_type),
         fields: &metadata.fields,
@@ -440,7 +465,7 @@ fn send_response<S: Sink>(
         .transpose()?;
     let checked = checked.and_then(|checked| match media {
         Some(media) if !media.bytes().all(citius_http::fields::is_value_byte) => {
-            Err(Fault::AnswerFieldValue)
+            Err(Fault::ResponseFieldValue)
         }
         _ => Ok(checked),
     });
@@ -470,7 +495,7 @@ fn send_body<S: Sink>(
     if let Ok(bytes) = body.cast::<PyBytes>() {
         // An empty body has no type unless somebody gave it one.
         let media = media.or((!bytes.as_bytes().is_empty()).then_some(OCTETS));
-        let answer = Answer {
+        let answer = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
@@ -479,7 +504,7 @@ fn send_body<S: Sink>(
     }
     if let Ok(text) = body.cast::<PyString>() {
         let media = media.or((!status.has_no_body()).then_some(TEXT));
-        let answer = Answer {
+        let answer = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
@@ -496,7 +521,7 @@ fn send_body<S: Sink>(
         return send_body(py, status, media, fields, &bytes, asked, sink);
     }
     if body.is_none() {
-        let answer = Answer {
+        let answer = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
@@ -505,7 +530,7 @@ fn send_body<S: Sink>(
     }
     if let Some(kind) = iterator_kind(body)? {
         if let Some(payload) = file::rest_of(asked.link, body)? {
-            let answer = Answer {
+            let answer = ResponseHead {
                 status,
                 content_type: media.or(Some(OCTETS)),
                 fields: &fields,
@@ -527,7 +552,7 @@ fn send_body<S: Sink>(
     let encoded = encode.call1(py, body)?;
     asked.link.data_types.note(&body.get_type());
     let bytes = encoded.cast::<PyBytes>()?;
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: Some(media),
         fields: &fields,
@@ -545,51 +570,6 @@ fn refuse_coroutine(body: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(PyTypeError::new_err(
         "the handler returned a coroutine that it has not awaited; make it `async def`, or await what it calls",
     ))
-}
-
-/// Types whose values have been encoded: neither text nor bytes, no answers and nothing to iterate over by
-/// themselves. Asking what a value is takes several times what encoding it does, and a service returns few types.
-pub(crate) struct DataTypes([PyOnceLock<Py<PyType>>; Self::KEPT_MAX]);
-
-impl Default for DataTypes {
-    fn default() -> Self {
-        Self([const { PyOnceLock::new() }; Self::KEPT_MAX])
-    }
-}
-
-impl DataTypes {
-    /// Those beyond are asked each time.
-    const KEPT_MAX: usize = 16;
-
-    #[inline]
-    fn contains(&self, kind: &Bound<'_, PyType>) -> bool {
-        self.0
-            .iter()
-            .map_while(|place| place.get(kind.py()))
-            .any(|known| known.is(kind))
-    }
-
-    #[cold]
-    fn note(&self, kind: &Bound<'_, PyType>) {
-        let py = kind.py();
-        // `is_data` knows these two, and a tuple is looked at each time.
-        if kind.is(py.get_type::<PyDict>())
-            || kind.is(py.get_type::<PyList>())
-            || kind.is(py.get_type::<PyTuple>())
-        {
-            return;
-        }
-        if self.contains(kind) {
-            return;
-        }
-        let mut kept = kind.clone().unbind();
-        for place in &self.0 {
-            match place.set(kind.py(), kept) {
-                Ok(()) => return,
-                Err(refused) => kept = refused,
-            }
-        }
-    }
 }
 
 /// How an iterator is driven.
@@ -625,7 +605,7 @@ fn start_stream<S: Sink>(
     asked: &mut Asked<'_>,
     sink: &mut S,
 ) -> PyResult<Settled> {
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: media.or(Some(OCTETS)),
         fields,
@@ -653,12 +633,17 @@ fn start_stream<S: Sink>(
     let link = Arc::clone(asked.link);
     let trailers = asked.trailers.take();
     let request = asked.request(py, true)?.clone().unbind();
+    if S::IN_TURN {
+        let role = NativeRequest {
+            request: request.clone_ref(py),
+            stream: None,
+        };
+        asked.link.enter(asked.id, role);
+    }
     let stream = Py::new(py, Stream::new(link, asked.id, request, trailers))?;
     let kept = stream.clone_ref(py);
-    let enter = |exchange: &mut Exchange| exchange.native()?.out.replace(kept);
-    if S::IN_TURN {
-        drop(asked.link.with_open(asked.id, enter));
-    } else if asked.link.with(asked.id, enter).is_none() {
+    let set = |role: &mut NativeRequest| role.stream.replace(kept);
+    if asked.link.with_role(asked.id, set).is_none() {
         // Only a turn enters exchanges: the client has gone, and nobody else would tell the stream.
         stream.get().gone(py);
     }
@@ -668,6 +653,107 @@ fn start_stream<S: Sink>(
     }
     support::PUMP_BLOCKING.get(py)?.call1((stream, body))?;
     Ok(Settled::Streaming)
+}
+
+/// A request whose coroutine waits.
+struct Waiting {
+    request: Py<Request>,
+    stage: Stage,
+}
+
+impl Resume for Waiting {
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
+        let mut asked = Asked::of_request(self.request.bind(py));
+        asked.stage = self.stage;
+        let progress = step.run(py, &mut asked);
+        self.stage = asked.stage;
+        progress
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.request)
+    }
+}
+
+impl Errand for Asked<'_> {
+    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+        (self.link, self.id)
+    }
+
+    #[inline]
+    fn conclude<S: Sink>(
+        &mut self,
+        py: Python<'_>,
+        result: PyResult<Bound<'_, PyAny>>,
+        sink: &mut S,
+    ) -> Next {
+        if let Err(error) = &result
+            && is_cancellation(py, error)
+        {
+            end_with_task(py, error, self, sink);
+            return Next::Done(Some(error.clone_ref(py)));
+        }
+        if self.stage == Stage::Streaming {
+            // The stream's driver has sent everything itself.
+            if let Err(error) = result {
+                cut_stream(py, Some(error), self, sink);
+            }
+            drop(self.link.take(self.id));
+            return Next::Done(None);
+        }
+        match conclude(py, result, self, sink) {
+            Settled::Coroutine(next) => Next::Coroutine(next),
+            Settled::Streaming => Next::Done(None),
+            Settled::Answered => {
+                // Without an object the request was never entered in the table.
+                if self.request.is_some() {
+                    drop(self.link.take(self.id));
+                }
+                Next::Done(None)
+            }
+        }
+    }
+
+    fn suspend(&mut self, py: Python<'_>) -> PyResult<Suspended> {
+        let request = self.request(py, true)?.clone().unbind();
+        let role = NativeRequest {
+            request: request.clone_ref(py),
+            stream: None,
+        };
+        let stage = self.stage;
+        Ok(Suspended {
+            entry: Entry::As(Box::new(role)),
+            resume: Box::new(Waiting { request, stage }),
+        })
+    }
+
+    fn subject(&self, py: Python<'_>) -> Subject {
+        Asked::subject(self, py)
+    }
+
+    #[inline]
+    fn flush(&mut self, _py: Python<'_>, reply: &mut Reply<'_>) {
+        if let Some(head) = self.head.take() {
+            reply.recycle(head);
+        }
+    }
+
+    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
+        conclude_plainly(py, error, self, reply);
+    }
+}
+
+/// A cancelled handler. With its client gone this goes nowhere; otherwise somebody cancelled it, or it
+/// waited for something cancelled, and an answer is still expected.
+#[cold]
+fn end_with_task<S: Sink>(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, sink: &mut S) {
+    let was_open = asked.link.take(asked.id).is_some();
+    if asked.stage == Stage::Streaming {
+        cut_stream(py, None, asked, sink);
+    } else if was_open || S::IN_TURN {
+        report_error(py, error, asked);
+        send_plain(py, Fault::HandlerFailed, sink);
+    }
 }
 
 /// Whether `value` is a coroutine object.
@@ -711,7 +797,7 @@ pub(crate) fn conclude_in_turn(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
     asked: &mut Asked<'_>,
-    reply: &mut citius_reactor::Reply<'_>,
+    reply: &mut Reply<'_>,
     tasks: &mut Tasks,
 ) {
     match conclude(py, result, asked, reply) {

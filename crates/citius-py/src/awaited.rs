@@ -10,8 +10,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 use pyo3::{PyClass, PyTypeInfo, ffi};
 
 /// What a look at the state brings.
@@ -86,9 +88,9 @@ pub(crate) fn hasten<T: Looking>(py: Python<'_>) {
     set_slots(py, T::type_object_raw(py), send_by_looking::<T>, itself);
 }
 
-/// Gives the short way to a class whose objects are over when they are made, with `None`.
-pub(crate) fn hasten_done<T: PyTypeInfo>(py: Python<'_>) {
-    let class = T::type_object_raw(py);
+/// Gives the short way to [`Done`].
+pub(crate) fn hasten_done(py: Python<'_>) {
+    let class = Done::type_object_raw(py);
     set_slots(py, class, send_to_done, itself);
     // SAFETY: a class of ours that nobody uses yet.
     unsafe { (*class).tp_iternext = Some(next_of_done) };
@@ -160,4 +162,43 @@ unsafe extern "C" fn send_by_looking<T: Looking>(
     // SAFETY: the interpreter gives a place for the result.
     unsafe { *result = sent };
     how
+}
+
+/// Returned by a `send` that has nothing to wait for; there is one.
+#[pyclass(frozen, module = "citius._core", name = "_Done")]
+pub(crate) struct Done;
+
+impl Done {
+    pub(crate) fn get(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        static ONE: PyOnceLock<Py<Done>> = PyOnceLock::new();
+        let one = ONE.get_or_try_init(py, || Py::new(py, Self))?;
+        Ok(one.bind(py).clone().into_any())
+    }
+}
+
+#[pymethods]
+#[expect(clippy::unused_self, reason = "the coroutine protocol's methods")]
+impl Done {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Py<PyAny>> {
+        None
+    }
+
+    fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        Err(PyStopIteration::new_err(()))
+    }
+
+    #[pyo3(signature = (error, *_rest))]
+    fn throw(&self, error: Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        Err(PyErr::from_value(error))
+    }
+
+    fn close(&self) {}
 }

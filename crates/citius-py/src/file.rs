@@ -1,7 +1,7 @@
 //! Python's open files as bodies that the kernel sends.
 
 use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use citius_http::Payload;
@@ -10,7 +10,6 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::host::duplicate;
 use crate::link::Link;
 
 /// What is left of an open binary file, from its position on, and the file closed; `None` if `object` is
@@ -121,3 +120,17 @@ pub(crate) fn is_binary_file(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     })?;
     Ok(kinds.iter().any(|kind| object.get_type().is(kind)))
 }
+
+/// A descriptor of our own for what the Python number `fd` stands for.
+pub(crate) fn duplicate(fd: RawFd) -> std::io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(std::io::Error::from_raw_os_error(EBADF));
+    }
+    // SAFETY: the caller says that `fd` is open; it is only borrowed for the call that duplicates it,
+    // and a wrong number is refused by the kernel.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    borrowed.try_clone_to_owned()
+}
+
+/// What the kernel says of a number that is no descriptor.
+const EBADF: i32 = 9;

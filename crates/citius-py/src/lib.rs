@@ -25,6 +25,7 @@ use pyo3::prelude::*;
 
 mod answer;
 mod awaited;
+mod data_types;
 mod file;
 mod fork;
 mod gateway;
@@ -35,18 +36,22 @@ mod link;
 mod negotiate;
 mod numbers;
 mod observe;
+mod outbox;
 mod ownership;
 mod parameters;
 mod records;
 mod report;
 mod request;
 mod response;
+mod route;
 mod rpc;
+mod settings;
 mod stream;
 mod support;
 mod task;
 mod tls;
 mod urlencoded;
+mod waiter;
 
 /// The module `citius._core`.
 #[pymodule(gil_used = false)]
@@ -55,7 +60,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FAST_PATHS", FAST_PATHS)?;
     module.add("METRICS", observe::metrics(module.py())?)?;
-    module.add("LIMITS", host::limit_defaults(module.py())?)?;
+    module.add("LIMITS", settings::limit_defaults(module.py())?)?;
     module.add_function(wrap_pyfunction!(urlencoded::parse_urlencoded, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_integer, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;
@@ -79,7 +84,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<rpc::RpcMessages>()?;
-    module.add_class::<observe::Board>()?;
+    module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
     module.add_class::<tls::Tls>()?;
     module.add_class::<tls::TlsInfo>()?;

@@ -1,22 +1,29 @@
 //! What outlives a turn: the table of open exchanges, the way back into the reactor, the callbacks.
+//!
+//! An exchange is entered in a [`Role`]: an HTTP request of one of the gateways, a WebSocket, a procedure call. Events
+//! for it reach its gateway by that type alone; an event for another role finds nothing. The one transition is
+//! [`Exchange::change_role`].
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 use bytes::Bytes;
 use citius_http::origin::Client;
-use citius_http::{Action, Fault, Head, Limits, Payload, Plain};
+use citius_http::{Action, Fault, Head, Limits, Payload, PlainResponse};
 use citius_reactor::{
-    Cast, ConnectionId, Files, Letter, Mailbox, Peer, Post, Reply, StreamId, coarse_ms,
+    Broadcast, ConnectionId, Files, Mailbox, Peer, Reply, ResponseAction, StreamCommand, StreamId,
+    coarse_ms,
 };
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use smallvec::SmallVec;
 
-use crate::answer::DataTypes;
+use crate::data_types::DataTypes;
 use crate::fork::Process;
-use crate::gateway::{Held, native};
+use crate::report::Subject;
 use crate::support::guarded;
 
 /// Shared by the reactor's gateway and everything that may answer late.
@@ -92,29 +99,84 @@ struct ConnectionExchanges {
     open: SmallVec<[Exchange; 1]>,
 }
 
-/// A request that was not answered at once, and whoever has to hear of its end.
-#[derive(Default)]
+/// What a gateway keeps of an open exchange.
+pub(crate) trait Role: Any + Send {
+    /// Its client has gone, or has broken the rules of its protocol. Returns whether the task is to be cancelled.
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool;
+
+    /// It is worked on to its end although its connection has gone.
+    fn outlives_connection(&self) -> bool {
+        false
+    }
+
+    /// What finds out what the log says of it, which may run Python code.
+    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+        None
+    }
+}
+
+/// To be called when no lock is held.
+pub(crate) type LateSubject = Box<dyn FnOnce(Python<'_>) -> Subject>;
+
+/// A request that was not answered at once.
 pub(crate) struct Exchange {
     stream: u32,
     /// The handler's task, if it has suspended.
-    pub(crate) task: Option<Py<PyAny>>,
-    /// What the gateway has of it.
-    pub(crate) held: Held,
-    /// A call without an answer: it runs to its end although its connection has ended.
-    pub(crate) is_notification: bool,
+    task: Option<Py<PyAny>>,
+    role: Box<dyn Role>,
 }
 
 impl Exchange {
-    /// What the native gateway has of it, an entry of its own if there is none yet; `None` if the exchange is
-    /// a WebSocket or of another interface: an event for a request must not replace what those keep.
-    pub(crate) fn native(&mut self) -> Option<&mut native::Held> {
-        if matches!(self.held, Held::Nothing) {
-            self.held = Held::Native(native::Held::default());
+    pub(crate) fn role<R: Role>(&self) -> Option<&R> {
+        (&*self.role as &dyn Any).downcast_ref()
+    }
+
+    pub(crate) fn role_mut<R: Role>(&mut self) -> Option<&mut R> {
+        (&mut *self.role as &mut dyn Any).downcast_mut()
+    }
+
+    pub(crate) fn subject(&self, py: Python<'_>, link: &Link) -> Option<LateSubject> {
+        self.role.subject(py, link)
+    }
+
+    /// Makes one role of another. Returns the one before, to be dropped outside of the lock; `Err` gives `role` back if
+    /// the exchange is not in the role `From`.
+    pub(crate) fn change_role<From: Role>(
+        &mut self,
+        role: Box<dyn Role>,
+    ) -> Result<Box<dyn Role>, Box<dyn Role>> {
+        if self.role::<From>().is_none() {
+            return Err(role);
         }
-        match &mut self.held {
-            Held::Native(held) => Some(held),
-            _ => None,
+        Ok(std::mem::replace(&mut self.role, role))
+    }
+
+    /// Ends what belongs to it, its client having gone; cancels its task if its role says so.
+    pub(crate) fn disconnect(self, py: Python<'_>) {
+        if self.role.on_disconnect(py) {
+            cancel(py, self.task);
         }
+    }
+
+    /// The same when its connection has gone.
+    pub(crate) fn lose_connection(self, py: Python<'_>) {
+        if !self.role.outlives_connection() {
+            self.disconnect(py);
+        }
+    }
+
+    /// Cancels its task.
+    pub(crate) fn cancel(self, py: Python<'_>) {
+        cancel(py, self.task);
+    }
+}
+
+/// Cancels a task that has not ended.
+fn cancel(py: Python<'_>, task: Option<Py<PyAny>>) {
+    if let Some(task) = task
+        && let Err(error) = task.bind(py).call_method0(intern!(py, "cancel"))
+    {
+        error.write_unraisable(py, Some(task.bind(py)));
     }
 }
 
@@ -178,22 +240,22 @@ impl Link {
     }
 
     /// Posts a letter and sees to it that a turn comes.
-    pub(crate) fn post(&self, py: Python<'_>, id: StreamId, letter: Letter) {
+    pub(crate) fn post(&self, py: Python<'_>, id: StreamId, letter: StreamCommand) {
         if self.mailbox.post(id, letter) {
             self.wake(py);
         }
     }
 
     /// Posts a message to many sockets and sees to it that a turn comes.
-    pub(crate) fn post_cast(
+    pub(crate) fn post_broadcast(
         &self,
         py: Python<'_>,
         ids: impl Iterator<Item = StreamId>,
-        cast: &Arc<Cast>,
+        cast: &Arc<Broadcast>,
     ) {
         self.cast_in
             .store(self.turn.load(Ordering::Relaxed), Ordering::Relaxed);
-        if self.mailbox.post_cast(ids, cast) {
+        if self.mailbox.post_broadcast(ids, cast) {
             self.wake(py);
         }
     }
@@ -214,7 +276,7 @@ impl Link {
         {
             return;
         }
-        self.mailbox.ring();
+        self.mailbox.wake();
     }
 
     /// Looks at or changes an open exchange. `act` must not run Python code.
@@ -231,8 +293,45 @@ impl Link {
             .map(act)
     }
 
-    /// The same, for an exchange that is entered now if it is not open yet.
-    pub(crate) fn with_open<R>(&self, id: StreamId, act: impl FnOnce(&mut Exchange) -> R) -> R {
+    /// The same by its role; `None` if it is in another one.
+    pub(crate) fn with_role<R: Role, T>(
+        &self,
+        id: StreamId,
+        act: impl FnOnce(&mut R) -> T,
+    ) -> Option<T> {
+        self.with(id, |exchange| exchange.role_mut().map(act))
+            .flatten()
+    }
+
+    /// Whether an exchange is open.
+    pub(crate) fn is_open(&self, id: StreamId) -> bool {
+        self.with(id, |_| ()).is_some()
+    }
+
+    /// Enters an exchange; one that is open keeps the role that it has. Only a turn enters exchanges.
+    pub(crate) fn enter(&self, id: StreamId, role: impl Role) {
+        drop(self.enter_unless_open(id, Some(Box::new(role)), None));
+    }
+
+    /// The coroutine that works on an exchange has suspended: from here on `task` is cancelled if the client goes.
+    /// Enters the exchange, if it is not open and there is a role for it.
+    pub(crate) fn suspend(&self, id: StreamId, role: Option<Box<dyn Role>>, task: Py<PyAny>) {
+        drop(self.enter_unless_open(id, role, Some(task)));
+    }
+
+    /// The task that works on an open exchange, if it is open still.
+    pub(crate) fn set_task(&self, id: StreamId, task: Option<Py<PyAny>>) {
+        let replaced = self.with(id, |exchange| std::mem::replace(&mut exchange.task, task));
+        drop(replaced);
+    }
+
+    /// Returns what was not used or is replaced, to be dropped outside of the lock.
+    fn enter_unless_open(
+        &self,
+        id: StreamId,
+        role: Option<Box<dyn Role>>,
+        task: Option<Py<PyAny>>,
+    ) -> Option<(Option<Box<dyn Role>>, Option<Py<PyAny>>)> {
         let mut table = lock(&self.exchanges);
         let index = id.connection.index as usize;
         if table.len() <= index {
@@ -241,15 +340,19 @@ impl Link {
         let place = &mut table[index];
         // Those of an earlier generation have been taken by `take_all`.
         place.generation = id.connection.generation;
-        let known = place.open.iter().position(|open| open.stream == id.stream);
-        let at = known.unwrap_or_else(|| {
-            place.open.push(Exchange {
-                stream: id.stream,
-                ..Exchange::default()
-            });
-            place.open.len() - 1
-        });
-        act(&mut place.open[at])
+        let known = place.open.iter_mut().find(|open| open.stream == id.stream);
+        match (known, role) {
+            (Some(known), role) => {
+                let replaced = task.and_then(|task| known.task.replace(task));
+                Some((role, replaced))
+            }
+            (None, None) => Some((None, task)),
+            (None, Some(role)) => {
+                let stream = id.stream;
+                place.open.push(Exchange { stream, task, role });
+                None
+            }
+        }
     }
 
     /// The exchange of a connection that was entered last.
@@ -280,6 +383,13 @@ impl Link {
         Some(place.open.swap_remove(at))
     }
 
+    /// Ends an exchange that is in the role `R`.
+    pub(crate) fn take_role<R: Role>(&self, id: StreamId) -> Option<Box<R>> {
+        self.with_role(id, |_: &mut R| ())?;
+        let role: Box<dyn Any> = self.take(id)?.role;
+        role.downcast().ok()
+    }
+
     /// Ends all exchanges of a connection.
     pub(crate) fn take_all(&self, connection: ConnectionId) -> SmallVec<[Exchange; 1]> {
         let mut table = lock(&self.exchanges);
@@ -308,8 +418,11 @@ impl Link {
         );
         self.note_failure(message);
         drop(self.take(id));
-        if self.mailbox.post(id, Letter::Act(Post::Abort)) {
-            self.mailbox.ring();
+        if self
+            .mailbox
+            .post(id, StreamCommand::Act(ResponseAction::Abort))
+        {
+            self.mailbox.wake();
         }
     }
 
@@ -426,7 +539,7 @@ pub(crate) trait Sink {
 
     /// The same for a plain answer, if there is a shorter way; `false`: nothing is done.
     #[inline]
-    fn respond(&mut self, _plain: Plain<'_>) -> bool {
+    fn respond(&mut self, _plain: PlainResponse<'_>) -> bool {
         false
     }
 }
@@ -440,7 +553,7 @@ impl Sink for Reply<'_> {
     }
 
     #[inline]
-    fn respond(&mut self, plain: Plain<'_>) -> bool {
+    fn respond(&mut self, plain: PlainResponse<'_>) -> bool {
         Reply::respond(self, plain)
     }
 }
@@ -457,28 +570,28 @@ impl Sink for Late<'_> {
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
         let media = |media: Option<&[u8]>| media.map(Bytes::copy_from_slice);
         let post = match action {
-            Action::Respond(answer, body) => Post::Respond {
+            Action::Respond(answer, body) => ResponseAction::Respond {
                 status: answer.status,
                 content_type: media(answer.content_type),
                 fields: answer.fields.clone(),
                 body: body.into_owned(),
             },
-            Action::Start(answer) => Post::Start {
+            Action::Start(answer) => ResponseAction::Start {
                 status: answer.status,
                 content_type: media(answer.content_type),
                 fields: answer.fields.clone(),
             },
-            Action::Data(body) => Post::Data(body.into_owned()),
-            Action::End { trailers } => Post::End(trailers.clone()),
-            Action::Abort => Post::Abort,
+            Action::Data(body) => ResponseAction::Data(body.into_owned()),
+            Action::End { trailers } => ResponseAction::End(trailers.clone()),
+            Action::Abort => ResponseAction::Abort,
             // There is a letter for that.
-            Action::Switch { .. } => return Err(Fault::AnswerOrder),
-            Action::Inform(answer) => Post::Inform {
+            Action::Switch { .. } => return Err(Fault::ResponseOrder),
+            Action::Inform(answer) => ResponseAction::Inform {
                 status: answer.status,
                 fields: answer.fields.clone(),
             },
         };
-        self.link.post(py, self.id, Letter::Act(post));
+        self.link.post(py, self.id, StreamCommand::Act(post));
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The observer as Python sets it up, and what Python reads of it.
 //!
 //! Nothing here is called for a request: Python makes an [`Observer`], hands it to a reactor, and from
-//! then on beats, reads counters and takes spans.
+//! then on heartbeats, reads counters and takes spans.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use citius_http::Fault;
 use citius_observe::observer::{self, fault_name};
-use citius_observe::page::{BUCKETS_US, PAGE_CELLS};
-use citius_observe::{Format, Gauge, Lines, Page, Sink, Spans, Tally};
+use citius_observe::slot::{BUCKETS_US, SLOT_CELLS};
+use citius_observe::{Counter, Format, Gauge, Lines, MetricsSlot, Sink, Spans};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -18,12 +18,12 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::link::lock;
 
-/// Names of the parts of what [`Board::read`] returns, for whoever explains them.
+/// Names of the parts of what [`SharedMetrics::read`] returns, for whoever explains them.
 pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let metrics = PyDict::new(py);
     metrics.set_item(
         "tallies",
-        Tally::ALL.iter().map(|t| t.name()).collect::<Vec<_>>(),
+        Counter::ALL.iter().map(|t| t.name()).collect::<Vec<_>>(),
     )?;
     metrics.set_item(
         "gauges",
@@ -35,23 +35,23 @@ pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(metrics)
 }
 
-/// Pages in memory that a supervisor and its workers share.
+/// Slots in memory that a supervisor and its workers share.
 #[pyclass(frozen, module = "citius._core")]
-pub(crate) struct Board {
-    pages: Vec<Page>,
+pub(crate) struct SharedMetrics {
+    slots: Vec<MetricsSlot>,
 }
 
 #[pymethods]
-impl Board {
+impl SharedMetrics {
     #[classattr]
-    const PAGE_BYTES: usize = PAGE_CELLS * size_of::<u64>();
+    const SLOT_BYTES: usize = SLOT_CELLS * size_of::<u64>();
 
     #[new]
     fn new(buffer: PyBuffer<u8>) -> PyResult<Self> {
         let address = buffer.buf_ptr().cast::<AtomicU64>();
         if buffer.readonly() || !buffer.is_c_contiguous() || !address.is_aligned() {
             return Err(PyValueError::new_err(
-                "a board is made of writable, contiguous memory such as an mmap",
+                "shared metrics need writable, contiguous memory such as an mmap",
             ));
         }
         let n_cells = buffer.len_bytes() / size_of::<AtomicU64>();
@@ -61,61 +61,61 @@ impl Board {
         // there until the process ends; cells are only ever accessed as atomics, here and by the processes
         // that share it.
         let cells: &'static [AtomicU64] = unsafe { std::slice::from_raw_parts(address, n_cells) };
-        let pages = cells.chunks_exact(PAGE_CELLS).filter_map(Page::new);
+        let slots = cells.chunks_exact(SLOT_CELLS).filter_map(MetricsSlot::new);
         Ok(Self {
-            pages: pages.collect(),
+            slots: slots.collect(),
         })
     }
 
     fn __len__(&self) -> usize {
-        self.pages.len()
+        self.slots.len()
     }
 
-    /// What the page holds, as plain numbers.
-    fn read<'py>(&self, py: Python<'py>, page: usize) -> PyResult<Bound<'py, PyDict>> {
-        read(py, self.page(page)?)
+    /// What the slot holds, as plain numbers.
+    fn read<'py>(&self, py: Python<'py>, slot: usize) -> PyResult<Bound<'py, PyDict>> {
+        read(py, self.slot(slot)?)
     }
 
-    /// Zeroes the page for the next worker.
-    fn clear(&self, page: usize) -> PyResult<()> {
-        self.page(page)?.clear();
+    /// Zeroes the slot for the next worker.
+    fn clear(&self, slot: usize) -> PyResult<()> {
+        self.slot(slot)?.clear();
         Ok(())
     }
 }
 
-impl Board {
-    fn page(&self, page: usize) -> PyResult<Page> {
-        let found = self.pages.get(page).copied();
-        found.ok_or_else(|| PyIndexError::new_err(format!("there are {} pages", self.pages.len())))
+impl SharedMetrics {
+    fn slot(&self, slot: usize) -> PyResult<MetricsSlot> {
+        let found = self.slots.get(slot).copied();
+        found.ok_or_else(|| PyIndexError::new_err(format!("there are {} slots", self.slots.len())))
     }
 }
 
-fn read(py: Python<'_>, page: Page) -> PyResult<Bound<'_, PyDict>> {
+fn read(py: Python<'_>, slot: MetricsSlot) -> PyResult<Bound<'_, PyDict>> {
     let (all, tallies, gauges, faults) = (
         PyDict::new(py),
         PyDict::new(py),
         PyDict::new(py),
         PyDict::new(py),
     );
-    for &tally in Tally::ALL {
-        tallies.set_item(tally.name(), page.tally(tally))?;
+    for &tally in Counter::ALL {
+        tallies.set_item(tally.name(), slot.counter(tally))?;
     }
     for &gauge in Gauge::ALL {
-        gauges.set_item(gauge.name(), page.gauge(gauge))?;
+        gauges.set_item(gauge.name(), slot.gauge(gauge))?;
     }
     for &fault in Fault::ALL {
-        faults.set_item(fault_name(fault), page.faults(fault))?;
+        faults.set_item(fault_name(fault), slot.faults(fault))?;
     }
-    let classes = page.classes().into_iter();
+    let classes = slot.classes().into_iter();
     let classes: Vec<_> = classes
         .map(|class| (class.label, class.counts, class.histogram))
         .collect();
     all.set_item("tallies", tallies)?;
     all.set_item("gauges", gauges)?;
     all.set_item("faults", faults)?;
-    all.set_item("codes", page.codes())?;
-    all.set_item("lag", page.lag())?;
-    all.set_item("checks_text", page.text())?;
+    all.set_item("codes", slot.codes())?;
+    all.set_item("lag", slot.lag())?;
+    all.set_item("checks_text", slot.text())?;
     all.set_item("classes", classes)?;
     Ok(all)
 }
@@ -123,7 +123,7 @@ fn read(py: Python<'_>, page: Page) -> PyResult<Bound<'_, PyDict>> {
 /// What watches one reactor.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Observer {
-    page: Page,
+    slot: MetricsSlot,
     lines: Option<Arc<Lines>>,
     spans: Option<Arc<Spans>>,
     utc_offset_s: Arc<AtomicI64>,
@@ -134,7 +134,7 @@ pub(crate) struct Observer {
 #[pymethods]
 impl Observer {
     #[new]
-    #[pyo3(signature = (*, board = None, page = 0, access_log = None, access_log_fd = None, access_log_sample = 1.0,
+    #[pyo3(signature = (*, metrics = None, slot = 0, access_log = None, access_log_fd = None, access_log_sample = 1.0,
                         request_id = None, trace = false, trace_sample = 1.0, spans = false,
                         path_patterns = Vec::new(), health = None))]
     #[expect(
@@ -142,8 +142,8 @@ impl Observer {
         reason = "keyword arguments of a Python constructor"
     )]
     fn new(
-        board: Option<&Bound<'_, Board>>,
-        page: usize,
+        metrics: Option<&Bound<'_, SharedMetrics>>,
+        slot: usize,
         access_log: Option<&str>,
         access_log_fd: Option<i32>,
         access_log_sample: f64,
@@ -155,9 +155,9 @@ impl Observer {
         health: Option<String>,
     ) -> PyResult<Self> {
         let value_error = |text: String| PyValueError::new_err(text);
-        let page = match board {
-            Some(board) => board.get().page(page)?,
-            None => Page::leak(),
+        let slot = match metrics {
+            Some(metrics) => metrics.get().slot(slot)?,
+            None => MetricsSlot::leak(),
         };
         let request_id = request_id.map(|name| name.to_ascii_lowercase());
         if let Some(name) = &request_id
@@ -171,7 +171,7 @@ impl Observer {
                 let format = Format::parse(text).map_err(|error| value_error(error.to_string()))?;
                 let sink = match access_log_fd {
                     None => Sink::Stdout,
-                    Some(fd) => Sink::Open(crate::host::duplicate(fd)?),
+                    Some(fd) => Sink::Open(crate::file::duplicate(fd)?),
                 };
                 Some((Arc::new(Lines::open(sink)?), format))
             }
@@ -179,7 +179,7 @@ impl Observer {
         let spans = spans.then(Arc::<Spans>::default);
         let utc_offset_s = Arc::new(AtomicI64::new(0));
         let made = citius_observe::Observer::new(observer::Options {
-            page,
+            slot,
             log: log
                 .as_ref()
                 .map(|(lines, format)| (Arc::clone(lines), format.clone())),
@@ -192,7 +192,7 @@ impl Observer {
             health,
         });
         Ok(Self {
-            page,
+            slot,
             lines: log.map(|(lines, _)| lines),
             spans,
             utc_offset_s,
@@ -202,7 +202,7 @@ impl Observer {
 
     /// The loop is alive: how late it was, and what waits for the thread pool.
     #[pyo3(signature = (*, now_ms, lag_us, queue_length = 0, queue_age_us = 0, utc_offset_s = 0))]
-    fn beat(
+    fn heartbeat(
         &self,
         now_ms: u64,
         lag_us: u64,
@@ -211,37 +211,37 @@ impl Observer {
         utc_offset_s: i64,
     ) {
         self.utc_offset_s.store(utc_offset_s, Ordering::Relaxed);
-        self.page.add_lag(lag_us);
-        self.page.set(Gauge::BeatAt, now_ms);
-        self.page.set(Gauge::QueueLength, queue_length);
-        self.page.set(Gauge::QueueAge, queue_age_us);
+        self.slot.add_lag(lag_us);
+        self.slot.set(Gauge::BeatAt, now_ms);
+        self.slot.set(Gauge::QueueLength, queue_length);
+        self.slot.set(Gauge::QueueAge, queue_age_us);
     }
 
     /// Where the worker is in its life: 0 starting, 1 ready, 2 draining.
     fn set_state(&self, state: u64, pid: u64) {
-        self.page.set(Gauge::Pid, pid);
-        self.page.set(Gauge::State, state);
+        self.slot.set(Gauge::Pid, pid);
+        self.slot.set(Gauge::State, state);
     }
 
     /// What the application's readiness checks found.
     fn set_checks(&self, passed: bool, text: &str) {
-        self.page.set(Gauge::Checks, if passed { 1 } else { 2 });
-        self.page.set_text(text);
+        self.slot.set(Gauge::Checks, if passed { 1 } else { 2 });
+        self.slot.set_text(text);
     }
 
     /// An exception that nobody has taken care of.
     fn add_exception(&self) {
-        self.page.add(Tally::HandlerExceptions, 1);
+        self.slot.add(Counter::HandlerExceptions, 1);
     }
 
     /// Its own counters.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.count_dropped();
-        read(py, self.page)
+        read(py, self.slot)
     }
 
     /// Access lines lost so far, and what went wrong since the last call.
-    fn log_trouble(&self) -> (u64, Option<String>) {
+    fn log_failure(&self) -> (u64, Option<String>) {
         self.count_dropped();
         match &self.lines {
             Some(lines) => (lines.dropped(), lines.take_error()),
@@ -291,12 +291,12 @@ impl Observer {
         Ok(Box::new(observer))
     }
 
-    /// The writer's thread has no page of its own to count in.
+    /// The writer's thread has no slot of its own to count in.
     fn count_dropped(&self) {
         if let Some(lines) = &self.lines {
-            let counted = self.page.tally(Tally::LogLinesDropped);
+            let counted = self.slot.counter(Counter::LogLinesDropped);
             let n = lines.dropped().saturating_sub(counted);
-            self.page.add(Tally::LogLinesDropped, n);
+            self.slot.add(Counter::LogLinesDropped, n);
         }
     }
 }

@@ -5,16 +5,12 @@
 //! traceback and counted (`citius_handler_exceptions_total`) by [`Subject::exception`] alone, and so is what a compiled
 //! handler does in place of raising one ([`Link::note_failure`]).
 
-use std::sync::Arc;
-
 use citius_http::{Head, Millis};
 use citius_reactor::StreamId;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
-use crate::gateway::native::Route;
-use crate::gateway::{Held, asgi, wsgi};
 use crate::link::{LEVEL_WARNING, Link};
 use crate::support;
 
@@ -28,14 +24,11 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// A request, and the route it has led to.
+    /// A request, and the label of the route that it has led to.
     #[cold]
-    pub(crate) fn new(link: &Link, head: &Head, route: Option<&Route>) -> Self {
+    pub(crate) fn new(link: &Link, head: &Head, route: Option<&str>) -> Self {
         let text = |span| printable(head.slice(span));
-        let mut details: Vec<String> = route
-            .map(|route| route.label.to_string())
-            .into_iter()
-            .collect();
+        let mut details: Vec<String> = route.map(str::to_owned).into_iter().collect();
         if let Some(name) = &link.request_id_field
             && let Some(id) = head.field(name)
         {
@@ -138,24 +131,9 @@ pub(crate) fn failure(py: Python<'_>, message: &str) {
 
 /// An open request, as far as its gateway knows it.
 #[cold]
-pub(crate) fn subject_of(py: Python<'_>, link: &Arc<Link>, id: StreamId) -> Option<Subject> {
-    enum Known {
-        Said(Subject),
-        Asgi(Py<asgi::Conversation>),
-        Wsgi(wsgi::Held),
-    }
-    // References are taken under the lock, and followed when it is free: a scope can run Python code.
-    let known = link.with(id, |exchange| match &exchange.held {
-        Held::Native(held) => Some(Known::Said(held.subject(py, link))),
-        Held::Asgi(conversation) => Some(Known::Asgi(conversation.clone_ref(py))),
-        Held::Wsgi(call) => Some(Known::Wsgi(call.clone())),
-        Held::Socket(_) | Held::Nothing => None,
-    })??;
-    Some(match known {
-        Known::Said(subject) => subject,
-        Known::Asgi(conversation) => conversation.get().subject(py),
-        Known::Wsgi(call) => call.subject(),
-    })
+pub(crate) fn subject_of(py: Python<'_>, link: &Link, id: StreamId) -> Option<Subject> {
+    let subject = link.with(id, |exchange| exchange.subject(py, link))??;
+    Some(subject(py))
 }
 
 /// Logs that a request has kept the thread of the event loop for too long, at most once a minute.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use citius_http::{Fields, Head};
-use citius_reactor::{Letter, Peer, StreamId};
+use citius_reactor::{Peer, StreamCommand, StreamId};
 use citius_route::{Captures, decode};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -14,9 +14,9 @@ use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, Settled};
 use crate::fork::end_child;
-use crate::gateway::native::Route;
-use crate::link::{Exchange, Late, Link, call_back, client_address, lock};
+use crate::link::{Late, Link, call_back, client_address, lock};
 use crate::report::Subject;
+use crate::route::RouteInfo;
 use crate::support;
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
@@ -29,7 +29,7 @@ pub(crate) struct Request {
     pub(crate) id: StreamId,
     peer: Peer,
     pub(crate) link: Arc<Link>,
-    pub(crate) route: Option<Arc<Route>>,
+    pub(crate) route: Option<Arc<RouteInfo>>,
     captures: Captures,
     body: Mutex<Body>,
     made: Mutex<Made>,
@@ -90,7 +90,7 @@ impl Request {
         id: StreamId,
         peer: Peer,
         link: &Arc<Link>,
-        route: &Arc<Route>,
+        route: &Arc<RouteInfo>,
         head: Box<Head>,
     ) -> Self {
         Self {
@@ -117,14 +117,18 @@ impl Request {
     /// What messages say of it.
     #[cold]
     pub(crate) fn subject(&self) -> Subject {
-        Subject::new(&self.link, self.head(), self.route.as_deref())
+        Subject::new(
+            &self.link,
+            self.head(),
+            self.route.as_ref().map(|route| &*route.label),
+        )
     }
 
     pub(crate) fn captures(&self) -> &Captures {
         &self.captures
     }
 
-    pub(crate) fn route(&self) -> Option<&Arc<Route>> {
+    pub(crate) fn route(&self) -> Option<&Arc<RouteInfo>> {
         self.route.as_ref()
     }
 
@@ -498,7 +502,7 @@ impl Request {
             drop(body);
             if wants_more {
                 self.link
-                    .post(py, self.id, Letter::Want(bytes.len() as u64));
+                    .post(py, self.id, StreamCommand::Want(bytes.len() as u64));
             }
             return Ok(Some(PyBytes::new(py, &bytes)));
         }
@@ -513,7 +517,7 @@ impl Request {
         drop(body);
         if first && streamed {
             let window = u64::from(self.link.limits.body_window_bytes);
-            self.link.post(py, self.id, Letter::Want(window));
+            self.link.post(py, self.id, StreamCommand::Want(window));
         }
         Ok(None)
     }
@@ -540,16 +544,14 @@ impl Request {
 
     /// Has `task.cancel()` called if the client goes before its answer is complete.
     fn _set_task(&self, task: Py<PyAny>) {
-        let set = |exchange: &mut Exchange| exchange.task.replace(task);
-        let replaced = self.link.with(self.id, set);
-        drop(replaced);
+        self.link.set_task(self.id, Some(task));
     }
 
     fn _is_open(&self) -> bool {
-        self.link.with(self.id, |_| ()).is_some()
+        self.link.is_open(self.id)
     }
 
-    fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
+    fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         let this = slf.get();
         this.link
             .guard(slf.py(), this.id, || this.settle(slf, Ok(value)));

@@ -19,7 +19,7 @@ pub(crate) struct Response {
 
 /// What it says.
 pub(crate) struct Parts {
-    status: i64,
+    status_code: i64,
     pub(crate) body: Py<PyAny>,
     pub(crate) content_type: Option<Py<PyString>>,
     /// Pairs of `str`, as given.
@@ -31,11 +31,11 @@ pub(crate) struct Parts {
 #[pymethods]
 impl Response {
     #[new]
-    #[pyo3(signature = (body = None, status = 200, headers = None, content_type = None, trailers = None))]
+    #[pyo3(signature = (body = None, status_code = 200, headers = None, content_type = None, trailers = None))]
     fn new(
         py: Python<'_>,
         body: Option<Py<PyAny>>,
-        status: i64,
+        status_code: i64,
         headers: Option<&Bound<'_, PyAny>>,
         content_type: Option<Py<PyString>>,
         trailers: Option<Py<PyAny>>,
@@ -43,7 +43,7 @@ impl Response {
         let headers = headers.map(pairs).transpose()?.map(Bound::unbind);
         let body = body.unwrap_or_else(|| PyBytes::new(py, b"").into_any().unbind());
         let parts = Parts {
-            status,
+            status_code,
             body,
             content_type,
             headers,
@@ -55,13 +55,13 @@ impl Response {
     }
 
     #[getter]
-    fn status(&self) -> i64 {
-        lock(&self.parts).status
+    fn status_code(&self) -> i64 {
+        lock(&self.parts).status_code
     }
 
     #[setter]
-    fn set_status(&self, status: i64) {
-        lock(&self.parts).status = status;
+    fn set_status_code(&self, status_code: i64) {
+        lock(&self.parts).status_code = status_code;
     }
 
     #[getter]
@@ -112,7 +112,7 @@ impl Response {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Response {}>", self.status())
+        format!("<Response {}>", self.status_code())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -140,7 +140,7 @@ impl Response {
     pub(crate) fn parts(&self, py: Python<'_>) -> Parts {
         let parts = lock(&self.parts);
         Parts {
-            status: parts.status,
+            status_code: parts.status_code,
             body: parts.body.clone_ref(py),
             content_type: parts.content_type.as_ref().map(|media| media.clone_ref(py)),
             headers: parts.headers.as_ref().map(|list| list.clone_ref(py)),
@@ -155,11 +155,11 @@ impl Response {
 impl Parts {
     /// The status, if it is one a final answer may have.
     pub(crate) fn checked_status(&self) -> Result<Status, Fault> {
-        u16::try_from(self.status)
+        u16::try_from(self.status_code)
             .ok()
             .and_then(Status::new)
             .filter(|status| !status.is_informational())
-            .ok_or(Fault::AnswerStatus)
+            .ok_or(Fault::ResponseStatus)
     }
 
     /// The header fields, checked.

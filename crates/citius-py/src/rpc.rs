@@ -68,7 +68,7 @@ impl RpcMessages {
             let incoming = responses.receive(input, self.bytes_max);
             match incoming.map_err(|fault| PyValueError::new_err(fault.text()))? {
                 None => return Ok(()),
-                Some(Incoming::Answer {
+                Some(Incoming::Response {
                     msgid,
                     error,
                     result,

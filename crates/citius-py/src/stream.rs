@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use citius_http::{Fault, Fields, Payload};
-use citius_reactor::{Letter, Post, StreamId};
+use citius_reactor::{ResponseAction, StreamCommand, StreamId};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -31,7 +31,7 @@ pub(crate) struct Stream {
     is_gone: Flag,
     /// `end` or `abort` was called.
     is_over: Flag,
-    on_room: Mutex<Option<Py<PyAny>>>,
+    on_writable: Mutex<Option<Py<PyAny>>>,
     /// What the trailer section is made of at the end.
     trailers: Mutex<Option<Py<PyAny>>>,
 }
@@ -50,7 +50,7 @@ impl Stream {
             sent_bytes: AtomicUsize::new(0),
             is_gone: Flag::default(),
             is_over: Flag::default(),
-            on_room: Mutex::default(),
+            on_writable: Mutex::default(),
             trailers: Mutex::new(trailers),
         }
     }
@@ -68,15 +68,15 @@ impl Stream {
     }
 
     fn call_back(&self, py: Python<'_>) {
-        let callback = lock(&self.on_room).take();
+        let callback = lock(&self.on_writable).take();
         call_back(py, callback);
     }
 
-    fn post(&self, py: Python<'_>, post: Post) {
-        self.link.post(py, self.id, Letter::Act(post));
+    fn post(&self, py: Python<'_>, post: ResponseAction) {
+        self.link.post(py, self.id, StreamCommand::Act(post));
     }
 
-    fn finish(&self, py: Python<'_>, post: Post) {
+    fn finish(&self, py: Python<'_>, post: ResponseAction) {
         if !self.is_over.is_set() {
             self.is_over.set();
             self.post(py, post);
@@ -95,16 +95,16 @@ impl Stream {
         if let Ok(request) = self.request.try_lock() {
             visit.call(&*request)?;
         }
-        self.on_room
+        self.on_writable
             .try_lock()
-            .map_or(Ok(()), |on_room| visit.call(&*on_room))
+            .map_or(Ok(()), |on_writable| visit.call(&*on_writable))
     }
 
     fn __clear__(&self) {
-        let on_room = lock(&self.on_room).take();
+        let on_writable = lock(&self.on_writable).take();
         let trailers = lock(&self.trailers).take();
         let request = lock(&self.request).take();
-        drop((on_room, trailers, request));
+        drop((on_writable, trailers, request));
     }
 
     fn send(&self, py: Python<'_>, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -114,19 +114,19 @@ impl Stream {
         let bytes = chunk_bytes(chunk)?;
         if !bytes.is_empty() {
             self.sent_bytes.fetch_add(bytes.len(), Ordering::AcqRel);
-            self.post(py, Post::Data(Payload::Shared(bytes)));
+            self.post(py, ResponseAction::Data(Payload::Shared(bytes)));
         }
         let most = self.link.limits.write_queue_bytes_max as usize;
         Ok(self.sent_bytes.load(Ordering::Acquire) < most)
     }
 
-    fn on_room(&self, py: Python<'_>, callback: Py<PyAny>) {
-        let replaced = lock(&self.on_room).replace(callback);
+    fn on_writable(&self, py: Python<'_>, callback: Py<PyAny>) {
+        let replaced = lock(&self.on_writable).replace(callback);
         drop(replaced);
         if self.is_gone.is_set() {
             self.call_back(py);
         } else {
-            self.link.post(py, self.id, Letter::AwaitRoom);
+            self.link.post(py, self.id, StreamCommand::AwaitWritable);
         }
     }
 
@@ -135,7 +135,7 @@ impl Stream {
         let fields = trailers
             .map(|trailers| trailer_fields(trailers.bind(py)))
             .transpose()?;
-        self.finish(py, Post::End(fields.unwrap_or_default()));
+        self.finish(py, ResponseAction::End(fields.unwrap_or_default()));
         Ok(())
     }
 
@@ -152,7 +152,7 @@ impl Stream {
     }
 
     fn abort(&self, py: Python<'_>) {
-        self.finish(py, Post::Abort);
+        self.finish(py, ResponseAction::Abort);
     }
 }
 

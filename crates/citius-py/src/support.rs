@@ -1,4 +1,4 @@
-//! What Rust borrows from Python: functions of `citius._support`, imported when first used.
+//! What Rust borrows from Python: functions of `citius.web._support`, imported when first used.
 //!
 //! Late imports keep msgspec and the parsers out of a process that never needs them.
 
@@ -26,7 +26,7 @@ pub(crate) fn clear_exception(py: Python<'_>) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(PyErr::take(py))));
 }
 
-/// A function of `citius._support`.
+/// A function of `citius.web._support`.
 pub(crate) struct Function {
     name: &'static str,
     cell: PyOnceLock<Py<PyAny>>,
@@ -42,7 +42,7 @@ impl Function {
 
     pub(crate) fn get<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let function = self.cell.get_or_try_init(py, || {
-            let module = PyModule::import(py, intern!(py, "citius._support"))?;
+            let module = PyModule::import(py, intern!(py, "citius.web._support"))?;
             Ok::<_, PyErr>(module.getattr(PyString::new(py, self.name))?.unbind())
         })?;
         Ok(function.bind(py).clone())

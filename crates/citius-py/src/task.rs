@@ -19,7 +19,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Fault, Form};
 use citius_reactor::{Reply, StreamId, coarse_ms};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -29,17 +28,17 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
-use crate::answer::{self, Asked, Settled, Stage};
 use crate::fork::end_child;
-use crate::gateway::{asgi, rpc, ws};
-use crate::link::{Late, Link, Sink, lock};
+use crate::link::{Late, Link, Role, Sink, lock};
 use crate::ownership::{Memory, is_known_only, references};
 use crate::report::{self, Subject};
-use crate::request::Request;
 use crate::support::{clear_exception, guarded};
 
 /// Whom the result of a coroutine is for.
 pub(crate) trait Errand {
+    /// The exchange that the coroutine works on.
+    fn exchange(&self) -> (&Arc<Link>, StreamId);
+
     /// Takes what a coroutine has returned or raised.
     fn conclude<S: Sink>(
         &mut self,
@@ -48,20 +47,14 @@ pub(crate) trait Errand {
         sink: &mut S,
     ) -> Next;
 
-    /// The coroutine has suspended for the first time: enters the exchange with its `task`, and returns
-    /// what is needed to go on.
-    fn suspend(
-        &mut self,
-        py: Python<'_>,
-        task: Py<PyAny>,
-        reply: &mut Reply<'_>,
-    ) -> PyResult<Pending>;
+    /// The coroutine has suspended for the first time.
+    fn suspend(&mut self, py: Python<'_>) -> PyResult<Suspended>;
+
+    /// The coroutine has suspended or ended within the turn: sends what was said. From here on that is posted.
+    fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>);
 
     /// What the log says of it.
     fn subject(&self, py: Python<'_>) -> Subject;
-
-    /// It has ended within the turn, and everything is said.
-    fn finish(&mut self, reply: &mut Reply<'_>);
 
     /// It cannot be stepped.
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>);
@@ -75,14 +68,63 @@ pub(crate) enum Next {
     Done(Option<PyErr>),
 }
 
+/// What a coroutine leaves when it suspends.
+pub(crate) struct Suspended {
+    pub(crate) entry: Entry,
+    pub(crate) resume: Box<dyn Resume>,
+}
+
+/// What becomes of the exchange of a coroutine that has suspended.
+pub(crate) enum Entry {
+    /// It is entered in this role, unless it is open.
+    As(Box<dyn Role>),
+    /// It was entered before its application was called, and may be over.
+    Known,
+    /// Its response is complete: the coroutine goes on by itself.
+    Over,
+}
+
 /// An [`Errand`] between two steps.
-pub(crate) enum Pending {
-    Native(Py<Request>, Stage),
-    Asgi(Py<asgi::Conversation>),
-    Rpc(Arc<Link>, StreamId, Form, Arc<rpc::Procedure>),
-    /// With how far the request is answered that was not made a socket.
-    Socket(Py<ws::WebSocket>, Option<Stage>),
-    AsgiSocket(Py<asgi::Socket>),
+pub(crate) trait Resume: Send {
+    /// Makes the errand and has `step` made for it.
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress;
+
+    /// Visits the Python objects in it.
+    fn traverse(&self, _visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        Ok(())
+    }
+}
+
+/// A step of a coroutine outside of a turn.
+pub(crate) struct LateStep<'a> {
+    coroutine: &'a mut Py<PyAny>,
+    push: Push,
+}
+
+impl LateStep<'_> {
+    pub(crate) fn run<E: Errand>(self, py: Python<'_>, errand: &mut E) -> Progress {
+        let (link, id) = errand.exchange();
+        let link = &Arc::clone(link);
+        let began_ms = coarse_ms();
+        let progress = guarded(py, || {
+            advance(
+                py,
+                self.coroutine,
+                self.push,
+                errand,
+                &mut Late { link, id },
+            )
+        });
+        end_child(py, link);
+        let took_ms = coarse_ms().saturating_sub(began_ms);
+        if took_ms > link.limits.slow_handler_ms.wrapping_sub(1) {
+            report::slow(py, link, took_ms, || errand.subject(py));
+        }
+        progress.unwrap_or_else(|| {
+            link.cut(id);
+            Progress::Done(None)
+        })
+    }
 }
 
 /// What steps the coroutines of one reactor.
@@ -182,7 +224,7 @@ impl Tasks {
                 self.hand_over(py, coroutine, awaited, errand, reply);
             }
             Progress::Done(_) => {
-                errand.finish(reply);
+                errand.flush(py, reply);
                 self.retire_unless_fresh(py);
             }
         }
@@ -326,15 +368,20 @@ impl Tasks {
         let Some(spare) = self.spare.take() else {
             return;
         };
-        match errand.suspend(py, spare.task.clone_ref(py), reply) {
-            Ok(pending) => {
-                let work = Work { coroutine, pending };
-                let Spare { task, driver, .. } = spare;
-                if let Err(error) = driver.get().take_over(py, work, awaited, task) {
-                    errand.fail(py, &error, reply);
-                }
+        let taken_over = errand.suspend(py).and_then(|Suspended { entry, resume }| {
+            errand.flush(py, reply);
+            let (link, id) = errand.exchange();
+            match entry {
+                Entry::As(role) => link.suspend(id, Some(role), spare.task.clone_ref(py)),
+                Entry::Known => link.suspend(id, None, spare.task.clone_ref(py)),
+                Entry::Over => drop(link.take(id)),
             }
-            Err(error) => errand.fail(py, &error, reply),
+            let Spare { task, driver, .. } = spare;
+            let work = Work { coroutine, resume };
+            driver.get().take_over(py, work, awaited, task)
+        });
+        if let Err(error) = taken_over {
+            errand.fail(py, &error, reply);
         }
     }
 
@@ -352,7 +399,10 @@ impl Asyncio {
         let tasks = py.import("asyncio.tasks")?;
         Ok(Self {
             event_loop,
-            task_type: py.import("citius._task")?.getattr("RequestTask")?.unbind(),
+            task_type: py
+                .import("citius.serving.tasks")?
+                .getattr("RequestTask")?
+                .unbind(),
             enter_task: tasks.getattr("_enter_task")?.unbind(),
             leave_task: tasks.getattr("_leave_task")?.unbind(),
             current_task: tasks.getattr("current_task")?.unbind(),
@@ -511,17 +561,17 @@ impl Pristine {
 /// A coroutine that has suspended, and what its result is for.
 struct Work {
     coroutine: Py<PyAny>,
-    pending: Pending,
+    resume: Box<dyn Resume>,
 }
 
 /// How a coroutine is gone on with.
-enum Push {
+pub(crate) enum Push {
     Next,
     Throw(Py<PyAny>),
 }
 
 /// What came of it.
-enum Progress {
+pub(crate) enum Progress {
     /// It waits for this.
     Suspended(Py<PyAny>),
     /// It is over and answered; the error is one that the task must end with.
@@ -550,90 +600,6 @@ fn advance<E: Errand, S: Sink>(
             }
             Next::Done(error) => return Progress::Done(error),
         }
-    }
-}
-
-impl Errand for Asked<'_> {
-    #[inline]
-    fn conclude<S: Sink>(
-        &mut self,
-        py: Python<'_>,
-        result: PyResult<Bound<'_, PyAny>>,
-        sink: &mut S,
-    ) -> Next {
-        if let Err(error) = &result
-            && is_cancellation(py, error)
-        {
-            end_with_task(py, error, self, sink);
-            return Next::Done(Some(error.clone_ref(py)));
-        }
-        if self.stage == Stage::Streaming {
-            // The stream's driver has sent everything itself.
-            if let Err(error) = result {
-                answer::cut_stream(py, Some(error), self, sink);
-            }
-            drop(self.link.take(self.id));
-            return Next::Done(None);
-        }
-        match answer::conclude(py, result, self, sink) {
-            Settled::Coroutine(next) => Next::Coroutine(next),
-            Settled::Streaming => Next::Done(None),
-            Settled::Answered => {
-                // Without an object the request was never entered in the table.
-                if self.request.is_some() {
-                    drop(self.link.take(self.id));
-                }
-                Next::Done(None)
-            }
-        }
-    }
-
-    fn suspend(
-        &mut self,
-        py: Python<'_>,
-        task: Py<PyAny>,
-        _reply: &mut Reply<'_>,
-    ) -> PyResult<Pending> {
-        let request = self.request(py, true)?.clone().unbind();
-        let kept = request.clone_ref(py);
-        let replaced = self.link.with_open(self.id, |exchange| {
-            (
-                exchange.task.replace(task),
-                exchange
-                    .native()
-                    .and_then(|held| held.request.replace(kept)),
-            )
-        });
-        drop(replaced);
-        Ok(Pending::Native(request, self.stage))
-    }
-
-    fn subject(&self, py: Python<'_>) -> Subject {
-        Asked::subject(self, py)
-    }
-
-    #[inline]
-    fn finish(&mut self, reply: &mut Reply<'_>) {
-        if let Some(head) = self.head.take() {
-            reply.recycle(head);
-        }
-    }
-
-    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
-        answer::conclude_plainly(py, error, self, reply);
-    }
-}
-
-/// A cancelled handler. With its client gone this goes nowhere; otherwise somebody cancelled it, or it
-/// waited for something cancelled, and an answer is still expected.
-#[cold]
-fn end_with_task<S: Sink>(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, sink: &mut S) {
-    let was_open = asked.link.take(asked.id).is_some();
-    if asked.stage == Stage::Streaming {
-        answer::cut_stream(py, None, asked, sink);
-    } else if was_open || S::IN_TURN {
-        answer::report_error(py, error, asked);
-        answer::send_plain(py, Fault::HandlerFailed, sink);
     }
 }
 
@@ -790,61 +756,11 @@ impl Driver {
         let Some(mut work) = lock(&self.state).work.take() else {
             return Ok(None);
         };
-        let progress = match &mut work.pending {
-            Pending::Native(request, stage) => {
-                let request = request.bind(py).clone();
-                let mut asked = Asked::of_request(&request);
-                asked.stage = *stage;
-                let (link, id) = (asked.link, asked.id);
-                let progress =
-                    Self::advance_late(py, &mut work.coroutine, push, &mut asked, link, id);
-                *stage = asked.stage;
-                progress
-            }
-            Pending::Asgi(conversation) => {
-                let conversation = conversation.bind(py).clone();
-                let mut talk = asgi::Talk::new(&conversation);
-                let this = conversation.get();
-                Self::advance_late(
-                    py,
-                    &mut work.coroutine,
-                    push,
-                    &mut talk,
-                    &this.link,
-                    this.id(),
-                )
-            }
-            Pending::Rpc(link, id, form, procedure) => {
-                let (link, id) = (&*link, *id);
-                let mut calling = rpc::Calling {
-                    link,
-                    id,
-                    form: *form,
-                    // Asked only where it suspends first.
-                    is_notification: false,
-                    procedure,
-                    is_entered: true,
-                };
-                Self::advance_late(py, &mut work.coroutine, push, &mut calling, link, id)
-            }
-            Pending::Socket(socket, answering) => {
-                let socket = socket.bind(py).clone();
-                let mut chat = ws::socket::Chat::new(&socket, *answering);
-                let line = &socket.get().line;
-                let (link, id) = (&line.link, line.id);
-                let progress =
-                    Self::advance_late(py, &mut work.coroutine, push, &mut chat, link, id);
-                *answering = chat.answering;
-                progress
-            }
-            Pending::AsgiSocket(socket) => {
-                let socket = socket.bind(py).clone();
-                let mut talk = asgi::SocketTalk::new(&socket);
-                let line = &socket.get().line;
-                let (link, id) = (&line.link, line.id);
-                Self::advance_late(py, &mut work.coroutine, push, &mut talk, link, id)
-            }
+        let step = LateStep {
+            coroutine: &mut work.coroutine,
+            push,
         };
+        let progress = work.resume.resume(py, step);
         let outcome = match progress {
             Progress::Suspended(awaited) => {
                 let replaced = lock(&self.state).work.replace(work);
@@ -857,29 +773,6 @@ impl Driver {
         let task = lock(&self.state).task.take();
         drop(task);
         outcome
-    }
-
-    fn advance_late<E: Errand>(
-        py: Python<'_>,
-        coroutine: &mut Py<PyAny>,
-        push: Push,
-        errand: &mut E,
-        link: &Link,
-        id: StreamId,
-    ) -> Progress {
-        let began_ms = coarse_ms();
-        let progress = guarded(py, || {
-            advance(py, coroutine, push, errand, &mut Late { link, id })
-        });
-        end_child(py, link);
-        let took_ms = coarse_ms().saturating_sub(began_ms);
-        if took_ms > link.limits.slow_handler_ms.wrapping_sub(1) {
-            report::slow(py, link, took_ms, || errand.subject(py));
-        }
-        progress.unwrap_or_else(|| {
-            link.cut(id);
-            Progress::Done(None)
-        })
     }
 }
 
@@ -941,13 +834,7 @@ impl Driver {
         match &state.work {
             Some(work) => {
                 visit.call(&work.coroutine)?;
-                match &work.pending {
-                    Pending::Native(request, _) => visit.call(request),
-                    Pending::Asgi(conversation) => visit.call(conversation),
-                    Pending::Rpc(..) => Ok(()),
-                    Pending::Socket(socket, _) => visit.call(socket),
-                    Pending::AsgiSocket(socket) => visit.call(socket),
-                }
+                work.resume.traverse(&visit)
             }
             None => Ok(()),
         }

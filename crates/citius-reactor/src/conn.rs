@@ -13,10 +13,17 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use smallvec::SmallVec;
 
 use crate::file::File;
-use crate::service::{ConnectionId, Peer};
+use crate::id::{ConnectionId, Peer};
+use crate::leaving::Leaving;
 use crate::socket::Socket;
-use crate::watch::Leaving;
 use crate::wire::{Protocols, Wire};
+
+/// What becomes of a connection after it was in hand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Keep,
+    Close,
+}
 
 /// Where bytes come from and go to.
 #[derive(Debug)]
@@ -51,9 +58,9 @@ pub(crate) struct Memory {
 pub(crate) enum Phase {
     /// TLS is agreed on, until this moment; no protocol runs yet.
     Handshaking { until: Millis },
-    /// Requests come and answers go.
+    /// Requests come and responses go.
     Open,
-    /// The last answer is on its way; no more is read.
+    /// The last response is on its way; no more is read.
     Flushing,
     /// Our side is shut; what still comes is dropped until the peer closes or this moment.
     Lingering { until: Millis },
@@ -83,7 +90,7 @@ pub(crate) struct Conn {
     pub(crate) output: Output,
     /// Since when the socket takes nothing; meaningful while `output` is not empty.
     pub(crate) stalled_since: Millis,
-    /// Requests whose answers may be compressed; none without compression.
+    /// Requests whose responses may be compressed; none without compression.
     pub(crate) codings: Streams,
     /// Requests that have become WebSockets.
     pub(crate) sockets: Vec<Socket>,
@@ -186,7 +193,7 @@ impl Conn {
         }
     }
 
-    /// Whether the socket has not taken all there is: answers, or messages of the handshake's.
+    /// Whether the socket has not taken all there is: responses, or messages of the handshake's.
     #[inline]
     pub(crate) fn wants_write(&self) -> bool {
         !self.output.is_empty()
@@ -246,7 +253,7 @@ impl Conn {
     /// Reads once and drops what comes, whatever it means. `Ok(0)`: the peer has closed its side.
     pub(crate) fn discard(&mut self, buffer: &mut [u8]) -> Result<usize> {
         match &mut self.transport {
-            // Whoever owns it takes the answer later, as a socket's peer may.
+            // Whoever owns it takes the response later, as a socket's peer may.
             Transport::Memory(memory) if !memory.incoming_ended => {
                 memory.incoming.clear();
                 Err(Errno::AGAIN)

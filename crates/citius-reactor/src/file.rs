@@ -1,6 +1,6 @@
 //! Open files, ready to be sent.
 //!
-//! A [`File`] is what the reactor finds behind a [`FileRange`]. It is shared: several answers, parked or
+//! A [`File`] is what the reactor finds behind a [`FileRange`]. It is shared: several responses, parked or
 //! slow, may send from one. How many are open at once is counted by the [`Files`] they were adopted
 //! by, so that slow readers cannot use up the descriptors that connections need.
 //!
@@ -109,7 +109,7 @@ impl File {
         &self.label
     }
 
-    /// `length` bytes from `offset` on, as the body of an answer or a piece of one: read now if there are
+    /// `length` bytes from `offset` on, as the body of a response or a piece of one: read now if there are
     /// few, else sent when the socket takes them.
     ///
     /// # Errors

@@ -5,19 +5,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result, ioctl_fionbio};
 use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, acceptfrom_with};
 
-use crate::service::Peer;
+use crate::id::Peer;
 use crate::wire::Protocols;
 
 /// A socket that connections come from.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: OwnedFd,
-    pub(crate) speaks: Speaks,
+    pub(crate) speaks: ListenerProtocol,
 }
 
 /// What is spoken with those who connect to a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum ListenerProtocol {
     /// HTTP in the versions of the reactor's options: over TLS if it is [secured](crate::Reactor::secure).
     Http,
     /// HTTP in these versions, over TLS or in clear text. In a reactor that is not secured, every connection
@@ -50,7 +50,7 @@ impl Listener {
     /// Takes over a socket that listens already.
     ///
     /// `TCP_NODELAY` is set here once: Linux hands it on to accepted sockets.
-    pub(crate) fn new(socket: OwnedFd, speaks: Speaks) -> Result<Self> {
+    pub(crate) fn new(socket: OwnedFd, speaks: ListenerProtocol) -> Result<Self> {
         ioctl_fionbio(&socket, true)?;
         if rustix::net::sockopt::socket_domain(&socket)? != AddressFamily::UNIX {
             rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;

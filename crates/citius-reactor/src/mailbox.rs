@@ -1,4 +1,4 @@
-//! The one way back for answers that come late or from another thread.
+//! The one way back for responses that come late or from another thread.
 //!
 //! A letter is posted under a lock that is held for a push; the turn takes all letters at once. The
 //! wake-up is separate from the post, because who posts knows best how to wake: a coroutine on the
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use citius_http::{Action, Answer, Fields, Payload, Status};
+use citius_http::{Action, Fields, Payload, ResponseHead, Status};
 use citius_ws::{Agreed, Close, Kind};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Result;
 
-use crate::service::StreamId;
-use crate::socket::Cast;
+use crate::broadcast::Broadcast;
+use crate::id::StreamId;
 
 /// An [`Action`] that owns what it says.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the variants are those of Action")]
-pub enum Post {
+pub enum ResponseAction {
     Inform {
         status: Status,
         fields: Fields,
@@ -41,28 +41,35 @@ pub enum Post {
     Abort,
 }
 
-impl Post {
+impl ResponseAction {
     pub(crate) fn borrowed(&self) -> Action<'_> {
-        fn answer<'a>(status: Status, media: Option<&'a Bytes>, fields: &'a Fields) -> Answer<'a> {
-            Answer {
+        fn response<'a>(
+            status: Status,
+            media: Option<&'a Bytes>,
+            fields: &'a Fields,
+        ) -> ResponseHead<'a> {
+            ResponseHead {
                 status,
                 content_type: media.map(AsRef::as_ref),
                 fields,
             }
         }
         match self {
-            Self::Inform { status, fields } => Action::Inform(answer(*status, None, fields)),
+            Self::Inform { status, fields } => Action::Inform(response(*status, None, fields)),
             Self::Respond {
                 status,
                 content_type,
                 fields,
                 body,
-            } => Action::Respond(answer(*status, content_type.as_ref(), fields), body.clone()),
+            } => Action::Respond(
+                response(*status, content_type.as_ref(), fields),
+                body.clone(),
+            ),
             Self::Start {
                 status,
                 content_type,
                 fields,
-            } => Action::Start(answer(*status, content_type.as_ref(), fields)),
+            } => Action::Start(response(*status, content_type.as_ref(), fields)),
             Self::Data(bytes) => Action::Data(bytes.clone()),
             Self::End(trailers) => Action::End { trailers },
             Self::Abort => Action::Abort,
@@ -72,19 +79,19 @@ impl Post {
 
 /// What may be said to a stream from outside a turn.
 #[derive(Debug)]
-pub enum Letter {
+pub enum StreamCommand {
     /// Do this.
-    Act(Post),
+    Act(ResponseAction),
     /// Bring this many more bytes of the body.
     Want(u64),
     /// Tell the service when there is room.
-    AwaitRoom,
-    /// Make a WebSocket of the request, with these fields in the answer.
+    AwaitWritable,
+    /// Make a WebSocket of the request, with these fields in the response.
     Open(Agreed, Fields),
     /// Send a message on the WebSocket.
     Message(Kind, Bytes),
     /// Send one that others get as well.
-    Cast(Arc<Cast>),
+    Broadcast(Arc<Broadcast>),
     /// Take messages again.
     Resume,
     /// Close the WebSocket.
@@ -94,56 +101,60 @@ pub enum Letter {
 /// Letters on their way to the next turn.
 #[derive(Debug)]
 pub struct Mailbox {
-    letters: Mutex<Vec<(StreamId, Letter)>>,
+    letters: Mutex<Vec<(StreamId, StreamCommand)>>,
     /// The next turn is certain: it runs, or somebody has been told to wake it.
     expected: AtomicBool,
     /// There may be casts among the letters.
-    has_casts: AtomicBool,
-    bell: OwnedFd,
+    has_broadcasts: AtomicBool,
+    wakeup: OwnedFd,
 }
 
 impl Mailbox {
     pub(crate) fn new() -> Result<Self> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self {
             letters: Mutex::default(),
             expected: AtomicBool::new(false),
-            has_casts: AtomicBool::new(false),
-            bell,
+            has_broadcasts: AtomicBool::new(false),
+            wakeup,
         })
     }
 
     /// Posts a letter. `true`: no turn is certain to come, so the caller has to wake one, by
-    /// [`ring`](Self::ring) or by calling the turn.
+    /// [`wake`](Self::wake) or by calling the turn.
     #[must_use = "without a wake-up the letter waits for somebody else's"]
-    pub fn post(&self, id: StreamId, letter: Letter) -> bool {
+    pub fn post(&self, id: StreamId, letter: StreamCommand) -> bool {
         self.lock().push((id, letter));
         !self.expected.swap(true, Ordering::AcqRel)
     }
 
     /// Posts one message to all of `ids`; as [`post`](Self::post) otherwise.
     #[must_use = "without a wake-up the letters wait for somebody else's"]
-    pub fn post_cast(&self, ids: impl Iterator<Item = StreamId>, cast: &Arc<Cast>) -> bool {
-        let letter = |id| (id, Letter::Cast(Arc::clone(cast)));
+    pub fn post_broadcast(
+        &self,
+        ids: impl Iterator<Item = StreamId>,
+        cast: &Arc<Broadcast>,
+    ) -> bool {
+        let letter = |id| (id, StreamCommand::Broadcast(Arc::clone(cast)));
         self.lock().extend(ids.map(letter));
-        self.has_casts.store(true, Ordering::Release);
+        self.has_broadcasts.store(true, Ordering::Release);
         !self.expected.swap(true, Ordering::AcqRel)
     }
 
     /// Makes the epoll descriptor readable; callable from any thread and from signal handlers.
-    pub fn ring(&self) {
-        // It fails only when the counter is full, and then the bell is ringing already.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    pub fn wake(&self) {
+        // It fails only when the counter is full, and then the descriptor is readable already.
+        let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    pub(crate) fn wakeup(&self) -> BorrowedFd<'_> {
+        self.wakeup.as_fd()
     }
 
-    pub(crate) fn silence(&self) {
+    pub(crate) fn clear_wakeup(&self) {
         let mut count = [0; 8];
         // It fails only when nobody has rung.
-        let _ = rustix::io::read(&self.bell, &mut count);
+        let _ = rustix::io::read(&self.wakeup, &mut count);
     }
 
     /// A turn begins or ends. While it runs, nobody needs to wake another.
@@ -154,10 +165,13 @@ impl Mailbox {
     /// Takes all letters; `spare` is the empty vector that collects the next ones.
     ///
     /// Several casts are sorted by their receivers, so that each writes once.
-    pub(crate) fn take(&self, spare: Vec<(StreamId, Letter)>) -> Vec<(StreamId, Letter)> {
+    pub(crate) fn take(
+        &self,
+        spare: Vec<(StreamId, StreamCommand)>,
+    ) -> Vec<(StreamId, StreamCommand)> {
         let mut letters = std::mem::replace(&mut *self.lock(), spare);
-        if self.has_casts.load(Ordering::Acquire) {
-            self.has_casts.store(false, Ordering::Release);
+        if self.has_broadcasts.load(Ordering::Acquire) {
+            self.has_broadcasts.store(false, Ordering::Release);
             letters.sort_by_key(|(id, _)| id.connection);
         }
         letters
@@ -167,7 +181,7 @@ impl Mailbox {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(StreamId, Letter)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(StreamId, StreamCommand)>> {
         // A push cannot panic half-way, so a poisoned lock holds a whole vector.
         self.letters
             .lock()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use citius_compress::{Compressor, Policy};
 use citius_forwarded::Proxies;
-use citius_h1::{Context, Template};
+use citius_h1::Template;
 use citius_http::{Fields, HeadPool, Limits, Millis};
 use citius_observe::Observer;
 use citius_tls::{Bench, Server};
@@ -16,13 +16,14 @@ use rustix::io::Result;
 use crate::clock::Clock;
 use crate::conn::Conn;
 use crate::file::Files;
-use crate::listener::{Listener, Speaks};
-use crate::mailbox::{Letter, Mailbox};
-use crate::service::{ConnectionId, StreamId};
+use crate::id::{ConnectionId, StreamId};
+use crate::listener::{Listener, ListenerProtocol};
+use crate::mailbox::{Mailbox, StreamCommand};
 use crate::shortage::Shortage;
-use crate::slow::Slow;
+use crate::slow::SlowHandlers;
 use crate::socket::Codecs;
 use crate::timers::Timers;
+use crate::tools::Tools;
 use crate::watch::Watch;
 use crate::wire::Protocols;
 
@@ -40,10 +41,10 @@ pub struct Options {
     pub limits: Limits,
     /// The value of the `server` field; `None` leaves it out.
     pub server: Option<String>,
-    /// Whether answers carry a `date` field.
+    /// Whether responses carry a `date` field.
     pub date: bool,
-    /// Fields of every answer that does not say the same itself.
-    pub standing: Fields,
+    /// Fields of every response that does not say the same itself.
+    pub default_fields: Fields,
     /// Who is told about every request, if anybody.
     pub observer: Option<Box<Observer>>,
     /// What is compressed; `None` compresses nothing.
@@ -76,7 +77,7 @@ pub struct Reactor {
     pub(crate) inbox: Box<[u8]>,
     /// The memory that the connection in hand writes into, for the same reason.
     pub(crate) spare_output: Vec<u8>,
-    pub(crate) spare_letters: Vec<(StreamId, Letter)>,
+    pub(crate) spare_commands: Vec<(StreamId, StreamCommand)>,
     /// Connections that could go on at once but have had their share of this turn.
     pub(crate) again: Vec<ConnectionId>,
     pub(crate) requests_total: u64,
@@ -95,7 +96,7 @@ pub struct Reactor {
     pub(crate) handshakes: VecDeque<ConnectionId>,
     /// When the turn began.
     pub(crate) started_at: Millis,
-    pub(crate) slow: Slow,
+    pub(crate) slow: SlowHandlers,
 }
 
 /// Whether polling again within a turn has lately found anything.
@@ -133,48 +134,13 @@ impl PollWorth {
     }
 }
 
-/// What protocols may look at, apart from the connections so that both can be borrowed.
-#[derive(Debug)]
-pub(crate) struct Tools {
-    pub(crate) clock: Clock,
-    pub(crate) limits: Limits,
-    pub(crate) heads: HeadPool,
-    pub(crate) template: Template,
-    /// The `server` field line, or nothing.
-    pub(crate) server: Vec<u8>,
-    /// Fields of every answer that does not say the same itself.
-    pub(crate) standing: Fields,
-}
-
-impl Tools {
-    /// Reads the time.
-    pub(crate) fn refresh_clock(&mut self) {
-        if self.clock.refresh() {
-            self.template.clear();
-        }
-    }
-
-    #[inline]
-    pub(crate) fn context(&mut self) -> Context<'_> {
-        Context {
-            now: self.clock.now,
-            limits: &self.limits,
-            heads: &mut self.heads,
-            server: &self.server,
-            date: self.clock.date(),
-            standing: &self.standing,
-            template: &mut self.template,
-        }
-    }
-}
-
 /// Bytes read from one connection in one turn.
 const READ_BYTES: usize = 64 * 1024;
 /// Events taken from the kernel in one turn.
 pub(crate) const EVENTS_PER_TURN: usize = 256;
 
 /// Indexes of descriptors that are no connections.
-pub(crate) const INDEX_BELL: u32 = u32::MAX;
+pub(crate) const INDEX_WAKEUP: u32 = u32::MAX;
 pub(crate) const INDEX_TIMER: u32 = u32::MAX - 1;
 pub(crate) const INDEX_LISTENER: u32 = u32::MAX - 2;
 
@@ -183,21 +149,26 @@ pub(crate) const TIMER_ACCEPT: u32 = 0;
 pub(crate) const TIMER_SHORTAGE: u32 = 1;
 pub(crate) const TIMER_DRAIN: u32 = 2;
 
+/// An epoll set with the timer and the wakeup in it.
+fn watch_own(timers: &Timers, mailbox: &Mailbox) -> Result<OwnedFd> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (descriptor, index) in [
+        (mailbox.wakeup(), INDEX_WAKEUP),
+        (timers.descriptor(), INDEX_TIMER),
+    ] {
+        epoll::add(&epoll, descriptor, token(index, 0), EventFlags::IN)?;
+    }
+    Ok(epoll)
+}
+
 impl Reactor {
     /// An empty reactor.
     ///
     /// # Errors
     /// The kernel refuses an epoll set, a timer or an event descriptor.
     pub fn new(options: Options) -> Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let (timers, mailbox) = (Timers::new()?, Mailbox::new()?);
-        epoll::add(&epoll, mailbox.bell(), token(INDEX_BELL, 0), EventFlags::IN)?;
-        epoll::add(
-            &epoll,
-            timers.descriptor(),
-            token(INDEX_TIMER, 0),
-            EventFlags::IN,
-        )?;
+        let epoll = watch_own(&timers, &mailbox)?;
         let limits = options.limits.clone();
         let compressor = options
             .compression
@@ -225,11 +196,11 @@ impl Reactor {
                 heads: HeadPool::default(),
                 template: Template::default(),
                 server,
-                standing: options.standing,
+                default_fields: options.default_fields,
             },
             inbox: new_inbox(),
             spare_output: Vec::new(),
-            spare_letters: Vec::new(),
+            spare_commands: Vec::new(),
             again: Vec::new(),
             requests_total: 0,
             poll_worth: PollWorth::default(),
@@ -242,7 +213,7 @@ impl Reactor {
             bench: Bench::new(READ_BYTES),
             handshakes: VecDeque::new(),
             started_at: 0,
-            slow: Slow::default(),
+            slow: SlowHandlers::default(),
         };
         reactor.hold_spares();
         Ok(reactor)
@@ -252,7 +223,7 @@ impl Reactor {
     ///
     /// # Errors
     /// `socket` is not a listening socket, or the kernel refuses to watch it.
-    pub fn listen(&mut self, socket: OwnedFd, speaks: Speaks) -> Result<()> {
+    pub fn listen(&mut self, socket: OwnedFd, speaks: ListenerProtocol) -> Result<()> {
         let listener = Listener::new(socket, speaks)?;
         let generation = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
         epoll::add(
@@ -291,12 +262,12 @@ impl Reactor {
         self.epoll.as_fd()
     }
 
-    /// The way back for late answers.
+    /// The way back for late responses.
     pub fn mailbox(&self) -> Arc<Mailbox> {
         Arc::clone(&self.mailbox)
     }
 
-    /// Where files come from that answers send.
+    /// Where files come from that responses send.
     pub fn files(&self) -> Files {
         self.files.clone()
     }

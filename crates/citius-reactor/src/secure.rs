@@ -5,14 +5,14 @@
 //! gives the line [`HANDSHAKES_US`]. Whoever is through takes up its protocol as if it had just been accepted.
 
 use citius_http::{Closing, Millis};
-use citius_observe::Tally;
+use citius_observe::Counter;
 use rustix::io::Errno;
 
 use crate::clock::exact_us;
-use crate::conn::{Conn, Phase, Secured, Transport};
+use crate::conn::{Conn, Phase, Secured, Transport, Verdict};
 use crate::reactor::Reactor;
+use crate::refusal::OVERLOADED;
 use crate::service::{Notice, Service, TlsNotice};
-use crate::turn::Verdict;
 use crate::wire::Wire;
 
 /// Microseconds of each turn that go to handshakes, and one step at least. Origin: some four steps with an elliptic
@@ -21,9 +21,6 @@ const HANDSHAKES_US: u64 = 1000;
 
 /// Milliseconds after which the files of TLS are looked at again when somebody connects.
 const LOOK_MS: Millis = 1000;
-
-/// Said to whom we have no place for: a fatal alert, `internal_error` (RFC 8446 §6.2), in clear text.
-pub(crate) const OVERLOADED: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
 
 /// Said to whom calls procedures by JSON without TLS; MessagePack has no place for it, and gets TLS' alert.
 const CLEAR_TEXT_CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\
@@ -132,7 +129,7 @@ impl Reactor {
             Ok(_) => return self.fail_hand(conn, "the peer has left", service),
             Err(Errno::PROTONOSUPPORT) => {
                 self.fail_hand(conn, "the peer speaks clear text", service);
-                return self.answer_clear_text(conn);
+                return self.respond_to_clear_text(conn);
             }
             Err(Errno::PROTO) => {
                 let failure = conn.take_failure();
@@ -148,8 +145,8 @@ impl Reactor {
                 Err(error) => self.fail_hand(conn, &error.to_string(), service),
             };
         };
-        self.watch.count(Tally::TlsHandshakes, 1);
-        self.watch.count(Tally::TlsResumed, u64::from(is_resumed));
+        self.watch.count(Counter::TlsHandshakes, 1);
+        self.watch.count(Counter::TlsResumed, u64::from(is_resumed));
         conn.begin_protocol(self.tools.clock.now);
         if came > 0 {
             self.take_in(conn, came, service);
@@ -162,7 +159,7 @@ impl Reactor {
 
     /// Takes note of a handshake that comes to nothing.
     fn fail_hand<S: Service>(&mut self, conn: &Conn, why: &str, service: &mut S) -> Verdict {
-        self.watch.count(Tally::TlsFailed, 1);
+        self.watch.count(Counter::TlsFailed, 1);
         service.noted(Notice::Tls(TlsNotice::HandshakeFailed(conn.peer, why)));
         Verdict::Close
     }
@@ -176,7 +173,7 @@ impl Reactor {
         service: &mut S,
     ) -> Verdict {
         if is_too_slow {
-            self.watch.count(Tally::TlsTooSlow, 1);
+            self.watch.count(Counter::TlsTooSlow, 1);
             return self.fail_hand(conn, "it has taken too long", service);
         }
         Verdict::Close
@@ -184,7 +181,7 @@ impl Reactor {
 
     /// Answers a request in clear text in kind.
     #[cold]
-    fn answer_clear_text(&mut self, conn: &mut Conn) -> Verdict {
+    fn respond_to_clear_text(&mut self, conn: &mut Conn) -> Verdict {
         conn.give_up_tls();
         conn.output.tail().extend_from_slice(if conn.wire.is_rpc() {
             CLEAR_TEXT_CALL

@@ -5,53 +5,18 @@ use std::net::SocketAddr;
 use citius_compress::{Compressor, Sink};
 use citius_http::coding::Coding;
 use citius_http::{
-    Action, Answer, Call, Fault, Fields, FileRange, Head, Limits, Millis, Payload, Plain,
+    Action, Fault, Fields, FileRange, Head, Limits, Millis, Payload, PlainResponse, ProcedureCall,
+    ResponseHead,
 };
 use citius_observe::Ending;
 use citius_ws::{Close, Kind};
 
 use crate::conn::{Conn, Transport, read_file};
-use crate::mailbox::Letter;
-use crate::reactor::Tools;
+use crate::id::{ConnectionId, Peer, StreamId};
+use crate::mailbox::StreamCommand;
 use crate::socket::Codecs;
+use crate::tools::Tools;
 use crate::watch::{self, Watch};
-
-/// A connection of one reactor; never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId {
-    /// Its place in the reactor's table.
-    pub index: u32,
-    /// How often that place has been used before.
-    pub generation: u32,
-}
-
-/// One request of one connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId {
-    /// The connection.
-    pub connection: ConnectionId,
-    /// The request's number on it.
-    pub stream: u32,
-}
-
-/// Who is at the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// An internet address.
-    Internet(SocketAddr),
-    /// A Unix socket, or memory.
-    Local,
-}
-
-impl Peer {
-    /// The internet address, if it has one.
-    pub fn address(self) -> Option<SocketAddr> {
-        match self {
-            Self::Internet(address) => Some(address),
-            Self::Local => None,
-        }
-    }
-}
 
 /// What [`Service::noted`] is told.
 #[derive(Clone, Copy, Debug)]
@@ -96,13 +61,13 @@ pub enum TlsNotice<'a> {
     HandshakeFailed(Peer, &'a str),
 }
 
-/// What answers requests. All calls come from the reactor's thread, within a turn.
+/// What responses requests. All calls come from the reactor's thread, within a turn.
 pub trait Service {
     /// A request head is complete. Unless `ended`, the body follows once `reply.want` asks for it.
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>);
-    /// A procedure is called; only where [`Speaks`](crate::Speaks) says so. Answered as
+    /// A procedure is called; only where [`ListenerProtocol`](crate::ListenerProtocol) says so. Answered as
     /// [`Call`] says; without procedures there is nothing to call.
-    fn call(&mut self, call: Call<'_>, reply: &mut Reply<'_>) {
+    fn call(&mut self, call: ProcedureCall<'_>, reply: &mut Reply<'_>) {
         let _ = call;
         reply.fail(Fault::HandlerFailed);
     }
@@ -110,9 +75,9 @@ pub trait Service {
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>);
     /// The body of `reply.id()` is complete.
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>);
-    /// The body of `id` will never be complete, and nobody waits for an answer any more.
+    /// The body of `id` will never be complete, and nobody waits for a response any more.
     fn broken(&mut self, id: StreamId, fault: Fault);
-    /// A message has come on the WebSocket `reply.id()`. `false`: no more until [`Letter::Resume`].
+    /// A message has come on the WebSocket `reply.id()`. `false`: no more until [`StreamCommand::Resume`].
     ///
     /// A service that makes no WebSockets never hears of any.
     fn message(&mut self, _kind: Kind, _bytes: &[u8], _reply: &mut Reply<'_>) -> bool {
@@ -120,13 +85,13 @@ pub trait Service {
     }
     /// The WebSocket `reply.id()` is over; `fault` is the rule that the peer broke, if that is why.
     fn closed(&mut self, _close: Close, _fault: Option<citius_ws::Fault>, _reply: &mut Reply<'_>) {}
-    /// The queue of `reply.id()`, which asked for it with [`Reply::await_room`], has room again.
-    fn room(&mut self, reply: &mut Reply<'_>);
-    /// The connection is gone, and with it whoever waited for answers.
-    fn gone(&mut self, connection: ConnectionId);
+    /// The queue of `reply.id()`, which asked for it with [`Reply::await_writable`], has room again.
+    fn writable(&mut self, reply: &mut Reply<'_>);
+    /// The connection is gone, and with it whoever waited for responses.
+    fn disconnected(&mut self, connection: ConnectionId);
     /// An action of the application's was refused; `what` says where it came from.
     fn refused(&mut self, id: StreamId, fault: Fault);
-    /// A file did not give what an answer had promised of it; the connection is cut.
+    /// A file did not give what a response had promised of it; the connection is cut.
     fn file_failed(&mut self, connection: ConnectionId, message: &str);
     /// A handler panicked in Rust; its connection is cut.
     fn panicked(&mut self, connection: ConnectionId);
@@ -233,7 +198,7 @@ impl Reply<'_> {
     /// Answers plainly, if that takes nothing but to write it; `false`: nothing is done, and
     /// [`send`](Self::send) has to do it.
     #[inline]
-    pub fn respond(&mut self, plain: Plain<'_>) -> bool {
+    pub fn respond(&mut self, plain: PlainResponse<'_>) -> bool {
         if self.compressor.is_some() || self.watch.is_on {
             return false;
         }
@@ -276,14 +241,14 @@ impl Reply<'_> {
         };
         let ending = watch::take_note_of(&mut notes[at], &action);
         let sent = match (&self.watch.observer, action) {
-            (Some(observer), Action::Respond(answer, payload)) if observer.adds_fields() => {
-                let fields = &observer.add_fields(&notes[at], answer.fields);
-                let action = Action::Respond(Answer { fields, ..answer }, payload);
+            (Some(observer), Action::Respond(response, payload)) if observer.adds_fields() => {
+                let fields = &observer.add_fields(&notes[at], response.fields);
+                let action = Action::Respond(ResponseHead { fields, ..response }, payload);
                 wire.send(context, stream, action, output)
             }
-            (Some(observer), Action::Start(answer)) if observer.adds_fields() => {
-                let fields = &observer.add_fields(&notes[at], answer.fields);
-                let action = Action::Start(Answer { fields, ..answer });
+            (Some(observer), Action::Start(response)) if observer.adds_fields() => {
+                let fields = &observer.add_fields(&notes[at], response.fields);
+                let action = Action::Start(ResponseHead { fields, ..response });
                 wire.send(context, stream, action, output)
             }
             (Some(observer), Action::Switch { protocol, fields }) if observer.adds_fields() => {
@@ -323,7 +288,7 @@ impl Reply<'_> {
         sent
     }
 
-    /// Takes the next step of an answer that the compressor has not sent all of.
+    /// Takes the next step of a response that the compressor has not sent all of.
     pub(crate) fn go_on(&mut self) -> Result<(), Fault> {
         let mut codings = std::mem::take(&mut self.conn.codings);
         let sent = codings.go_on(self.stream, &mut Onward(self));
@@ -331,26 +296,26 @@ impl Reply<'_> {
         sent
     }
 
-    /// The answer goes out as it is: whoever gives it has chosen its coding.
+    /// The response goes out as it is: whoever gives it has chosen its coding.
     pub fn keep_as_is(&mut self) {
         self.conn.codings.forget(self.stream);
     }
 
-    /// The answer is compressed at these levels, if it is.
+    /// The response is compressed at these levels, if it is.
     pub fn set_compression_levels(&mut self, levels: &[(Coding, u8)]) {
         self.conn.codings.set_levels(self.stream, levels);
     }
 
     /// Answers a call of a procedure by an error that says no more than the fault.
     pub(crate) fn fail(&mut self, fault: Fault) {
-        let answer = Answer {
+        let response = ResponseHead {
             status: fault.status(),
             content_type: Some(b"text/plain"),
             fields: &Fields::EMPTY,
         };
         // Refused only when the connection is being cut already.
         let _ = self.send(Action::Respond(
-            answer,
+            response,
             Payload::Copied(fault.text().as_bytes()),
         ));
     }
@@ -385,47 +350,47 @@ impl Reply<'_> {
         is_refused
     }
 
-    /// Bytes of a streamed answer that may be sent now without piling up.
+    /// Bytes of a streamed response that may be sent now without piling up.
     ///
     /// Zero in HTTP/1 while an earlier request of the connection is unanswered: what is sent then is parked.
-    pub fn room(&self) -> usize {
+    pub fn write_capacity(&self) -> usize {
         if self.conn.codings.is_unfinished(self.stream) {
             return 0;
         }
         let (limits, queued) = (&self.tools.limits, self.conn.output.len());
-        self.conn.wire.room(self.stream, limits, queued)
+        self.conn.wire.write_capacity(self.stream, limits, queued)
     }
 
-    /// Asks for one call of [`Service::room`] when there is room again.
-    pub fn await_room(&mut self) {
+    /// Asks for one call of [`Service::writable`] when there is room again.
+    pub fn await_writable(&mut self) {
         if !self.conn.rooms.contains(&self.stream) {
             self.conn.rooms.push(self.stream);
         }
     }
 
     /// Does what a letter says.
-    pub(crate) fn deliver(&mut self, letter: Letter) -> Result<(), Fault> {
+    pub(crate) fn deliver(&mut self, letter: StreamCommand) -> Result<(), Fault> {
         match letter {
-            Letter::Act(action) => self.send(action.borrowed()),
-            Letter::Want(bytes) => {
+            StreamCommand::Act(action) => self.send(action.borrowed()),
+            StreamCommand::Want(bytes) => {
                 self.want(bytes);
                 Ok(())
             }
-            Letter::AwaitRoom => {
-                self.await_room();
+            StreamCommand::AwaitWritable => {
+                self.await_writable();
                 Ok(())
             }
-            Letter::Open(agreed, fields) => self.open_socket(agreed, &fields),
-            Letter::Message(kind, bytes) => {
+            StreamCommand::Open(agreed, fields) => self.open_socket(agreed, &fields),
+            StreamCommand::Message(kind, bytes) => {
                 self.send_message(kind, Payload::Shared(bytes));
                 Ok(())
             }
-            Letter::Close(close) => {
+            StreamCommand::Close(close) => {
                 self.close_socket(&close);
                 Ok(())
             }
             // The turn does these itself.
-            Letter::Cast(_) | Letter::Resume => Ok(()),
+            StreamCommand::Broadcast(_) | StreamCommand::Resume => Ok(()),
         }
     }
 }

@@ -8,14 +8,14 @@
 use std::os::fd::OwnedFd;
 
 use citius_http::Millis;
-use citius_observe::Tally;
+use citius_observe::Counter;
 
-use crate::conn::{Conn, Phase, Transport};
-use crate::listener::{Accepted, Listener, Speaks};
+use crate::conn::{Conn, Phase, Transport, Verdict};
+use crate::id::ConnectionId;
+use crate::listener::{Accepted, Listener, ListenerProtocol};
 use crate::reactor::{INDEX_LISTENER, Reactor, TIMER_SHORTAGE};
-use crate::secure::OVERLOADED;
-use crate::service::{ConnectionId, Notice, Service};
-use crate::turn::{REFUSAL, Verdict};
+use crate::refusal::{OVERLOADED, REFUSAL};
+use crate::service::{Notice, Service};
 use crate::wire::Wire;
 
 /// Idle connections that are closed when one descriptor is needed: looking for them means looking at all.
@@ -42,7 +42,7 @@ impl Reactor {
     /// Holds as many descriptors in reserve as the limits say and the process has.
     pub(crate) fn hold_spares(&mut self) {
         while self.shortage.spares.len() < self.tools.limits.descriptors_spare as usize {
-            match rustix::io::fcntl_dupfd_cloexec(self.mailbox.bell(), 0) {
+            match rustix::io::fcntl_dupfd_cloexec(self.mailbox.wakeup(), 0) {
                 Ok(spare) => self.shortage.spares.push(spare),
                 Err(_) => return,
             }
@@ -52,7 +52,7 @@ impl Reactor {
     /// Makes a descriptor free for a connection that waits; whether the next attempt to accept may succeed.
     #[cold]
     pub(crate) fn make_way<S: Service>(&mut self, listener: usize, service: &mut S) -> bool {
-        self.watch.count(Tally::DescriptorsMissing, 1);
+        self.watch.count(Counter::DescriptorsMissing, 1);
         self.begin_shortage();
         let evicted = self.evict_quiet(false, service);
         self.shortage.evicted += evicted;
@@ -84,12 +84,12 @@ impl Reactor {
             self.in_hand(id, service, |_, _, _| Verdict::Close);
         }
         let evicted = quiet.len() as u64;
-        self.watch.count(Tally::ConnectionsEvicted, evicted);
+        self.watch.count(Counter::ConnectionsEvicted, evicted);
         evicted
     }
 
     /// Accepts one connection by the descriptor that has just become free, and turns it away at once: whether one
-    /// came. There is none to keep it open by until the peer has read the answer.
+    /// came. There is none to keep it open by until the peer has read the response.
     fn refuse_next(&mut self, listener: usize) -> bool {
         let accepted = self.listeners.get(listener).map(Listener::accept);
         let came = if let Some(Accepted::Connection(socket, peer)) = accepted {
@@ -99,9 +99,9 @@ impl Reactor {
             let transport = Transport::Socket(socket);
             let mut conn = Conn::new(id, transport, peer, Wire::new(now, self.protocols), now);
             let is_secured = match speaks {
-                Speaks::Http => Some(self.tls.is_some()),
-                Speaks::HttpAs { is_secured, .. } => Some(is_secured),
-                Speaks::Rpc | Speaks::SecuredRpc => None,
+                ListenerProtocol::Http => Some(self.tls.is_some()),
+                ListenerProtocol::HttpAs { is_secured, .. } => Some(is_secured),
+                ListenerProtocol::Rpc | ListenerProtocol::SecuredRpc => None,
             };
             if let Some(is_secured) = is_secured {
                 let refusal = if is_secured { OVERLOADED } else { REFUSAL };
@@ -113,7 +113,7 @@ impl Reactor {
             let _ = conn.discard(&mut self.inbox);
             drop(conn);
             self.table.release(id);
-            self.watch.count(Tally::ConnectionsRefused, 1);
+            self.watch.count(Counter::ConnectionsRefused, 1);
             self.shortage.refused += 1;
             true
         } else {

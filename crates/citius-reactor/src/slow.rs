@@ -8,15 +8,16 @@
 use citius_http::Millis;
 
 use crate::clock::coarse_ms;
+use crate::id::{ConnectionId, StreamId};
 use crate::reactor::Reactor;
-use crate::service::{ConnectionId, Service, StreamId};
+use crate::service::Service;
 
 /// How long events are timed one by one after several together took long.
 const TIMED_MS: Millis = 60_000;
 
 /// What is known of long events.
 #[derive(Debug, Default)]
-pub(crate) struct Slow {
+pub(crate) struct SlowHandlers {
     /// Each event is timed by itself.
     pub(crate) is_timing: bool,
     timed_until: Millis,

@@ -1,95 +1,41 @@
-//! WebSockets: streams of a connection that have become tunnels, with the frames taken out.
+//! The state of a connection's WebSockets, and what all WebSockets of a reactor share.
 //!
-//! A service sees messages only. What keeps a socket honest is here, where the clock, the limits and the write
-//! queue are: pings, patience with a peer's close frame, and reading only as fast as messages are taken.
-//! Bytes of a tunnel are asked for as others of it have become messages, so that at most `body_window_bytes`
-//! of frames wait here while the service takes nothing.
+//! `messages.rs` has the verbs: what comes in becomes messages, and messages become frames.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-
-use bytes::Bytes;
-use citius_http::{Action, Fault, Fields, Limits, Millis, Output, Payload};
-use citius_ws::{Agreed, Close, Code, Context, Event, Kind, Tools};
-
-use crate::conn::Conn;
-use crate::reactor::Reactor;
-use crate::service::{Reply, Service};
+use citius_http::{Limits, Millis};
+use citius_ws::{Context, Tools};
 
 /// One WebSocket of a connection.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    stream: u32,
-    codec: citius_ws::Connection,
+    pub(crate) stream: u32,
+    pub(crate) codec: citius_ws::Connection,
     /// Bytes that came while the service took no messages.
-    held: Vec<u8>,
+    pub(crate) held: Vec<u8>,
     /// The service takes none.
-    is_paused: bool,
+    pub(crate) is_paused: bool,
     /// Bytes that are taken, and others not asked for in their place yet.
-    owed: u64,
+    pub(crate) owed: u64,
     /// The tunnel has ended on the peer's side.
-    has_ended: bool,
+    pub(crate) has_ended: bool,
 }
 
 /// What the sockets of a reactor share.
 #[derive(Debug, Default)]
 pub(crate) struct Codecs {
-    tools: Tools,
+    pub(crate) tools: Tools,
     /// Frames on their way to a write queue.
-    frames: Vec<u8>,
+    pub(crate) frames: Vec<u8>,
     /// The reactor drains: a socket that is opened now is closed at once.
     pub(crate) is_draining: bool,
 }
 
-/// What becomes of a message for a receiver whose write queue is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slow {
-    /// It does not get this one.
-    Drop,
-    /// It is closed with this code.
-    Close(Code),
-}
-
-/// One message to many sockets: framed once, and compressed once for each size of window among them.
-#[derive(Debug)]
-pub struct Cast {
-    kind: Kind,
-    payload: Bytes,
-    plain: OnceLock<Bytes>,
-    /// By the logarithm of the window.
-    deflated: [OnceLock<Bytes>; 16],
-    slow: Slow,
-    /// Counts receivers that were too slow.
-    missed: Arc<AtomicU64>,
-}
-
-impl Cast {
-    /// A message of this kind; a text is UTF-8. `missed` counts receivers that are too slow for it.
-    pub fn new(kind: Kind, payload: Bytes, slow: Slow, missed: Arc<AtomicU64>) -> Self {
-        Self {
-            kind,
-            payload,
-            plain: OnceLock::new(),
-            deflated: [const { OnceLock::new() }; 16],
-            slow,
-            missed,
-        }
-    }
-
-    /// The frame, compressed for a window of so many `bits` if there are any.
-    fn frame(&self, bits: Option<u8>, tools: &mut Tools, limits: &Limits) -> Bytes {
-        let place = bits.and_then(|bits| self.deflated.get(usize::from(bits)));
-        let frame = place.unwrap_or(&self.plain).get_or_init(|| {
-            let mut frame = Vec::new();
-            tools.encode(self.kind, &self.payload, bits, limits, &mut frame);
-            Bytes::from(frame)
-        });
-        frame.clone()
-    }
-}
-
 impl Codecs {
-    fn context<'a>(tools: &'a mut Tools, now: Millis, limits: &'a Limits) -> Context<'a> {
+    pub(crate) fn context<'a>(
+        tools: &'a mut Tools,
+        now: Millis,
+        limits: &'a Limits,
+    ) -> Context<'a> {
         Context { now, limits, tools }
     }
 }
@@ -114,308 +60,7 @@ pub(crate) fn deadline(sockets: &[Socket], limits: &Limits) -> Option<Millis> {
     deadlines.min()
 }
 
-impl Reply<'_> {
-    /// Keeps the connection from taking anything behind this request for another one, as it may become a
-    /// WebSocket. `false`: there is something, or the connection is about to close.
-    pub fn hold(&mut self) -> bool {
-        self.conn.wire.hold(self.stream)
-    }
-
-    /// Makes the request a WebSocket, as agreed upon; `fields` are the answer's.
-    ///
-    /// # Errors
-    /// The request has been answered, or was not held.
-    pub fn open_socket(&mut self, agreed: Agreed, fields: &Fields) -> Result<(), Fault> {
-        if !self.conn.wire.is_open(self.stream) {
-            return Ok(());
-        }
-        self.keep_as_is();
-        self.send_on(Action::Switch {
-            protocol: b"websocket",
-            fields,
-        })?;
-        // Most connections have one, and a vector that grows by itself begins with four.
-        self.conn.sockets.reserve_exact(1);
-        self.conn.sockets.push(Socket {
-            stream: self.stream,
-            codec: citius_ws::Connection::new(agreed, self.tools.clock.now),
-            held: Vec::new(),
-            is_paused: false,
-            owed: 0,
-            has_ended: false,
-        });
-        self.want(u64::from(self.tools.limits.body_window_bytes));
-        if self.codecs.is_draining {
-            self.close_socket(&Close::new(Code::SERVICE_RESTART, ""));
-        }
-        Ok(())
-    }
-
-    /// Sends a message; nothing once the socket is closing.
-    #[inline]
-    pub fn send_message(&mut self, kind: Kind, payload: Payload<'_>) {
-        let Some(socket) = find(&mut self.conn.sockets, self.stream) else {
-            return;
-        };
-        if !socket.codec.is_open() {
-            return;
-        }
-        let limits = &self.tools.limits;
-        let mut frames = std::mem::take(&mut self.codecs.frames);
-        frames.clear();
-        let mut behind = None;
-        match payload {
-            Payload::Shared(bytes)
-                if bytes.len() >= Output::SHARED_BYTES_MIN
-                    && socket.codec.compresses(bytes.len(), limits).is_none() =>
-            {
-                socket.codec.send_head(kind, bytes.len(), &mut frames);
-                behind = Some(bytes);
-            }
-            Payload::Shared(_) | Payload::Copied(_) => {
-                let bytes: &[u8] = match &payload {
-                    Payload::Copied(bytes) => bytes,
-                    Payload::Shared(bytes) => bytes,
-                    Payload::File(_) => &[],
-                };
-                let mut context =
-                    Codecs::context(&mut self.codecs.tools, self.tools.clock.now, limits);
-                socket.codec.send(&mut context, kind, bytes, &mut frames);
-            }
-            // Nobody makes messages of files.
-            Payload::File(_) => {}
-        }
-        self.write_frames(&frames);
-        if let Some(bytes) = behind {
-            // Refused only when the connection is being cut already.
-            let _ = self.send_on(Action::Data(Payload::Shared(bytes)));
-        }
-        self.codecs.frames = frames;
-    }
-
-    /// Begins to close the socket; nothing if that has begun.
-    pub fn close_socket(&mut self, close: &Close) {
-        let mut frames = std::mem::take(&mut self.codecs.frames);
-        frames.clear();
-        if let Some(socket) = find(&mut self.conn.sockets, self.stream) {
-            socket.codec.close(self.tools.clock.now, close, &mut frames);
-        }
-        self.write_frames(&frames);
-        self.codecs.frames = frames;
-    }
-
-    #[inline]
-    fn write_frames(&mut self, frames: &[u8]) {
-        if !frames.is_empty() {
-            // Refused only when the connection is being cut already.
-            let _ = self.send_on(Action::Data(Payload::Copied(frames)));
-        }
-    }
-
-    /// The socket is over: so is its tunnel.
-    fn end_socket(&mut self) {
-        forget(&mut self.conn.sockets, self.stream);
-        let trailers = &Fields::EMPTY;
-        // Refused only when the connection is being cut already.
-        let _ = self.send_on(Action::End { trailers });
-    }
-}
-
 #[inline]
-fn find(sockets: &mut [Socket], stream: u32) -> Option<&mut Socket> {
+pub(crate) fn find(sockets: &mut [Socket], stream: u32) -> Option<&mut Socket> {
     sockets.iter_mut().find(|socket| socket.stream == stream)
-}
-
-impl Reactor {
-    /// Bytes of a tunnel: makes messages of them, as long as the service takes some.
-    pub(crate) fn receive_frames<S: Service>(
-        &mut self,
-        conn: &mut Conn,
-        stream: u32,
-        bytes: &[u8],
-        service: &mut S,
-    ) {
-        let mut input = bytes;
-        self.take_messages(conn, stream, &mut input, service);
-        let taken = (bytes.len() - input.len()) as u64;
-        let Some(socket) = find(&mut conn.sockets, stream) else {
-            return;
-        };
-        if socket.is_paused {
-            socket.held.extend_from_slice(input);
-            socket.owed += taken;
-        } else {
-            self.reply(conn, stream).want(taken);
-        }
-    }
-
-    /// The tunnel has ended on the peer's side.
-    pub(crate) fn end_frames<S: Service>(&mut self, conn: &mut Conn, stream: u32, service: &mut S) {
-        let Some(socket) = find(&mut conn.sockets, stream) else {
-            return;
-        };
-        socket.has_ended = true;
-        if socket.is_paused {
-            return;
-        }
-        let event = socket.codec.finish();
-        self.tell(conn, stream, event, service);
-    }
-
-    /// The service takes messages again.
-    pub(crate) fn resume_frames<S: Service>(
-        &mut self,
-        conn: &mut Conn,
-        stream: u32,
-        service: &mut S,
-    ) {
-        let Some(socket) = find(&mut conn.sockets, stream) else {
-            return;
-        };
-        if !std::mem::replace(&mut socket.is_paused, false) {
-            return;
-        }
-        let held = std::mem::take(&mut socket.held);
-        let mut input = held.as_slice();
-        self.take_messages(conn, stream, &mut input, service);
-        let taken = (held.len() - input.len()) as u64;
-        let Some(socket) = find(&mut conn.sockets, stream) else {
-            return;
-        };
-        socket.owed += taken;
-        if socket.is_paused {
-            socket.held = input.to_vec();
-            return;
-        }
-        let owed = std::mem::take(&mut socket.owed);
-        let has_ended = socket.has_ended;
-        if has_ended {
-            self.end_frames(conn, stream, service);
-        } else {
-            self.reply(conn, stream).want(owed);
-        }
-    }
-
-    /// Messages of `input`, until it is used up or the service takes no more.
-    fn take_messages<S: Service>(
-        &mut self,
-        conn: &mut Conn,
-        stream: u32,
-        input: &mut &[u8],
-        service: &mut S,
-    ) {
-        loop {
-            let mut frames = std::mem::take(&mut self.codecs.frames);
-            frames.clear();
-            let Some(socket) = find(&mut conn.sockets, stream).filter(|socket| !socket.is_paused)
-            else {
-                return;
-            };
-            let (now, limits) = (self.tools.clock.now, &self.tools.limits);
-            let mut context = Codecs::context(&mut self.codecs.tools, now, limits);
-            let event = socket.codec.receive(&mut context, input, &mut frames);
-            if !frames.is_empty() {
-                self.reply(conn, stream).write_frames(&frames);
-            }
-            self.codecs.frames = frames;
-            if event.is_none() {
-                return;
-            }
-            self.tell(conn, stream, event, service);
-        }
-    }
-
-    /// Tells the service what a socket has understood.
-    fn tell<S: Service>(
-        &mut self,
-        conn: &mut Conn,
-        stream: u32,
-        event: Option<Event>,
-        service: &mut S,
-    ) {
-        match event {
-            None => {}
-            Some(Event::Message { kind, bytes }) => {
-                let takes_more = service.message(kind, &bytes, &mut self.reply(conn, stream));
-                self.codecs.tools.recycle(bytes);
-                if let Some(socket) = find(&mut conn.sockets, stream) {
-                    socket.is_paused = !takes_more;
-                }
-            }
-            Some(Event::Closed { close, fault }) => {
-                let mut reply = self.reply(conn, stream);
-                reply.end_socket();
-                service.closed(close, fault, &mut reply);
-            }
-        }
-    }
-
-    /// Sends what many get to one of them; `is_slow` if what was sent before still waits to be written.
-    pub(crate) fn send_cast<S: Service>(
-        &mut self,
-        conn: &mut Conn,
-        stream: u32,
-        cast: &Cast,
-        is_slow: bool,
-        service: &mut S,
-    ) {
-        let limits = &self.tools.limits;
-        let Some(socket) = find(&mut conn.sockets, stream).filter(|s| s.codec.is_open()) else {
-            return;
-        };
-        if !is_slow {
-            let bits = socket.codec.compresses(cast.payload.len(), limits);
-            let frame = cast.frame(bits, &mut self.codecs.tools, limits);
-            let data = Action::Data(Payload::Shared(frame));
-            // Refused only when the connection is being cut already.
-            let _ = self.reply(conn, stream).send_on(data);
-            return;
-        }
-        cast.missed.fetch_add(1, Ordering::Relaxed);
-        if let Slow::Close(code) = cast.slow {
-            // Who does not read will not answer a close frame either: it is the last thing sent.
-            let close = Close::new(code, "too slow");
-            let mut reply = self.reply(conn, stream);
-            reply.close_socket(&close);
-            reply.end_socket();
-            service.closed(close, None, &mut reply);
-        }
-    }
-
-    /// Does what is due for the sockets of a connection; whether anything was.
-    pub(crate) fn expire_sockets<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> bool {
-        let now = self.tools.clock.now;
-        let is_due = |socket: &&Socket, limits: &Limits| {
-            socket.codec.deadline(limits).is_some_and(|at| at <= now)
-        };
-        let due: Vec<u32> = conn
-            .sockets
-            .iter()
-            .filter(|socket| is_due(socket, &self.tools.limits))
-            .map(|socket| socket.stream)
-            .collect();
-        for &stream in &due {
-            let Some(socket) = find(&mut conn.sockets, stream) else {
-                continue;
-            };
-            let mut frames = std::mem::take(&mut self.codecs.frames);
-            frames.clear();
-            let limits = &self.tools.limits;
-            let context = Codecs::context(&mut self.codecs.tools, now, limits);
-            let event = socket.codec.expire(&context, &mut frames);
-            self.reply(conn, stream).write_frames(&frames);
-            self.codecs.frames = frames;
-            self.tell(conn, stream, event, service);
-        }
-        !due.is_empty()
-    }
-
-    /// Begins to close all sockets of a connection.
-    pub(crate) fn close_sockets(&mut self, conn: &mut Conn, code: Code) {
-        let close = Close::new(code, "");
-        let streams: Vec<u32> = conn.sockets.iter().map(|socket| socket.stream).collect();
-        for stream in streams {
-            self.reply(conn, stream).close_socket(&close);
-        }
-    }
 }

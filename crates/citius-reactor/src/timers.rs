@@ -15,7 +15,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::service::ConnectionId;
+use crate::id::ConnectionId;
 
 /// The heap, and the timer descriptor that wakes a host loop when its first entry is due.
 #[derive(Debug)]

@@ -2,35 +2,39 @@
 //!
 //! ① poll → ② read → ③ parse → ④ dispatch → ⑤ serialise → ⑥ write, connection by connection, so that
 //! what was just read is still in the cache when it is answered. ④ and ⑤ happen inside the service's
-//! call: an answer that is there at once is encoded straight into the connection's write queue, and
-//! all answers of a turn leave in one write per connection.
+//! call: a response that is there at once is encoded straight into the connection's write queue, and
+//! all responses of a turn leave in one write per connection.
 //!
 //! A turn is bounded (events, bytes read per connection, rounds of streaming, time), so that the host
 //! loop's other work is not starved: what is left makes the epoll descriptor readable again at once.
-//! Late answers join at ⑤ through the mailbox. A panic costs the connection it happened on.
+//! Late responses join at ⑤ through the mailbox. A panic costs the connection it happened on.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use citius_h1::{Closing, Request};
-use citius_http::{Action, Answer, Call, Event, Fault, Fields, Head, Millis, Payload, Status};
-use citius_observe::Tally;
+use citius_http::{
+    Action, Event, Fault, Fields, Head, Millis, Payload, ProcedureCall, ResponseHead, Status,
+};
+use citius_observe::Counter;
 use citius_ws::Code;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
 use rustix::time::Timespec;
 
 use crate::clock::coarse_ms;
-use crate::conn::{Conn, Memory, Phase, Transport};
+use crate::conn::{Conn, Memory, Phase, Transport, Verdict};
 use crate::file::File;
-use crate::listener::{Accepted, Listener, Speaks};
-use crate::mailbox::Letter;
+use crate::id::{ConnectionId, Peer, StreamId};
+use crate::listener::{Accepted, Listener, ListenerProtocol};
+use crate::mailbox::StreamCommand;
 use crate::reactor::{
-    EVENTS_PER_TURN, INDEX_BELL, INDEX_LISTENER, INDEX_TIMER, NEVER, Reactor, Ready, TIMER_ACCEPT,
-    TIMER_DRAIN, TIMER_SHORTAGE, id_of, new_inbox, token,
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_WAKEUP, NEVER, Reactor, Ready,
+    TIMER_ACCEPT, TIMER_DRAIN, TIMER_SHORTAGE, id_of, new_inbox, token,
 };
-use crate::service::{ConnectionId, Notice, Peer, Reply, Service, StreamId};
+use crate::refusal::REFUSAL;
+use crate::service::{Notice, Reply, Service};
 use crate::socket;
 use crate::watch::Course;
 use crate::wire::{Protocols, Wire};
@@ -65,17 +69,6 @@ const EXHAUSTED_MS: Millis = 100;
 
 /// Requests whose choice of a coding is remembered before those are sorted out that nobody will answer.
 const CODINGS_KEPT_MAX: usize = 16;
-
-pub(crate) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
-    content-type: text/plain; charset=utf-8\r\ncontent-length: 20\r\nconnection: close\r\n\r\n\
-    server is overloaded";
-
-/// What becomes of a connection after it was in hand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Keep,
-    Close,
-}
 
 impl Reactor {
     /// Waits until there is something to do, at most for `timeout` (`None`: for ever).
@@ -118,7 +111,7 @@ impl Reactor {
             || !self.handshakes.is_empty()
             || !self.mailbox.is_empty()
         {
-            self.mailbox.ring();
+            self.mailbox.wake();
         }
         self.timers.arm(self.tools.clock.now);
         self.watch.end_turn(self.table.len());
@@ -150,7 +143,7 @@ impl Reactor {
             let mut served = 0;
             for &Ready { id, flags } in &events {
                 match id.index {
-                    INDEX_BELL => self.mailbox.silence(),
+                    INDEX_WAKEUP => self.mailbox.clear_wakeup(),
                     INDEX_TIMER => self.timers.fired(),
                     INDEX_LISTENER => {
                         self.accept(id.generation as usize, service);
@@ -187,7 +180,7 @@ impl Reactor {
     pub fn recover(&mut self) {
         self.restore_inbox();
         self.mailbox.set_expected(false);
-        self.mailbox.ring();
+        self.mailbox.wake();
     }
 
     /// The inbox is lent out while requests are parsed from it, and lost in a panic.
@@ -366,10 +359,10 @@ impl Reactor {
                 conn.is_held_back = false;
                 self.peer_closed(conn, service)
             }
-            // The peer takes no answers either, and all that it has sent is taken.
+            // The peer takes no responses either, and all that it has sent is taken.
             Phase::Open
                 if conn.peer_closed
-                    && conn.wire.owes_answers()
+                    && conn.wire.owes_responses()
                     && !conn.is_held_back
                     && flags.intersects(EventFlags::HUP | EventFlags::ERR) =>
             {
@@ -406,7 +399,7 @@ impl Reactor {
     /// The first `n` bytes of the inbox are `conn`'s.
     #[inline]
     pub(crate) fn take_in<S: Service>(&mut self, conn: &mut Conn, n: usize, service: &mut S) {
-        self.watch.count(Tally::BytesReceived, n as u64);
+        self.watch.count(Counter::BytesReceived, n as u64);
         self.lend_output(conn);
         let inbox = std::mem::take(&mut self.inbox);
         if conn.input.is_empty() {
@@ -427,7 +420,7 @@ impl Reactor {
             && !conn.has_agreed_on_http1()
             && conn.wire.recognise(self.tools.clock.now, input)
         {
-            self.watch.count(Tally::Http2Connections, 1);
+            self.watch.count(Counter::Http2Connections, 1);
         }
         let mut events = 0u32;
         while !self.is_congested(conn) {
@@ -562,7 +555,7 @@ impl Reactor {
         };
         conn.has_asked = true;
         if self.draining {
-            // Before it is answered, so that the answer says `connection: close`.
+            // Before it is answered, so that the response says `connection: close`.
             self.drain_wire(conn);
         }
         if let Transport::Tls(secured) = &conn.transport {
@@ -574,7 +567,7 @@ impl Reactor {
         if self.watch.is_on {
             let course = self.watch.begin(conn, stream, &mut head);
             if course != Course::Serve {
-                return self.answer_ourselves(conn, stream, head, course);
+                return self.respond_ourselves(conn, stream, head, course);
             }
         }
         if let Some(compressor) = &self.compressor {
@@ -596,7 +589,7 @@ impl Reactor {
         &mut self,
         conn: &mut Conn,
         stream: u32,
-        call: Call<'_>,
+        call: ProcedureCall<'_>,
         service: &mut S,
     ) {
         self.requests_total += 1;
@@ -612,7 +605,7 @@ impl Reactor {
     }
 
     /// Takes note of a call, by a head that says as much of it as a line of the log can.
-    fn begin_call(&mut self, conn: &mut Conn, stream: u32, call: &Call<'_>) -> Course {
+    fn begin_call(&mut self, conn: &mut Conn, stream: u32, call: &ProcedureCall<'_>) -> Course {
         let mut head = self.tools.heads.take();
         head.be_call(&call.method);
         let course = self.watch.begin(conn, stream, &mut head);
@@ -622,7 +615,7 @@ impl Reactor {
 
     /// A request asks for another protocol; returns the stream on which it is to be answered.
     ///
-    /// Only the first of a connection is heard: late answers to those before it would be taken for others of HTTP/2.
+    /// Only the first of a connection is heard: late responses to those before it would be taken for others of HTTP/2.
     #[cold]
     fn upgrade(&mut self, conn: &mut Conn, stream: u32, head: &mut Head, ended: bool) -> u32 {
         let Protocols { http2, upgrade, .. } = conn.protocols;
@@ -635,13 +628,13 @@ impl Reactor {
         let Some(stream) = conn.wire.upgrade(&mut context, head, &mut conn.output) else {
             return stream;
         };
-        self.watch.count(Tally::Http2Connections, 1);
+        self.watch.count(Counter::Http2Connections, 1);
         stream
     }
 
     /// Answers a request that the service never hears of.
     #[cold]
-    fn answer_ourselves(&mut self, conn: &mut Conn, stream: u32, head: Box<Head>, course: Course) {
+    fn respond_ourselves(&mut self, conn: &mut Conn, stream: u32, head: Box<Head>, course: Course) {
         let is_ready = self.watch.observer.as_ref().is_some_and(|o| o.is_ready());
         let (status, text) = match course {
             Course::TellHealth(false) => (200, "live"),
@@ -655,14 +648,14 @@ impl Reactor {
             Course::Serve | Course::Shed => (b"retry-after", b"1"),
         };
         fields.push(extra.0, extra.1).expect("a valid field");
-        let answer = Answer {
+        let response = ResponseHead {
             status: Status::new(status).expect("one of the two above"),
             content_type: Some(b"text/plain; charset=utf-8"),
             fields: &fields,
         };
         let mut reply = self.reply(conn, stream);
         // Refused only when the connection is being cut already.
-        let _ = reply.send(Action::Respond(answer, Payload::Copied(text.as_bytes())));
+        let _ = reply.send(Action::Respond(response, Payload::Copied(text.as_bytes())));
         reply.recycle(head);
     }
 
@@ -716,7 +709,7 @@ impl Reactor {
             }
         };
         self.take_back_output(conn);
-        self.watch.count(Tally::BytesSent, conn.take_written());
+        self.watch.count(Counter::BytesSent, conn.take_written());
         if !conn.leaving.is_empty() {
             self.watch.end_sent(conn);
         }
@@ -769,7 +762,7 @@ impl Reactor {
             || conn.wire.wants_output()
     }
 
-    /// The answer that the compressor could go on with.
+    /// The response that the compressor could go on with.
     #[inline]
     fn unfinished(&self, conn: &Conn) -> Option<u32> {
         let mut streams = conn.codings.unfinished();
@@ -788,7 +781,7 @@ impl Reactor {
         for stream in std::mem::take(&mut conn.rooms) {
             let may_write = conn.wire.may_write(stream, &self.tools.limits);
             if may_write && !conn.codings.is_unfinished(stream) {
-                service.room(&mut self.reply(conn, stream));
+                service.writable(&mut self.reply(conn, stream));
             } else if conn.wire.is_open(stream) {
                 conn.rooms.push(stream);
             }
@@ -804,7 +797,7 @@ impl Reactor {
                 conn.reset_on_close();
                 Verdict::Close
             }
-            // Closing a socket with unread bytes resets it, and the reset may overtake our answer.
+            // Closing a socket with unread bytes resets it, and the reset may overtake our response.
             Closing::Linger => {
                 conn.shut_down_write();
                 conn.input = Vec::new();
@@ -824,7 +817,7 @@ impl Reactor {
         }
     }
 
-    /// The peer sends no more. What it has sent is still answered, as fast as it takes the answers;
+    /// The peer sends no more. What it has sent is still answered, as fast as it takes the responses;
     /// whoever still works when all of it is taken may stop.
     pub(crate) fn peer_closed<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         conn.peer_closed = true;
@@ -844,10 +837,11 @@ impl Reactor {
         if conn.phase != Phase::Open || conn.is_held_back {
             return false;
         }
-        if conn.wire.wants_output() || self.unfinished(conn).is_some() || conn.wire.owes_answers() {
+        if conn.wire.wants_output() || self.unfinished(conn).is_some() || conn.wire.owes_responses()
+        {
             return false;
         }
-        service.gone(conn.id);
+        service.disconnected(conn.id);
         conn.phase = Phase::Flushing;
         true
     }
@@ -872,7 +866,7 @@ impl Reactor {
                 self.evict_quiet(true, service);
             }
             if self.table.len() >= open_max + REFUSALS_MAX {
-                self.watch.count(Tally::ConnectionsRefused, 1);
+                self.watch.count(Counter::ConnectionsRefused, 1);
                 continue;
             }
             let id = self.table.reserve();
@@ -903,24 +897,24 @@ impl Reactor {
     ) {
         let now = self.tools.clock.now;
         let refused = self.table.len() > self.tools.limits.connections_max as usize;
-        let tally = if refused {
-            Tally::ConnectionsRefused
+        let counter = if refused {
+            Counter::ConnectionsRefused
         } else {
-            Tally::ConnectionsAccepted
+            Counter::ConnectionsAccepted
         };
-        self.watch.count(tally, 1);
+        self.watch.count(counter, 1);
         let (wire, protocols, is_secured) = match self.listeners[listener].speaks {
-            Speaks::Http => (
+            ListenerProtocol::Http => (
                 Wire::new(now, self.protocols),
                 self.protocols,
                 self.tls.is_some(),
             ),
-            Speaks::HttpAs {
+            ListenerProtocol::HttpAs {
                 protocols,
                 is_secured,
             } => (Wire::new(now, protocols), protocols, is_secured),
-            Speaks::Rpc => (Wire::rpc(now), self.protocols, false),
-            Speaks::SecuredRpc => (Wire::rpc(now), self.protocols, true),
+            ListenerProtocol::Rpc => (Wire::rpc(now), self.protocols, false),
+            ListenerProtocol::SecuredRpc => (Wire::rpc(now), self.protocols, true),
         };
         let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
         conn.protocols = protocols;
@@ -978,9 +972,9 @@ impl Reactor {
         }
     }
 
-    /// Late answers join the turn: those of one connection together, then one write.
+    /// Late responses join the turn: those of one connection together, then one write.
     fn deliver_letters<S: Service>(&mut self, service: &mut S) {
-        let spare = std::mem::take(&mut self.spare_letters);
+        let spare = std::mem::take(&mut self.spare_commands);
         let mut letters = self.mailbox.take(spare);
         let mut rest = letters.drain(..).peekable();
         while let Some((id, letter)) = rest.next() {
@@ -989,10 +983,10 @@ impl Reactor {
                 let mut next = Some((id, letter));
                 while let Some((id, letter)) = next {
                     match letter {
-                        Letter::Resume => reactor.resume_frames(conn, id.stream, service),
-                        Letter::Cast(cast) => {
+                        StreamCommand::Resume => reactor.resume_frames(conn, id.stream, service),
+                        StreamCommand::Broadcast(cast) => {
                             let is_slow = reactor.is_congested(conn);
-                            reactor.send_cast(conn, id.stream, &cast, is_slow, service);
+                            reactor.send_broadcast(conn, id.stream, &cast, is_slow, service);
                         }
                         letter => {
                             if let Err(fault) = reactor.reply(conn, id.stream).deliver(letter) {
@@ -1006,7 +1000,7 @@ impl Reactor {
             });
         }
         drop(rest);
-        self.spare_letters = letters;
+        self.spare_commands = letters;
     }
 
     /// Connections that had had their share of the last turn: another share for each of them.
@@ -1124,7 +1118,7 @@ impl Reactor {
             .is_none_or(|at| at > now)
         {
             // It is the peer that takes nothing.
-            self.watch.count(Tally::WriteStalled, 1);
+            self.watch.count(Counter::WriteStalled, 1);
             conn.reset_on_close();
             return Verdict::Close;
         }
@@ -1133,7 +1127,7 @@ impl Reactor {
             self.dispatch(conn, event, service);
         }
         if conn.has_asked && conn.wire.closing() == Some(Closing::Clean) {
-            self.watch.count(Tally::KeepAliveOver, 1);
+            self.watch.count(Counter::KeepAliveOver, 1);
         }
         self.settle(conn, service)
     }
@@ -1163,12 +1157,15 @@ impl Reactor {
         let mut interest = EventFlags::empty();
         interest.set(EventFlags::IN, hears);
         // A reader hears of the end by reading; who reads nothing, because handlers are slow, must be
-        // told. Not while it is the peer that is slow to take answers: it may have asked all it wants.
+        // told. Not while it is the peer that is slow to take responses: it may have asked all it wants.
         let waits = !hears && conn.phase == Phase::Open && conn.output.is_empty();
         interest.set(EventFlags::RDHUP, waits && !conn.peer_closed);
         interest.set(EventFlags::OUT, conn.wants_write());
         // The end of both directions is told whatever is asked for, and again in each turn unless by its edge.
-        interest.set(EventFlags::ET, conn.peer_closed && conn.wire.owes_answers());
+        interest.set(
+            EventFlags::ET,
+            conn.peer_closed && conn.wire.owes_responses(),
+        );
         if interest != conn.interest {
             let token = token(conn.id.index, conn.id.generation);
             // The descriptor is watched and valid; only lack of memory could refuse this, and then the
@@ -1197,11 +1194,11 @@ impl Reactor {
         }
         if self.watch.is_on {
             self.watch.end_all(&mut conn);
-            self.watch.count(Tally::BytesSent, conn.take_written());
+            self.watch.count(Counter::BytesSent, conn.take_written());
         }
         drop(conn);
         self.table.release(id);
-        service.gone(id);
+        service.disconnected(id);
     }
 
     /// Gives the connection in hand the shared memory to write into.

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use citius_http::{Action, Fault, Head, Limits, Method};
-use citius_observe::{Ending, Gauge, Note, Observer, Tally};
+use citius_observe::{Counter, Ending, Gauge, Note, Observer};
 
 use crate::clock::{exact_us, wall_us};
 use crate::conn::Conn;
-use crate::wire::Wire;
+use crate::leaving::Leaving;
 
 /// The observer, and what is known without one.
 #[derive(Debug)]
@@ -26,38 +26,6 @@ pub(crate) struct Watch {
 
 /// Routes of open requests that are told by name.
 const ROUTES_TOLD: usize = 5;
-
-/// A request that is fully answered, and whose response is on its way to the kernel.
-#[derive(Debug)]
-pub(crate) struct Leaving {
-    note: Note,
-    ending: Ending,
-    /// The place of the response's end among all bytes of the connection, once that is in the write queue.
-    end_at: Option<u64>,
-    /// Bytes that were not, when that was looked at last.
-    held_back: u64,
-}
-
-impl Leaving {
-    /// Finds the response's end, if it has come into the write queue.
-    fn look(&mut self, wire: &Wire, end_of_output: u64) {
-        if self.end_at.is_some() {
-            return;
-        }
-        match wire.held_back_bytes(self.note.stream) {
-            Some(bytes) => self.held_back = bytes,
-            // What a connection had held back when it failed will never leave.
-            None if self.held_back > 0 && wire.fault().is_some() => {}
-            None => self.end_at = Some(end_of_output),
-        }
-    }
-
-    /// The note of a response that ends here: with the bytes that have left.
-    fn cut(mut self, unsent: u64) -> (Note, Ending) {
-        self.note.bytes = self.note.bytes.saturating_sub(unsent);
-        (self.note, self.ending)
-    }
-}
 
 /// What is to be done with a request that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +83,7 @@ impl Watch {
                 return Course::TellHealth(wants_ready);
             }
             if self.open_max > 0 && self.open > self.open_max {
-                observer.page().add(Tally::RequestsShed, 1);
+                observer.slot().add(Counter::RequestsShed, 1);
             }
         }
         if self.open_max > 0 && self.open > self.open_max {
@@ -184,8 +152,8 @@ impl Watch {
             begin = begin.max(leaving.end_at.unwrap_or(0));
             let (note, ending) = leaving.cut(unsent);
             let ending = match ending {
-                Ending::Answered if unsent > 0 && conn.is_cut => Ending::Aborted,
-                Ending::Answered if unsent > 0 => Ending::Cancelled,
+                Ending::Complete if unsent > 0 && conn.is_cut => Ending::Aborted,
+                Ending::Complete if unsent > 0 => Ending::Cancelled,
                 ending => ending,
             };
             observer.finish(note, ending, now_us);
@@ -199,7 +167,7 @@ impl Watch {
         if let Some(at) = conn.notes.iter().position(|note| note.stream == stream) {
             let mut note = conn.notes.remove(at);
             if note.status == 0 {
-                note.bytes = conn.wire.fault_answer_bytes();
+                note.bytes = conn.wire.fault_response_bytes();
             }
             self.end(note, Ending::Broken(fault));
         }
@@ -231,7 +199,7 @@ impl Watch {
         if let (Some(observer), Some(fault)) = (&mut self.observer, conn.wire.fault())
             && !std::mem::replace(&mut conn.fault_told, true)
         {
-            let bytes = conn.wire.fault_answer_bytes();
+            let bytes = conn.wire.fault_response_bytes();
             observer.refuse(conn.peer.address(), fault, bytes, exact_us());
         }
     }
@@ -240,7 +208,7 @@ impl Watch {
     pub(crate) fn set_short_of_descriptors(&mut self, is_short: bool) {
         if let Some(observer) = &mut self.observer {
             observer
-                .page()
+                .slot()
                 .set(Gauge::DescriptorsMissing, u64::from(is_short));
         }
     }
@@ -268,9 +236,9 @@ impl Watch {
 
     /// Counts something that happens to connections.
     #[inline]
-    pub(crate) fn count(&mut self, tally: Tally, n: u64) {
+    pub(crate) fn count(&mut self, counter: Counter, n: u64) {
         if let Some(observer) = &mut self.observer {
-            observer.page().add(tally, n);
+            observer.slot().add(counter, n);
         }
     }
 }
@@ -278,16 +246,16 @@ impl Watch {
 /// What an action makes of a request: its ending, if this is one.
 pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Ending> {
     match action {
-        Action::Respond(answer, payload) => {
-            note.status = answer.status.code();
-            if !note.head_only && !answer.status.has_no_body() {
+        Action::Respond(response, payload) => {
+            note.status = response.status.code();
+            if !note.head_only && !response.status.has_no_body() {
                 note.bytes += payload.len();
             }
-            Some(Ending::Answered)
+            Some(Ending::Complete)
         }
         Action::Inform(_) => None,
-        Action::Start(answer) => {
-            note.status = answer.status.code();
+        Action::Start(response) => {
+            note.status = response.status.code();
             note.has_begun = true;
             None
         }
@@ -302,7 +270,7 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
             }
             None
         }
-        Action::End { .. } => Some(Ending::Answered),
+        Action::End { .. } => Some(Ending::Complete),
         Action::Abort => Some(Ending::Aborted),
     }
 }

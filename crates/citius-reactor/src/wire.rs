@@ -7,7 +7,9 @@
 //! connection's protocol (prior knowledge, `upgrade: h2c`, ALPN) replaces the value and hands over the unread bytes.
 
 use citius_h1::{Context, Request};
-use citius_http::{Action, Closing, Event, Fault, Head, Limits, Millis, Output, Plain, Version};
+use citius_http::{
+    Action, Closing, Event, Fault, Head, Limits, Millis, Output, PlainResponse, Version,
+};
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +120,9 @@ impl Wire {
         }
     }
 
-    /// Whether answers are still to be waited for although the peer has closed its side: calls are answered and
+    /// Whether responses are still to be waited for although the peer has closed its side: calls are answered and
     /// notifications run to their end, while a request's handler that still waits is cancelled.
-    pub(crate) fn owes_answers(&self) -> bool {
+    pub(crate) fn owes_responses(&self) -> bool {
         match self {
             H1(_) | H2(_) => false,
             Rpc(wire) => wire.streams_open() > 0,
@@ -249,13 +251,13 @@ impl Wire {
         }
     }
 
-    /// Gives a plain answer, if that takes nothing but to write it; `false`: it has to be said at length.
+    /// Gives a plain response, if that takes nothing but to write it; `false`: it has to be said at length.
     #[inline]
     pub(crate) fn respond(
         &mut self,
         cx: &mut Context<'_>,
         stream: u32,
-        plain: Plain<'_>,
+        plain: PlainResponse<'_>,
         out: &mut Output,
     ) -> bool {
         match self {
@@ -314,16 +316,16 @@ impl Wire {
 
     // --- room ---------------------------------------------------------------------------------
 
-    /// Bytes of a streamed answer that may be sent now without piling up, with `queued` bytes in the output.
+    /// Bytes of a streamed response that may be sent now without piling up, with `queued` bytes in the output.
     #[inline]
-    pub(crate) fn room(&self, stream: u32, limits: &Limits, queued: usize) -> usize {
+    pub(crate) fn write_capacity(&self, stream: u32, limits: &Limits, queued: usize) -> usize {
         match self {
             H1(wire) if wire.is_at_front(stream) => {
                 (limits.write_queue_bytes_max as usize).saturating_sub(queued)
             }
             // Results leave whole.
             H1(_) | Rpc(_) => 0,
-            H2(wire) => wire.room(stream, limits),
+            H2(wire) => wire.write_capacity(stream, limits),
         }
     }
 
@@ -332,7 +334,7 @@ impl Wire {
     pub(crate) fn may_write(&self, stream: u32, limits: &Limits) -> bool {
         match self {
             H1(wire) => wire.is_at_front(stream),
-            H2(wire) => wire.is_open(stream) && wire.room(stream, limits) > 0,
+            H2(wire) => wire.is_open(stream) && wire.write_capacity(stream, limits) > 0,
             Rpc(_) => false,
         }
     }
@@ -386,11 +388,11 @@ impl Wire {
         }
     }
 
-    /// Bytes of the content of the server's own answer to the peer's fault, if there is one.
+    /// Bytes of the content of the server's own response to the peer's fault, if there is one.
     #[cold]
-    pub(crate) fn fault_answer_bytes(&self) -> u64 {
+    pub(crate) fn fault_response_bytes(&self) -> u64 {
         match self {
-            H1(wire) => wire.fault_answer_bytes(),
+            H1(wire) => wire.fault_response_bytes(),
             H2(_) | Rpc(_) => 0,
         }
     }
@@ -437,7 +439,7 @@ fn h2<'a>(cx: &'a mut Context<'_>) -> citius_h2::Context<'a> {
         heads: cx.heads,
         server: cx.server,
         date: cx.date,
-        standing: cx.standing,
+        default_fields: cx.default_fields,
     }
 }
 
@@ -489,7 +491,7 @@ mod tests {
             heads: &mut heads,
             server: b"",
             date: b"",
-            standing: &citius_http::Fields::EMPTY,
+            default_fields: &citius_http::Fields::EMPTY,
             template: &mut template,
         };
         let text = format!("GET /a HTTP/1.1\r\nHost: a\r\n{lines}\r\n");

@@ -1,4 +1,4 @@
-//! Files in answers, over real sockets: order, lengths, slow readers, files that change, and the limit.
+//! Files in responses, over real sockets: order, lengths, slow readers, files that change, and the limit.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,10 +7,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Fault, Fields, FileRange, Head, Limits, Payload, Status};
+use citius_http::{Action, Fault, Fields, FileRange, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, File, Files, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service,
-    Speaks, StreamId, Timespec,
+    ConnectionId, File, Files, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply,
+    ResponseAction, Service, StreamCommand, StreamId, Timespec,
 };
 use rustix::io::Errno;
 
@@ -35,13 +35,13 @@ impl Service for Serves {
         };
         reply
             .send(Action::Respond(ANSWER, body))
-            .expect("a valid answer");
+            .expect("a valid response");
     }
     fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
     fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
     fn broken(&mut self, _id: StreamId, _fault: Fault) {}
-    fn room(&mut self, _reply: &mut Reply<'_>) {}
-    fn gone(&mut self, _connection: ConnectionId) {}
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, _connection: ConnectionId) {}
     fn refused(&mut self, _id: StreamId, fault: Fault) {
         panic!("{}", fault.text());
     }
@@ -56,7 +56,7 @@ impl Service for Serves {
 /// Each waits a millisecond if there is nothing to do.
 const TURNS_MAX: usize = 20_000;
 
-const ANSWER: Answer<'_> = Answer {
+const ANSWER: ResponseHead<'_> = ResponseHead {
     status: Status::OK,
     content_type: None,
     fields: &Fields::EMPTY,
@@ -83,7 +83,7 @@ impl Rig {
             limits,
             server: None,
             date: false,
-            standing: Fields::EMPTY,
+            default_fields: Fields::EMPTY,
             observer: None,
             compression: None,
             proxies: Proxies::default(),
@@ -93,7 +93,7 @@ impl Rig {
         let listener = UnixListener::bind(directory.join("socket")).expect("a fresh name");
         listener.set_nonblocking(true).expect("a socket");
         reactor
-            .listen(OwnedFd::from(listener), Speaks::Http)
+            .listen(OwnedFd::from(listener), ListenerProtocol::Http)
             .expect("it listens");
         let file = reactor
             .files()
@@ -204,14 +204,14 @@ fn a_parked_file_waits_for_the_answer_before_it() {
     // One parked file is more than may wait, so the third request is not taken yet.
     assert_eq!(rig.reactor.requests_total(), 2);
     let body = rig.service.file.payload(10, 50_000).expect("it is there");
-    let letter = Letter::Act(Post::Respond {
+    let letter = StreamCommand::Act(ResponseAction::Respond {
         status: Status::OK,
         content_type: None,
         fields: Fields::EMPTY,
         body,
     });
     if rig.reactor.mailbox().post(rig.service.late[0], letter) {
-        rig.reactor.mailbox().ring();
+        rig.reactor.mailbox().wake();
     }
     let file = [&head(100_000)[..], &content].concat();
     let expected = [&head(50_000)[..], &content[10..50_010], &file, &file].concat();
@@ -235,16 +235,16 @@ fn a_huge_file_to_a_fast_reader_lets_others_through() {
     rig.read(&mut greedy, 1 << 20);
     modest.write_all(&requests(&["/plain"])).expect("room");
     let mut drained = vec![0; 1 << 20];
-    let mut answer = vec![0; head(4).len() + 4];
+    let mut response = vec![0; head(4).len() + 4];
     for turns in 0.. {
         assert!(turns < 20, "the modest one is starved");
         while greedy.read(&mut drained).is_ok_and(|n| n > 0) {}
         rig.turn();
-        if modest.read_exact(&mut answer).is_ok() {
+        if modest.read_exact(&mut response).is_ok() {
             break;
         }
     }
-    assert!(answer.ends_with(b"word"));
+    assert!(response.ends_with(b"word"));
 }
 
 #[test]

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
+use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, Options, Protocols, Proxies, Reactor, Reply, Service, Speaks, StreamId, Timespec,
+    ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, Service, StreamId,
+    Timespec,
 };
 
 /// Sends every body back as it comes, with its length in a trailer; `/large` is a megabyte.
@@ -24,24 +25,24 @@ const LARGE: &[u8] = &[b'x'; 1 << 20];
 
 impl Service for Echo {
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
-        let answer = Answer {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: None,
             fields: &Fields::EMPTY,
         };
         let sent = if head.path() == b"/large" {
             reply.send(Action::Respond(
-                answer,
+                response,
                 Payload::Shared(Bytes::from_static(LARGE)),
             ))
         } else if ended {
-            reply.send(Action::Respond(answer, Payload::Copied(head.path())))
+            reply.send(Action::Respond(response, Payload::Copied(head.path())))
         } else {
             self.received.insert(reply.id(), 0);
             reply.want(u64::MAX);
-            reply.send(Action::Start(answer))
+            reply.send(Action::Start(response))
         };
-        sent.expect("a valid answer");
+        sent.expect("a valid response");
         reply.recycle(head);
     }
 
@@ -68,8 +69,8 @@ impl Service for Echo {
     fn broken(&mut self, _id: StreamId, fault: Fault) {
         self.broken.push(fault);
     }
-    fn room(&mut self, _reply: &mut Reply<'_>) {}
-    fn gone(&mut self, _connection: ConnectionId) {}
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, _connection: ConnectionId) {}
     fn refused(&mut self, _id: StreamId, fault: Fault) {
         panic!("{}", fault.text());
     }
@@ -100,7 +101,7 @@ impl Served {
                 limits: Limits::default(),
                 server: None,
                 date: false,
-                standing: Fields::EMPTY,
+                default_fields: Fields::EMPTY,
                 observer: None,
                 compression: None,
                 proxies: Proxies::default(),
@@ -108,7 +109,7 @@ impl Served {
             })
             .expect("an epoll set");
             reactor
-                .listen(OwnedFd::from(listener), Speaks::Http)
+                .listen(OwnedFd::from(listener), ListenerProtocol::Http)
                 .expect("it listens");
             let mut service = Echo::default();
             while !stops.load(Ordering::Relaxed) {
@@ -174,14 +175,14 @@ fn the_h2_crate_is_served_on_many_streams_at_once() {
             let mut client = client.clone().ready().await.expect("room for a stream");
             let size = number * 3001;
             let request = http::Request::post(uri("/echo")).body(()).expect("valid");
-            let (answer, stream) = client.send_request(request, false).expect("open");
+            let (response, stream) = client.send_request(request, false).expect("open");
             exchanges.spawn(async move {
                 let body = Bytes::from(vec![b'y'; size.max(1)]);
                 let length = body.len();
                 let sent = tokio::spawn(upload(stream, body));
-                let answer = answer.await.expect("an answer");
-                assert_eq!(answer.status(), 200);
-                let (came, told) = collect(answer.into_body()).await.expect("a body");
+                let response = response.await.expect("a response");
+                assert_eq!(response.status(), 200);
+                let (came, told) = collect(response.into_body()).await.expect("a body");
                 sent.await.expect("no panic").expect("all of it");
                 assert_eq!((came, told), (length, Some(length.to_string())));
             });
@@ -191,10 +192,10 @@ fn the_h2_crate_is_served_on_many_streams_at_once() {
         }
         let mut client = client.ready().await.expect("room for a stream");
         let request = http::Request::get(uri("/large")).body(()).expect("valid");
-        let (answer, _) = client.send_request(request, true).expect("open");
-        let answer = answer.await.expect("an answer");
+        let (response, _) = client.send_request(request, true).expect("open");
+        let response = response.await.expect("a response");
         assert_eq!(
-            collect(answer.into_body()).await.expect("a body"),
+            collect(response.into_body()).await.expect("a body"),
             (LARGE.len(), None)
         );
         let request = http::Request::post(uri("/echo")).body(()).expect("valid");

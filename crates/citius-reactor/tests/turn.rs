@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
+use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, Letter, Options, Post, Protocols, Proxies, Reactor, Reply, Service, Speaks,
-    StreamId,
+    ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, ResponseAction,
+    Service, StreamCommand, StreamId,
 };
 
 /// Answers with the path at once; `/long` after more than a turn may take, `/late` when told to, `/panic` not at all.
@@ -36,14 +36,14 @@ impl Service for Paths {
                     )]
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                let answer = Answer {
+                let response = ResponseHead {
                     status: Status::OK,
                     content_type: None,
                     fields: &Fields::EMPTY,
                 };
                 reply
-                    .send(Action::Respond(answer, Payload::Copied(path)))
-                    .expect("a valid answer");
+                    .send(Action::Respond(response, Payload::Copied(path)))
+                    .expect("a valid response");
             }
         }
         reply.recycle(head);
@@ -52,8 +52,8 @@ impl Service for Paths {
     fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
     fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
     fn broken(&mut self, _id: StreamId, _fault: Fault) {}
-    fn room(&mut self, _reply: &mut Reply<'_>) {}
-    fn gone(&mut self, connection: ConnectionId) {
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, connection: ConnectionId) {
         self.gone.push(connection);
     }
     fn refused(&mut self, _id: StreamId, fault: Fault) {
@@ -76,7 +76,7 @@ fn reactor_with(limits: Limits) -> Reactor {
         limits,
         server: None,
         date: false,
-        standing: Fields::EMPTY,
+        default_fields: Fields::EMPTY,
         observer: None,
         compression: None,
         proxies: Proxies::default(),
@@ -92,19 +92,19 @@ fn requests(paths: &[&str]) -> Vec<u8> {
         .collect()
 }
 
-/// The bodies of all answers so far; every path ends in `;`.
+/// The bodies of all responses so far; every path ends in `;`.
 fn bodies(reactor: &mut Reactor, id: ConnectionId) -> Option<String> {
     let bytes = String::from_utf8(reactor.take_memory(id)?).expect("ASCII");
-    let answers = bytes.split("HTTP/1.1 200 OK\r\n").skip(1);
+    let responses = bytes.split("HTTP/1.1 200 OK\r\n").skip(1);
     Some(
-        answers
-            .map(|answer| answer.split("\r\n\r\n").nth(1).expect("a body"))
+        responses
+            .map(|response| response.split("\r\n\r\n").nth(1).expect("a body"))
             .collect(),
     )
 }
 
-fn respond(body: &'static [u8]) -> Letter {
-    Letter::Act(Post::Respond {
+fn respond(body: &'static [u8]) -> StreamCommand {
+    StreamCommand::Act(ResponseAction::Respond {
         status: Status::OK,
         content_type: None,
         fields: Fields::EMPTY,
@@ -172,7 +172,7 @@ fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side
     listener.set_nonblocking(true).expect("a socket");
     let mut peer = UnixStream::connect(&address).expect("somebody listens");
     reactor
-        .listen(OwnedFd::from(listener), Speaks::Http)
+        .listen(OwnedFd::from(listener), ListenerProtocol::Http)
         .expect("it listens");
     std::fs::remove_file(&address).expect("it was made above");
     let paths = ["/long"; 40];
@@ -181,9 +181,9 @@ fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side
     while service.gone.is_empty() {
         reactor.turn(&mut service);
     }
-    let mut answers = String::new();
-    peer.read_to_string(&mut answers).expect("ASCII");
-    assert_eq!(answers.matches("/long").count(), paths.len());
+    let mut responses = String::new();
+    peer.read_to_string(&mut responses).expect("ASCII");
+    assert_eq!(responses.matches("/long").count(), paths.len());
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_drain_answers_what_is_open_and_closes_what_is_idle() {
     assert!(reactor.mailbox().post(service.late[0], respond(b"/done")));
     reactor.turn(&mut service);
     assert_eq!(bodies(&mut reactor, busy).as_deref(), Some("/done"));
-    // The peer may have sent another request meanwhile; it is waited for until it has read its answer.
+    // The peer may have sent another request meanwhile; it is waited for until it has read its response.
     assert!(!reactor.is_drained());
     reactor.feed_memory(busy, b"", &mut service);
     assert!(reactor.is_drained());
@@ -239,19 +239,19 @@ impl Service for Herd {
             self.left -= 1;
             self.come();
         }
-        let answer = Answer {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: None,
             fields: &Fields::EMPTY,
         };
-        let sent = reply.send(Action::Respond(answer, Payload::Copied(b"")));
-        sent.expect("a valid answer");
+        let sent = reply.send(Action::Respond(response, Payload::Copied(b"")));
+        sent.expect("a valid response");
     }
     fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
     fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
     fn broken(&mut self, _id: StreamId, _fault: Fault) {}
-    fn room(&mut self, _reply: &mut Reply<'_>) {}
-    fn gone(&mut self, _connection: ConnectionId) {}
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, _connection: ConnectionId) {}
     fn refused(&mut self, _id: StreamId, fault: Fault) {
         panic!("{}", fault.text());
     }
@@ -275,7 +275,7 @@ fn a_drain_takes_a_whole_queue_and_no_endless_one() {
         let listener = UnixListener::bind(&address).expect("a fresh name");
         listener.set_nonblocking(true).expect("a socket");
         reactor
-            .listen(OwnedFd::from(listener), Speaks::Http)
+            .listen(OwnedFd::from(listener), ListenerProtocol::Http)
             .expect("it listens");
         let mut herd = Herd {
             address: address.clone(),

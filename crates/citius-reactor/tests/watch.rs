@@ -4,12 +4,12 @@ use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Payload, Status};
+use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_observe::observer::Options as Watching;
-use citius_observe::{Format, Lines, Observer, Page, Sink, Tally};
+use citius_observe::{Counter, Format, Lines, MetricsSlot, Observer, Sink};
 use citius_reactor::{
-    ConnectionId, Letter, Network, Options, Post, Protocols, Proxies, Reactor, Reply, Service,
-    StreamId,
+    ConnectionId, Network, Options, Protocols, Proxies, Reactor, Reply, ResponseAction, Service,
+    StreamCommand, StreamId,
 };
 
 /// Answers with the request's id; `/late` when told to, `/wrong` with what cannot be sent.
@@ -31,13 +31,13 @@ impl Service for Echo {
         }
         let id = head.field(b"x-request-id").unwrap_or(b"none");
         let parent = head.field(b"traceparent").unwrap_or(b"none");
-        let answer = Answer {
+        let response = ResponseHead {
             status: Status::OK,
             content_type: None,
             fields: &fields,
         };
         let text = [id, b" ", parent].concat();
-        let sent = reply.send(Action::Respond(answer, Payload::Copied(&text)));
+        let sent = reply.send(Action::Respond(response, Payload::Copied(&text)));
         assert_eq!(sent.is_err(), head.path() == b"/wrong");
         reply.recycle(head);
     }
@@ -45,8 +45,8 @@ impl Service for Echo {
     fn data(&mut self, _bytes: &[u8], _reply: &mut Reply<'_>) {}
     fn end(&mut self, _trailers: Fields, _reply: &mut Reply<'_>) {}
     fn broken(&mut self, _id: StreamId, _fault: Fault) {}
-    fn room(&mut self, _reply: &mut Reply<'_>) {}
-    fn gone(&mut self, _connection: ConnectionId) {}
+    fn writable(&mut self, _reply: &mut Reply<'_>) {}
+    fn disconnected(&mut self, _connection: ConnectionId) {}
     fn refused(&mut self, _id: StreamId, _fault: Fault) {}
     fn file_failed(&mut self, _connection: ConnectionId, message: &str) {
         panic!("{message}");
@@ -57,7 +57,7 @@ impl Service for Echo {
 struct Rig {
     reactor: Reactor,
     service: Echo,
-    page: Page,
+    slot: MetricsSlot,
     lines: Arc<Lines>,
     log: std::io::PipeReader,
 }
@@ -72,7 +72,7 @@ impl Rig {
         let lines = Arc::new(Lines::open(Sink::Open(writer.into())).expect("a thread"));
         let format = "%(m)s %(target)s %(s)s %(B)s %(route)s %(fault)s %(id)s";
         let mut watching = Watching {
-            page: Page::leak(),
+            slot: MetricsSlot::leak(),
             log: Some((Arc::clone(&lines), Format::parse(format).expect("a format"))),
             log_share: 1.0,
             utc_offset_s: Arc::default(),
@@ -83,14 +83,14 @@ impl Rig {
             health: None,
         };
         change(&mut watching);
-        let page = watching.page;
+        let slot = watching.slot;
         let mut observer = Observer::new(watching);
         assert_eq!(observer.class_of("/route"), 1);
         let reactor = Reactor::new(Options {
             limits,
             server: None,
             date: false,
-            standing: Fields::EMPTY,
+            default_fields: Fields::EMPTY,
             compression: None,
             proxies,
             protocols: Protocols::default(),
@@ -100,7 +100,7 @@ impl Rig {
         Self {
             reactor,
             service: Echo::default(),
-            page,
+            slot,
             lines,
             log,
         }
@@ -142,25 +142,25 @@ fn every_request_has_one_line_and_one_count() {
     rig.feed(late, get("/late").as_bytes());
     let id = rig.service.late.pop().expect("it waits");
     let (start, data, end) = (
-        Post::Start {
+        ResponseAction::Start {
             status: Status::OK,
             content_type: None,
             fields: Fields::EMPTY,
         },
-        Post::Data(Payload::Shared(b"12345"[..].into())),
-        Post::End(Fields::EMPTY),
+        ResponseAction::Data(Payload::Shared(b"12345"[..].into())),
+        ResponseAction::End(Fields::EMPTY),
     );
     for post in [start, data, end] {
         // The next turn is called by hand.
-        let _ = rig.reactor.mailbox().post(id, Letter::Act(post));
+        let _ = rig.reactor.mailbox().post(id, StreamCommand::Act(post));
     }
     rig.reactor.turn(&mut rig.service);
     let left = rig.reactor.open_memory();
     rig.feed(left, get("/late").as_bytes());
     rig.feed(left, b"");
-    assert_eq!(rig.page.codes(), [(200, 4), (499, 1), (500, 1)]);
-    assert_eq!(rig.page.tally(Tally::RequestsCancelled), 1);
-    let class = &rig.page.classes()[0];
+    assert_eq!(rig.slot.codes(), [(200, 4), (499, 1), (500, 1)]);
+    assert_eq!(rig.slot.counter(Counter::RequestsCancelled), 1);
+    let class = &rig.slot.classes()[0];
     assert_eq!(class.label, "/route");
     assert_eq!(class.counts.iter().map(|count| count.2).sum::<u64>(), 6);
     assert_eq!(
@@ -169,7 +169,7 @@ fn every_request_has_one_line_and_one_count() {
             "GET /a 200 9 /route - -",
             "GET /b 200 9 /route - -",
             "HEAD /a 200 0 /route - -",
-            "GET /wrong 500 0 /route answer_length -",
+            "GET /wrong 500 0 /route response_length -",
             "GET /late 200 5 /route - -",
             "GET /late 499 0 /route client_left -",
         ]
@@ -191,10 +191,10 @@ fn what_is_not_understood_is_told_too() {
         [&head.replace(" / ", " /late "), body].concat().as_bytes(),
     );
     rig.service.late.clear();
-    assert_eq!(rig.page.faults(Fault::HostMissing), 1);
-    assert_eq!(rig.page.faults(Fault::MethodSyntax), 1);
+    assert_eq!(rig.slot.faults(Fault::HostMissing), 1);
+    assert_eq!(rig.slot.faults(Fault::MethodSyntax), 1);
     let log = rig.log();
-    // The bytes are those of the answer: the text of the fault and the end of its line.
+    // The bytes are those of the response: the text of the fault and the end of its line.
     let line = |fault: Fault, name| format!("- - 400 {} - {name} -", fault.text().len() + 1);
     assert_eq!(log[0], line(Fault::HostMissing, "host_missing"));
     assert_eq!(log[1], line(Fault::MethodSyntax, "method_syntax"));
@@ -211,17 +211,17 @@ fn too_many_open_requests_are_shed() {
     let one = rig.reactor.open_memory();
     rig.feed(one, [get("/late"), get("/late")].concat().as_bytes());
     let other = rig.reactor.open_memory();
-    let answer = rig.feed(other, get("/a").as_bytes());
-    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    let response = rig.feed(other, get("/a").as_bytes());
+    assert!(response.starts_with("HTTP/1.1 503"), "{response}");
+    assert!(response.contains("retry-after: 1\r\n"), "{response}");
     assert_eq!(
-        (rig.service.served, rig.page.tally(Tally::RequestsShed)),
+        (rig.service.served, rig.slot.counter(Counter::RequestsShed)),
         (2, 1)
     );
     rig.feed(one, b"");
     rig.reactor.turn(&mut rig.service);
-    let answer = rig.feed(other, get("/a").as_bytes());
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let response = rig.feed(other, get("/a").as_bytes());
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn ids_and_traces_reach_the_application_and_come_back() {
         watching.request_id = Some("x-request-id".into());
         watching.traces = true;
     });
-    let answer =
+    let response =
         rig.ask(&get("/a").replace("Host", "X-Request-ID: theirs\r\ntraceparent: 1\r\nHost"));
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let (head, body) = response.split_once("\r\n\r\n").expect("a response");
     let (id, parent) = body.split_once(' ').expect("both");
     assert!(id.len() == 32 && id != "theirs");
     assert!(head.contains(&format!("x-request-id: {id}\r\n")), "{head}");
@@ -255,8 +255,8 @@ fn a_trusted_peers_id_and_trace_are_taken_over() {
     });
     let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let fields = format!("X-Request-ID: theirs\r\nTraceparent: {given}\r\nHost");
-    let answer = rig.ask(&get("/a").replace("Host", &fields));
-    let (_, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let response = rig.ask(&get("/a").replace("Host", &fields));
+    let (_, body) = response.split_once("\r\n\r\n").expect("a response");
     assert!(
         body.starts_with(&format!("theirs {}", &given[..36])),
         "{body}"
@@ -273,9 +273,9 @@ fn health_on_the_main_port() {
     });
     assert!(rig.ask(&get("/-/live")).starts_with("HTTP/1.1 200"));
     assert!(rig.ask(&get("/-/ready")).starts_with("HTTP/1.1 503"));
-    rig.page.set(citius_observe::Gauge::State, 1);
+    rig.slot.set(citius_observe::Gauge::State, 1);
     assert!(rig.ask(&get("/-/ready")).starts_with("HTTP/1.1 200"));
-    rig.page.set(citius_observe::Gauge::Checks, 2);
+    rig.slot.set(citius_observe::Gauge::Checks, 2);
     assert!(rig.ask(&get("/-/ready")).starts_with("HTTP/1.1 503"));
     assert_eq!(rig.service.served, 0);
 }
@@ -284,5 +284,5 @@ fn health_on_the_main_port() {
 fn a_sample_still_has_every_error() {
     let mut rig = Rig::new(Limits::default(), |watching| watching.log_share = 0.0);
     rig.ask(&[get("/a"), get("/wrong"), get("/a")].concat());
-    assert_eq!(rig.log(), ["GET /wrong 500 0 /route answer_length -"]);
+    assert_eq!(rig.log(), ["GET /wrong 500 0 /route response_length -"]);
 }

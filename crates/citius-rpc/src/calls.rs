@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use citius_http::Millis;
 
-/// What an answer is recognised by.
+/// What a response is recognised by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Id {
-    /// Nobody waits for an answer.
+    /// Nobody waits for a response.
     None,
     /// MessagePack-RPC's.
     Number(u32),
@@ -22,7 +22,7 @@ pub(crate) struct OpenCall {
     /// Its number on the connection.
     pub(crate) stream: u32,
     pub(crate) id: Id,
-    /// The batch its answer goes to.
+    /// The batch its response goes to.
     pub(crate) batch: Option<u32>,
     /// When it is given up; `Millis::MAX`: never.
     pub(crate) due_at: Millis,
@@ -129,8 +129,8 @@ pub(crate) struct Batches {
 struct Batch {
     /// Elements that are not read or not answered; 0: the slot is free.
     left: usize,
-    /// The answers so far, `[` first.
-    answers: Vec<u8>,
+    /// The responses so far, `[` first.
+    responses: Vec<u8>,
 }
 
 impl Batches {
@@ -147,27 +147,29 @@ impl Batches {
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
-    /// Where the next answer of a batch is written.
-    pub(crate) fn answer(&mut self, batch: u32) -> Option<&mut Vec<u8>> {
+    /// Where the next response of a batch is written.
+    pub(crate) fn respond(&mut self, batch: u32) -> Option<&mut Vec<u8>> {
         let batch = self.slots.get_mut(batch as usize)?;
-        batch
-            .answers
-            .push(if batch.answers.is_empty() { b'[' } else { b',' });
-        Some(&mut batch.answers)
+        batch.responses.push(if batch.responses.is_empty() {
+            b'['
+        } else {
+            b','
+        });
+        Some(&mut batch.responses)
     }
 
-    /// An element is done with. After the last one returns the answers, if there are any.
+    /// An element is done with. After the last one returns the responses, if there are any.
     pub(crate) fn settle(&mut self, batch: u32) -> Option<Vec<u8>> {
         let batch = self.slots.get_mut(batch as usize)?;
         batch.left = batch.left.saturating_sub(1);
         if batch.left > 0 {
             return None;
         }
-        let mut answers = core::mem::take(&mut batch.answers);
-        if answers.is_empty() {
+        let mut responses = core::mem::take(&mut batch.responses);
+        if responses.is_empty() {
             return None;
         }
-        answers.extend_from_slice(b"]\n");
-        Some(answers)
+        responses.extend_from_slice(b"]\n");
+        Some(responses)
     }
 }

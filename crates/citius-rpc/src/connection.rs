@@ -1,4 +1,4 @@
-//! One connection: calls in the order they came, answers in the order they are ready.
+//! One connection: calls in the order they came, responses in the order they are ready.
 //!
 //! ```text
 //! new ─► Reading ──── fault, drain, idle ────► no further call is taken
@@ -17,7 +17,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use citius_http::{
-    Action, Call, Closing, Event, Fault, Form, Limits, Millis, Output, Payload, Status,
+    Action, Closing, Event, Fault, Form, Limits, Millis, Output, Payload, ProcedureCall, Status,
 };
 
 use crate::calls::{Batches, Calls, Id, OpenCall};
@@ -53,7 +53,7 @@ pub struct Connection {
     /// Bytes of the batch in hand that have not been taken.
     batch_bytes: usize,
     next_stream: u32,
-    /// Accept, the end of the last answer, or the first byte of a message that is not complete.
+    /// Accept, the end of the last response, or the first byte of a message that is not complete.
     since: Millis,
     is_partial: bool,
     /// What ended reading, if the peer is to blame.
@@ -129,7 +129,7 @@ impl Connection {
     /// Answers the call `stream`; nothing if that has been answered already.
     ///
     /// # Errors
-    /// The application's fault, to be logged; the caller gets an error in place of the answer.
+    /// The application's fault, to be logged; the caller gets an error in place of the response.
     #[inline]
     pub fn send(
         &mut self,
@@ -139,21 +139,21 @@ impl Connection {
         out: &mut Output,
     ) -> Result<(), Fault> {
         let (outcome, result) = match action {
-            Action::Respond(answer, payload) => match (answer.status, answer.content_type) {
-                (_, Some(_)) => (in_words(answer.status, &payload), Ok(())),
+            Action::Respond(response, payload) => match (response.status, response.content_type) {
+                (_, Some(_)) => (in_words(response.status, &payload), Ok(())),
                 (Status::OK, None) => (Outcome::Result(payload), Ok(())),
                 _ => (Outcome::Error(payload), Ok(())),
             },
             Action::Inform(_) => return Ok(()),
             Action::Abort => (failed(), Ok(())),
             Action::Start(_) | Action::Data(_) | Action::End { .. } | Action::Switch { .. } => {
-                (failed(), Err(Fault::AnswerOrder))
+                (failed(), Err(Fault::ResponseOrder))
             }
         };
         let Some(call) = self.calls.take(stream) else {
             return Ok(());
         };
-        self.answer(&call, outcome, out);
+        self.respond(&call, outcome, out);
         if self.calls.is_empty() {
             self.since = cx.now;
             self.conclude(out);
@@ -309,17 +309,17 @@ impl Connection {
                 self.reject(Id::Number(msgid), None, Failure::InvalidRequest, out);
                 return Ok(Step::Again);
             }
-            Some(Message::Answer { .. }) | None => return Err(Fault::CallSyntax),
+            Some(Message::Response { .. }) | None => return Err(Fault::CallSyntax),
         };
         if msgid.is_none() && method == CANCEL {
             let id = msgpack::only_msgid(params).map(Id::Number);
             return Ok(self.cancel(id, out));
         }
-        let call = Call {
+        let call = ProcedureCall {
             method: Cow::Borrowed(method),
             params,
             form: Form::MessagePack,
-            is_answered: msgid.is_some(),
+            wants_response: msgid.is_some(),
         };
         let id = msgid.map_or(Id::None, Id::Number);
         Ok(Step::Event(self.open(cx, id, None, call)))
@@ -354,11 +354,11 @@ impl Connection {
             Cow::Borrowed(method) => Cow::Borrowed(method.as_bytes()),
             Cow::Owned(method) => Cow::Owned(method.into_bytes()),
         };
-        let call = Call {
+        let call = ProcedureCall {
             method,
             params: request.params,
             form: Form::Json,
-            is_answered: request.id.is_some(),
+            wants_response: request.id.is_some(),
         };
         let id = request.id.map_or(Id::None, |id| Id::Json(id.into()));
         Step::Event(self.open(cx, id, batch, call))
@@ -371,7 +371,7 @@ impl Connection {
         cx: Context<'_>,
         id: Id,
         batch: Option<u32>,
-        call: Call<'i>,
+        call: ProcedureCall<'i>,
     ) -> Event<'i> {
         let stream = self.next_stream;
         self.next_stream = stream.wrapping_add(1);
@@ -430,7 +430,7 @@ impl Connection {
         let stream = id.and_then(|id| self.calls.find(&id));
         match stream.and_then(|stream| self.calls.take(stream)) {
             Some(call) => Step::Event(self.break_off(&call, Fault::CallCancelled, out)),
-            // It has been answered, and the answer is under way.
+            // It has been answered, and the response is under way.
             None => Step::Again,
         }
     }
@@ -438,7 +438,7 @@ impl Connection {
     /// Answers a call that is not worked on any more.
     fn break_off(&mut self, call: &OpenCall, fault: Fault, out: &mut Output) -> Event<'static> {
         let failure = Failure::of(fault.status());
-        self.answer(call, Outcome::Failure(failure, fault.text().into()), out);
+        self.respond(call, Outcome::Failure(failure, fault.text().into()), out);
         self.conclude(out);
         Event::Broken {
             stream: call.stream,
@@ -459,7 +459,7 @@ impl Connection {
             batch,
             due_at: Millis::MAX,
         };
-        self.answer(&call, Outcome::Failure(failure, text.into()), out);
+        self.respond(&call, Outcome::Failure(failure, text.into()), out);
     }
 
     /// Nothing more is read. Tells why, if it can be known to whom.
@@ -484,7 +484,7 @@ impl Connection {
                 batch: None,
                 due_at: Millis::MAX,
             };
-            self.answer(&call, Outcome::Failure(failure, fault.text().into()), out);
+            self.respond(&call, Outcome::Failure(failure, fault.text().into()), out);
         }
     }
 
@@ -521,15 +521,15 @@ impl Connection {
         }
     }
 
-    /// Writes an answer, if anybody waits for one.
+    /// Writes a response, if anybody waits for one.
     #[inline]
-    fn answer(&mut self, call: &OpenCall, outcome: Outcome<'_>, out: &mut Output) {
+    fn respond(&mut self, call: &OpenCall, outcome: Outcome<'_>, out: &mut Output) {
         match (&call.id, call.batch) {
             (Id::Number(msgid), _) => answer_msgpack(*msgid, outcome, out),
             (Id::Json(id), None) => answer_json(id, outcome, out),
             (Id::Json(id), Some(batch)) => {
-                if let Some(answers) = self.batches.answer(batch) {
-                    append_json(id, &outcome, answers);
+                if let Some(responses) = self.batches.respond(batch) {
+                    append_json(id, &outcome, responses);
                 }
             }
             (Id::None, _) => {}
@@ -538,8 +538,8 @@ impl Connection {
     }
 
     fn settle_batch(&mut self, batch: Option<u32>, out: &mut Output) {
-        if let Some(answers) = batch.and_then(|batch| self.batches.settle(batch)) {
-            out.push(Payload::Shared(answers.into()));
+        if let Some(responses) = batch.and_then(|batch| self.batches.settle(batch)) {
+            out.push(Payload::Shared(responses.into()));
         }
     }
 }
@@ -566,7 +566,7 @@ fn take<'i>(input: &mut &'i [u8], n: usize) -> &'i [u8] {
     taken
 }
 
-/// An answer that is text for people, as the message of an error.
+/// A response that is text for people, as the message of an error.
 fn in_words(status: Status, payload: &Payload<'_>) -> Outcome<'static> {
     let text = String::from_utf8_lossy(bytes_of(payload)).into_owned();
     Outcome::Failure(Failure::of(status), Cow::Owned(text))

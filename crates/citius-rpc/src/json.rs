@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0: where a value ends, what a request consists of, how answers are put together.
+//! JSON-RPC 2.0: where a value ends, what a request consists of, how responses are put together.
 //!
 //! Values follow each other with or without white space in between, so that a line for each is as good as
 //! none. The end of a value is found by its brackets; whether what is between them is JSON is then for

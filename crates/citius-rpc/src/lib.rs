@@ -1,11 +1,11 @@
-//! Remote procedure calls, server side: bytes in, calls out; answers in, bytes out.
+//! Remote procedure calls, server side: bytes in, calls out; responses in, bytes out.
 //!
 //! Two protocols, told apart by the first byte of a connection: [MessagePack-RPC] and [JSON-RPC 2.0]. A
 //! [`Connection`] is a value with the verbs of HTTP/1's: it opens no socket, reads no clock and starts
 //! nothing. A call comes out as a [`Call`](citius_http::Call) whose parameters are still bytes; what it comes
 //! to goes in as an [`Action::Respond`](citius_http::Action), and leaves when it is ready, whatever was asked before.
 //!
-//! [`Responses`] is the other side of MessagePack-RPC, for clients: bytes in, answers out.
+//! [`Responses`] is the other side of MessagePack-RPC, for clients: bytes in, responses out.
 //!
 //! Invariants:
 //! - parse(whole) == parse(any cut): how the bytes were split up never shows.

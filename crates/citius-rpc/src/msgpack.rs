@@ -167,7 +167,7 @@ pub(crate) enum Message<'a> {
         params: &'a [u8],
     },
     /// `[1, msgid, error, result]`; both are encoded.
-    Answer {
+    Response {
         msgid: u32,
         error: &'a [u8],
         result: &'a [u8],
@@ -198,7 +198,7 @@ pub(crate) fn split(message: &[u8]) -> Option<Message<'_>> {
         (1, 4) => {
             let msgid = reader.msgid()?;
             let error = reader.value()?;
-            Some(Message::Answer {
+            Some(Message::Response {
                 msgid,
                 error,
                 result: reader.rest,
@@ -336,7 +336,7 @@ pub(crate) fn encode_uint(n: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a text. One longer than 4 GiB, which no answer may be, loses its end.
+/// Appends a text. One longer than 4 GiB, which no response may be, loses its end.
 #[inline]
 pub fn encode_text(text: &str, out: &mut Vec<u8>) {
     encode_run(
@@ -346,7 +346,7 @@ pub fn encode_text(text: &str, out: &mut Vec<u8>) {
     );
 }
 
-/// Appends bytes. Of more than 4 GiB, which no answer may have, the rest is lost.
+/// Appends bytes. Of more than 4 GiB, which no response may have, the rest is lost.
 #[inline]
 pub fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     encode_run(bytes, [Some(0xc4), Some(0xc4), Some(0xc5), Some(0xc6)], out);

@@ -8,7 +8,7 @@ use crate::msgpack::{Message, Scanner, split};
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// `[1, msgid, error, result]`; both are encoded.
-    Answer {
+    Response {
         /// The call that it answers.
         msgid: u32,
         /// `nil` if there is none.
@@ -51,11 +51,11 @@ impl Responses {
         let (message, rest) = input.split_at_checked(length).unwrap_or((input, &[]));
         *input = rest;
         match split(message) {
-            Some(Message::Answer {
+            Some(Message::Response {
                 msgid,
                 error,
                 result,
-            }) => Ok(Some(Incoming::Answer {
+            }) => Ok(Some(Incoming::Response {
                 msgid,
                 error,
                 result,

@@ -6,7 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use citius_http::{
-    Action, Answer, Closing, Event, Fault, Fields, Form, Limits, Millis, Output, Payload, Status,
+    Action, Closing, Event, Fault, Fields, Form, Limits, Millis, Output, Payload, ResponseHead,
+    Status,
 };
 
 use crate::{Connection, Context, Incoming, Responses};
@@ -62,7 +63,7 @@ impl Dialogue {
         match event {
             Event::Call { stream, call } => {
                 let method = String::from_utf8_lossy(&call.method).into_owned();
-                let answered = if call.is_answered { "call" } else { "tell" };
+                let answered = if call.wants_response { "call" } else { "tell" };
                 let params = match call.form {
                     Form::Json => String::from_utf8_lossy(call.params).into_owned(),
                     Form::MessagePack => format!("{:02x?}", call.params),
@@ -70,9 +71,9 @@ impl Dialogue {
                 self.events.push(format!("{answered} {method} {params}"));
                 match &*method {
                     "late" => self.late.push(stream),
-                    "fail" => self.answer(stream, 400, None, call.params),
-                    "text" => self.answer(stream, 404, Some(b"text/plain"), b"no \"such\"\n"),
-                    _ => self.answer(stream, 200, None, call.params),
+                    "fail" => self.respond(stream, 400, None, call.params),
+                    "text" => self.respond(stream, 404, Some(b"text/plain"), b"no \"such\"\n"),
+                    _ => self.respond(stream, 200, None, call.params),
                 }
             }
             Event::Broken { stream, fault } => {
@@ -83,8 +84,8 @@ impl Dialogue {
         }
     }
 
-    fn answer(&mut self, stream: u32, code: u16, media: Option<&[u8]>, payload: &[u8]) {
-        let answer = Answer {
+    fn respond(&mut self, stream: u32, code: u16, media: Option<&[u8]>, payload: &[u8]) {
+        let response = ResponseHead {
             status: Status::new(code).expect("a status"),
             content_type: media,
             fields: &Fields::EMPTY,
@@ -93,10 +94,10 @@ impl Dialogue {
             now: self.now,
             limits: &self.limits,
         };
-        let action = Action::Respond(answer, Payload::Copied(payload));
+        let action = Action::Respond(response, Payload::Copied(payload));
         self.connection
             .send(cx, stream, action, &mut self.output)
-            .expect("an answer");
+            .expect("a response");
     }
 
     fn wait_until(&mut self, now: Millis) {
@@ -284,9 +285,9 @@ fn answers_leave_as_they_are_ready() {
     };
     for (stream, msgid) in [(second, 2), (third, 3), (first, 1)] {
         assert!(dialogue.connection.is_open(stream));
-        dialogue.answer(stream, 200, None, &[0xc3]);
+        dialogue.respond(stream, 200, None, &[0xc3]);
         assert_eq!(dialogue.said(), [0x94, 0x01, msgid, 0xc0, 0xc3]);
-        dialogue.answer(stream, 200, None, &[0xc3]);
+        dialogue.respond(stream, 200, None, &[0xc3]);
         assert_eq!(dialogue.said(), [0u8; 0], "once");
     }
     assert_eq!(dialogue.connection.streams_open(), 0);
@@ -348,7 +349,7 @@ fn an_open_call_is_answered_before_a_fault_ends_the_connection() {
     assert_eq!(dialogue.connection.closing(), None);
     assert!(!dialogue.connection.wants_input(&dialogue.limits));
     let late = dialogue.late[0];
-    dialogue.answer(late, 200, None, &[0xc3]);
+    dialogue.respond(late, 200, None, &[0xc3]);
     assert_eq!(dialogue.said(), [0x94, 0x01, 0x01, 0xc0, 0xc3]);
     assert_eq!(dialogue.connection.closing(), Some(Closing::Linger));
 }
@@ -421,7 +422,7 @@ fn reading_stops_while_too_many_calls_are_open() {
     assert_eq!(dialogue.late.len(), 2);
     assert!(!dialogue.connection.wants_input(&dialogue.limits));
     let first = dialogue.late[0];
-    dialogue.answer(first, 200, None, &[0xc0]);
+    dialogue.respond(first, 200, None, &[0xc0]);
     assert!(dialogue.connection.wants_input(&dialogue.limits));
     dialogue.hear(b"");
     assert_eq!(dialogue.late.len(), 3);
@@ -466,7 +467,7 @@ fn an_idle_connection_ends_with_a_goodbye() {
     );
     dialogue.now = 5000;
     let late = dialogue.late[0];
-    dialogue.answer(late, 200, None, &[0xc0]);
+    dialogue.respond(late, 200, None, &[0xc0]);
     dialogue.said();
     let due = 5000 + dialogue.limits.rpc_idle_ms;
     assert_eq!(dialogue.connection.deadline(&dialogue.limits), Some(due));
@@ -498,7 +499,7 @@ fn a_call_has_its_time() {
         dialogue.events.last().map(String::as_str),
         Some("broken CallOverdue")
     );
-    dialogue.answer(second, 200, None, &[0xc3]);
+    dialogue.respond(second, 200, None, &[0xc3]);
     assert_eq!(dialogue.said(), [0u8; 0], "too late");
     dialogue.wait_until(1000);
     assert_eq!(dialogue.said(), overdue(1));
@@ -536,7 +537,7 @@ fn a_drain_answers_what_is_open_and_takes_nothing_more() {
     dialogue.hear(&request(&[2], "never", &[0x90]));
     assert_eq!(dialogue.events, ["call late [90]"]);
     let late = dialogue.late[0];
-    dialogue.answer(late, 200, None, &[0xc3]);
+    dialogue.respond(late, 200, None, &[0xc3]);
     let goodbye = [&[0x93, 0x02], &text("$/goodbye")[..], &[0x90]].concat();
     assert_eq!(
         dialogue.said(),
@@ -566,7 +567,7 @@ fn numbers_of_calls_may_wrap() {
 
 // --- JSON-RPC 2.0: the examples of the specification, and what lies beside them -----------------
 
-/// The same for text, answer by answer.
+/// The same for text, response by response.
 #[track_caller]
 fn check_json(input: &str, events: &[&str], said: &str) {
     check(input.as_bytes(), events, said.as_bytes());
@@ -745,7 +746,7 @@ fn a_batch_waits_for_its_last_call_and_others_do_not() {
         "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":[]}\n"
     );
     let late = dialogue.late[0];
-    dialogue.answer(late, 200, None, b"4");
+    dialogue.respond(late, 200, None, b"4");
     assert_eq!(
         dialogue.said_text(),
         "[{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":[]},{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":4}]\n"
@@ -791,11 +792,11 @@ fn a_batch_that_is_begun_is_finished_before_the_goodbye() {
     assert_eq!(dialogue.late.len(), 2, "one of the batch has to wait");
     dialogue.connection.drain(&mut dialogue.output);
     let first = dialogue.late[0];
-    dialogue.answer(first, 200, None, b"0");
+    dialogue.respond(first, 200, None, b"0");
     dialogue.hear(b"");
     assert_eq!(dialogue.late.len(), 3);
     for stream in dialogue.late.clone() {
-        dialogue.answer(stream, 200, None, b"0");
+        dialogue.respond(stream, 200, None, b"0");
     }
     let said = dialogue.said_text();
     assert!(
@@ -814,16 +815,16 @@ fn large_results_are_not_copied() {
         now: 0,
         limits: &dialogue.limits,
     };
-    let answer = Answer {
+    let response = ResponseHead {
         status: Status::OK,
         content_type: None,
         fields: &Fields::EMPTY,
     };
-    let action = Action::Respond(answer, Payload::Shared(large.clone().into()));
+    let action = Action::Respond(response, Payload::Shared(large.clone().into()));
     dialogue
         .connection
         .send(cx, 0, action, &mut dialogue.output)
-        .expect("an answer");
+        .expect("a response");
     assert_eq!(dialogue.output.pieces().count(), 2);
     assert_eq!(
         dialogue.said(),
@@ -843,7 +844,7 @@ fn an_answer_out_of_order_is_an_error_for_the_caller() {
     let sent = dialogue
         .connection
         .send(cx, 0, action, &mut dialogue.output);
-    assert_eq!(sent, Err(Fault::AnswerOrder));
+    assert_eq!(sent, Err(Fault::ResponseOrder));
     assert_eq!(
         dialogue.said(),
         failure(&[1], "InternalError", Fault::HandlerFailed.text())
@@ -864,7 +865,7 @@ fn every_fault_of_calls_is_shown() {
 
 #[test]
 fn a_client_hears_answers_and_notifications() {
-    let answers: Vec<u8> = [
+    let stream: Vec<u8> = [
         &[0x94, 0x01, 0x05, 0xc0, 0x92, 1, 2][..],
         &[0x94, 0x01, 0xcc, 0x80, 0xa1, b'e', 0xc0],
         &[0x93, 0x02, 0xa1, b'n', 0x90],
@@ -875,16 +876,16 @@ fn a_client_hears_answers_and_notifications() {
         "128 [a1, 65] [c0]".to_string(),
         "n [90]".to_string(),
     ];
-    for cut in 0..answers.len() {
+    for cut in 0..stream.len() {
         let (mut responses, mut heard) = (Responses::default(), Vec::new());
-        let mut input = &answers[..cut];
+        let mut input = &stream[..cut];
         for whole in [false, true] {
             if whole {
-                input = &answers[answers.len() - input.len() - (answers.len() - cut)..];
+                input = &stream[stream.len() - input.len() - (stream.len() - cut)..];
             }
             while let Some(incoming) = responses.receive(&mut input, 1000).expect("messages") {
                 heard.push(match incoming {
-                    Incoming::Answer {
+                    Incoming::Response {
                         msgid,
                         error,
                         result,

@@ -1,6 +1,6 @@
-//! A file as answers need it, and the assets that are remembered for a moment.
+//! A file as responses need it, and the assets that are remembered for a moment.
 //!
-//! An asset is everything about one version of a file that every answer repeats: its fields, its media
+//! An asset is everything about one version of a file that every response repeats: its fields, its media
 //! type, its precompressed variants, the bytes of a small one. Making one costs four opens, so it is kept
 //! for `files_cached_ms` and made anew after that, whether or not the file has changed. What is not there is
 //! not remembered: a scan for names must not push out what is asked for.
@@ -46,7 +46,7 @@ enum Content {
     Open(Arc<File>),
 }
 
-/// What the answers of a mount say of themselves.
+/// What the responses of a mount say of themselves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
     pub(crate) cache_control: Option<String>,

@@ -1,11 +1,11 @@
-//! Static mounts: directories whose files are answers, without a line of the application's code.
+//! Static mounts: directories whose files are responses, without a line of the application's code.
 //!
 //! Reading order: [`path`] (request path → path below the directory), [`beneath`] (that → an open file,
 //! never one outside), [`asset`] (a file with its validators and its precompressed variants, remembered
-//! for a moment), [`conditional`] and [`range`] (what of it the client needs), [`mount`] (the answer).
+//! for a moment), [`conditional`] and [`range`] (what of it the client needs), [`mount`] (the response).
 //!
 //! Invariants: no request opens anything outside the directory as it was opened at the start; what is not
-//! there, not allowed or not a regular file is one and the same 404; an answer never depends on a file's
+//! there, not allowed or not a regular file is one and the same 404; a response never depends on a file's
 //! bytes but through `Content-Length`, so that a file that changes can only be cut, not mixed up.
 //!
 //! Everything runs on the reactor's thread. What can wait is a disk: opening (remembered for

@@ -1,10 +1,10 @@
-//! Mounts, and the answers of their files.
+//! Mounts, and the responses of their files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use citius_http::coding::Accepted;
-use citius_http::{Action, Answer, Fault, Fields, Head, Limits, Method, Payload, Status};
+use citius_http::{Action, Fault, Fields, Head, Limits, Method, Payload, ResponseHead, Status};
 use citius_reactor::{Errno, Files, Reply};
 use rustix::fs::FileType;
 
@@ -169,7 +169,7 @@ impl Mounts {
     }
 
     /// Answers a request for a file; `None` if it is none of ours, and nothing is sent.
-    pub fn answer(&mut self, head: &Head, files: &Files, reply: &mut Reply<'_>) -> Option<Served> {
+    pub fn respond(&mut self, head: &Head, files: &Files, reply: &mut Reply<'_>) -> Option<Served> {
         let decoded = path::decode(head.path());
         // An escape that no file is named by is refused where it claims to be ours.
         let (decoded, is_named) = match &decoded {
@@ -213,24 +213,24 @@ fn send_asset(asset: &Asset, head: &Head, reply: &mut Reply<'_>) -> Served {
     match conditional::evaluate(head, validators) {
         Verdict::Proceed => {}
         Verdict::NotModified => {
-            let answer = Answer {
+            let response = ResponseHead {
                 status: NOT_MODIFIED,
                 content_type: None,
                 fields: &variant.unchanged,
             };
-            return respond(answer, Payload::Copied(b""), reply);
+            return respond(response, Payload::Copied(b""), reply);
         }
         Verdict::Failed => return send_status(PRECONDITION_FAILED, &Fields::EMPTY, reply),
     }
     match wanted(head, variant, reply.limits()) {
         Wanted::Whole => {
-            let answer = Answer {
+            let response = ResponseHead {
                 status: Status::OK,
                 content_type: Some(asset.media_type),
                 fields: &variant.fields,
             };
             match variant.payload(0, variant.len()) {
-                Ok(payload) => respond(answer, payload, reply),
+                Ok(payload) => respond(response, payload, reply),
                 Err(error) => send_failure(error, reply),
             }
         }
@@ -280,12 +280,12 @@ fn send_piece(
     fields
         .push(b"content-range", range.as_bytes())
         .expect("digits");
-    let answer = Answer {
+    let response = ResponseHead {
         status: PARTIAL_CONTENT,
         content_type: Some(asset.media_type),
         fields: &fields,
     };
-    Ok(respond(answer, payload, reply))
+    Ok(respond(response, payload, reply))
 }
 
 /// Several pieces, as `multipart/byteranges` (RFC 9110 §14.6).
@@ -315,13 +315,13 @@ fn send_pieces(
     fields
         .push(b"content-length", total.to_string().as_bytes())
         .expect("a number");
-    let answer = Answer {
+    let response = ResponseHead {
         status: PARTIAL_CONTENT,
         content_type: Some(media_type.as_bytes()),
         fields: &fields,
     };
     reply.keep_as_is();
-    let mut sent = reply.send(Action::Start(answer));
+    let mut sent = reply.send(Action::Start(response));
     for (head, payload) in parts {
         sent = sent
             .and_then(|()| reply.send(Action::Data(Payload::Copied(&head))))
@@ -384,19 +384,19 @@ fn send_failure(error: Errno, reply: &mut Reply<'_>) -> Served {
 
 fn send_status(status: Status, fields: &Fields, reply: &mut Reply<'_>) -> Served {
     let has_body = !status.has_no_body();
-    let answer = Answer {
+    let response = ResponseHead {
         status,
         content_type: has_body.then_some(b"text/plain; charset=utf-8"),
         fields,
     };
     let body = if has_body { status.reason() } else { "" };
-    respond(answer, Payload::Copied(body.as_bytes()), reply)
+    respond(response, Payload::Copied(body.as_bytes()), reply)
 }
 
-fn respond(answer: Answer<'_>, body: Payload<'_>, reply: &mut Reply<'_>) -> Served {
-    let (status, body_bytes) = (answer.status, body.len());
+fn respond(response: ResponseHead<'_>, body: Payload<'_>, reply: &mut Reply<'_>) -> Served {
+    let (status, body_bytes) = (response.status, body.len());
     reply.keep_as_is();
-    reply.send(Action::Respond(answer, body)).expect(VALID);
+    reply.send(Action::Respond(response, body)).expect(VALID);
     Served {
         status,
         body_bytes,

@@ -9,8 +9,8 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use citius_h1::{Closing, Connection, Context, Template};
 use citius_http::{
-    Action, Answer, Event, Fault, Fields, Head, HeadPool, Limits, Metadata, Output, Payload, Plain,
-    Status, Tls,
+    Action, Event, Fault, Fields, Head, HeadPool, Limits, Metadata, Output, Payload, PlainResponse,
+    ResponseHead, Status, Tls,
 };
 
 use crate::dice::Dice;
@@ -105,7 +105,7 @@ impl Application for Echo {
                 self.line = [method, &b" "[..], path].concat();
                 self.body.clear();
                 if *ended {
-                    return vec![(*stream, self.answer())];
+                    return vec![(*stream, self.respond())];
                 }
                 vec![(*stream, Deed::Want(u64::MAX))]
             }
@@ -113,14 +113,14 @@ impl Application for Echo {
                 self.body.extend_from_slice(bytes);
                 Vec::new()
             }
-            Seen::End { stream, .. } => vec![(*stream, self.answer())],
+            Seen::End { stream, .. } => vec![(*stream, self.respond())],
             Seen::Broken { .. } | Seen::AppFault { .. } => Vec::new(),
         }
     }
 }
 
 impl Echo {
-    fn answer(&self) -> Deed {
+    fn respond(&self) -> Deed {
         let length = format!(" {}\n", self.body.len());
         let body = [&self.line, length.as_bytes(), &self.body].concat();
         let start = Start {
@@ -390,7 +390,7 @@ impl<'a> Driver<'a> {
 
     /// A head is done with.
     fn give_back(&mut self, mut head: Box<Head>) {
-        head.memo = summary(&head.bytes);
+        head.app_tag = summary(&head.bytes);
         match self.spoils.as_mut().map(|dice| dice.below(12)) {
             Some(0) => head.origin = Some(Box::default()),
             Some(1) => head.tls = Some(Arc::new(encryption())),
@@ -456,7 +456,7 @@ impl<'a> Driver<'a> {
             heads: &mut self.caches.heads,
             server: &self.server,
             date: &self.date,
-            standing: &Fields::EMPTY,
+            default_fields: &Fields::EMPTY,
             template: &mut self.caches.template,
         };
         act(&mut self.connection, &mut cx, &mut self.out)
@@ -484,13 +484,13 @@ fn summary(bytes: &[u8]) -> u32 {
 }
 
 fn describe(stream: u32, head: &Head, ended: bool) -> Seen {
-    let knows_rightly = head.memo == 0 || head.memo == summary(&head.bytes);
+    let knows_rightly = head.app_tag == 0 || head.app_tag == summary(&head.bytes);
     assert!(
         knows_rightly,
         "a head brings what is known of another: {head:?}"
     );
     let printed = Head {
-        memo: 0,
+        app_tag: 0,
         ..head.clone()
     };
     let query = head.query();
@@ -519,7 +519,7 @@ fn respond_plainly(
     let is_plain = start.status == 200
         && start.fields.is_empty()
         && start.content_type.as_deref() == Some(PLAIN.media_type);
-    let plain = Plain {
+    let plain = PlainResponse {
         metadata: &PLAIN,
         body,
     };
@@ -540,11 +540,11 @@ fn perform(
             Ok(())
         }
         Deed::Fail(fault) => Err(fault),
-        Deed::Inform(start) => answer(connection, cx, stream, &start, out, Form::Inform),
-        Deed::Start(start) => answer(connection, cx, stream, &start, out, Form::Start),
+        Deed::Inform(start) => respond(connection, cx, stream, &start, out, Form::Inform),
+        Deed::Start(start) => respond(connection, cx, stream, &start, out, Form::Start),
         Deed::Respond(start, body) => {
             let form = Form::Respond(Bytes::from(body));
-            answer(connection, cx, stream, &start, out, form)
+            respond(connection, cx, stream, &start, out, form)
         }
         Deed::Data(bytes) => {
             let action = Action::Data(Payload::Copied(&bytes));
@@ -576,7 +576,7 @@ enum Form {
     Respond(Bytes),
 }
 
-fn answer(
+fn respond(
     connection: &mut Connection,
     cx: &mut Context<'_>,
     stream: u32,
@@ -584,17 +584,17 @@ fn answer(
     out: &mut Output,
     form: Form,
 ) -> Result<(), Fault> {
-    let status = Status::new(start.status).ok_or(Fault::AnswerStatus)?;
+    let status = Status::new(start.status).ok_or(Fault::ResponseStatus)?;
     let fields = build(&start.fields)?;
-    let answer = Answer {
+    let response = ResponseHead {
         status,
         content_type: start.content_type.as_deref(),
         fields: &fields,
     };
     let action = match form {
-        Form::Inform => Action::Inform(answer),
-        Form::Start => Action::Start(answer),
-        Form::Respond(body) => Action::Respond(answer, Payload::Shared(body)),
+        Form::Inform => Action::Inform(response),
+        Form::Start => Action::Start(response),
+        Form::Respond(body) => Action::Respond(response, Payload::Shared(body)),
     };
     connection.send(cx, stream, action, out)
 }

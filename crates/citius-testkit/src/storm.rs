@@ -1,8 +1,11 @@
-//! Arbitrary bytes, cuts and application behaviour, and what must hold all the same.
+//! A fuzz campaign: arbitrary bytes, cuts and application behaviour, and what must hold all the same.
+//!
+//! In: bytes and a seed. Out: nothing, or a panic that names what does not hold. The table of what an application does is
+//! one pass over one input.
 //!
 //! - Nothing panics.
 //! - parse(whole) == parse(any cut): same events, same output, same fault.
-//! - What was written are answers to the requests that were taken, in their order; all are complete
+//! - What was written are responses to the requests that were taken, in their order; all are complete
 //!   unless the connection was cut off.
 //! - Nothing hangs: when the peer has closed its side and the application has said all it will, the
 //!   connection closes.
@@ -14,10 +17,10 @@ use std::fmt;
 use citius_h1::Closing;
 use citius_http::{Fault, Limits};
 
-use crate::answers::{self, Asked};
 use crate::dice::Dice;
 use crate::driver::{Application, Driver, Seen};
 use crate::play::spell;
+use crate::responses::{self, Asked};
 use crate::transcript::{Deed, Start, escape};
 
 /// Feeds `input` to an application whose every mood depends on `seed`, whole and cut, and compares.
@@ -85,13 +88,13 @@ impl Record {
             self.closing.is_some() || self.falls_silent,
             "hangs: {self:?} {limits:?}"
         );
-        let answers = match answers::read(&self.written, &self.asked()) {
-            Ok(answers) => answers,
+        let responses = match responses::read(&self.written, &self.asked()) {
+            Ok(responses) => responses,
             Err(reason) => panic!("{reason}: {self:?}"),
         };
-        let complete = answers.iter().all(|answer| answer.complete);
+        let complete = responses.iter().all(|response| response.complete);
         let was_cut = self.closing.is_none_or(|closing| closing == Closing::Abort);
-        assert!(complete || was_cut, "half an answer: {self:?}");
+        assert!(complete || was_cut, "half a response: {self:?}");
     }
 
     /// The requests that were taken and could be answered as such.

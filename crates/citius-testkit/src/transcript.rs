@@ -5,6 +5,7 @@
 //! | kind | content | meaning |
 //! |---|---|---|
 //! | `#` | text | comment |
+//! | `?` | `NAME CONTENT` | a variant: the transcript is played once for each, with `\?` in other lines standing for CONTENT |
 //! | `:` | `limit NAME VALUE` | a limit other than the default; before the first step |
 //! | `:` | `app none` | nobody answers but by `~` lines; otherwise the echo application does |
 //! | `:` | `server TEXT`, `date TEXT` | the value of that field; without it the field is not sent |
@@ -23,14 +24,15 @@
 //! | `=` | `deadline +MS`, `deadline none` | when it wants to be woken, from now |
 //! | `<` | bytes | the output |
 //!
-//! **Bytes** know the escapes `\r \n \t \\`, `\xHH`, and `\*N{…}`: what stands in the braces, N times.
+//! **Bytes** know the escapes `\r \n \t \\`, `\xHH`, and `\*N{…}`: what stands in the braces, N times. CONTENT is put
+//! in place of `\?` as it is written, before escapes are undone.
 //! **HEAD** is `name: value\r\n` lines up to an empty line `\r\n`, or nothing at all; the name `:type` stands
 //! for the media type that an application gives apart from its fields. **BODY** is the bytes that follow.
 //!
 //! Lines of the kinds `> ! @ ~` are steps, of the kinds `= <` expectations. A run of steps and the
 //! expectations behind it are a block, and are held against each other when the block is over:
 //! - The output is exactly that of the `<` lines together (nothing if there are none). Three dots at the
-//!   end of the last one stand for the rest of that answer: any further bytes without another status line.
+//!   end of the last one stand for the rest of that response: any further bytes without another status line.
 //! - The events are exactly those of the `=` lines; if there are none and the echo application answers,
 //!   events are not looked at. Pieces of a body that follow each other count as one.
 //! - Without `= close` the connection is open; once closed it stays so. Without `= fault` anywhere, the peer
@@ -86,7 +88,7 @@ pub struct Block {
     pub deadline: Option<Deadline>,
     /// The output.
     pub output: Vec<u8>,
-    /// The rest of the last answer is not given.
+    /// The rest of the last response is not given.
     pub output_is_open: bool,
 }
 
@@ -121,11 +123,11 @@ pub enum Step {
 pub enum Deed {
     /// Asks for body bytes.
     Want(u64),
-    /// An informational answer.
+    /// An informational response.
     Inform(Start),
-    /// The whole answer.
+    /// The whole response.
     Respond(Start, Vec<u8>),
-    /// The start of an answer.
+    /// The start of a response.
     Start(Start),
     /// A piece of the body.
     Data(Vec<u8>),
@@ -137,7 +139,7 @@ pub enum Deed {
     Fail(Fault),
 }
 
-/// The start of an answer, unchecked.
+/// The start of a response, unchecked.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
     /// The status code.
@@ -296,14 +298,69 @@ pub fn all_under(folder: &Path) -> io::Result<Vec<(String, Transcript)>> {
                     .unwrap_or(&path)
                     .display()
                     .to_string();
-                let transcript = Transcript::parse(&fs::read_to_string(&path)?)
-                    .map_err(|reason| io::Error::other(format!("{name}: {reason}")))?;
-                transcripts.push((name, transcript));
+                let at = |reason| io::Error::other(format!("{name}: {reason}"));
+                for (variant, text) in variants(&fs::read_to_string(&path)?).map_err(at)? {
+                    let transcript = Transcript::parse(&text).map_err(at)?;
+                    transcripts.push((format!("{name}{variant}"), transcript));
+                }
             }
         }
     }
     transcripts.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(transcripts)
+}
+
+/// The texts that a file stands for, each with the suffix of its name: the text itself if it has no `?` lines, else one for
+/// each of these, named `:NAME`. Lines keep their numbers.
+///
+/// # Errors
+/// Variants of one name, or variants that no line mentions.
+pub fn variants(text: &str) -> Result<Vec<(String, String)>, String> {
+    let is_variant = |line: &&str| line.starts_with("? ");
+    let listed: Vec<_> = text.lines().filter(is_variant).collect();
+    if listed.is_empty() {
+        return Ok(vec![(String::new(), text.into())]);
+    }
+    let mut named: Vec<(String, String)> = Vec::new();
+    for line in listed {
+        let (name, content) = split_word(line.get(2..).unwrap_or_default());
+        let name = format!(":{name}");
+        if named.iter().any(|(other, _)| *other == name) {
+            return Err(format!("two variants {name}"));
+        }
+        let mut filled = String::new();
+        for line in text.lines() {
+            if !is_variant(&line) {
+                filled.push_str(&fill(line, content));
+            }
+            filled.push('\n');
+        }
+        named.push((name, filled));
+    }
+    let rest = text.lines().filter(|line| !is_variant(line));
+    if rest.into_iter().all(|line| fill(line, "") == line) {
+        return Err("variants, and no line with \\?".into());
+    }
+    Ok(named)
+}
+
+/// `line` with `content` in place of each `\?`.
+fn fill(line: &str, content: &str) -> String {
+    let (mut filled, mut characters) = (String::new(), line.chars());
+    while let Some(character) = characters.next() {
+        match (character, characters.as_str().chars().next()) {
+            ('\\', Some('?')) => {
+                characters.next();
+                filled.push_str(content);
+            }
+            ('\\', Some(escaped)) => {
+                characters.next();
+                filled.extend(['\\', escaped]);
+            }
+            _ => filled.push(character),
+        }
+    }
+    filled
 }
 
 /// What peers send in the transcripts under `folder`; long inputs are left out, for they are runs of one byte
@@ -489,6 +546,18 @@ mod tests {
         let lines: Vec<_> = transcript.blocks.iter().map(|b| b.line).collect();
         assert_eq!(lines, [3, 7]);
         assert!(transcript.blocks.first().is_some_and(|b| b.output_is_open));
+    }
+
+    #[test]
+    fn variants_are_put_in_place() {
+        let text = "# a\n? one  1\\r\n? none\n> b\\?c\\\\?\n";
+        let named = |name: &str, line: &str| (name.to_owned(), format!("# a\n\n\n{line}\n"));
+        let expected = vec![named(":one", r"> b 1\rc\\?"), named(":none", r"> bc\\?")];
+        assert_eq!(variants(text), Ok(expected));
+        assert_eq!(variants("> a\n"), Ok(vec![(String::new(), "> a\n".into())]));
+        for bad in ["? a b\n? a c\n> \\?", "? a b\n> c"] {
+            assert!(variants(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -197,7 +197,7 @@ struct Pair {
     /// What waits to be sealed by the server.
     queue: Vec<Vec<u8>>,
     /// What the client has understood.
-    answers: Vec<u8>,
+    responses: Vec<u8>,
 }
 
 impl Pair {
@@ -210,7 +210,7 @@ impl Pair {
             step: usize::MAX,
             plain: Vec::new(),
             queue: Vec::new(),
-            answers: Vec::new(),
+            responses: Vec::new(),
         }
     }
 
@@ -257,7 +257,7 @@ impl Pair {
     }
 
     fn flush(&mut self) -> Result<(), String> {
-        let (client, answers, step) = (&mut self.client, &mut self.answers, self.step);
+        let (client, responses, step) = (&mut self.client, &mut self.responses, self.step);
         let mut failure = None;
         let done = self.session.transmit(
             &mut self.bench,
@@ -273,7 +273,7 @@ impl Pair {
                         Ok(state) => {
                             let mut plain = vec![0; state.plaintext_bytes_to_read()];
                             client.reader().read_exact(&mut plain).unwrap();
-                            answers.extend(plain);
+                            responses.extend(plain);
                         }
                         Err(error) => failure = Some(error.to_string()),
                     }
@@ -328,7 +328,7 @@ fn both_versions_carry_bytes_both_ways_however_they_are_cut() {
             pair.talk().unwrap();
             assert_eq!(pair.plain, &large[..60_000], "{step}");
             assert_eq!(
-                pair.answers,
+                pair.responses,
                 [b"head", &large[..], b"atail"].concat(),
                 "{step}"
             );
@@ -601,7 +601,7 @@ fn a_clean_end_can_be_told_from_a_cut() {
     // The other direction is still open (RFC 8446 §6.1).
     pair.queue = vec![b"last words".to_vec()];
     pair.talk().unwrap();
-    assert_eq!(pair.answers, b"last words");
+    assert_eq!(pair.responses, b"last words");
     let words = pair.session.close();
     let mut rest = words.as_slice();
     pair.client.read_tls(&mut rest).unwrap();
@@ -681,6 +681,10 @@ fn what_cannot_be_used_is_refused_with_what_to_do() {
     );
     let other = KeyPair::generate().unwrap().serialize_pem();
     refused(rewrite(key, &other), &["do not belong together"]);
+}
+
+#[test]
+fn settings_that_leave_nothing_are_refused_with_what_to_do() {
     refused(
         |scene| scene.settings.ciphers = Some("RC4".into()),
         &["RC4", "there are TLS_AES"],
@@ -699,7 +703,7 @@ fn what_cannot_be_used_is_refused_with_what_to_do() {
     refused(
         |scene| {
             scene.require_clients(ClientAuth::Required);
-            scene.settings.crls = vec![certificate(scene).to_path_buf()];
+            scene.settings.crls = vec![scene.settings.identities[0].certificate.clone()];
         },
         &["has no revocation list", "BEGIN X509 CRL"],
     );

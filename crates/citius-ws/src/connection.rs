@@ -1,4 +1,4 @@
-//! One connection, from the answer that made it a WebSocket to its end.
+//! One connection, from the response that made it a WebSocket to its end.
 //!
 //! ```text
 //!          ┌── close(): our close frame ──► Closing ── the peer's, or patience ends ──┐

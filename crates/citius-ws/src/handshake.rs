@@ -1,4 +1,4 @@
-//! The request that asks for a WebSocket, and the answer that grants it (§4.2, RFC 8441 §5).
+//! The request that asks for a WebSocket, and the response that grants it (§4.2, RFC 8441 §5).
 
 use alloc::format;
 use alloc::string::String;
@@ -23,10 +23,10 @@ pub enum Transport {
     Http2,
 }
 
-/// A request that asks for a WebSocket, as far as its answer depends on it.
+/// A request that asks for a WebSocket, as far as its response depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// What the answer has to say to show that it understands (§4.2.2); HTTP/2 needs no such proof.
+    /// What the response has to say to show that it understands (§4.2.2); HTTP/2 needs no such proof.
     proof: Option<String>,
     /// The first offer of permessage-deflate that can be met.
     deflate: Option<Offer>,
@@ -50,7 +50,7 @@ pub enum Refusal {
     Key,
     /// A subprotocol that is not a token.
     Protocol,
-    /// Something that was sent before the answer, or a connection that takes no more.
+    /// Something that was sent before the response, or a connection that takes no more.
     Pipelined,
     /// A stream whose client has ended its side already: no message can come.
     Ended,
@@ -79,7 +79,7 @@ impl Refusal {
         }
     }
 
-    /// What the answer says besides.
+    /// What the response says besides.
     pub fn fields(self) -> Fields {
         let mut fields = Fields::default();
         if self.status().code() == 426 {
@@ -156,7 +156,7 @@ impl Opening {
         })
     }
 
-    /// Adds what the answer has to say to `fields`; `protocol` is the one that was chosen.
+    /// Adds what the response has to say to `fields`; `protocol` is the one that was chosen.
     ///
     /// # Errors
     /// [`Fault`](citius_http::Fault) of a protocol that cannot stand in a field.

@@ -1,7 +1,7 @@
 //! WebSocket, server side (RFC 6455, RFC 7692): bytes in, messages out; messages in, bytes out.
 //!
 //! A request that asks for a WebSocket is read by [`Opening::read`]; what the server agrees to,
-//! [`Opening::accept`] puts into the fields of the answer. From then on a [`Connection`] is the
+//! [`Opening::accept`] puts into the fields of the response. From then on a [`Connection`] is the
 //! protocol as a value: it opens no socket, reads no clock and starts nothing. It does not matter whether
 //! the bytes travel over HTTP/1.1 after a 101 or over a stream of HTTP/2 (RFC 8441).
 //!

@@ -157,7 +157,7 @@ def next_msgid(msgid: int) -> int:
 
 def tell(listener: Callable[[str, Any], object], method: bytes, params: bytes) -> None:
     """Hand on what the server says without having been asked; what the listener raises is logged."""
-    from citius.logging import log_exception
+    from citius.observability.logging import log_exception
 
     try:
         listener(method.decode("utf-8", "replace"), msgspec.msgpack.decode(params))

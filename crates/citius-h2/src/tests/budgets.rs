@@ -213,7 +213,7 @@ fn zero_window_stall() {
     client.get(3);
     client.act(
         3,
-        citius_http::Action::Start(super::client::answer(200, &Fields::EMPTY)),
+        citius_http::Action::Start(super::client::response(200, &Fields::EMPTY)),
     );
     client.act(
         3,

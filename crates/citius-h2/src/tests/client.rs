@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use citius_http::{
-    Action, Answer, Event, Fields, HeadPool, Limits, Millis, Output, Payload, Status,
+    Action, Event, Fields, HeadPool, Limits, Millis, Output, Payload, ResponseHead, Status,
 };
 
 use crate::frame::{self, Header, Kind};
@@ -41,7 +41,7 @@ macro_rules! with {
             heads,
             server: b"server: citius\r\n",
             date: b"date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
-            standing: &Fields::EMPTY,
+            default_fields: &Fields::EMPTY,
         };
         let $cx = &mut context;
         $call
@@ -191,8 +191,8 @@ impl Client {
 
     pub(super) fn respond(&mut self, id: u32, status: u16, body: &[u8]) {
         let fields = Fields::EMPTY;
-        let answer = answer(status, &fields);
-        self.act(id, Action::Respond(answer, Payload::Copied(body)));
+        let head = response(status, &fields);
+        self.act(id, Action::Respond(head, Payload::Copied(body)));
     }
 
     pub(super) fn wait(&mut self, ms: Millis) -> String {
@@ -282,8 +282,8 @@ pub(super) fn raw(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn answer(status: u16, fields: &Fields) -> Answer<'_> {
-    Answer {
+pub(super) fn response(status: u16, fields: &Fields) -> ResponseHead<'_> {
+    ResponseHead {
         status: Status::new(status).expect("a status"),
         content_type: Some(b"text/plain"),
         fields,

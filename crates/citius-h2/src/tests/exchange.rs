@@ -1,11 +1,11 @@
-//! Requests and answers, well-formed and not.
+//! Requests and responses, well-formed and not.
 
 use alloc::format;
 use alloc::vec::Vec;
 
 use citius_http::{Action, Closing, Fault, Fields, Head, HeadPool, Limits, Output, Payload};
 
-use super::client::{Client, answer, raw, with};
+use super::client::{Client, raw, response, with};
 use crate::frame;
 use crate::{Connection, Context, Options};
 
@@ -51,7 +51,7 @@ fn bodies_and_trailers_go_both_ways() {
     let mut bytes = Vec::new();
     frame::headers(&mut bytes, 1, &block, true);
     assert_eq!(client.feed(&bytes), "end 1 x-sum: 1");
-    client.act(1, Action::Start(answer(200, &Fields::EMPTY)));
+    client.act(1, Action::Start(response(200, &Fields::EMPTY)));
     client.act(1, Action::Data(Payload::Copied(b"x")));
     let mut trailers = Fields::default();
     trailers.push(b"x-took", b"2").expect("a field");
@@ -86,8 +86,8 @@ fn what_has_no_body_has_none() {
         );
     }
     client.get(7);
-    client.act(7, Action::Inform(answer(103, &Fields::EMPTY)));
-    client.act(7, Action::Start(answer(304, &Fields::EMPTY)));
+    client.act(7, Action::Inform(response(103, &Fields::EMPTY)));
+    client.act(7, Action::Start(response(304, &Fields::EMPTY)));
     client.act(7, Action::Data(Payload::Copied(b"dropped")));
     client.act(
         7,
@@ -143,12 +143,12 @@ fn failures_of_the_application_are_500_or_a_reset() {
     ));
     assert!(client.read().starts_with("HEADERS 1 :status=500"));
     client.get(3);
-    client.act(3, Action::Start(answer(200, &Fields::EMPTY)));
+    client.act(3, Action::Start(response(200, &Fields::EMPTY)));
     let fields = Fields::EMPTY;
-    let twice = Action::Start(answer(200, &fields));
+    let twice = Action::Start(response(200, &fields));
     let result = with!(&mut client, |connection, cx, out| connection
         .send(cx, 3, twice, out));
-    assert_eq!(result, Err(Fault::AnswerOrder));
+    assert_eq!(result, Err(Fault::ResponseOrder));
     assert_eq!(
         client.read(),
         "HEADERS 3 :status=200 content-type=text/plain; RST_STREAM 3 2"
@@ -159,10 +159,10 @@ fn failures_of_the_application_are_500_or_a_reset() {
     let mut fields = Fields::default();
     fields.push(b"content-length", b"3").expect("a length");
     client.get(7);
-    let short = Action::Respond(answer(200, &fields), Payload::Copied(b"ab"));
+    let short = Action::Respond(response(200, &fields), Payload::Copied(b"ab"));
     let result = with!(&mut client, |connection, cx, out| connection
         .send(cx, 7, short, out));
-    assert_eq!(result, Err(Fault::AnswerLength));
+    assert_eq!(result, Err(Fault::ResponseLength));
     assert!(client.read().starts_with("HEADERS 7 :status=500"));
 }
 
@@ -435,7 +435,7 @@ fn an_upgrade_answers_the_request_it_came_with() {
         heads: &mut heads,
         server: b"",
         date: b"",
-        standing: &Fields::EMPTY,
+        default_fields: &Fields::EMPTY,
     };
     let settings = b"AAMAAABkAAQAoAAAAAIAAAAA";
     let upgraded = Connection::upgraded(&cx, Options::default(), &head, settings, &mut out);
@@ -454,7 +454,7 @@ fn an_upgrade_answers_the_request_it_came_with() {
         heads: &mut heads,
         server: b"",
         date: b"",
-        standing: &Fields::EMPTY,
+        default_fields: &Fields::EMPTY,
     };
     let refused =
         Connection::upgraded(&cx, Options::default(), &head, b"!", &mut Output::default());

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use citius_http::{Action, Answer, Event, FAST_PATHS, Fields, Payload, Status};
+use citius_http::{Action, Event, FAST_PATHS, Fields, Payload, ResponseHead, Status};
 use citius_testkit::dice::Dice;
 use citius_testkit::variants::{self, Variant};
 
@@ -39,12 +39,12 @@ impl Side {
     fn forget(&mut self) {
         if !self.is_fast {
             self.client.connection.memo = None;
-            self.client.connection.template = crate::answer::Template::default();
+            self.client.connection.template = crate::response::Template::default();
         }
     }
 
     /// Takes frames, and answers the requests that come of them.
-    fn take(&mut self, bytes: &[u8], answers: &mut Dice) {
+    fn take(&mut self, bytes: &[u8], responses: &mut Dice) {
         let (mut input, mut streams) = (bytes, Vec::new());
         loop {
             self.forget();
@@ -61,13 +61,13 @@ impl Side {
         let state = (connection.fault(), connection.closing(), input.len());
         self.seen.push(format!("{state:?}"));
         for stream in streams {
-            self.answer(stream, answers);
+            self.respond(stream, responses);
         }
         self.written.extend(self.client.out.pieces().flatten());
         self.client.out.clear();
     }
 
-    fn answer(&mut self, stream: u32, dice: &mut Dice) {
+    fn respond(&mut self, stream: u32, dice: &mut Dice) {
         self.forget();
         let mut fields = Fields::default();
         if dice.once_in(8) {
@@ -77,7 +77,7 @@ impl Side {
         let n_media = if dice.once_in(10) { 4 } else { 3 };
         let media = media[dice.below(n_media)];
         let status = [200, 200, 200, 200, 404, 204, 304][dice.below(7)];
-        let answer = Answer {
+        let response = ResponseHead {
             status: Status::new(status).expect("a status"),
             content_type: (!dice.once_in(10)).then_some(media),
             fields: &fields,
@@ -86,10 +86,10 @@ impl Side {
         let length = body.len() as u64;
         let (is_known, sent) = with!(&mut self.client, |connection, cx, out| {
             let generation = connection.encoder.generation();
-            let is_known = answer
+            let is_known = response
                 .content_type
                 .is_some_and(|media| connection.template.is_for(cx, generation, media, length));
-            let action = Action::Respond(answer, Payload::Copied(body));
+            let action = Action::Respond(response, Payload::Copied(body));
             (is_known, connection.send(cx, stream, action, out))
         });
         self.n_templates += usize::from(is_known && status == 200 && fields.is_empty());
@@ -154,9 +154,9 @@ fn fast_paths_come_to_the_same_as_slow_ones() {
             let block = block_of(variant, &mut dice, &mut encoder);
             let (bytes, ends) = frames_of(&block, id, &mut dice);
             fast.n_recalled += usize::from(fast.client.connection.recalled(&block, ends).is_some());
-            let answers = dice.roll();
+            let responses = dice.roll();
             for side in [&mut fast, &mut slow] {
-                side.take(&bytes, &mut Dice::new(answers));
+                side.take(&bytes, &mut Dice::new(responses));
             }
             assert_eq!(fast.seen, slow.seen, "seed {seed}, stream {id}");
             assert_eq!(fast.written, slow.written, "seed {seed}, stream {id}");

@@ -5,7 +5,7 @@ use alloc::vec;
 
 use citius_http::{Action, Fault, Fields, Limits, Payload};
 
-use super::client::{Client, answer, raw};
+use super::client::{Client, raw, response};
 
 const WINDOW: usize = 65_535;
 
@@ -110,7 +110,7 @@ fn an_empty_end_needs_no_window() {
     client.frame(4, 0, 0, b"\0\x04\0\0\0\0");
     client.read();
     client.get(1);
-    client.act(1, Action::Start(answer(200, &Fields::EMPTY)));
+    client.act(1, Action::Start(response(200, &Fields::EMPTY)));
     client.act(
         1,
         Action::End {
@@ -149,9 +149,9 @@ fn a_window_opened_too_far_ends_what_it_belongs_to() {
 fn whoever_streams_is_told_when_there_is_room() {
     let mut client = Client::new();
     client.get(1);
-    client.act(1, Action::Start(answer(200, &Fields::EMPTY)));
+    client.act(1, Action::Start(response(200, &Fields::EMPTY)));
     let mut n_bytes = 0;
-    while client.connection.room(1, &client.limits) > 0 {
+    while client.connection.write_capacity(1, &client.limits) > 0 {
         client.act(1, Action::Data(Payload::Copied(&[b'x'; 10_000])));
         client.read();
         n_bytes += 10_000;
@@ -160,7 +160,7 @@ fn whoever_streams_is_told_when_there_is_room() {
     client.open_window(0, 1_000_000);
     client.open_window(1, 1_000_000);
     client.read();
-    assert!(client.connection.room(1, &client.limits) > 0);
+    assert!(client.connection.write_capacity(1, &client.limits) > 0);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn large_bodies_are_kept_by_reference() {
     let range = body.as_ptr_range();
     client.act(
         1,
-        Action::Respond(answer(200, &Fields::EMPTY), Payload::Shared(body.clone())),
+        Action::Respond(response(200, &Fields::EMPTY), Payload::Shared(body.clone())),
     );
     let n_shared = client
         .out

@@ -7,7 +7,6 @@ use citius_http::{Head, Limits};
 use citius_reactor::Reply;
 use pyo3::Python;
 
-use crate::gateway::native::Route;
 use crate::link::{LEVEL_WARNING, Link};
 use crate::report::Subject;
 
@@ -23,7 +22,7 @@ const OF_ROUTE: &str = "body_bytes_max= of its route";
 
 impl BodyLimit {
     /// Of a body that a native handler gets whole.
-    pub(super) fn held(limits: &Limits, of_route: Option<u64>) -> Self {
+    pub(crate) fn held(limits: &Limits, of_route: Option<u64>) -> Self {
         match of_route {
             Some(bytes_max) => Self {
                 bytes_max,
@@ -37,7 +36,7 @@ impl BodyLimit {
     }
 
     /// Of a body that the application reads as it comes.
-    pub(super) fn streamed(limits: &Limits, of_route: Option<u64>) -> Self {
+    pub(crate) fn streamed(limits: &Limits, of_route: Option<u64>) -> Self {
         match of_route {
             Some(bytes_max) => Self {
                 bytes_max,
@@ -51,7 +50,7 @@ impl BodyLimit {
     }
 
     /// Of a body that waits in a file until it is complete.
-    pub(super) fn spooled(limits: &Limits) -> Self {
+    pub(crate) fn spooled(limits: &Limits) -> Self {
         let streamed = Self::streamed(limits, None);
         if streamed.bytes_max <= limits.body_spooled_bytes_max {
             return streamed;
@@ -64,12 +63,12 @@ impl BodyLimit {
 
     /// Holds the request of `reply` to it; `true`: its body is announced longer, and it is answered with 413.
     #[must_use]
-    pub(super) fn enforce(
+    pub(crate) fn enforce(
         self,
         py: Python<'_>,
         link: &Link,
         head: &Head,
-        route: Option<&Route>,
+        route: Option<&str>,
         reply: &mut Reply<'_>,
     ) -> bool {
         let is_refused = self.bytes_max < u64::MAX && reply.limit_body(self.bytes_max);
@@ -81,7 +80,7 @@ impl BodyLimit {
 
     /// Tells the log that a body was longer.
     #[cold]
-    pub(super) fn report(self, py: Python<'_>, link: &Link, subject: &Subject) {
+    pub(crate) fn report(self, py: Python<'_>, link: &Link, subject: &Subject) {
         let message = format!(
             ": refused with 413, for its body is longer than {} bytes; the limit is set by {}",
             self.bytes_max, self.option

@@ -1,33 +1,33 @@
 //! How applications are called: one file per interface, all over the same exchanges.
 //!
-//! A reactor has one gateway, fixed when it is made. [`Turn`] is what the reactor talks to: it does what
+//! A reactor has one gateway, fixed when it is made. [`Dispatch`] is what the reactor talks to: it does what
 //! is the same for all interfaces and hands the rest to the gateway's file by a `match`, so that the
 //! compiler sees through it. Each file has the same verbs: `request`, `data`, `end`, `room` for the
-//! events of a [`Service`], `abandon` for exchanges that nobody waits for any more.
+//! events of a [`Service`]. What a gateway keeps of an open exchange is its [`Role`](crate::link::Role).
 
-use std::sync::Arc;
-
-use citius_http::{Action, Answer, Call, Fault, Fields, Head, Method, Millis, Payload};
+use citius_http::{
+    Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, ResponseHead,
+};
 use citius_reactor::ws::{Close, Kind, Opening};
 use citius_reactor::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
 use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use self::body_limit::BodyLimit;
+use self::turn::Turn;
 use crate::answer::Asked;
 use crate::fork::end_child;
-use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Link};
+use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING};
 use crate::report::{self, Subject};
 use crate::support::clear_exception;
-use crate::task::Tasks;
 
 pub(crate) mod asgi;
-mod body_limit;
+pub(crate) mod body_limit;
 pub(crate) mod compiled;
 pub(crate) mod native;
 pub(crate) mod rpc;
+pub(crate) mod turn;
 pub(crate) mod ws;
 pub(crate) mod wsgi;
 
@@ -40,18 +40,6 @@ pub(crate) enum Gateway {
     Native(native::Routes),
     Asgi(asgi::Plan),
     Wsgi(Py<wsgi::Wsgi>),
-}
-
-/// What the gateway keeps of an exchange that is open.
-#[derive(Default)]
-pub(crate) enum Held {
-    #[default]
-    Nothing,
-    Native(native::Held),
-    Asgi(Py<asgi::Conversation>),
-    Wsgi(wsgi::Held),
-    /// A WebSocket, whatever interface serves it.
-    Socket(ws::HeldLine),
 }
 
 impl Gateway {
@@ -96,19 +84,17 @@ impl Gateway {
     }
 }
 
-/// The service of one turn: the gateway with the GIL in hand.
-pub(crate) struct Turn<'a, 'py> {
-    pub(crate) py: Python<'py>,
+/// The service of one turn.
+pub(crate) struct Dispatch<'a, 'py> {
+    pub(crate) turn: Turn<'a, 'py>,
     pub(crate) gateway: &'a Gateway,
-    pub(crate) link: &'a Arc<Link>,
-    pub(crate) tasks: &'a mut Tasks,
     pub(crate) mounts: &'a mut Mounts,
 }
 
-impl Service for Turn<'_, '_> {
+impl Service for Dispatch<'_, '_> {
     #[inline]
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
-        self.link.return_heads(reply);
+        self.turn.link.return_heads(reply);
         let head = if self.mounts.is_empty() {
             head
         } else {
@@ -121,57 +107,58 @@ impl Service for Turn<'_, '_> {
             return Self::refuse_connect(head, reply);
         }
         match self.gateway {
-            Gateway::Native(routes) => native::request(self, routes, head, ended, reply),
-            Gateway::Asgi(plan) => asgi::request(self, plan, head, ended, reply),
-            Gateway::Wsgi(gateway) => wsgi::request(self, gateway, head, ended, reply),
+            Gateway::Native(routes) => native::request(&mut self.turn, routes, head, ended, reply),
+            Gateway::Asgi(plan) => asgi::request(&mut self.turn, plan, head, ended, reply),
+            Gateway::Wsgi(gateway) => wsgi::request(&mut self.turn, gateway, head, ended, reply),
         }
-        end_child(self.py, self.link);
+        end_child(self.turn.py, self.turn.link);
     }
 
     #[inline]
-    fn call(&mut self, call: Call<'_>, reply: &mut Reply<'_>) {
+    fn call(&mut self, call: ProcedureCall<'_>, reply: &mut Reply<'_>) {
         match self.gateway {
-            Gateway::Native(routes) => rpc::call(self, routes, &call, reply),
+            Gateway::Native(routes) => rpc::call(&mut self.turn, routes.procedures(), &call, reply),
             // They have no procedures, and nobody listens for calls of them.
             Gateway::Asgi(_) | Gateway::Wsgi(_) => rpc::answer_unknown(&call, reply),
         }
-        end_child(self.py, self.link);
+        end_child(self.turn.py, self.turn.link);
     }
 
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>) {
         match self.gateway {
-            Gateway::Native(_) => native::data(self, bytes, reply),
-            Gateway::Asgi(_) => asgi::data(self, bytes, reply),
-            Gateway::Wsgi(gateway) => wsgi::data(self, gateway, bytes, reply),
+            Gateway::Native(_) => native::data(&mut self.turn, bytes, reply),
+            Gateway::Asgi(_) => asgi::data(&mut self.turn, bytes, reply),
+            Gateway::Wsgi(gateway) => wsgi::data(&mut self.turn, gateway, bytes, reply),
         }
-        end_child(self.py, self.link);
+        end_child(self.turn.py, self.turn.link);
     }
 
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>) {
         match self.gateway {
-            Gateway::Native(_) => native::end(self, trailers, reply),
-            Gateway::Asgi(plan) => asgi::end(self, plan, trailers, reply),
-            Gateway::Wsgi(gateway) => wsgi::end(self, gateway, reply),
+            Gateway::Native(_) => native::end(&mut self.turn, trailers, reply),
+            Gateway::Asgi(plan) => asgi::end(&mut self.turn, plan, trailers, reply),
+            Gateway::Wsgi(gateway) => wsgi::end(&mut self.turn, gateway, reply),
         }
-        end_child(self.py, self.link);
+        end_child(self.turn.py, self.turn.link);
     }
 
     fn broken(&mut self, id: StreamId, fault: Fault) {
-        let exchange = self.link.take(id);
+        let exchange = self.turn.link.take(id);
         if fault == Fault::BodyTooLong {
             self.report_long_body(id, exchange.as_ref());
         } else {
             let message = format!("request {}: {}", id.stream, fault.text());
-            self.link.log(self.py, LEVEL_DEBUG, &message);
+            self.turn.link.log(self.turn.py, LEVEL_DEBUG, &message);
         }
         if let Some(exchange) = exchange {
-            self.abandon(exchange);
+            self.turn.tasks.stand(self.turn.py);
+            exchange.disconnect(self.turn.py);
         }
     }
 
     fn message(&mut self, kind: Kind, bytes: &[u8], reply: &mut Reply<'_>) -> bool {
-        let is_taken = ws::message(self, kind, bytes, reply);
-        end_child(self.py, self.link);
+        let is_taken = ws::message(&mut self.turn, kind, bytes, reply);
+        end_child(self.turn.py, self.turn.link);
         is_taken
     }
 
@@ -181,32 +168,32 @@ impl Service for Turn<'_, '_> {
         fault: Option<citius_reactor::ws::Fault>,
         reply: &mut Reply<'_>,
     ) {
-        ws::closed(self, close, fault, reply);
+        ws::closed(&mut self.turn, close, fault, reply);
     }
 
-    fn room(&mut self, reply: &mut Reply<'_>) {
-        if ws::room(self, reply) {
+    fn writable(&mut self, reply: &mut Reply<'_>) {
+        if ws::room(&mut self.turn, reply) {
             return;
         }
         match self.gateway {
-            Gateway::Native(_) => native::room(self, reply),
-            Gateway::Asgi(plan) => asgi::room(self, plan, reply),
-            Gateway::Wsgi(_) => wsgi::room(self, reply),
+            Gateway::Native(_) => native::room(&mut self.turn, reply),
+            Gateway::Asgi(plan) => asgi::room(&mut self.turn, plan, reply),
+            Gateway::Wsgi(_) => wsgi::room(&mut self.turn, reply),
         }
-        end_child(self.py, self.link);
+        end_child(self.turn.py, self.turn.link);
     }
 
-    fn gone(&mut self, connection: ConnectionId) {
-        for exchange in self.link.take_all(connection) {
-            if !exchange.is_notification {
-                self.abandon(exchange);
-            }
+    fn disconnected(&mut self, connection: ConnectionId) {
+        for exchange in self.turn.link.take_all(connection) {
+            self.turn.tasks.stand(self.turn.py);
+            exchange.lose_connection(self.turn.py);
         }
     }
 
     fn refused(&mut self, id: StreamId, fault: Fault) {
         let what = format!(": {} ({})", fault.text(), fault.spec());
-        self.subject(id).log(self.py, self.link, LEVEL_ERROR, &what);
+        self.subject(id)
+            .log(self.turn.py, self.turn.link, LEVEL_ERROR, &what);
     }
 
     fn slow(
@@ -216,7 +203,7 @@ impl Service for Turn<'_, '_> {
         took_ms: Millis,
         latest: Option<&Head>,
     ) {
-        let (py, link) = (self.py, self.link);
+        let (py, link) = (self.turn.py, self.turn.link);
         let open = stream.or_else(|| link.last_open(connection));
         report::slow(py, link, took_ms, || {
             open.and_then(|id| report::subject_of(py, link, id))
@@ -227,16 +214,16 @@ impl Service for Turn<'_, '_> {
 
     fn file_failed(&mut self, connection: ConnectionId, message: &str) {
         let message = format!("connection {}: {message}; it was cut", connection.index);
-        self.link.log(self.py, LEVEL_ERROR, &message);
+        self.turn.link.log(self.turn.py, LEVEL_ERROR, &message);
     }
 
     fn panicked(&mut self, connection: ConnectionId) {
-        clear_exception(self.py);
+        clear_exception(self.turn.py);
         let message = format!(
             "connection {}: a defect of the server's; it was cut",
             connection.index
         );
-        self.link.log(self.py, LEVEL_ERROR, &message);
+        self.turn.link.log(self.turn.py, LEVEL_ERROR, &message);
     }
 
     fn noted(&mut self, note: Notice<'_>) {
@@ -263,7 +250,7 @@ impl Service for Turn<'_, '_> {
             ),
             Notice::Draining { requests, routes } => (LEVEL_INFO, draining(requests, routes)),
         };
-        self.link.log(self.py, level, &message);
+        self.turn.link.log(self.turn.py, level, &message);
     }
 }
 
@@ -304,7 +291,7 @@ fn tls_notice(note: TlsNotice<'_>) -> (u8, String) {
     }
 }
 
-impl Turn<'_, '_> {
+impl Dispatch<'_, '_> {
     /// Whether an extended CONNECT (RFC 8441) is for something that there is.
     #[cold]
     fn may_connect(&self, head: &Head) -> bool {
@@ -314,7 +301,7 @@ impl Turn<'_, '_> {
     #[cold]
     fn refuse_connect(head: Box<Head>, reply: &mut Reply<'_>) {
         let fault = Fault::ConnectRefused;
-        let answer = Answer {
+        let answer = ResponseHead {
             status: fault.status(),
             content_type: Some(b"text/plain; charset=utf-8"),
             fields: &Fields::EMPTY,
@@ -328,15 +315,15 @@ impl Turn<'_, '_> {
     /// Answers a request for a file of a static mount; gives the head back if it is none.
     #[inline(never)]
     fn answer_file(&mut self, head: Box<Head>, reply: &mut Reply<'_>) -> Option<Box<Head>> {
-        let mut asked = Asked::new(reply.id(), reply.peer(), self.link, head);
+        let mut asked = Asked::new(reply.id(), reply.peer(), self.turn.link, head);
         let head = asked.head.as_deref()?;
-        let Some(served) = self.mounts.answer(head, &self.link.files, reply) else {
+        let Some(served) = self.mounts.respond(head, &self.turn.link.files, reply) else {
             return asked.head;
         };
         if let Some(error) = served.error {
             let path = String::from_utf8_lossy(head.path());
             let message = format!("static file for {path}: {error}");
-            self.link.log(self.py, LEVEL_ERROR, &message);
+            self.turn.link.log(self.turn.py, LEVEL_ERROR, &message);
         }
         if let Some(head) = asked.head.take() {
             reply.recycle(head);
@@ -347,7 +334,7 @@ impl Turn<'_, '_> {
     /// What the log says of an open request.
     #[cold]
     fn subject(&self, id: StreamId) -> Subject {
-        report::subject_of(self.py, self.link, id)
+        report::subject_of(self.turn.py, self.turn.link, id)
             .unwrap_or_else(|| Subject::named(format!("request {}", id.stream)))
     }
 
@@ -355,11 +342,11 @@ impl Turn<'_, '_> {
     #[cold]
     fn answered(&self, latest: Option<&Head>) -> Option<Subject> {
         match self.gateway {
-            Gateway::Native(routes) => self
-                .link
-                .with_kept_head(|kept| routes.latest(self.link, kept.into_iter().chain(latest))),
+            Gateway::Native(routes) => self.turn.link.with_kept_head(|kept| {
+                routes.latest(self.turn.link, kept.into_iter().chain(latest))
+            }),
             Gateway::Asgi(_) | Gateway::Wsgi(_) => {
-                latest.map(|head| Subject::new(self.link, head, None))
+                latest.map(|head| Subject::new(self.turn.link, head, None))
             }
         }
     }
@@ -367,44 +354,17 @@ impl Turn<'_, '_> {
     /// A body has become longer than its limit.
     #[cold]
     fn report_long_body(&self, id: StreamId, exchange: Option<&Exchange>) {
-        let (py, link) = (self.py, self.link);
-        let (limit, subject) = match (self.gateway, exchange.map(|e| &e.held)) {
-            (_, Some(Held::Native(held))) => held.long_body(py, link),
-            (Gateway::Wsgi(gateway), Some(Held::Wsgi(call))) => {
-                (gateway.get().body_limit(&link.limits), call.subject())
-            }
-            (_, Some(Held::Asgi(conversation))) => {
-                let limit = BodyLimit::streamed(&link.limits, None);
-                (limit, conversation.get().subject(py))
-            }
-            _ => {
-                let limit = BodyLimit::streamed(&link.limits, None);
-                (limit, Subject::named(format!("request {}", id.stream)))
-            }
+        let (py, link) = (self.turn.py, self.turn.link);
+        let limit = match (self.gateway, exchange) {
+            (Gateway::Native(_), Some(exchange)) => native::body_limit(link, exchange),
+            (Gateway::Wsgi(gateway), Some(_)) => gateway.get().body_limit(&link.limits),
+            _ => BodyLimit::streamed(&link.limits, None),
         };
+        let subject = exchange.and_then(|exchange| exchange.subject(py, link));
+        let subject = subject.map_or_else(
+            || Subject::named(format!("request {}", id.stream)),
+            |subject| subject(py),
+        );
         limit.report(py, link, &subject);
-    }
-
-    /// Nobody waits for this any more.
-    fn abandon(&mut self, exchange: Exchange) {
-        let py = self.py;
-        self.tasks.stand(py);
-        match exchange.held {
-            Held::Nothing => {}
-            Held::Native(held) => native::abandon(py, held),
-            // ASGI has no application cancelled because its client is gone.
-            Held::Asgi(conversation) => return asgi::abandon(py, &conversation),
-            Held::Wsgi(held) => wsgi::abandon(py, &held),
-            Held::Socket(held) => {
-                if !ws::abandon(py, &held) {
-                    return;
-                }
-            }
-        }
-        if let Some(task) = exchange.task
-            && let Err(error) = task.bind(py).call_method0(intern!(py, "cancel"))
-        {
-            error.write_unraisable(py, Some(task.bind(py)));
-        }
     }
 }

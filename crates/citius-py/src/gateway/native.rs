@@ -1,63 +1,31 @@
 //! The native gateway: routes, and handlers called with as little as they ask for.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use citius_http::coding::Coding;
-use citius_http::{
-    Action, Answer, FAST_PATHS, Fault, Fields, Head, Limits, Method, Payload, Status,
-};
+use citius_http::{Action, FAST_PATHS, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
+use citius_reactor::Reply;
 use citius_reactor::ws::{Opening, Refusal, Transport};
-use citius_reactor::{Reply, StreamId};
 use citius_route::{Captures, Converter, Found, Param, Pattern, Router};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::answer::{self, Asked, conclude_in_turn, convert};
-use crate::gateway::Turn;
+use crate::answer::{self, Asked, NativeRequest, conclude_in_turn, convert};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::compiled::{self, CompiledHandler, Handler, pool::Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
+use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self, Line, WebSocket};
-use crate::host::coding_from;
-use crate::link::{Exchange, Link, lock};
+use crate::link::{Exchange, LateSubject, Link, Role, lock};
 use crate::report::Subject;
 use crate::request::Request;
-use crate::stream::Stream;
+use crate::route::{Kind, RouteInfo};
+use crate::settings::coding_from;
 use crate::task::{Errand as _, Next};
-
-/// How a handler wants to be called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// On the reactor's thread; what it returns is the answer.
-    Def,
-    /// On the reactor's thread; what it returns is a coroutine.
-    Async,
-    /// On a thread of the pool.
-    Blocking,
-    /// Native code on the reactor's thread.
-    Compiled,
-    /// Native code on a thread without the GIL.
-    Pooled,
-}
-
-impl Kind {
-    fn from_name(name: &str) -> PyResult<Self> {
-        match name {
-            "def" => Ok(Self::Def),
-            "async" => Ok(Self::Async),
-            "blocking" => Ok(Self::Blocking),
-            "compiled" => Ok(Self::Compiled),
-            "pooled" => Ok(Self::Pooled),
-            _ => Err(PyValueError::new_err(format!(
-                "kind is def, async, blocking, compiled or pooled, not {name:?}"
-            ))),
-        }
-    }
-}
 
 /// Where a positional argument of a handler comes from.
 #[derive(Clone, Copy, Debug)]
@@ -92,13 +60,9 @@ impl Shape {
 
 /// A route, ready to be called.
 pub(crate) struct Route {
-    pub(crate) handler: Py<PyAny>,
+    pub(super) info: Arc<RouteInfo>,
     kind: Kind,
     arguments: SmallVec<[Argument; 4]>,
-    pub(crate) params: Vec<Param>,
-    streams_body: bool,
-    /// How long a body may be, if the route says so.
-    body_bytes_max: Option<u64>,
     shape: Shape,
     /// The native code, which is called in place of `handler`.
     pub(super) compiled: Option<Arc<Handler>>,
@@ -110,23 +74,24 @@ pub(crate) struct Route {
     class: u16,
     /// Its place among the routes, from 1; 0 for what is none.
     place: u32,
-    /// What messages say of it: pattern and handler.
-    pub(crate) label: Box<str>,
 }
 
-/// What an open exchange of this gateway has.
-#[derive(Default)]
-pub(crate) struct Held {
-    /// Where the body goes as it comes.
-    pub(crate) request: Option<Py<Request>>,
-    /// What is called once the body is complete.
-    pub(crate) route: Option<Arc<Route>>,
-    /// The streamed answer that waits for room to write.
-    pub(crate) out: Option<Py<Stream>>,
-    /// A compiled handler's request, until its body is complete.
-    pub(crate) pending: Option<Box<compiled::Pending>>,
-    /// Tells the thread that is to answer that nobody waits any more.
-    pub(crate) is_gone: Option<Arc<AtomicBool>>,
+/// An open exchange whose handler is called when the body is complete.
+struct AwaitsBody {
+    request: Py<Request>,
+    route: Arc<Route>,
+}
+
+impl Role for AwaitsBody {
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.request.get().break_body(py);
+        true
+    }
+
+    fn subject(&self, py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+        let request = self.request.clone_ref(py);
+        Some(Box::new(move |_| request.get().subject()))
+    }
 }
 
 /// Everything a reactor needs to know of an application; fixed when the reactor is made.
@@ -140,7 +105,7 @@ pub(crate) struct Routes {
     has_sockets: bool,
     unmatched: Option<Arc<Route>>,
     /// What may be called by name, where procedures are.
-    pub(super) procedures: Arc<Procedures>,
+    procedures: Arc<Procedures>,
     labels: Vec<String>,
 }
 
@@ -196,8 +161,8 @@ impl Native {
         body_bytes_max: Option<u64>,
         compress: Option<Vec<(String, u8)>>,
     ) -> PyResult<()> {
-        let (parsed, mut route) = self.route(py, pattern, (handler, name), kind, args, stream)?;
-        route.body_bytes_max = body_bytes_max;
+        let reads = (stream, body_bytes_max);
+        let (parsed, mut route) = self.route(py, pattern, (handler, name), kind, args, reads)?;
         if let Some(levels) = compress {
             let of = |(name, level): (String, u8)| Ok((coding_from(&name)?, level));
             route.compression = Some(levels.into_iter().map(of).collect::<PyResult<_>>()?);
@@ -223,7 +188,8 @@ impl Native {
         name: &str,
         args: SmallNames,
     ) -> PyResult<()> {
-        let (parsed, route) = self.route(py, pattern, (handler, name), kind, args, false)?;
+        let (parsed, route) =
+            self.route(py, pattern, (handler, name), kind, args, (false, None))?;
         let mut routes = lock(&self.routes);
         routes.has_sockets = true;
         routes
@@ -265,20 +231,23 @@ impl Native {
 
     #[pyo3(signature = (handler, *, kind))]
     fn set_unmatched(&self, handler: Py<PyAny>, kind: &str) -> PyResult<()> {
-        let route = Route {
+        let info = RouteInfo {
             handler,
-            kind: Kind::from_name(kind)?,
-            arguments: SmallVec::new(),
             params: Vec::new(),
             streams_body: false,
             body_bytes_max: None,
+            label: "no route".into(),
+        };
+        let route = Route {
+            info: Arc::new(info),
+            kind: Kind::from_name(kind)?,
+            arguments: SmallVec::new(),
             shape: Shape::Any,
             compiled: None,
             pool: None,
             compression: None,
             class: 0,
             place: 0,
-            label: "no route".into(),
         };
         let replaced = lock(&self.routes).unmatched.replace(Arc::new(route));
         drop(replaced);
@@ -286,38 +255,21 @@ impl Native {
     }
 }
 
-impl Route {
-    fn body_limit(&self, limits: &Limits) -> BodyLimit {
-        if self.streams_body {
-            BodyLimit::streamed(limits, self.body_bytes_max)
-        } else {
-            BodyLimit::held(limits, self.body_bytes_max)
-        }
-    }
-}
-
-impl Held {
-    /// For a body that has become too long: its limit, and what the log says of its request.
-    pub(super) fn long_body(&self, py: Python<'_>, link: &Link) -> (BodyLimit, Subject) {
-        let route = match (&self.pending, &self.request) {
-            (Some(pending), _) => Some(&*pending.route),
-            (None, Some(request)) => request.bind(py).get().route.as_deref(),
-            (None, None) => None,
-        };
-        let limit = match route {
-            Some(route) => route.body_limit(&link.limits),
-            None => BodyLimit::held(&link.limits, None),
-        };
-        (limit, self.subject(py, link))
-    }
-
-    /// What the log says of its request.
-    pub(crate) fn subject(&self, py: Python<'_>, link: &Link) -> Subject {
-        match (&self.pending, &self.request) {
-            (Some(pending), _) => Subject::new(link, &pending.head, Some(&pending.route)),
-            (None, Some(request)) => request.bind(py).get().subject(),
-            (None, None) => Subject::named(String::from("a request")),
-        }
+/// How long the body of an open exchange may be.
+#[cold]
+pub(super) fn body_limit(link: &Link, exchange: &Exchange) -> BodyLimit {
+    let of_request = |request: &Py<Request>| request.get().route().map(Arc::clone);
+    let route = if let Some(awaits) = exchange.role::<compiled::AwaitsBody>() {
+        Some(Arc::clone(&awaits.route.info))
+    } else if let Some(awaits) = exchange.role::<AwaitsBody>() {
+        Some(Arc::clone(&awaits.route.info))
+    } else {
+        let role = exchange.role::<NativeRequest>();
+        role.and_then(|role| of_request(&role.request))
+    };
+    match route {
+        Some(route) => route.body_limit(&link.limits),
+        None => BodyLimit::held(&link.limits, None),
     }
 }
 
@@ -338,10 +290,10 @@ impl Routes {
                 .router
                 .find(&method, head.path(), &mut Captures::default());
             if matches!(found, Found::Route(found) if Arc::ptr_eq(found, route)) {
-                return Some(Subject::new(link, head, Some(route)));
+                return Some(Subject::new(link, head, Some(&route.info.label)));
             }
         }
-        Some(Subject::named(format!("a request ({})", route.label)))
+        Some(Subject::named(format!("a request ({})", route.info.label)))
     }
 
     /// The route that a head with this memo led to before.
@@ -358,11 +310,15 @@ impl Routes {
         };
         let found = self.router.find(&method, head.path(), captures);
         if let Found::Route(route) = found
-            && route.params.is_empty()
+            && route.info.params.is_empty()
         {
-            head.memo = route.place;
+            head.app_tag = route.place;
         }
         found
+    }
+
+    pub(super) fn procedures(&self) -> &Procedures {
+        &self.procedures
     }
 
     pub(super) fn labels(&self) -> &[String] {
@@ -379,7 +335,7 @@ impl Routes {
         let class = place + 1;
         u16::try_from(class)
             .ok()
-            .filter(|_| class < citius_observe::page::CLASSES_MAX)
+            .filter(|_| class < citius_observe::slot::CLASSES_MAX)
             .unwrap_or(0)
     }
 }
@@ -398,7 +354,7 @@ impl Native {
         (handler, name): (Py<PyAny>, &str),
         kind: &str,
         args: SmallNames,
-        streams_body: bool,
+        (streams_body, body_bytes_max): (bool, Option<u64>),
     ) -> PyResult<(Pattern, Route)> {
         let parsed = Pattern::parse(pattern).map_err(pattern_error)?;
         let argument = |name: Option<String>| match name {
@@ -424,20 +380,23 @@ impl Native {
         };
         let arguments: SmallVec<[Argument; 4]> =
             args.0.into_iter().map(argument).collect::<PyResult<_>>()?;
-        let route = Route {
+        let info = RouteInfo {
             handler,
+            params: parsed.params.clone(),
+            streams_body,
+            body_bytes_max,
+            label: format!("route {pattern}, handler {name}").into(),
+        };
+        let route = Route {
+            info: Arc::new(info),
             kind,
             shape: Shape::of(kind, &arguments, &parsed.params),
             arguments,
-            params: parsed.params.clone(),
-            streams_body,
-            body_bytes_max: None,
             compiled,
             compression: None,
             pool: (kind == Kind::Pooled).then(|| Arc::clone(&self.pool)),
             class: lock(&self.routes).class_of(pattern),
             place: 0,
-            label: format!("route {pattern}, handler {name}").into(),
         };
         Ok((parsed, route))
     }
@@ -465,7 +424,7 @@ pub(super) fn request(
     reply: &mut Reply<'_>,
 ) {
     let (mut head, mut captures) = (head, Captures::new());
-    let route = if let Some(route) = routes.recall(head.memo) {
+    let route = if let Some(route) = routes.recall(head.app_tag) {
         route
     } else {
         turn.link.latest_route.store(0, Ordering::Relaxed);
@@ -495,7 +454,7 @@ pub(super) fn request(
     }
     let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
     asked.captures = captures;
-    asked.route = Some(route);
+    asked.route = Some(&route.info);
     if route.compiled.is_some() {
         return compiled::request(turn, route, asked, ended, reply);
     }
@@ -509,8 +468,8 @@ pub(super) fn request(
 /// Holds a body to the limit of its route; `true`: it is announced longer, and the request is answered.
 #[inline(never)]
 fn refuses_body(turn: &Turn<'_, '_>, route: &Route, head: &Head, reply: &mut Reply<'_>) -> bool {
-    let limit = route.body_limit(&turn.link.limits);
-    limit.enforce(turn.py, turn.link, head, Some(route), reply)
+    let limit = route.info.body_limit(&turn.link.limits);
+    limit.enforce(turn.py, turn.link, head, Some(&route.info.label), reply)
 }
 
 /// The route of a head that is not known yet, and the head; `None` if it is answered without one.
@@ -546,12 +505,12 @@ fn find_route<'a>(
 #[inline]
 fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
     turn.tasks.stand(turn.py);
-    let result = route.handler.bind(turn.py).call0();
+    let result = route.info.handler.bind(turn.py).call0();
     if respond(&result, reply) {
         return reply.recycle(head);
     }
     let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-    asked.route = Some(route);
+    asked.route = Some(&route.info);
     conclude_in_turn(turn.py, result, &mut asked, reply, turn.tasks);
 }
 
@@ -560,7 +519,7 @@ fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply
 fn call_alone(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
     let py = turn.py;
     turn.tasks.stand(py);
-    let made = Request::alone(reply.id(), reply.peer(), turn.link, route, head);
+    let made = Request::alone(reply.id(), reply.peer(), turn.link, &route.info, head);
     let request = match Bound::new(py, made) {
         Ok(request) => request,
         Err(error) => {
@@ -568,7 +527,7 @@ fn call_alone(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, repl
             return conclude_in_turn(py, Err(error), &mut asked, reply, turn.tasks);
         }
     };
-    let result = route.handler.bind(py).call1((&request,));
+    let result = route.info.handler.bind(py).call1((&request,));
     if respond(&result, reply) {
         return;
     }
@@ -591,12 +550,15 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
     turn.tasks.stand(turn.py);
     let py = turn.py;
     let take = |exchange: &mut Exchange| {
-        let held = exchange.native()?;
-        if let Some(pending) = &mut held.pending {
-            pending.push(bytes);
+        if let Some(awaits) = exchange.role_mut::<compiled::AwaitsBody>() {
+            awaits.push(bytes);
             return None;
         }
-        held.request.as_ref().map(|request| request.clone_ref(py))
+        let request = match exchange.role::<AwaitsBody>() {
+            Some(awaits) => &awaits.request,
+            None => &exchange.role::<NativeRequest>()?.request,
+        };
+        Some(request.clone_ref(py))
     };
     if let Some(request) = turn.link.with(reply.id(), take).flatten() {
         request.get().push_body(py, bytes);
@@ -605,21 +567,21 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
 
 /// The body is complete.
 pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'_>) {
-    turn.tasks.stand(turn.py);
-    let Some(request) = request_of(turn, reply.id()) else {
-        let pending = |exchange: &mut Exchange| exchange.native()?.pending.take();
-        match turn.link.with(reply.id(), pending).flatten() {
-            Some(pending) => compiled::end(turn, *pending, reply),
-            None => ws::end(turn, reply),
-        }
-        return;
-    };
-    request.get().end_body(turn.py, trailers);
-    let route = |exchange: &mut Exchange| exchange.native()?.route.take();
-    if let Some(route) = turn.link.with(reply.id(), route).flatten() {
-        drop(turn.link.take(reply.id()));
-        let mut asked = Asked::of_request(request.bind(turn.py));
-        call(turn, &route, None, &mut asked, true, reply);
+    let (py, id) = (turn.py, reply.id());
+    turn.tasks.stand(py);
+    if let Some(awaits) = turn.link.take_role::<AwaitsBody>(id) {
+        let AwaitsBody { request, route } = *awaits;
+        request.get().end_body(py, trailers);
+        let mut asked = Asked::of_request(request.bind(py));
+        return call(turn, &route, None, &mut asked, true, reply);
+    }
+    if let Some(awaits) = turn.link.take_role::<compiled::AwaitsBody>(id) {
+        return compiled::end(turn, *awaits, reply);
+    }
+    let request = |role: &mut NativeRequest| role.request.clone_ref(py);
+    match turn.link.with_role(id, request) {
+        Some(request) => request.get().end_body(py, trailers),
+        None => ws::end(turn, reply),
     }
 }
 
@@ -627,25 +589,9 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'
 pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     turn.tasks.stand(turn.py);
     let py = turn.py;
-    let out = |exchange: &mut Exchange| {
-        let out = &exchange.native()?.out;
-        out.as_ref().map(|out| out.clone_ref(py))
-    };
-    if let Some(out) = turn.link.with(reply.id(), out).flatten() {
-        out.get().has_room(py);
-    }
-}
-
-/// Nobody waits for this any more.
-pub(super) fn abandon(py: Python<'_>, held: Held) {
-    if let Some(is_gone) = held.is_gone {
-        is_gone.store(true, Ordering::Relaxed);
-    }
-    if let Some(request) = held.request {
-        request.get().break_body(py);
-    }
-    if let Some(out) = held.out {
-        out.get().gone(py);
+    let stream = |role: &mut NativeRequest| role.stream.as_ref().map(|kept| kept.clone_ref(py));
+    if let Some(stream) = turn.link.with_role(reply.id(), stream).flatten() {
+        stream.get().has_room(py);
     }
 }
 
@@ -663,21 +609,16 @@ fn await_body(
             return;
         }
     };
-    let awaiting = (!route.streams_body).then(|| Arc::clone(route));
-    let awaits_body = awaiting.is_some();
-    if !awaits_body {
+    if route.info.streams_body {
         request.get().set_streamed();
-    }
-    turn.link.with_open(reply.id(), |exchange| {
-        if let Some(held) = exchange.native() {
-            held.request = Some(request);
-            held.route = awaiting;
-        }
-    });
-    if awaits_body {
-        reply.want(u64::MAX);
-    } else {
+        let stream = None;
+        turn.link
+            .enter(reply.id(), NativeRequest { request, stream });
         call(turn, route, None, &mut asked, false, reply);
+    } else {
+        let route = Arc::clone(route);
+        turn.link.enter(reply.id(), AwaitsBody { request, route });
+        reply.want(u64::MAX);
     }
 }
 
@@ -712,7 +653,7 @@ fn open_socket<'a>(
     let Some(opening) = ws::opening(head, transport, ended, reply) else {
         return true;
     };
-    asked.route = Some(route);
+    asked.route = Some(&route.info);
     let line = Arc::new(Line::new(asked.id, turn.link, opening));
     let made = asked.request(py, true).and_then(|request| {
         let socket = WebSocket::new(Arc::clone(&line), request.clone().unbind());
@@ -734,7 +675,7 @@ fn open_socket<'a>(
             return true;
         }
     };
-    let handler = route.handler.bind(py);
+    let handler = route.info.handler.bind(py);
     if route.kind != Kind::Async {
         turn.tasks.stand(py);
         submit_socket(turn, &socket, handler, &arguments, reply);
@@ -764,7 +705,7 @@ fn socket_arguments<'py>(
         .getattr(pyo3::intern!(py, "path_params"))?;
     let argument = |argument: &Argument| match *argument {
         Argument::Request => Ok(socket.clone().into_any()),
-        Argument::Param(at, _) => params.get_item(route.params[at].name.as_str()),
+        Argument::Param(at, _) => params.get_item(route.info.params[at].name.as_str()),
     };
     let arguments = route.arguments.iter().map(argument);
     PyTuple::new(py, arguments.collect::<PyResult<Vec<_>>>()?)
@@ -792,8 +733,8 @@ fn submit_socket(
                 .is_truthy()
         });
     // A pool's thread may have begun already; what it says now leaves with this turn.
-    socket.get().line.flow(py, reply);
     let mut chat = ws::socket::Chat::new(socket, None);
+    chat.flush(py, reply);
     match submitted {
         Ok(true) => {}
         Ok(false) => {
@@ -854,7 +795,7 @@ fn answer_plainly(
     } else {
         (Some(&b"text/plain; charset=utf-8"[..]), status.reason())
     };
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type,
         fields: &fields,
@@ -877,7 +818,7 @@ fn call(
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
-    let handler = route.handler.bind(py);
+    let handler = route.info.handler.bind(py);
     if route.kind != Kind::Async {
         turn.tasks.stand(py);
     }
@@ -934,10 +875,11 @@ fn submit<'py>(
             PyRuntimeError::new_err("there is no thread pool for blocking handlers")
         })?;
         // Before `submit`, for the pool's thread may answer before that returns.
-        let kept = request.clone().unbind();
-        drop(turn.link.with_open(reply.id(), |exchange| {
-            exchange.native()?.request.replace(kept)
-        }));
+        let role = NativeRequest {
+            request: request.clone().unbind(),
+            stream: None,
+        };
+        turn.link.enter(reply.id(), role);
         let arguments = PyTuple::new(py, arguments)?;
         submit
             .bind(py)
@@ -955,15 +897,6 @@ fn submit<'py>(
             conclude_in_turn(py, Err(error), asked, reply, turn.tasks);
         }
     }
-}
-
-fn request_of(turn: &Turn<'_, '_>, id: StreamId) -> Option<Py<Request>> {
-    let py = turn.py;
-    let request = |exchange: &mut Exchange| {
-        let request = &exchange.native()?.request;
-        request.as_ref().map(|request| request.clone_ref(py))
-    };
-    turn.link.with(id, request).flatten()
 }
 
 /// The positional arguments of a call.
@@ -1005,7 +938,7 @@ fn param<'py>(
         (None, Some(text)) => convert(py, converter, text),
         (Some(request), _) => {
             let params = request.bind(py).getattr(pyo3::intern!(py, "path_params"))?;
-            params.get_item(route.params[at].name.as_str())
+            params.get_item(route.info.params[at].name.as_str())
         }
         (None, None) => Ok(py.None().into_bound(py)),
     }

@@ -2,12 +2,12 @@
 //!
 //! A call has no request object, passes no middleware and knows no status: what a procedure returns is
 //! encoded as the result, what it raises as an error, both in the form of the call. Which functions decode
-//! parameters and make errors, `python/citius/procedures.py` decides once per procedure.
+//! parameters and make errors, `python/citius/web/procedures.py` decides once per procedure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Call, Fault, Fields, Form, Payload, Status};
+use citius_http::{Action, Fault, Fields, Form, Payload, ProcedureCall, ResponseHead, Status};
 use citius_reactor::{Reply, StreamId};
 use citius_rpc::{encode_bytes, encode_text};
 use pyo3::exceptions::{PyBaseException, PyRuntimeError};
@@ -16,12 +16,12 @@ use pyo3::types::{PyBool, PyBytes, PyString};
 
 use crate::answer::send_plain;
 use crate::fork::end_child_with;
-use crate::gateway::Turn;
-use crate::gateway::native::{Kind, Routes};
-use crate::link::{Late, Link, Sink, payload};
+use crate::gateway::turn::Turn;
+use crate::link::{Late, Link, Role, Sink, payload};
 use crate::report::Subject;
+use crate::route::Kind;
 use crate::support;
-use crate::task::{Errand, Next, Pending, is_cancellation};
+use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
 
 /// What is exposed, by name.
 pub(crate) type Procedures = HashMap<Vec<u8>, Arc<Procedure>>;
@@ -51,7 +51,7 @@ pub(crate) struct Decoders {
 }
 
 impl Decoders {
-    fn of(&self, call: &Call<'_>) -> &Py<PyAny> {
+    fn of(&self, call: &ProcedureCall<'_>) -> &Py<PyAny> {
         match (call.form, call.params.first()) {
             (Form::MessagePack, Some(0x90..=0x9f | 0xdc | 0xdd)) => &self.msgpack_array,
             (Form::MessagePack, _) => &self.msgpack_map,
@@ -65,11 +65,11 @@ impl Decoders {
 #[inline]
 pub(super) fn call(
     turn: &mut Turn<'_, '_>,
-    routes: &Routes,
-    call: &Call<'_>,
+    procedures: &Procedures,
+    call: &ProcedureCall<'_>,
     reply: &mut Reply<'_>,
 ) {
-    let Some(procedure) = routes.procedures.get(&*call.method) else {
+    let Some(procedure) = procedures.get(&*call.method) else {
         return answer_unknown(call, reply);
     };
     reply.classify(procedure.class);
@@ -84,7 +84,7 @@ pub(super) fn call(
         link: turn.link,
         id: reply.id(),
         form: call.form,
-        is_notification: !call.is_answered,
+        is_notification: !call.wants_response,
         procedure,
         is_entered: false,
     };
@@ -111,11 +111,11 @@ pub(super) fn call(
 
 /// Answers a call of what is not exposed.
 #[cold]
-pub(super) fn answer_unknown(call: &Call<'_>, reply: &mut Reply<'_>) {
+pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
     let name = String::from_utf8_lossy(&call.method);
     let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     let text = format!("nothing is exposed as {name:?}");
-    let answer = Answer {
+    let answer = ResponseHead {
         status: Status::from_const(404),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,
@@ -127,37 +127,65 @@ pub(super) fn answer_unknown(call: &Call<'_>, reply: &mut Reply<'_>) {
 /// Characters of an unknown name that are told back.
 const NAME_CHARACTERS_MAX: usize = 100;
 
+/// An open exchange that is a call. A call without an answer runs to its end although its connection has gone.
+struct CallRole {
+    is_notification: bool,
+}
+
+impl Role for CallRole {
+    fn on_disconnect(self: Box<Self>, _py: Python<'_>) -> bool {
+        true
+    }
+
+    fn outlives_connection(&self) -> bool {
+        self.is_notification
+    }
+}
+
 /// A call on its way to its answer.
-pub(crate) struct Calling<'a> {
-    pub(crate) link: &'a Arc<Link>,
-    pub(crate) id: StreamId,
-    pub(crate) form: Form,
-    pub(crate) is_notification: bool,
-    pub(crate) procedure: &'a Arc<Procedure>,
+struct Calling<'a> {
+    link: &'a Arc<Link>,
+    id: StreamId,
+    form: Form,
+    is_notification: bool,
+    procedure: &'a Arc<Procedure>,
     /// It is in the table of open exchanges.
-    pub(crate) is_entered: bool,
+    is_entered: bool,
 }
 
 impl Calling<'_> {
-    /// Hands a call to the thread pool; `false` if that is full.
-    fn submit(&mut self, py: Python<'_>, call: &Call<'_>, is_bare: bool) -> PyResult<bool> {
-        let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
-            PyRuntimeError::new_err("there is no thread pool for blocking procedures")
-        })?;
-        let procedure = self.procedure;
-        let asked = RpcCall {
+    fn role(&self) -> CallRole {
+        CallRole {
+            is_notification: self.is_notification,
+        }
+    }
+
+    /// The same to keep, once it is entered.
+    fn open(&self) -> OpenCall {
+        OpenCall {
             link: Arc::clone(self.link),
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
-            procedure: Arc::clone(procedure),
-        };
+            procedure: Arc::clone(self.procedure),
+        }
+    }
+
+    /// Hands a call to the thread pool; `false` if that is full.
+    fn submit(
+        &mut self,
+        py: Python<'_>,
+        call: &ProcedureCall<'_>,
+        is_bare: bool,
+    ) -> PyResult<bool> {
+        let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
+            PyRuntimeError::new_err("there is no thread pool for blocking procedures")
+        })?;
+        let procedure = self.procedure;
+        let asked = RpcCall(self.open());
         // Before `submit`, for the pool's thread may answer before that returns.
         self.is_entered = true;
-        let is_notification = self.is_notification;
-        self.link.with_open(self.id, |exchange| {
-            exchange.is_notification = is_notification;
-        });
+        self.link.enter(self.id, self.role());
         let submitted = if is_bare {
             submit.bind(py).call1((asked, &procedure.handler, ()))?
         } else {
@@ -230,7 +258,7 @@ impl Calling<'_> {
 
     #[inline]
     fn send<S: Sink>(py: Python<'_>, status: Status, payload: Payload<'_>, sink: &mut S) {
-        let answer = Answer {
+        let answer = ResponseHead {
             status,
             content_type: None,
             fields: &Fields::EMPTY,
@@ -263,6 +291,10 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 }
 
 impl Errand for Calling<'_> {
+    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+        (self.link, self.id)
+    }
+
     fn subject(&self, _py: Python<'_>) -> Subject {
         Subject::named(self.procedure.label.to_string())
     }
@@ -288,37 +320,23 @@ impl Errand for Calling<'_> {
         Next::Done(ending)
     }
 
-    fn suspend(
-        &mut self,
-        _py: Python<'_>,
-        task: Py<PyAny>,
-        _reply: &mut Reply<'_>,
-    ) -> PyResult<Pending> {
-        let is_notification = self.is_notification;
-        let enter = |exchange: &mut crate::link::Exchange| {
-            exchange.is_notification = is_notification;
-            exchange.task.replace(task)
-        };
-        drop(self.link.with_open(self.id, enter));
-        Ok(Pending::Rpc(
-            Arc::clone(self.link),
-            self.id,
-            self.form,
-            Arc::clone(self.procedure),
-        ))
+    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+        Ok(Suspended {
+            entry: Entry::As(Box::new(self.role())),
+            resume: Box::new(self.open()),
+        })
     }
 
     #[inline]
-    fn finish(&mut self, _reply: &mut Reply<'_>) {}
+    fn flush(&mut self, _py: Python<'_>, _reply: &mut Reply<'_>) {}
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         self.send_error(py, error, reply);
     }
 }
 
-/// A call that a pool works on, with the methods of a request that a pool uses.
-#[pyclass(frozen, module = "citius._core", name = "_RpcCall")]
-pub(crate) struct RpcCall {
+/// A call between two steps of its coroutine, or in a thread of the pool.
+struct OpenCall {
     link: Arc<Link>,
     id: StreamId,
     form: Form,
@@ -326,20 +344,41 @@ pub(crate) struct RpcCall {
     procedure: Arc<Procedure>,
 }
 
+impl OpenCall {
+    fn calling(&self) -> Calling<'_> {
+        Calling {
+            link: &self.link,
+            id: self.id,
+            form: self.form,
+            is_notification: self.is_notification,
+            procedure: &self.procedure,
+            is_entered: true,
+        }
+    }
+}
+
+impl Resume for OpenCall {
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
+        step.run(py, &mut self.calling())
+    }
+}
+
+/// A call that a pool works on, with the methods of a request that a pool uses.
+#[pyclass(frozen, module = "citius._core", name = "_RpcCall")]
+pub(crate) struct RpcCall(OpenCall);
+
 #[pymethods]
 impl RpcCall {
     fn _set_task(&self, task: Py<PyAny>) {
-        let set = |exchange: &mut crate::link::Exchange| exchange.task.replace(task);
-        let replaced = self.link.with(self.id, set);
-        drop(replaced);
+        self.0.link.set_task(self.0.id, Some(task));
     }
 
     /// Whether it is still to be done. A notification is, whatever has become of its connection.
     fn _is_open(&self) -> bool {
-        self.is_notification || self.link.with(self.id, |_| ()).is_some()
+        self.0.is_notification || self.0.link.is_open(self.0.id)
     }
 
-    fn _answer(&self, value: &Bound<'_, PyAny>) {
+    fn _respond(&self, value: &Bound<'_, PyAny>) {
         self.settle(value.py(), Ok(value.clone()));
     }
 
@@ -350,15 +389,10 @@ impl RpcCall {
 
 impl RpcCall {
     fn settle(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
-        let (link, id) = (&self.link, self.id);
-        let mut calling = Calling {
-            link,
-            id,
-            form: self.form,
-            is_notification: self.is_notification,
-            procedure: &self.procedure,
-            is_entered: true,
+        let mut late = Late {
+            link: &self.0.link,
+            id: self.0.id,
         };
-        calling.conclude(py, result, &mut Late { link, id });
+        self.0.calling().conclude(py, result, &mut late);
     }
 }

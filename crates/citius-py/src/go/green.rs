@@ -153,7 +153,7 @@ impl Hub {
 
     fn wait(&self, py: Python<'_>, this: &Py<Self>, ticket: &Arc<Ticket>) -> PyResult<()> {
         let own = berth(ticket);
-        while !ticket.is_settled() {
+        while !ticket.is_done() {
             let switched = match self.take_direct(py, this) {
                 Some(next) if Arc::ptr_eq(&next, ticket) => break,
                 Some(next) => berth(&next).switch.bind(py).call0(),

@@ -139,7 +139,7 @@ pub(crate) fn block(
             Ok(None)
         }
         Ok(false) => {
-            while !ticket.is_settled() {
+            while !ticket.is_done() {
                 std::hint::spin_loop();
             }
             Ok(ask.conclude(&ticket))

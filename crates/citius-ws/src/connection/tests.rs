@@ -136,7 +136,7 @@ fn closed(code: u16, reason: &str) -> Event {
     }
 }
 
-/// The close frame that answers a fault.
+/// The close frame that responses a fault.
 fn last_words(fault: Fault) -> Vec<u8> {
     let payload = Close::new(fault.code(), fault.text()).payload();
     [&[0x88, payload.len() as u8], &payload[..]].concat()

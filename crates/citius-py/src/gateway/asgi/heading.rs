@@ -186,7 +186,7 @@ fn parse(headers: &Bound<'_, PyAny>) -> PyResult<(Heading, Option<u64>)> {
         let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
         if name_bytes == b"content-type" && heading.content_type.is_none() {
             if !value_bytes.iter().copied().all(is_value_byte) {
-                return Err(refused(name, value, citius_http::Fault::AnswerFieldValue));
+                return Err(refused(name, value, citius_http::Fault::ResponseFieldValue));
             }
             heading.content_type = Some(value.clone().unbind());
             return Ok(());

@@ -20,10 +20,10 @@ use pyo3::types::PyDict;
 
 use crate::answer::{self, Asked};
 use crate::gateway::asgi::callables::Callables;
-use crate::gateway::asgi::conversation::Uncalled;
+use crate::gateway::asgi::conversation::{Conversation, Talk, Uncalled};
 use crate::gateway::body_limit::BodyLimit;
-use crate::gateway::{Held, Turn, ws};
-use crate::link::Exchange;
+use crate::gateway::turn::Turn;
+use crate::gateway::ws;
 use crate::task::Errand as _;
 
 mod callables;
@@ -36,9 +36,7 @@ mod scope;
 mod socket;
 mod waiting;
 
-pub(crate) use conversation::{Conversation, Talk};
-pub(crate) use socket::{Socket, SocketTalk};
-pub(crate) use waiting::{Done, hasten_all};
+pub(crate) use waiting::hasten_all;
 
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]
@@ -75,13 +73,15 @@ impl Asgi {
     /// # Errors
     /// `TypeError` without an event loop, for every ASGI application needs one.
     pub(crate) fn plan(&self, py: Python<'_>, event_loop: Option<&Py<PyAny>>) -> PyResult<Plan> {
-        let event_loop = event_loop.ok_or_else(|| {
-            PyTypeError::new_err("an ASGI application needs an event loop, and loop is None")
-        })?;
+        if event_loop.is_none() {
+            return Err(PyTypeError::new_err(
+                "an ASGI application needs an event loop, and loop is None",
+            ));
+        }
         Ok(Plan {
             app: self.app.clone_ref(py),
             scopes: scope::Scopes::new(&self.root_path, self.state.clone_ref(py), self.is_debug),
-            common: Arc::new(conversation::Common::new(py, event_loop)?),
+            common: Arc::new(conversation::Common::new(py)?),
             spare: callables::Spare::default(),
         })
     }
@@ -115,7 +115,8 @@ pub(crate) fn request(
     if ended {
         return call(turn, plan, callables, head, reply);
     }
-    enter(turn, callables.conversation.bind(py));
+    turn.link
+        .enter(reply.id(), callables.conversation.clone_ref(py));
     if awaits_consent {
         // RFC 9110 §10.1.1: the client is told to go on when the application asks for the body.
         return call(turn, plan, callables, head, reply);
@@ -132,7 +133,7 @@ pub(crate) fn request(
     });
     conversation.get().want_window(reply);
     // Comes when what has arrived with the head has been taken in.
-    reply.await_room();
+    reply.await_writable();
 }
 
 /// There is not even what a request is answered with: the error is logged, and the answer is 500.
@@ -174,11 +175,6 @@ pub(crate) fn room(turn: &mut Turn<'_, '_>, plan: &Plan, reply: &mut Reply<'_>) 
         Some(uncalled) => call_late(turn, plan, conversation, uncalled, reply),
         None => conversation.get().has_room(turn.py),
     }
-}
-
-/// Nobody waits for this any more.
-pub(crate) fn abandon(py: Python<'_>, conversation: &Py<Conversation>) {
-    conversation.get().disconnect(py);
 }
 
 /// Calls the application of a request whose body has come after its head.
@@ -223,23 +219,9 @@ fn call(
     plan.spare.give(py, callables);
 }
 
-/// Enters an exchange before its application is called.
-fn enter(turn: &Turn<'_, '_>, conversation: &Bound<'_, Conversation>) {
-    let kept = conversation.clone().unbind();
-    let replaced = turn
-        .link
-        .with_open(conversation.get().id(), |exchange: &mut Exchange| {
-            std::mem::replace(&mut exchange.held, Held::Asgi(kept))
-        });
-    drop(replaced);
-}
-
 fn of<'py>(turn: &Turn<'_, 'py>, reply: &Reply<'_>) -> Option<Bound<'py, Conversation>> {
     let py = turn.py;
-    let conversation = |exchange: &mut Exchange| match &exchange.held {
-        Held::Asgi(conversation) => Some(conversation.clone_ref(py)),
-        _ => None,
-    };
-    let found = turn.link.with(reply.id(), conversation).flatten();
+    let conversation = |role: &mut Py<Conversation>| role.clone_ref(py);
+    let found = turn.link.with_role(reply.id(), conversation);
     found.map(|conversation| conversation.into_bound(py))
 }

@@ -5,28 +5,31 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Action, Answer, Fault, Fields, Head, Payload, Status};
-use citius_reactor::Reply;
+use bytes::Bytes;
+use citius_http::{Fault, Fields, Head, Status};
 use citius_reactor::ws::{Close, Code, Transport};
+use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::answer;
-use crate::awaited::{Look, Looking, awaited_by_looking};
+use crate::awaited::{Done, Look, Looking, awaited_by_looking};
 use crate::fork::end_child_with;
-use crate::gateway::Turn;
 use crate::gateway::asgi::Plan;
 use crate::gateway::asgi::message::{self, Start};
-use crate::gateway::asgi::waiting::{self, Done};
+use crate::gateway::asgi::waiting;
+use crate::gateway::turn::Turn;
 use crate::gateway::ws;
-use crate::gateway::ws::line::{Line, Stage};
-use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Sink, lock};
+use crate::gateway::ws::line::{Line, Refusal, Stage};
+use crate::gateway::ws::receive::{NextMessage, Shape};
+use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Link, Sink, lock};
+use crate::outbox::AwaitCapacity;
 use crate::report::Subject;
 use crate::support;
-use crate::task::{Errand, Next, Pending, is_cancellation};
+use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
 
 /// One socket, as the application hears and answers it.
 #[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
@@ -45,10 +48,6 @@ struct State {
     denial: Option<(Start, Vec<u8>)>,
     /// It was.
     is_denied: bool,
-    /// An answer that waits for the step to end.
-    said: Option<(Start, Vec<u8>)>,
-    /// The application's step is on the stack, and so is the reply.
-    in_hand: bool,
 }
 
 #[pymethods]
@@ -89,7 +88,7 @@ impl Socket {
             }
             ("websocket.close", Stage::Asked) if lock(&self.state).denial.is_none() => {
                 let start = Start::plain(Status::new(403).expect("a status"));
-                self.deny(py, start, Vec::new());
+                self.deny(py, &start, Vec::new());
             }
             ("websocket.close", Stage::Open) => self.close(message)?,
             // Saying it again changes nothing.
@@ -161,7 +160,7 @@ impl Socket {
         if self.line.send(py, &data)? {
             Done::get(py)
         } else {
-            Ok(Bound::new(py, RoomToSend(Arc::clone(&self.line)))?.into_any())
+            AwaitCapacity::of(py, Arc::clone(&self.line))
         }
     }
 
@@ -198,52 +197,22 @@ impl Socket {
         let denial = if more { None } else { state.denial.take() };
         drop(state);
         if let Some((start, body)) = denial {
-            self.deny(py, start, body);
+            self.deny(py, &start, body);
         }
         Ok(())
     }
 
-    /// Answers as HTTP: now, or when the step ends.
-    fn deny(&self, py: Python<'_>, start: Start, body: Vec<u8>) {
-        self.line.refuse();
-        let mut state = lock(&self.state);
-        state.is_denied = true;
-        if state.in_hand {
-            state.said = Some((start, body));
-            return;
-        }
-        drop(state);
-        let mut late = Late {
-            link: &self.line.link,
-            id: self.line.id,
-        };
-        self.answer(py, &start, &body, &mut late);
-        drop(self.line.link.take(self.line.id));
-    }
-
-    fn answer<S: Sink>(&self, py: Python<'_>, start: &Start, body: &[u8], sink: &mut S) {
+    /// Answers as HTTP.
+    fn deny(&self, py: Python<'_>, start: &Start, body: Vec<u8>) {
+        lock(&self.state).is_denied = true;
         let media = start.heading.content_type.as_ref();
-        let answer = Answer {
+        let refusal = Refusal {
             status: start.status,
-            content_type: media.map(|media| media.as_bytes(py)),
-            fields: &start.fields(),
+            content_type: media.map(|media| Bytes::copy_from_slice(media.as_bytes(py))),
+            fields: start.fields().into_owned(),
+            body: body.into(),
         };
-        if let Err(fault) = sink.send(py, Action::Respond(answer, Payload::Copied(body))) {
-            self.report(py, fault.text());
-        }
-    }
-
-    /// Sends what was said in a step.
-    fn flow(&self, py: Python<'_>, reply: &mut Reply<'_>) {
-        let mut state = lock(&self.state);
-        state.in_hand = false;
-        let said = state.said.take();
-        drop(state);
-        if let Some((start, body)) = said {
-            self.answer(py, &start, &body, reply);
-            drop(self.line.link.take(self.line.id));
-        }
-        self.line.flow(py, reply);
+        self.line.refuse_with(py, refusal);
     }
 
     #[cold]
@@ -302,10 +271,7 @@ pub(super) fn request(
     let made = Socket {
         line,
         subject: Subject::new(turn.link, &head, None).of_socket(),
-        state: Mutex::new(State {
-            in_hand: true,
-            ..State::default()
-        }),
+        state: Mutex::default(),
     };
     let socket = match Bound::new(py, made) {
         Ok(socket) => socket,
@@ -332,12 +298,12 @@ pub(super) fn request(
 }
 
 /// A socket as the errand of the coroutine that has it.
-pub(crate) struct SocketTalk<'a, 'py> {
+struct SocketTalk<'a, 'py> {
     socket: &'a Bound<'py, Socket>,
 }
 
 impl<'a, 'py> SocketTalk<'a, 'py> {
-    pub(crate) fn new(socket: &'a Bound<'py, Socket>) -> Self {
+    fn new(socket: &'a Bound<'py, Socket>) -> Self {
         Self { socket }
     }
 
@@ -349,7 +315,22 @@ impl<'a, 'py> SocketTalk<'a, 'py> {
     }
 }
 
+impl Resume for Py<Socket> {
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
+        step.run(py, &mut SocketTalk::new(self.bind(py)))
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self)
+    }
+}
+
 impl Errand for SocketTalk<'_, '_> {
+    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+        let line = &self.socket.get().line;
+        (&line.link, line.id)
+    }
+
     fn subject(&self, _py: Python<'_>) -> Subject {
         self.socket.get().subject.clone()
     }
@@ -394,29 +375,23 @@ impl Errand for SocketTalk<'_, '_> {
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(
-        &mut self,
-        py: Python<'_>,
-        task: Py<PyAny>,
-        reply: &mut Reply<'_>,
-    ) -> PyResult<Pending> {
-        let this = self.socket.get();
-        this.flow(py, reply);
-        let replaced = this
-            .line
-            .link
-            .with(this.line.id, |exchange| exchange.task.replace(task));
-        drop(replaced);
-        Ok(Pending::AsgiSocket(self.socket.clone().unbind()))
+    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+        Ok(Suspended {
+            entry: Entry::Known,
+            resume: Box::new(self.socket.clone().unbind()),
+        })
     }
 
-    fn finish(&mut self, reply: &mut Reply<'_>) {
-        self.socket.get().flow(self.socket.py(), reply);
+    fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
+        let this = self.socket.get();
+        if let Err(fault) = this.line.flush(py, reply) {
+            this.report(py, fault.text());
+        }
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         // There is no coroutine that could be gone on with.
         let _ = self.conclude(py, Err(error.clone_ref(py)), reply);
-        self.finish(reply);
+        self.flush(py, reply);
     }
 }

@@ -227,7 +227,7 @@ unsafe impl Send for Answering {}
 /// What a handler has left behind, checked.
 pub(crate) enum Left {
     /// An answer: a status within 200 to 599 and so many bytes of body.
-    Answer { status: u16, size: usize },
+    Response { status: u16, size: usize },
     /// A status in place of one.
     Code { status: u16, size: usize },
     /// It broke the rules.
@@ -301,11 +301,11 @@ impl Answering {
                 .content_length
                 .is_some_and(|said| said != size as u64)
         {
-            return Left::Mistake(Fault::AnswerLength.text().to_owned());
+            return Left::Mistake(Fault::ResponseLength.text().to_owned());
         }
         match code {
             0 => match u16::try_from(self.seen.status) {
-                Ok(status @ 200..=599) => Left::Answer { status, size },
+                Ok(status @ 200..=599) => Left::Response { status, size },
                 _ => Left::Mistake(format!(
                     "its status is {}; expected one from 200 to 599",
                     self.seen.status
@@ -492,7 +492,7 @@ unsafe extern "C" fn set_content_type(
             answer.content_type.extend_from_slice(media);
             OK
         }
-        _ => answer.blame(Fault::AnswerFieldValue.text()),
+        _ => answer.blame(Fault::ResponseFieldValue.text()),
     })
 }
 

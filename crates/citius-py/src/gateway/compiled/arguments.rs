@@ -54,7 +54,7 @@ pub(crate) struct Argument {
 impl<'py> FromPyObject<'_, 'py> for Argument {
     type Error = PyErr;
 
-    /// From `(name, source, type, default)`; see `citius.compiled.Argument`.
+    /// From `(name, source, type, default)`; see `citius.web.compiled.Argument`.
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let (name, source, kind, default): (String, String, String, Option<Bound<'py, PyAny>>) =
             object.extract()?;
@@ -198,7 +198,7 @@ fn truth(text: &[u8]) -> Option<bool> {
 fn problem(mistakes: &[(&Argument, &'static str)]) -> String {
     let mut text = String::from(
         "{\"title\":\"Unprocessable Content\",\"status\":422,\
-         \"detail\":\"the request does not fit\",\"errors\":[",
+         \"detail\":\"request validation failed\",\"errors\":[",
     );
     for (index, (argument, message)) in mistakes.iter().enumerate() {
         let place = match argument.source {

@@ -12,16 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
-use citius_http::{Action, Answer, FAST_PATHS, Fields, Head, Limits, Output, Payload, Status};
-use citius_reactor::{Letter, Post, Reply, StreamId, coarse_ms, exact_us};
+use citius_http::{
+    Action, FAST_PATHS, Fields, Head, Limits, Output, Payload, ResponseHead, Status,
+};
+use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId, coarse_ms, exact_us};
 use citius_route::Captures;
 use pyo3::prelude::*;
 
 use self::abi::{Answering, Asking, Entry, Left};
 use self::arguments::{Argument, Decoded, Given};
 use crate::answer::Asked;
-use crate::gateway::Turn;
-use crate::link::{Exchange, LEVEL_ERROR, LEVEL_WARNING, Link, Sink};
+use crate::gateway::turn::Turn;
+use crate::link::{LEVEL_ERROR, LEVEL_WARNING, LateSubject, Link, Role, Sink};
 use crate::report::{self, Subject};
 
 pub(crate) mod abi;
@@ -55,17 +57,42 @@ const MEASURED_EVERY: u32 = 64;
 /// The log is told at most this often about one handler.
 const TELL_EVERY_MS: u32 = 10_000;
 
-/// A request whose body is on its way.
-pub(crate) struct Pending {
-    pub(super) head: Box<Head>,
+/// An open exchange whose handler is called when the body is complete.
+pub(crate) struct AwaitsBody {
+    head: Box<Head>,
     captures: Captures,
     pub(super) route: Arc<super::native::Route>,
     body: Vec<u8>,
 }
 
-impl Pending {
+impl AwaitsBody {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.body.extend_from_slice(bytes);
+    }
+}
+
+impl Role for AwaitsBody {
+    fn on_disconnect(self: Box<Self>, _py: Python<'_>) -> bool {
+        false
+    }
+
+    fn subject(&self, _py: Python<'_>, link: &Link) -> Option<LateSubject> {
+        let subject = Subject::new(link, &self.head, Some(&self.route.info.label));
+        Some(Box::new(move |_| subject))
+    }
+}
+
+/// An open exchange that a thread works on, which looks here whether its client has gone.
+struct InPool(Arc<AtomicBool>);
+
+impl Role for InPool {
+    fn on_disconnect(self: Box<Self>, _py: Python<'_>) -> bool {
+        self.0.store(true, Ordering::Relaxed);
+        false
+    }
+
+    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+        Some(Box::new(|_| Subject::named(String::from("a request"))))
     }
 }
 
@@ -121,7 +148,7 @@ impl Handler {
         let status_of = |code: u16| Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR);
         match answering.left(code) {
             Left::Code { status, size: 0 } => (text(status_of(status)), None),
-            Left::Answer { status, size } | Left::Code { status, size } => {
+            Left::Response { status, size } | Left::Code { status, size } => {
                 let status = status_of(status);
                 (Made::Whole { status, size }, None)
             }
@@ -208,29 +235,24 @@ pub(super) fn request(
     if ended {
         return call(turn, route, head, captures, Vec::new(), reply);
     }
-    let pending = Box::new(Pending {
+    let role = AwaitsBody {
         head,
         captures,
         route: Arc::clone(route),
         body: Vec::new(),
-    });
-    turn.link.with_open(reply.id(), |exchange| {
-        if let Some(held) = exchange.native() {
-            held.pending = Some(pending);
-        }
-    });
+    };
+    turn.link.enter(reply.id(), role);
     reply.want(u64::MAX);
 }
 
 /// The body of a request is complete.
-pub(super) fn end(turn: &mut Turn<'_, '_>, pending: Pending, reply: &mut Reply<'_>) {
-    drop(turn.link.take(reply.id()));
-    let Pending {
+pub(super) fn end(turn: &mut Turn<'_, '_>, awaits: AwaitsBody, reply: &mut Reply<'_>) {
+    let AwaitsBody {
         head,
         captures,
         route,
         body,
-    } = pending;
+    } = awaits;
     call(turn, &route, head, captures, body, reply);
 }
 
@@ -327,7 +349,7 @@ fn send<S: Sink>(
             media,
             body,
         } => {
-            let answer = Answer {
+            let answer = ResponseHead {
                 status,
                 content_type: Some(media),
                 fields: &Fields::EMPTY,
@@ -340,7 +362,7 @@ fn send<S: Sink>(
         Made::Whole { status, size } => {
             // Long ones are kept alive until they are written, short ones are copied.
             let kept = (size >= Output::SHARED_BYTES_MIN).then(|| answering.take_body(size));
-            let answer = Answer {
+            let answer = ResponseHead {
                 status,
                 content_type: handler.media(answering, size),
                 fields: &answering.fields,
@@ -355,13 +377,13 @@ fn send<S: Sink>(
 }
 
 /// The same as a letter, from another thread.
-fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> Letter {
-    Letter::Act(match made {
+fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCommand {
+    StreamCommand::Act(match made {
         Made::Text {
             status,
             media,
             body,
-        } => Post::Respond {
+        } => ResponseAction::Respond {
             status,
             content_type: Some(Bytes::from_static(media)),
             fields: Fields::EMPTY,
@@ -370,7 +392,7 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> Letter {
         Made::Whole { status, size } => {
             let content_type = handler.media(answering, size).map(Bytes::copy_from_slice);
             let body = answering.take_body(size);
-            Post::Respond {
+            ResponseAction::Respond {
                 status,
                 content_type,
                 fields: std::mem::take(&mut answering.fields),
@@ -382,13 +404,9 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> Letter {
 
 /// Hands a request to the threads.
 fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mut Reply<'_>) {
-    let is_gone = Arc::clone(&job.is_gone);
     // Before the job is there for the taking: a thread may answer it before this returns.
-    turn.link.with_open(reply.id(), |exchange: &mut Exchange| {
-        if let Some(held) = exchange.native() {
-            held.is_gone = Some(is_gone);
-        }
-    });
+    turn.link
+        .enter(reply.id(), InPool(Arc::clone(&job.is_gone)));
     if let Err(job) = pool.submit(Box::new(job)) {
         drop(turn.link.take(reply.id()));
         crate::answer::send_plain(turn.py, citius_http::Fault::Overloaded, reply);
@@ -432,10 +450,10 @@ fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
     link.keep_head(head);
 }
 
-fn post(link: &Link, id: StreamId, letter: Letter) {
+fn post(link: &Link, id: StreamId, letter: StreamCommand) {
     drop(link.take(id));
     if link.mailbox.post(id, letter) {
-        link.mailbox.ring();
+        link.mailbox.wake();
     }
 }
 

@@ -87,12 +87,12 @@ impl CompiledHandler {
                     media,
                     body,
                 } => {
-                    options.set_item("status", status.code())?;
+                    options.set_item("status_code", status.code())?;
                     options.set_item("content_type", latin(py, media))?;
                     PyBytes::new(py, body.as_bytes())
                 }
                 Made::Whole { status, size } => {
-                    options.set_item("status", status.code())?;
+                    options.set_item("status_code", status.code())?;
                     let media = self.handler.media(answering, *size);
                     options.set_item("content_type", media.map(|media| latin(py, media)))?;
                     let fields = answering.fields.iter();

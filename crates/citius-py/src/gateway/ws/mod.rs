@@ -1,6 +1,6 @@
 //! WebSockets, for every interface: what comes waits at a [`Line`] until it is taken, what is said leaves by it.
 //!
-//! `line.rs` is one socket as both sides of it see it; `waiter.rs` is how a coroutine waits for it; `room.rs` sends one
+//! `line.rs` is one socket as both sides of it see it; `receive.rs` is how a coroutine waits for its messages; `room.rs` sends one
 //! message to many. Interfaces give it a face: `socket.rs` is `citius.WebSocket`, `../asgi/socket.rs` ASGI's messages.
 //!
 //! A coroutine that waits for a message is stepped inside the turn that brings it, and what it says leaves
@@ -8,32 +8,40 @@
 
 use std::sync::Arc;
 
-use citius_http::{Answer, Fields, Head, Payload};
+use citius_http::{Fields, Head, Payload, ResponseHead};
 use citius_reactor::Reply;
 use citius_reactor::ws::{Close, Code, Fault, Kind, Opening, Refusal, Transport};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::gateway::{Held, Turn};
-use crate::link::{Exchange, LEVEL_DEBUG};
+use crate::gateway::turn::Turn;
+use crate::link::{LEVEL_DEBUG, Role};
 
 pub(crate) mod line;
+pub(crate) mod receive;
 pub(crate) mod room;
 pub(crate) mod socket;
-pub(crate) mod waiter;
 
 pub(crate) use line::Line;
+pub(crate) use receive::hasten_all;
 pub(crate) use socket::WebSocket;
-pub(crate) use waiter::hasten_all;
 
 const OVERRUN: &str = "a WebSocket was closed with 1013: more bytes of messages than ws_queued_bytes_max wait for \
     the application, and more than its share for that socket";
 
-/// What an open exchange has of its socket.
-pub(crate) struct HeldLine {
-    pub(crate) line: Arc<Line>,
+/// An open exchange that is a WebSocket, whatever interface serves it.
+pub(crate) struct SocketRole {
+    line: Arc<Line>,
     /// A handler that is elsewhere when its client is lost is cancelled.
-    pub(crate) cancels: bool,
+    cancels: bool,
+}
+
+impl Role for SocketRole {
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.line.end(Close::abnormal());
+        let was_awaited = self.line.wake_later(py);
+        self.cancels && !was_awaited
+    }
 }
 
 /// Reads a request for a WebSocket, which `transport` has told apart; `None`: it was answered, with what is wrong with it.
@@ -66,7 +74,7 @@ pub(crate) fn opening(
 /// Answers a request for a WebSocket that is none, or one without where there are only those.
 #[cold]
 pub(crate) fn refuse(refusal: Refusal, reply: &mut Reply<'_>) {
-    let answer = Answer {
+    let answer = ResponseHead {
         status: refusal.status(),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &refusal.fields(),
@@ -78,22 +86,16 @@ pub(crate) fn refuse(refusal: Refusal, reply: &mut Reply<'_>) {
 
 /// Enters the exchange of a socket before its application is called.
 pub(crate) fn enter(turn: &Turn<'_, '_>, line: &Arc<Line>, cancels: bool) {
-    let held = Held::Socket(HeldLine {
+    let role = SocketRole {
         line: Arc::clone(line),
         cancels,
-    });
-    let replaced = turn.link.with_open(line.id, |exchange: &mut Exchange| {
-        std::mem::replace(&mut exchange.held, held)
-    });
-    drop(replaced);
+    };
+    turn.link.enter(line.id, role);
 }
 
 fn line_of(turn: &Turn<'_, '_>, reply: &Reply<'_>) -> Option<Arc<Line>> {
-    let line = |exchange: &mut Exchange| match &exchange.held {
-        Held::Socket(held) => Some(Arc::clone(&held.line)),
-        _ => None,
-    };
-    turn.link.with(reply.id(), line).flatten()
+    let line = |role: &mut SocketRole| Arc::clone(&role.line);
+    turn.link.with_role(reply.id(), line)
 }
 
 /// A message has come; whether another may.
@@ -153,9 +155,11 @@ pub(crate) fn closed(
     if let Some(exchange) = exchange
         && is_lost
         && !was_awaited
-        && matches!(&exchange.held, Held::Socket(held) if held.cancels)
+        && exchange
+            .role()
+            .is_some_and(|role: &SocketRole| role.cancels)
     {
-        cancel(turn.py, exchange);
+        exchange.cancel(turn.py);
     }
 }
 
@@ -175,13 +179,9 @@ pub(crate) fn release(line: &Line) {
     if line.ended().is_some() {
         return drop(line.link.take(line.id));
     }
-    let task = line.link.with(line.id, |exchange| {
-        if let Held::Socket(held) = &mut exchange.held {
-            held.cancels = false;
-        }
-        exchange.task.take()
-    });
-    drop(task);
+    line.link
+        .with_role(line.id, |role: &mut SocketRole| role.cancels = false);
+    line.link.set_task(line.id, None);
 }
 
 /// There is room for more; `false` if this is no socket.
@@ -192,22 +192,6 @@ pub(crate) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) -> bool {
     line.has_room();
     line.step(turn, reply);
     true
-}
-
-/// The connection is gone.
-pub(crate) fn abandon(py: Python<'_>, held: &HeldLine) -> bool {
-    held.line.end(Close::abnormal());
-    let was_awaited = held.line.wake_later(py);
-    held.cancels && !was_awaited
-}
-
-/// Cancels the handler of an exchange.
-fn cancel(py: Python<'_>, exchange: Exchange) {
-    if let Some(task) = exchange.task
-        && let Err(error) = task.bind(py).call_method0(pyo3::intern!(py, "cancel"))
-    {
-        error.write_unraisable(py, Some(task.bind(py)));
-    }
 }
 
 /// The fields of an answer from pairs that Python gave.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use citius_reactor::ws::{Code, Kind};
-use citius_reactor::{Cast, Slow, StreamId};
+use citius_reactor::{Broadcast, Slow, StreamId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -127,30 +127,30 @@ impl Room {
         self.members.remove(&line.link, line.id)
     }
 
-    #[pyo3(signature = (message, *, but = None))]
+    #[pyo3(signature = (message, *, exclude = None))]
     fn send(
         &self,
         py: Python<'_>,
         message: &Bound<'_, PyAny>,
-        but: Option<&Bound<'_, WebSocket>>,
+        exclude: Option<&Bound<'_, WebSocket>>,
     ) -> PyResult<usize> {
         let (kind, payload) = parts_of(message)?;
         let relay = lock(&self.relay).as_ref().map(|relay| relay.clone_ref(py));
         if let Some(relay) = relay {
             self.relay(relay.bind(py), kind, &payload);
         }
-        let but = but.map(|socket| socket.get().line.id);
-        Ok(self.cast(py, self.cast_of(kind, payload), but))
+        let exclude = exclude.map(|socket| socket.get().line.id);
+        Ok(self.cast(py, self.cast_of(kind, payload), exclude))
     }
 
-    #[pyo3(signature = (value, *, but = None))]
+    #[pyo3(signature = (value, *, exclude = None))]
     fn send_json(
         &self,
         py: Python<'_>,
         value: &Bound<'_, PyAny>,
-        but: Option<&Bound<'_, WebSocket>>,
+        exclude: Option<&Bound<'_, WebSocket>>,
     ) -> PyResult<usize> {
-        self.send(py, json_of(value)?.as_any(), but)
+        self.send(py, json_of(value)?.as_any(), exclude)
     }
 
     fn __len__(&self) -> usize {
@@ -243,23 +243,23 @@ impl Room {
         }
     }
 
-    fn cast_of(&self, kind: Kind, payload: bytes::Bytes) -> Cast {
-        Cast::new(kind, payload, self.slow, Arc::clone(&self.members.missed))
+    fn cast_of(&self, kind: Kind, payload: bytes::Bytes) -> Broadcast {
+        Broadcast::new(kind, payload, self.slow, Arc::clone(&self.members.missed))
     }
 
-    fn cast(&self, py: Python<'_>, cast: Cast, but: Option<StreamId>) -> usize {
+    fn cast(&self, py: Python<'_>, cast: Broadcast, exclude: Option<StreamId>) -> usize {
         let cast = Arc::new(cast);
         let places: Vec<(Arc<Link>, Vec<StreamId>)> = lock(&self.members.places)
             .iter()
             .map(|place| {
-                let ids = place.ids.iter().copied().filter(|id| Some(*id) != but);
+                let ids = place.ids.iter().copied().filter(|id| Some(*id) != exclude);
                 (Arc::clone(&place.link), ids.collect())
             })
             .collect();
         let mut receivers = 0;
         for (link, ids) in places {
             receivers += ids.len();
-            link.post_cast(py, ids.into_iter(), &cast);
+            link.post_broadcast(py, ids.into_iter(), &cast);
         }
         receivers
     }

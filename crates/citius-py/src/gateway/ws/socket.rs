@@ -2,25 +2,26 @@
 
 use std::sync::Arc;
 
-use citius_http::{Action, Answer, Fields, Payload, Status};
-use citius_reactor::Reply;
+use citius_http::{Action, Fields, Payload, ResponseHead, Status};
 use citius_reactor::ws::{Close, Code};
+use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::answer::{self, Asked, Settled, Stage as AnswerStage};
-use crate::gateway::asgi::Done;
+use crate::answer::{self, Asked, NativeRequest, Settled, Stage as AnswerStage};
+use crate::awaited::Done;
 use crate::gateway::ws::line::{Line, Stage, Taken, json_of};
-use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
-use crate::gateway::ws::{self, fields_from};
-use crate::link::{Late, Sink};
+use crate::gateway::ws::receive::{NextMessage, Shape};
+use crate::gateway::ws::{self, SocketRole, fields_from};
+use crate::link::{Exchange, LEVEL_ERROR, Late, Link, Sink};
+use crate::outbox::{AwaitCapacity, Speaker as _};
 use crate::report::Subject;
 use crate::request::Request;
 use crate::support;
-use crate::task::{Errand, Next, Pending, is_cancellation};
+use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
 
 /// One WebSocket; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -67,7 +68,7 @@ impl WebSocket {
         if has_room {
             Done::get(py)
         } else {
-            Ok(Bound::new(py, RoomToSend(Arc::clone(&self.line)))?.into_any())
+            AwaitCapacity::of(py, Arc::clone(&self.line))
         }
     }
 
@@ -261,25 +262,21 @@ impl WebSocket {
         self.line.on_change(py, callback, false);
     }
 
-    fn _on_room(&self, py: Python<'_>, callback: Py<PyAny>) {
+    fn _on_writable(&self, py: Python<'_>, callback: Py<PyAny>) {
         self.line.on_change(py, callback, true);
     }
 
     // What whoever runs a handler in a thread or a greenlet calls, as of a request.
 
     fn _set_task(&self, task: Py<PyAny>) {
-        let replaced = self
-            .line
-            .link
-            .with(self.line.id, |exchange| exchange.task.replace(task));
-        drop(replaced);
+        self.line.link.set_task(self.line.id, Some(task));
     }
 
     fn _is_open(&self) -> bool {
         self.line.ended().is_none()
     }
 
-    fn _answer(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
+    fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         Self::settle(slf, Ok(value));
     }
 
@@ -322,7 +319,7 @@ impl WebSocket {
 pub(crate) struct Chat<'a, 'py> {
     socket: &'a Bound<'py, WebSocket>,
     /// Set once the request is answered in another way, and how far that is.
-    pub(crate) answering: Option<AnswerStage>,
+    answering: Option<AnswerStage>,
 }
 
 impl<'a, 'py> Chat<'a, 'py> {
@@ -362,10 +359,12 @@ impl<'a, 'py> Chat<'a, 'py> {
         if self.answering.is_none() {
             line.refuse();
             // From here on it is a request like others.
-            let held = line
-                .link
-                .with(line.id, |exchange| std::mem::take(&mut exchange.held));
-            drop(held);
+            let role = Box::new(NativeRequest {
+                request: self.socket.get().request.clone_ref(py),
+                stream: None,
+            });
+            let change = |exchange: &mut Exchange| exchange.change_role::<SocketRole>(role);
+            drop(line.link.with(line.id, change));
         }
         let request = self.socket.get().request.bind(py).clone();
         let mut asked = Asked::of_request(&request);
@@ -397,7 +396,7 @@ impl<'a, 'py> Chat<'a, 'py> {
 /// The answer of a handler that neither accepts nor answers.
 fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
     let status = Status::new(403).expect("a status");
-    let answer = Answer {
+    let answer = ResponseHead {
         status,
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,
@@ -407,7 +406,31 @@ fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
     let _ = sink.send(py, Action::Respond(answer, body));
 }
 
+/// A socket whose coroutine waits.
+struct Waiting {
+    socket: Py<WebSocket>,
+    answering: Option<AnswerStage>,
+}
+
+impl Resume for Waiting {
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
+        let mut chat = Chat::new(self.socket.bind(py), self.answering);
+        let progress = step.run(py, &mut chat);
+        self.answering = chat.answering;
+        progress
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.socket)
+    }
+}
+
 impl Errand for Chat<'_, '_> {
+    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+        let line = &self.socket.get().line;
+        (&line.link, line.id)
+    }
+
     fn subject(&self, py: Python<'_>) -> Subject {
         let request = &self.socket.get().request;
         request.bind(py).get().subject().of_socket()
@@ -429,27 +452,23 @@ impl Errand for Chat<'_, '_> {
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(
-        &mut self,
-        py: Python<'_>,
-        task: Py<PyAny>,
-        reply: &mut Reply<'_>,
-    ) -> PyResult<Pending> {
-        let line = &self.socket.get().line;
-        line.flow(py, reply);
-        let replaced = line
-            .link
-            .with_open(line.id, |exchange| exchange.task.replace(task));
-        drop(replaced);
-        Ok(Pending::Socket(
-            self.socket.clone().unbind(),
-            self.answering,
-        ))
+    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+        let waiting = Waiting {
+            socket: self.socket.clone().unbind(),
+            answering: self.answering,
+        };
+        Ok(Suspended {
+            entry: Entry::Known,
+            resume: Box::new(waiting),
+        })
     }
 
-    fn finish(&mut self, reply: &mut Reply<'_>) {
-        let py = self.socket.py();
-        self.socket.get().line.flow(py, reply);
+    fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
+        let line = &self.socket.get().line;
+        if let Err(fault) = line.flush(py, reply) {
+            let what = format!(": {} ({})", fault.text(), fault.spec());
+            self.subject(py).log(py, &line.link, LEVEL_ERROR, &what);
+        }
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {

@@ -6,7 +6,7 @@
 //! do not change, so the same ones, or equal ones, mean the same head; only the length of the body may
 //! be another, for it is not among the lines of a head.
 
-use citius_http::{Answer, FAST_PATHS, Fault, Fields, Status, fields};
+use citius_http::{FAST_PATHS, Fault, Fields, ResponseHead, Status, fields};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -69,9 +69,9 @@ impl Announcements {
         &self.recent[self.at]
     }
 
-    pub(super) fn answer(&self) -> Answer<'_> {
+    pub(super) fn answer(&self) -> ResponseHead<'_> {
         let latest = self.latest();
-        Answer {
+        ResponseHead {
             status: self.status,
             content_type: latest.has_media_type.then_some(&latest.media_type),
             fields: &latest.fields,
@@ -220,7 +220,7 @@ impl Announced {
     fn push(&mut self, name: &[u8], value: &[u8]) -> PyResult<()> {
         if name.len() == 12 && name.eq_ignore_ascii_case(b"content-type") && !self.has_media_type {
             if !value.iter().all(|&byte| fields::is_value_byte(byte)) {
-                return Err(refused(Fault::AnswerFieldValue, name));
+                return Err(refused(Fault::ResponseFieldValue, name));
             }
             self.has_media_type = true;
             self.media_type.extend_from_slice(value.trim_ascii());

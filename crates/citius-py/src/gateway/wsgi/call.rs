@@ -7,7 +7,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use citius_http::Head;
-use citius_reactor::{Letter, Peer, StreamId};
+use citius_reactor::{Peer, StreamCommand, StreamId};
 use pyo3::exceptions::PyConnectionResetError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -19,7 +19,7 @@ use super::spool::{Spool, Spools};
 use super::start::Shared;
 use crate::answer::Asked;
 use crate::fork::end_child;
-use crate::link::{Late, Link, call_back, lock};
+use crate::link::{Late, LateSubject, Link, Role, call_back, lock};
 use crate::report::Subject;
 
 /// One request on its way through a thread, or one whose body is still coming.
@@ -235,7 +235,7 @@ impl Call {
                 u64::from(self.link.limits.body_window_bytes)
             };
             if !ended && more_bytes > 0 {
-                self.link.post(py, self.id, Letter::Want(more_bytes));
+                self.link.post(py, self.id, StreamCommand::Want(more_bytes));
             }
             if ended || !piece.is_empty() {
                 return Ok((!piece.is_empty()).then_some(piece));
@@ -266,7 +266,7 @@ impl Call {
     /// Waits until what has been sent has left, or nobody reads any more.
     fn await_room(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         self.transfer().has_room = false;
-        self.link.post(py, self.id, Letter::AwaitRoom);
+        self.link.post(py, self.id, StreamCommand::AwaitWritable);
         loop {
             let changes = {
                 let transfer = self.transfer();
@@ -429,6 +429,18 @@ impl Call {
         let kill = self.transfer().on_gone.take();
         drop(kill);
         pump.close(py);
+    }
+}
+
+impl Role for Arc<Call> {
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.gone(py);
+        false
+    }
+
+    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+        let call = Self::clone(self);
+        Some(Box::new(move |_| Call::subject(&call)))
     }
 }
 

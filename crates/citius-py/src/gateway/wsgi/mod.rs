@@ -32,8 +32,8 @@ use self::spool::Spools;
 use self::start::Callables;
 use crate::answer::{self, Asked};
 use crate::gateway::body_limit::BodyLimit;
-use crate::gateway::{Held as AnyHeld, Turn};
-use crate::link::{Exchange, LEVEL_WARNING, Link, lock};
+use crate::gateway::turn::Turn;
+use crate::link::{LEVEL_WARNING, Link, lock};
 use crate::report::Subject;
 use crate::support::guarded;
 use crate::task::Tasks;
@@ -93,9 +93,6 @@ pub(crate) struct Desk {
     environs: Environs,
     callables: Option<Callables>,
 }
-
-/// What the gateway keeps of an open exchange.
-pub(crate) type Held = Arc<Call>;
 
 #[pymethods]
 impl Wsgi {
@@ -348,11 +345,7 @@ pub(super) fn request(
         _ => None,
     };
     let call = Call::new(&mut asked, ended, waiter);
-    let kept = Arc::clone(&call);
-    let replaced = turn.link.with_open(reply.id(), |exchange| {
-        std::mem::replace(&mut exchange.held, AnyHeld::Wsgi(kept))
-    });
-    drop(replaced);
+    turn.link.enter(reply.id(), Arc::clone(&call));
     if this.is_inline() {
         reply.want(u64::MAX);
     } else if ended || awaits_consent {
@@ -452,17 +445,8 @@ pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     }
 }
 
-/// Nobody waits for this any more.
-pub(super) fn abandon(py: Python<'_>, held: &Held) {
-    held.gone(py);
-}
-
 fn call_of(link: &Link, reply: &Reply<'_>) -> Option<Arc<Call>> {
-    let held = |exchange: &mut Exchange| match &exchange.held {
-        AnyHeld::Wsgi(call) => Some(Arc::clone(call)),
-        _ => None,
-    };
-    link.with(reply.id(), held).flatten()
+    link.with_role(reply.id(), |call: &mut Arc<Call>| Arc::clone(call))
 }
 
 /// Calls the application on this thread.
@@ -502,11 +486,8 @@ fn call_inline<'py>(
         let call = Call::new(asked, true, None);
         call.set_taken();
         call.keep_rest(pump, head);
-        let replaced = turn.link.with_open(reply.id(), |exchange| {
-            std::mem::replace(&mut exchange.held, AnyHeld::Wsgi(call))
-        });
-        drop(replaced);
-        reply.await_room();
+        turn.link.enter(reply.id(), call);
+        reply.await_writable();
     } else if let Some(head) = asked.head.take() {
         reply.recycle(head);
     }
@@ -525,7 +506,7 @@ fn step(
         Stepped::More(_) => {
             pump.pause(turn.py, turn.tasks);
             call.keep_rest(pump, asked.head.take());
-            reply.await_room();
+            reply.await_writable();
         }
         Stepped::Over => {
             drop(turn.link.take(reply.id()));

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Answer, Limits};
+use citius_http::{Limits, ResponseHead};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -36,7 +36,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    pub(super) fn answer(&self) -> Answer<'_> {
+    pub(super) fn answer(&self) -> ResponseHead<'_> {
         self.announcements.answer()
     }
 

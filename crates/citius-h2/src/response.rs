@@ -1,0 +1,485 @@
+//! Answers going out: [`Action`] in, field blocks and data out (RFC 9113 §8.3.2, §8.1).
+
+use alloc::vec::Vec;
+
+use citius_http::{
+    Action, Blame, Declared, FAST_PATHS, Fault, Fields, Output, Payload, ResponseHead, Status,
+};
+
+use crate::connection::{Connection, Context};
+use crate::frame::{self, Code, END_HEADERS, END_STREAM, HEADER_BYTES};
+use crate::hpack::{Encoder, Indexing};
+use crate::state::Following;
+use crate::stream::Stream;
+
+/// The field block of the last plain 200, as long as the table stays what it was: most responses begin like the one
+/// before, and many are as long.
+#[derive(Debug, Default)]
+pub(crate) struct Template {
+    /// Empty at first.
+    block: Vec<u8>,
+    generation: u64,
+    server: Vec<u8>,
+    date: Vec<u8>,
+    media_type: Vec<u8>,
+    length: u64,
+}
+
+impl Template {
+    #[inline]
+    pub(crate) fn is_for(
+        &self,
+        cx: &Context<'_>,
+        generation: u64,
+        media_type: &[u8],
+        length: u64,
+    ) -> bool {
+        FAST_PATHS
+            && self.length == length
+            && self.generation == generation
+            && !self.block.is_empty()
+            && self.media_type == media_type
+            && self.date == cx.date
+            && self.server == cx.server
+    }
+
+    fn keep(
+        &mut self,
+        cx: &Context<'_>,
+        generation: u64,
+        media_type: &[u8],
+        length: u64,
+        block: &[u8],
+    ) {
+        for (place, bytes) in [
+            (&mut self.block, block),
+            (&mut self.server, cx.server),
+            (&mut self.date, cx.date),
+            (&mut self.media_type, media_type),
+        ] {
+            place.clear();
+            place.extend_from_slice(bytes);
+        }
+        self.generation = generation;
+        self.length = length;
+    }
+}
+
+impl Connection {
+    /// Does what the application wants to happen to `stream`; nothing if that has ended already.
+    ///
+    /// # Errors
+    /// The application's fault, to be logged. What is on the wire stays consistent: 500 if nothing was
+    /// sent for the stream yet, otherwise the stream is reset.
+    #[inline]
+    pub fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: u32,
+        action: Action<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let Some(index) = self.open_index(stream) else {
+            return Ok(());
+        };
+        let result = match action {
+            Action::Respond(response, payload) => self.respond(cx, index, &response, payload, out),
+            Action::Inform(response) => self.inform(index, &response, out),
+            Action::Start(response) => self.start(cx, index, &response, out),
+            Action::Data(payload) => self.data(cx, index, payload, out),
+            Action::End { trailers } => self.end(cx, index, trailers, out),
+            // RFC 8441 §5: the protocol was named by the request, and a 200 grants it.
+            Action::Switch { fields, .. } => {
+                let response = ResponseHead {
+                    status: Status::OK,
+                    content_type: None,
+                    fields,
+                };
+                let started = self.start(cx, index, &response, out);
+                if let (Ok(()), Some(stream)) = (started, self.streams.at_mut(index)) {
+                    stream.is_tunnel = true;
+                }
+                started
+            }
+            Action::Abort => {
+                self.abort(cx, stream, Code::Internal, out);
+                Ok(())
+            }
+        };
+        if let Err(fault) = result {
+            self.fail(cx, stream, fault, out);
+        }
+        result
+    }
+
+    /// The handler of `stream` failed: 500 if nothing was sent for it yet, otherwise the stream is reset.
+    pub fn fail(&mut self, cx: &mut Context<'_>, stream: u32, fault: Fault, out: &mut Output) {
+        let Some(index) = self.open_index(stream) else {
+            return;
+        };
+        let is_begun = self
+            .streams
+            .at(index)
+            .is_some_and(|stream| !stream.state.awaits_headers());
+        if is_begun {
+            self.abort(cx, stream, Code::of(fault), out);
+        } else {
+            self.respond_to_fault(cx, index, fault, out);
+        }
+    }
+
+    fn abort(&mut self, cx: &Context<'_>, id: u32, code: Code, out: &mut Output) {
+        self.since = cx.now;
+        self.drop_stream(id, Some(code), out);
+        self.conclude();
+    }
+
+    #[inline]
+    fn open_index(&self, id: u32) -> Option<usize> {
+        let index = self.streams.index_of(id)?;
+        self.streams.at(index)?.is_open().then_some(index)
+    }
+
+    #[inline]
+    fn respond(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        response: &ResponseHead<'_>,
+        payload: Payload<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
+        // What the template was made of has been checked.
+        let is_known =
+            FAST_PATHS && self.template.media_type == response.content_type.unwrap_or_default();
+        check_final(stream, response, is_known)?;
+        let without_content = stream.without_content(response.status);
+        let length = response.length_of_whole(payload.len(), without_content)?;
+        let ends = without_content || payload.is_empty();
+        stream.state.send_headers(if ends {
+            Following::Nothing
+        } else {
+            Following::Whole
+        })?;
+        let id = stream.id;
+        self.write_head(cx, id, response, length, ends, out);
+        if !ends {
+            self.push(cx, index, payload, Some(&Fields::EMPTY), out);
+        }
+        self.finish_stream(cx, id, out);
+        Ok(())
+    }
+
+    fn inform(
+        &mut self,
+        index: usize,
+        response: &ResponseHead<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at(index).ok_or(Fault::ResponseOrder)?;
+        if !stream.state.awaits_headers() {
+            return Err(Fault::ResponseOrder);
+        }
+        response.check_informational()?;
+        let id = stream.id;
+        let mut block = core::mem::take(&mut self.field_block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        status(&mut self.encoder, &mut block, response.status);
+        fields(&mut self.encoder, &mut block, response);
+        frame::headers(out.tail(), id, &block, false);
+        self.field_block = block;
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        response: &ResponseHead<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
+        check_final(stream, response, false)?;
+        let length = response.length_of_streamed();
+        let without_content = stream.without_content(response.status);
+        stream.state.send_headers(if without_content {
+            Following::Dropped
+        } else {
+            Following::Content(Declared::new(length))
+        })?;
+        let id = stream.id;
+        self.write_head(cx, id, response, length, without_content, out);
+        Ok(())
+    }
+
+    fn data(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        payload: Payload<'_>,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
+        let is_sent = stream.state.send_data(payload.len())?;
+        if is_sent && !payload.is_empty() {
+            self.push(cx, index, payload, None, out);
+        }
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        trailers: &Fields,
+        out: &mut Output,
+    ) -> Result<(), Fault> {
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
+        let is_end_due = stream.state.complete()?;
+        let id = stream.id;
+        if is_end_due {
+            self.push(cx, index, Payload::Copied(b""), Some(trailers), out);
+        }
+        self.finish_stream(cx, id, out);
+        Ok(())
+    }
+
+    /// Writes the server's own response to `fault`, and ends the stream.
+    ///
+    /// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
+    #[cold]
+    pub(crate) fn respond_to_fault(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        fault: Fault,
+        out: &mut Output,
+    ) {
+        let text = match fault.blame() {
+            Blame::Peer => fault.text(),
+            Blame::App => "internal server error",
+        };
+        let response = ResponseHead {
+            status: fault.status(),
+            content_type: Some(b"text/plain"),
+            fields: &Fields::EMPTY,
+        };
+        let body = [text.as_bytes(), b"\n"].concat();
+        self.respond(cx, index, &response, Payload::Copied(&body), out)
+            .expect("a plain response to a stream that has none");
+    }
+
+    /// Writes `100 Continue`.
+    pub(crate) fn say_continue(&mut self, id: u32, out: &mut Output) {
+        let mut block = core::mem::take(&mut self.field_block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        status(&mut self.encoder, &mut block, Status::from_const(100));
+        frame::headers(out.tail(), id, &block, false);
+        self.field_block = block;
+    }
+
+    /// Appends a trailer section, and with it the end of the stream.
+    pub(crate) fn write_trailers(&mut self, id: u32, trailers: &Fields, out: &mut Output) {
+        let mut block = core::mem::take(&mut self.field_block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        for (name, value) in trailers.iter() {
+            self.encoder.field(&mut block, name, value, Indexing::Once);
+        }
+        frame::headers(out.tail(), id, &block, true);
+        self.field_block = block;
+    }
+
+    /// Forgets the stream if both sides are done with it.
+    #[inline]
+    pub(crate) fn finish_stream(&mut self, cx: &Context<'_>, id: u32, out: &mut Output) {
+        let Some(index) = self.streams.index_of(id) else {
+            return;
+        };
+        let Some(stream) = self.streams.at(index) else {
+            return;
+        };
+        if !stream.state.is_local_closed() || stream.is_open() {
+            return;
+        }
+        if !stream.state.is_remote_closed() {
+            // §8.1: the rest of the request is of no use; the client may keep it.
+            self.drop_stream(id, Some(Code::NoError), out);
+        } else if stream.buffered.is_some() || stream.waiting.is_some() {
+            self.drop_stream(id, None, out);
+        } else {
+            self.streams.discard(index);
+        }
+        self.since = cx.now;
+        self.conclude();
+    }
+
+    /// Appends the head of a final response.
+    #[inline]
+    fn write_head(
+        &mut self,
+        cx: &Context<'_>,
+        id: u32,
+        response: &ResponseHead<'_>,
+        length: Option<u64>,
+        ends: bool,
+        out: &mut Output,
+    ) {
+        let is_plain = response.status == Status::OK && response.fields.is_plain();
+        if let (true, Some(media_type), Some(length)) = (is_plain, response.content_type, length) {
+            let generation = self.encoder.generation();
+            if self.template.is_for(cx, generation, media_type, length) {
+                let block = self.template.block.as_slice();
+                let flags = if ends {
+                    END_HEADERS | END_STREAM
+                } else {
+                    END_HEADERS
+                };
+                let tail = out.tail();
+                // Head and the header of the data behind it.
+                tail.reserve(block.len().saturating_add(2 * HEADER_BYTES));
+                tail.extend_from_slice(&frame::header(block.len(), 1, flags, id));
+                tail.extend_from_slice(block);
+                return;
+            }
+        }
+        self.write_new_head(cx, id, response, length, ends, out);
+    }
+
+    fn write_new_head(
+        &mut self,
+        cx: &Context<'_>,
+        id: u32,
+        response: &ResponseHead<'_>,
+        length: Option<u64>,
+        ends: bool,
+        out: &mut Output,
+    ) {
+        let mut block = core::mem::take(&mut self.field_block);
+        block.clear();
+        self.encoder.begin(&mut block);
+        let generation = self.encoder.generation();
+        let is_whole = block.is_empty();
+        status(&mut self.encoder, &mut block, response.status);
+        if !response.fields.has_server {
+            line(&mut self.encoder, &mut block, cx.server);
+        }
+        if !response.fields.has_date {
+            line(&mut self.encoder, &mut block, cx.date);
+        }
+        if !cx.default_fields.is_empty() {
+            for (name, value) in response.missing_defaults(cx.default_fields) {
+                let indexing = default_field_indexing(name, value);
+                self.encoder.field(&mut block, name, value, indexing);
+            }
+        }
+        fields(&mut self.encoder, &mut block, response);
+        if let Some(length) = length {
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(length).as_bytes();
+            self.encoder
+                .field(&mut block, b"content-length", digits, Indexing::Once);
+        }
+        frame::headers(out.tail(), id, &block, ends);
+        let is_plain = response.status == Status::OK && response.fields.is_plain();
+        let is_stable = is_whole && self.encoder.generation() == generation;
+        if let (true, true, Some(media_type), Some(length)) =
+            (is_plain, is_stable, response.content_type, length)
+            && block.len() <= TEMPLATE_BYTES_MAX
+        {
+            self.template
+                .keep(cx, generation, media_type, length, &block);
+        }
+        self.field_block = block;
+    }
+}
+
+/// Bytes of a field block that is worth keeping; a media type may be long.
+const TEMPLATE_BYTES_MAX: usize = 256;
+
+fn status(encoder: &mut Encoder, block: &mut Vec<u8>, status: Status) {
+    let index = match status.code() {
+        200 => 8,
+        204 => 9,
+        206 => 10,
+        304 => 11,
+        400 => 12,
+        404 => 13,
+        500 => 14,
+        code => {
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(code).as_bytes();
+            return encoder.field(block, b":status", digits, Indexing::Keep);
+        }
+    };
+    Encoder::static_index(block, index);
+}
+
+/// Media type and fields of a response.
+fn fields(encoder: &mut Encoder, block: &mut Vec<u8>, response: &ResponseHead<'_>) {
+    if let (Some(media_type), false) = (response.content_type, response.fields.has_content_type) {
+        encoder.field(block, b"content-type", media_type, Indexing::Keep);
+    }
+    for (name, value) in response.fields.iter() {
+        encoder.field(block, name, value, indexing(name, value));
+    }
+}
+
+/// A field of every response, given as a line of HTTP/1.
+fn line(encoder: &mut Encoder, block: &mut Vec<u8>, line: &[u8]) {
+    let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+        return;
+    };
+    let (name, value) = line.split_at_checked(colon).unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    let value = value.get(1..).unwrap_or_default().trim_ascii();
+    encoder.field(block, &name, value, Indexing::Keep);
+}
+
+/// The fields of every response are repeated by definition; what is long would push the others out.
+fn default_field_indexing(name: &[u8], value: &[u8]) -> Indexing {
+    match indexing(name, value) {
+        Indexing::Once if value.len() <= STANDING_INDEXED_BYTES_MAX => Indexing::Keep,
+        other => other,
+    }
+}
+
+/// Of the 4096 bytes of a table.
+const STANDING_INDEXED_BYTES_MAX: usize = 512;
+
+/// What responses repeat goes into the table; secrets go into nobody's.
+fn indexing(name: &[u8], value: &[u8]) -> Indexing {
+    match name {
+        b"set-cookie" | b"authorization" | b"www-authenticate" | b"proxy-authenticate" => {
+            Indexing::Never
+        }
+        b"server"
+        | b"date"
+        | b"content-type"
+        | b"cache-control"
+        | b"vary"
+        | b"content-encoding"
+        | b"alt-svc"
+        | b"strict-transport-security"
+        | b"x-content-type-options"
+        | b"x-frame-options"
+        | b"access-control-allow-origin"
+        | b"referrer-policy"
+            if value.len() <= 128 =>
+        {
+            Indexing::Keep
+        }
+        _ => Indexing::Once,
+    }
+}
+
+#[inline]
+fn check_final(stream: &Stream, response: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
+    if !stream.state.awaits_headers() {
+        return Err(Fault::ResponseOrder);
+    }
+    response.check_final(is_known)
+}

@@ -1,0 +1,60 @@
+//! What is known of a native route besides how its handler is called.
+
+use citius_http::Limits;
+use citius_route::Param;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::gateway::body_limit::BodyLimit;
+
+/// How a handler wants to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// On the reactor's thread; what it returns is the answer.
+    Def,
+    /// On the reactor's thread; what it returns is a coroutine.
+    Async,
+    /// On a thread of the pool.
+    Blocking,
+    /// Native code on the reactor's thread.
+    Compiled,
+    /// Native code on a thread without the GIL.
+    Pooled,
+}
+
+impl Kind {
+    pub(crate) fn from_name(name: &str) -> PyResult<Self> {
+        match name {
+            "def" => Ok(Self::Def),
+            "async" => Ok(Self::Async),
+            "blocking" => Ok(Self::Blocking),
+            "compiled" => Ok(Self::Compiled),
+            "pooled" => Ok(Self::Pooled),
+            _ => Err(PyValueError::new_err(format!(
+                "kind is def, async, blocking, compiled or pooled, not {name:?}"
+            ))),
+        }
+    }
+}
+
+/// A route as requests, responses and messages know it.
+pub(crate) struct RouteInfo {
+    pub(crate) handler: Py<PyAny>,
+    pub(crate) params: Vec<Param>,
+    /// The handler reads the body piece by piece.
+    pub(crate) streams_body: bool,
+    /// How long a body may be, if the route says so.
+    pub(crate) body_bytes_max: Option<u64>,
+    /// What messages say of it: pattern and handler.
+    pub(crate) label: Box<str>,
+}
+
+impl RouteInfo {
+    pub(crate) fn body_limit(&self, limits: &Limits) -> BodyLimit {
+        if self.streams_body {
+            BodyLimit::streamed(limits, self.body_bytes_max)
+        } else {
+            BodyLimit::held(limits, self.body_bytes_max)
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! How a coroutine waits for its exchange.
+//!
+//! [`Waiter`] is what its task is shown: a future by asyncio's documented protocol between tasks and futures, which is how
+//! the task tells what it wants to be called with. Called within the turn that brings a message, the task is stepped there
+//! and then. A wake-up says nothing but "look again": a coroutine that finds nothing waits again.
+
+use std::sync::Mutex;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::awaited::Look;
+use crate::link::{Link, lock};
+use crate::task::{call_back, enter_context, exit_context};
+
+/// A future that is done when there may be something to see.
+#[pyclass(frozen, module = "citius._core", name = "_Waiter")]
+pub(crate) struct Waiter {
+    event_loop: Py<PyAny>,
+    state: Mutex<WaiterState>,
+}
+
+#[derive(Default)]
+struct WaiterState {
+    is_done: bool,
+    /// asyncio's mark of a future that is being awaited.
+    is_blocking: bool,
+    /// The message of a cancellation.
+    cancelled: Option<Py<PyAny>>,
+    /// What is to be called, and in which context.
+    callback: Option<(Py<PyAny>, Option<Py<PyAny>>)>,
+}
+
+impl Waiter {
+    pub(crate) fn new(py: Python<'_>, link: &Link) -> PyResult<Py<Self>> {
+        let event_loop = link.event_loop.as_ref().ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "there is no event loop here to wait on; use citius.SerialWebSocket",
+            )
+        })?;
+        let waiter = Self {
+            event_loop: event_loop.clone_ref(py),
+            state: Mutex::default(),
+        };
+        Py::new(py, waiter)
+    }
+
+    /// What a coroutine that waits for it yields: a future marked as awaited.
+    pub(crate) fn look(waiter: Py<Self>) -> Look {
+        lock(&waiter.get().state).is_blocking = true;
+        Look::Wait(waiter.into_any())
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        lock(&self.state).is_done
+    }
+
+    /// Wakes whoever waits: here and now if that may be, otherwise by way of the loop.
+    pub(crate) fn wake(slf: &Bound<'_, Self>, may_step: bool) {
+        let py = slf.py();
+        let callback = {
+            let mut state = lock(&slf.get().state);
+            if std::mem::replace(&mut state.is_done, true) {
+                return;
+            }
+            state.callback.take()
+        };
+        let Some((callback, context)) = callback else {
+            return;
+        };
+        let called = match context {
+            Some(context) if may_step => enter_context(py, &context).and_then(|()| {
+                let called = call_back(callback.bind(py), slf.as_any());
+                exit_context(py, &context);
+                called
+            }),
+            context => Self::call_soon(slf, &callback, context.as_ref()),
+        };
+        if let Err(error) = called {
+            error.write_unraisable(py, Some(callback.bind(py)));
+        }
+    }
+
+    fn call_soon(
+        slf: &Bound<'_, Self>,
+        callback: &Py<PyAny>,
+        context: Option<&Py<PyAny>>,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "context"), context)?;
+        slf.get().event_loop.bind(py).call_method(
+            intern!(py, "call_soon"),
+            (callback, slf),
+            Some(&keywords),
+        )?;
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Waiter {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop)?;
+        // A lock that is taken means that the waiter is in use: no garbage.
+        let Ok(state) = self.state.try_lock() else {
+            return Ok(());
+        };
+        if let Some((callback, context)) = &state.callback {
+            visit.call(callback)?;
+            visit.call(context)?;
+        }
+        visit.call(&state.cancelled)
+    }
+
+    fn __clear__(&self) {
+        let state = std::mem::take(&mut *lock(&self.state));
+        drop(state);
+    }
+
+    #[getter(_asyncio_future_blocking)]
+    fn is_blocking(&self) -> bool {
+        lock(&self.state).is_blocking
+    }
+
+    #[setter(_asyncio_future_blocking)]
+    fn set_blocking(&self, value: bool) {
+        lock(&self.state).is_blocking = value;
+    }
+
+    fn get_loop(&self, py: Python<'_>) -> Py<PyAny> {
+        self.event_loop.clone_ref(py)
+    }
+
+    #[pyo3(signature = (callback, *, context = None))]
+    fn add_done_callback(
+        slf: &Bound<'_, Self>,
+        callback: Py<PyAny>,
+        context: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let mut state = lock(&slf.get().state);
+        if state.is_done {
+            drop(state);
+            return Self::call_soon(slf, &callback, context.as_ref());
+        }
+        let replaced = state.callback.replace((callback, context));
+        drop(state);
+        drop(replaced);
+        Ok(())
+    }
+
+    #[pyo3(signature = (_callback))]
+    fn remove_done_callback(&self, _callback: &Bound<'_, PyAny>) -> usize {
+        let removed = lock(&self.state).callback.take();
+        usize::from(removed.is_some())
+    }
+
+    #[pyo3(signature = (msg = None))]
+    fn cancel(slf: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
+        let py = slf.py();
+        let mut state = lock(&slf.get().state);
+        if std::mem::replace(&mut state.is_done, true) {
+            return Ok(false);
+        }
+        let replaced = state.cancelled.replace(msg.unwrap_or_else(|| py.None()));
+        let callback = state.callback.take();
+        drop(state);
+        drop(replaced);
+        if let Some((callback, context)) = callback {
+            Self::call_soon(slf, &callback, context.as_ref())?;
+        }
+        Ok(true)
+    }
+
+    fn done(&self) -> bool {
+        self.is_done()
+    }
+
+    fn cancelled(&self) -> bool {
+        lock(&self.state).cancelled.is_some()
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<()> {
+        let cancelled = lock(&self.state)
+            .cancelled
+            .as_ref()
+            .map(|message| message.clone_ref(py));
+        match cancelled {
+            None => Ok(()),
+            Some(message) => Err(cancellation(py, message.bind(py))),
+        }
+    }
+
+    fn exception(&self, py: Python<'_>) -> PyResult<()> {
+        self.result(py)
+    }
+}
+
+/// A `CancelledError` with the message that was given to `cancel`.
+#[cold]
+fn cancellation(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyErr {
+    let made = py
+        .import("asyncio")
+        .and_then(|asyncio| asyncio.getattr(intern!(py, "CancelledError")))
+        .and_then(|kind| {
+            if message.is_none() {
+                kind.call0()
+            } else {
+                kind.call1((message,))
+            }
+        });
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}

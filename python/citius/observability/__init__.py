@@ -1,0 +1,4 @@
+"""Observability: log lines, metrics and spans.
+
+Nothing is imported here.
+"""

@@ -1,0 +1,322 @@
+"""The counters of all workers, and the page that Prometheus reads.
+
+A worker counts in a slot of shared memory (``_core.SharedMetrics``), written by it alone. ``MetricsRegistry``
+hands the slots out, adds those that are in use, and keeps what workers had counted when they died. Counters
+are sums over all workers there ever were; gauges are reported for each worker that is alive.
+
+Names follow Prometheus' conventions: base units, ``_total`` for counters. The number of series is bounded by
+the application's routes (or ``--path-pattern``), whatever clients ask for.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from citius._core import METRICS, SharedMetrics, __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HUNG_S = 10.0
+"""A worker whose loop has not turned for so long is not ready."""
+
+STARTING, READY, DRAINING = 0, 1, 2
+
+_STATES: Final = ("starting", "ready", "draining")
+_UNFIT: Final = ("failing", "hung", "out of descriptors")
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+_TALLIES: Final = {
+    "connections_accepted": ("citius_connections_accepted", "Connections taken from the listeners."),
+    "connections_refused": ("citius_connections_refused", "Connections turned away with 503."),
+    "connections_evicted": (
+        "citius_connections_evicted", "Idle connections closed to make room for new ones.",
+    ),
+    "descriptors_missing": (
+        "citius_descriptors_missing", "Times that a new connection found no free descriptor.",
+    ),
+    "http2_connections": ("citius_http2_connections", "Connections that have spoken HTTP/2."),
+    "bytes_received": ("citius_received_bytes", "Bytes read from clients."),
+    "bytes_sent": ("citius_sent_bytes", "Bytes written to clients."),
+    "requests_cancelled": (
+        "citius_http_requests_cancelled", "Requests whose client left before the answer was complete.",
+    ),
+    "handler_exceptions": (
+        "citius_handler_exceptions", "Exceptions that nothing in the application has handled.",
+    ),
+    "log_lines_dropped": (
+        "citius_access_log_lines_dropped", "Access lines that a slow or broken log did not take.",
+    ),
+    "tls_handshakes": ("citius_tls_handshakes", "TLS handshakes that were completed."),
+    "tls_handshakes_resumed": (
+        "citius_tls_handshakes_resumed", "TLS handshakes that took up an earlier session.",
+    ),
+    "tls_handshakes_failed": ("citius_tls_handshakes_failed", "TLS handshakes that were not completed."),
+}  # fmt: skip
+
+_LIMITS: Final = {
+    "connections_max": ("tallies", "connections_refused"),
+    "requests_open_max": ("tallies", "requests_shed"),
+    "keep_alive_ms": ("tallies", "keep_alive_over"),
+    "write_stall_ms": ("tallies", "write_stalled"),
+    "tls_handshake_ms": ("tallies", "tls_handshakes_too_slow"),
+    "head_bytes_max": ("faults", "head_too_long"),
+    "fields_max": ("faults", "too_many_fields"),
+    "target_bytes_max": ("faults", "target_too_long"),
+    "body_bytes_max": ("faults", "body_too_long"),
+    "trailer_bytes_max": ("faults", "trailers_too_long"),
+    "head_read_ms": ("faults", "head_too_slow"),
+    "body_rate_min_bytes_per_s": ("faults", "body_too_slow"),
+    "h2_stall_bytes_min": ("faults", "stream_stalled"),
+}
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counters that can be added up."""
+
+    tallies: Counter[str] = field(default_factory=Counter[str])
+    faults: Counter[str] = field(default_factory=Counter[str])
+    codes: Counter[int] = field(default_factory=Counter[int])
+    lag: list[int] = field(default_factory=list[int])
+    requests: Counter[tuple[str, str, int]] = field(default_factory=Counter[tuple[str, str, int]])
+    """By route, method and first digit of the status."""
+    durations: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """By route: one count a bucket, one above them, the sum in microseconds."""
+
+    def add(self, snapshot: dict[str, Any]) -> None:
+        """Add what a worker has counted."""
+        self.tallies.update(snapshot["tallies"])
+        self.faults.update(snapshot["faults"])
+        self.codes.update(dict(snapshot["codes"]))
+        self.lag = _added(self.lag, snapshot["lag"])
+        for label, counts, histogram in snapshot["classes"]:
+            for method, status_class, count in counts:
+                self.requests[label, method, status_class] += count
+            self.durations[label] = _added(self.durations.get(label, []), histogram)
+
+    def merged(self, snapshots: list[dict[str, Any]]) -> Totals:
+        """These and those of ``snapshots``."""
+        made = Totals(
+            Counter(self.tallies), Counter(self.faults), Counter(self.codes), list(self.lag),
+            Counter(self.requests), {label: list(values) for label, values in self.durations.items()},
+        )  # fmt: skip
+        for snapshot in snapshots:
+            made.add(snapshot)
+        return made
+
+
+class MetricsRegistry:
+    """The slots of all workers. One process owns it: the supervisor, or the only worker."""
+
+    def __init__(self, slots: int = 1) -> None:
+        self.shared = SharedMetrics(mmap.mmap(-1, slots * SharedMetrics.SLOT_BYTES))
+        self._free = list(range(slots - 1, -1, -1))
+        self._used: dict[int, int] = {}
+        self._dead = Totals()
+        self._cpu_s: dict[int, float] = {}
+        """CPU time of the processes that had a slot before, so that a slot's counter never falls."""
+        self._started_at = time.time()
+        self.restarts: Counter[str] = Counter()
+        """Workers that were replaced, by reason."""
+
+    def assign(self) -> int | None:
+        """A clean slot for a new worker; ``None`` if there is none left."""
+        if not self._free:
+            return None
+        slot = self._free.pop()
+        self._used[slot] = 0
+        return slot
+
+    def retire(self, slot: int | None, cpu_s: float = 0.0) -> None:
+        """Its worker is dead: keep what it has counted, and the CPU time that it has used."""
+        if slot is None or slot not in self._used:
+            return
+        self._cpu_s[slot] = self._cpu_s.get(slot, 0.0) + cpu_s
+        del self._used[slot]
+        self._dead.add(self.shared.read(slot))
+        self.shared.clear(slot)
+        self._free.append(slot)
+
+    def snapshots(self) -> dict[int, dict[str, Any]]:
+        """What the workers alive have counted, by slot."""
+        return {slot: self.shared.read(slot) for slot in sorted(self._used)}
+
+    def totals(self) -> Totals:
+        """All workers', dead or alive."""
+        return self._dead.merged(list(self.snapshots().values()))
+
+    def health(self, expected: int) -> tuple[bool, dict[str, Any]]:
+        """Whether ``expected`` workers are ready and none that should be is not, with details."""
+        workers: list[dict[str, Any]] = []
+        ready = 0
+        for snapshot in self.snapshots().values():
+            gauges = snapshot["gauges"]
+            state = _state(gauges)
+            entry: dict[str, Any] = {"pid": gauges["pid"], "state": state}
+            if snapshot["checks_text"]:
+                entry["checks"] = snapshot["checks_text"]
+            if state == "ready" and gauges["checks"] == 2:
+                entry["state"] = "failing"
+            elif state == "ready" and gauges["descriptors_missing"]:
+                entry["state"] = "out of descriptors"
+            ready += entry["state"] == "ready"
+            workers.append(entry)
+        is_ready = ready >= expected and not any(w["state"] in _UNFIT for w in workers)
+        return is_ready, {
+            "status": "ready" if is_ready else "not ready", "expected": expected, "ready": ready,
+            "workers": workers,
+        }  # fmt: skip
+
+    def render(self, *, openmetrics: bool = False) -> str:
+        """The page in Prometheus' text format, or in OpenMetrics'."""
+        snapshots = self.snapshots()
+        totals = self._dead.merged(list(snapshots.values()))
+        out = _Exposition(openmetrics)
+        out.family("citius_build", "info", "The version that serves.")
+        out.sample("citius_build_info", {"version": __version__}, 1)
+        _render_requests(out, totals)
+        for name, (metric, text) in _TALLIES.items():
+            out.family(metric, "counter", text)
+            out.sample(f"{metric}_total", {}, totals.tallies[name])
+        out.family("citius_limit_hits", "counter", "Times that a limit was reached.")
+        for limit, (kind, name) in _LIMITS.items():
+            count = getattr(totals, kind)[name]
+            out.sample("citius_limit_hits_total", {"limit": limit}, count)
+        out.family("citius_faults", "counter", "Rules that a client or the application has broken.")
+        for fault in METRICS["faults"]:
+            out.sample("citius_faults_total", {"fault": fault}, totals.faults[fault])
+        out.family("citius_loop_lag_seconds", "histogram", "How late the event loop's timers were.")
+        out.histogram("citius_loop_lag_seconds", {}, totals.lag)
+        _render_workers(out, snapshots, self._cpu_s)
+        out.family("citius_worker_restarts", "counter", "Workers that were replaced.")
+        for reason in sorted({"died", "hung", "recycled", "asked", *self.restarts}):
+            out.sample("citius_worker_restarts_total", {"reason": reason}, self.restarts[reason])
+        out.family("citius_start_time_seconds", "gauge", "When the server started.")
+        out.sample("citius_start_time_seconds", {}, self._started_at)
+        return out.text()
+
+
+def _render_requests(out: _Exposition, totals: Totals) -> None:
+    out.family("citius_http_requests", "counter", "Requests answered, by route, method and status.")
+    for (route, method, status_class), count in sorted(totals.requests.items()):
+        labels = {"route": route, "method": method, "status": f"{status_class}xx"}
+        out.sample("citius_http_requests_total", labels, count)
+    out.family(
+        "citius_http_responses", "counter",
+        "Answers by status code, those to what was no request among them.",
+    )  # fmt: skip
+    for code, count in sorted(totals.codes.items()):
+        out.sample("citius_http_responses_total", {"code": str(code)}, count)
+    name = "citius_http_request_duration_seconds"
+    out.family(name, "histogram", "From the head of a request to the end of its answer.")
+    for route, histogram in sorted(totals.durations.items()):
+        out.histogram(name, {"route": route}, histogram)
+
+
+def _render_workers(
+    out: _Exposition, snapshots: dict[int, dict[str, Any]], cpu_s_before: Mapping[int, float]
+) -> None:
+    states = Counter(_state(snapshot["gauges"]) for snapshot in snapshots.values())
+    out.family("citius_workers", "gauge", "Workers by state.")
+    for state in (*_STATES, "hung"):
+        out.sample("citius_workers", {"state": state}, states[state])
+    families = (
+        ("citius_connections_open", "Open connections.", "connections_open", 1),
+        ("citius_http_requests_open", "Requests that are not fully answered.", "requests_open", 1),
+        ("citius_blocking_queue_length", "Requests that wait for a thread.", "queue_length", 1),
+        ("citius_blocking_queue_age_seconds", "How long the oldest has waited.", "queue_age_us", 1e-6),
+        ("citius_worker_loop_lag_seconds", "How late the loop was last.", "loop_lag_us", 1e-6),
+    )  # fmt: skip
+    for name, text, gauge, factor in families:
+        out.family(name, "gauge", text)
+        for slot, data in snapshots.items():
+            value = data["gauges"][gauge]
+            out.sample(name, {"worker": str(slot)}, value * factor if value else 0)
+    stats = {slot: _process(data["gauges"]["pid"]) for slot, data in snapshots.items()}
+    out.family("citius_worker_resident_memory_bytes", "gauge", "Resident set of the process.")
+    for slot, (rss_bytes, _) in stats.items():
+        out.sample("citius_worker_resident_memory_bytes", {"worker": str(slot)}, rss_bytes)
+    out.family(
+        "citius_worker_cpu_seconds",
+        "counter",
+        "CPU time of the process and of those that it replaced.",
+    )
+    for slot, (_, cpu_s) in stats.items():
+        total_s = cpu_s_before.get(slot, 0.0) + cpu_s
+        out.sample("citius_worker_cpu_seconds_total", {"worker": str(slot)}, total_s)
+
+
+class _Exposition:
+    """Lines of the text format, in the order of their families."""
+
+    def __init__(self, openmetrics: bool) -> None:
+        self._openmetrics = openmetrics
+        self._lines: list[str] = []
+
+    def family(self, name: str, kind: str, text: str) -> None:
+        """What follows is of this family."""
+        if not self._openmetrics:
+            # The older format names counters with their suffix, and knows no infos.
+            name, kind = {
+                "counter": (f"{name}_total", kind),
+                "info": (f"{name}_info", "gauge"),
+            }.get(kind, (name, kind))
+        self._lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+
+    def sample(self, name: str, labels: dict[str, str], value: float) -> None:
+        """One series."""
+        inner = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
+        shown = f"{{{inner}}}" if inner else ""
+        self._lines.append(f"{name}{shown} {_number(value)}")
+
+    def histogram(self, name: str, labels: dict[str, str], values: list[int]) -> None:
+        """The series of a histogram; ``values`` as in a snapshot."""
+        *counts, sum_us = values or [0] * (len(METRICS["buckets_us"]) + 2)
+        so_far = 0
+        for end_us, count in zip((*METRICS["buckets_us"], None), counts, strict=True):
+            so_far += count
+            end = "+Inf" if end_us is None else _number(end_us / 1e6)
+            self.sample(f"{name}_bucket", {**labels, "le": end}, so_far)
+        self.sample(f"{name}_sum", labels, sum_us / 1e6)
+        self.sample(f"{name}_count", labels, so_far)
+
+    def text(self) -> str:
+        """All of it."""
+        end = ["# EOF"] if self._openmetrics else []
+        return "\n".join([*self._lines, *end]) + "\n"
+
+
+def _state(gauges: dict[str, int]) -> str:
+    late_ms = time.monotonic() * 1000 - gauges["beat_at_ms"]
+    if gauges["state"] == READY and late_ms > HUNG_S * 1000:
+        return "hung"
+    return _STATES[gauges["state"]]
+
+
+def _process(pid: int) -> tuple[int, float]:
+    """Resident bytes and CPU seconds; zeros for one that is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return int(fields[21]) * _PAGE_BYTES, (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+    except (OSError, IndexError, ValueError):
+        return 0, 0.0
+
+
+def _added(one: list[int], other: list[int]) -> list[int]:
+    return [a + b for a, b in zip(one, other, strict=True)] if one else list(other)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.9g}" if value < 1e9 else repr(value)

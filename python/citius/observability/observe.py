@@ -1,0 +1,181 @@
+"""What one worker tells about itself: sets up its observer and keeps it informed.
+
+The observer (``_core.Observer``) sees every request by itself. From here comes what only Python knows: that
+the loop turns and how late, what waits for threads, whether the application's own checks pass.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any
+
+from citius._core import Observer
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.observability.metrics import DRAINING, READY, STARTING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from citius.observability.metrics import MetricsRegistry
+    from citius.settings.config import Config
+
+HEARTBEAT_INTERVAL_S = 1.0
+"""How often a worker says that it is alive."""
+
+CHECK_EVERY_S = 2.0
+"""How often the application's readiness checks are called."""
+
+CHECK_TIMEOUT_S = 5.0
+"""A check that takes longer has failed."""
+
+CLOSE_S = 1.0
+"""Time that the last access lines get to be written."""
+
+
+def is_wanted(config: Config) -> bool:
+    """Whether anything watches requests at all; otherwise it costs nothing."""
+    return bool(
+        config.access_log or config.request_id or config.trace or config.otel
+        or config.management or config.health
+    )  # fmt: skip
+
+
+class Watch:
+    """The observer of one worker and what it has to be told."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        registry: MetricsRegistry | None = None,
+        slot: int | None = None,
+        checks: Sequence[Callable[[], Any]] = (),
+    ) -> None:
+        try:
+            self.observer = Observer(
+                metrics=None if registry is None or slot is None else registry.shared,
+                slot=slot or 0,
+                access_log=config.access_log_format if config.access_log else None,
+                access_log_sample=config.access_log_sample,
+                request_id=config.request_id,
+                trace=config.trace,
+                trace_sample=config.trace_sample,
+                spans=config.otel,
+                path_patterns=config.path_pattern,
+                health=config.health,
+            )
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        self._checks = tuple(checks)
+        self._check_at = 0.0
+        self._wants_otel = config.otel
+        self._exporter: Any = None
+        self._is_checking = False
+        self._heartbeat_due = 0.0
+        self._lines_dropped = 0
+        self.observer.set_state(STARTING, os.getpid())
+        if self._checks:
+            self.observer.set_checks(False, "not checked yet")
+
+    def ready(self) -> None:
+        """Clients are served from now on."""
+        self.observer.set_state(READY, os.getpid())
+        logging.count_exceptions(self.observer.add_exception)
+        if self._wants_otel:
+            try:
+                from citius.observability.otel import Exporter
+            except ImportError as error:
+                raise ConfigError(
+                    f"otel: {error}; `pip install 'citius[otel]'` brings what it needs"
+                ) from None
+            self._exporter = Exporter(self.observer)
+
+    def draining(self) -> None:
+        """No new ones are."""
+        self.observer.set_state(DRAINING, os.getpid())
+
+    def heartbeat(self, loop: Any, pool: Any, heartbeat_interval_s: float) -> None:
+        """The loop turns: note how late it came to this, and do what is done once in a while."""
+        now = time.monotonic()
+        late_s = (
+            max(0.0, now - self._heartbeat_due) if self._heartbeat_due and loop is not None else 0.0
+        )
+        self._heartbeat_due = now + heartbeat_interval_s
+        length, age_s = pool.waiting() if pool is not None else (0, 0.0)
+        self.observer.heartbeat(
+            now_ms=int(now * 1000), lag_us=int(late_s * 1e6), queue_length=length,
+            queue_age_us=int(age_s * 1e6), utc_offset_s=time.localtime().tm_gmtoff,
+        )  # fmt: skip
+        self._complain()
+        if self._checks and now >= self._check_at and not self._is_checking:
+            self._check_at = now + CHECK_EVERY_S
+            self._is_checking = True
+            if loop is not None:
+                self._task = loop.create_task(self._check_on(loop))
+            else:
+                threading.Thread(target=self._check_in_thread, daemon=True).start()
+
+    def close(self) -> None:
+        """Write what is left of the access log."""
+        if self._exporter is not None:
+            self._exporter.close()
+        self.observer.close(CLOSE_S)
+        self._complain()
+        logging.count_exceptions(None)
+
+    def _complain(self) -> None:
+        """Say what became of access lines that were not written."""
+        dropped, error = self.observer.log_failure()
+        if error is not None:
+            logging.warning(error)
+        if dropped > self._lines_dropped:
+            count = dropped - self._lines_dropped
+            logging.warning(
+                f"{count} access lines were dropped: the log does not take them in time"
+            )
+            self._lines_dropped = dropped
+
+    async def _check_on(self, loop: Any) -> None:
+        import asyncio
+
+        failures: list[str] = []
+        for check in self._checks:
+            try:
+                async with asyncio.timeout(CHECK_TIMEOUT_S):
+                    if iscoroutinefunction(check):
+                        found = await check()
+                    else:
+                        found = await loop.run_in_executor(None, check)
+            except Exception as error:
+                failures.append(_failure(check, error))
+            else:
+                if found is False:
+                    failures.append(_failure(check, None))
+        self._checked(failures)
+
+    def _check_in_thread(self) -> None:
+        failures: list[str] = []
+        for check in self._checks:
+            try:
+                if check() is False:
+                    failures.append(_failure(check, None))
+            except Exception as error:
+                failures.append(_failure(check, error))
+        self._checked(failures)
+
+    def _checked(self, failures: list[str]) -> None:
+        self._is_checking = False
+        self.observer.set_checks(not failures, "; ".join(failures) or "all pass")
+
+
+def _failure(check: Callable[[], Any], error: Exception | None) -> str:
+    name = getattr(check, "__name__", repr(check))
+    if error is None:
+        return f"{name}: returned False"
+    if isinstance(error, TimeoutError) and not str(error):
+        return f"{name}: took more than {CHECK_TIMEOUT_S:g} s"
+    return f"{name}: {type(error).__name__}: {error}"

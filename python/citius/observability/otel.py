@@ -1,0 +1,180 @@
+"""OpenTelemetry: finished requests as server spans, counters as metrics, by the official SDK.
+
+The reactor's thread only puts finished requests into a bounded list. A thread of ours takes them every
+second, makes spans of them with the semantic conventions for HTTP servers, and hands them to the exporter.
+Where and how to export is said by the SDK's own variables (``OTEL_EXPORTER_OTLP_ENDPOINT``,
+``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_METRIC_EXPORT_INTERVAL``, …). Each worker is a
+service instance of its own. Imported only with ``--otel``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics import export as metrics
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+from citius._core import METRICS, Observer, __version__
+from citius.observability import logging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SPANS_EVERY_S: Final = 1.0
+"""How often finished requests are taken."""
+
+BATCH_MAX: Final = 512
+"""Spans of one export."""
+
+CLOSE_S: Final = 3.0
+"""Time that the last export gets."""
+
+_METHODS: Final = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
+_UNKNOWN: Final[Any] = None
+_SCOPE: Final = InstrumentationScope("citius", __version__)
+
+
+class Exporter:
+    """The thread of one worker."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._resource = Resource.create(
+            {"service.instance.id": f"{os.uname().nodename}-{os.getpid()}"}
+        )
+        self._spans = OTLPSpanExporter()
+        self._metrics: Any = OTLPMetricExporter()
+        self._started_ns = time.time_ns()
+        self._metrics_every_s = int(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", "60000")) / 1000
+        self._dropped = 0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="citius-otel", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Export what is left; whoever does not answer in time gets nothing."""
+        self._stopped.set()
+        self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        metrics_at = time.monotonic() + self._metrics_every_s
+        while True:
+            is_last = self._stopped.wait(SPANS_EVERY_S)
+            try:
+                self._export_spans()
+                if is_last or time.monotonic() >= metrics_at:
+                    metrics_at = time.monotonic() + self._metrics_every_s
+                    self._metrics.export(self._metrics_data())
+            except Exception as error:  # whatever an exporter does, the worker goes on
+                logging.warning(f"otel: export failed: {error}")
+            if is_last:
+                return
+
+    def _export_spans(self) -> None:
+        taken = self._observer.take_spans()
+        for start in range(0, len(taken), BATCH_MAX):
+            batch = [self._span(data) for data in taken[start : start + BATCH_MAX]]
+            self._spans.export(batch)
+        if (dropped := self._observer.spans_dropped) > self._dropped:
+            logging.warning(
+                f"otel: {dropped - self._dropped} spans were dropped: export is too slow"
+            )
+            self._dropped = dropped
+
+    def _span(self, data: dict[str, Any]) -> ReadableSpan:
+        """A server span (semantic conventions, HTTP spans)."""
+        known = data["method"] if data["method"] in _METHODS else "_OTHER"
+        attributes: dict[str, str | int] = {
+            "http.request.method": known,
+            "http.response.status_code": data["status"],
+            "http.response.body.size": data["bytes"],
+            "network.protocol.version": data["http_version"],
+            "url.scheme": "http",
+            "url.path": data["path"],
+        }
+        if known == "_OTHER":
+            attributes["http.request.method_original"] = data["method"]
+        if data["query"]:
+            attributes["url.query"] = data["query"]
+        if data["route"]:
+            attributes["http.route"] = data["route"]
+        if data["client"] is not None:
+            attributes["client.address"], attributes["client.port"] = data["client"]
+        if data["user_agent"] is not None:
+            attributes["user_agent.original"] = data["user_agent"].decode("latin-1")
+        is_error = data["status"] >= 500
+        if data["fault"] or is_error:
+            attributes["error.type"] = data["fault"] or str(data["status"])
+        name = known if known != "_OTHER" else "HTTP"
+        trace_id, flags = int(data["trace_id"], 16), TraceFlags(data["flags"])
+        parent = None
+        if data["parent_id"] is not None:
+            parent = SpanContext(trace_id, int(data["parent_id"], 16), True, flags)
+        return ReadableSpan(
+            name=f"{name} {data['route']}" if data["route"] else name,
+            context=SpanContext(trace_id, int(data["span_id"], 16), False, flags),
+            parent=parent,
+            resource=self._resource,
+            attributes=attributes,
+            kind=SpanKind.SERVER,
+            status=Status(StatusCode.ERROR if is_error else StatusCode.UNSET),
+            start_time=data["started_us"] * 1000,
+            end_time=(data["started_us"] + data["duration_us"]) * 1000,
+            instrumentation_scope=_SCOPE,
+        )
+
+    def _metrics_data(self) -> metrics.MetricsData:
+        found = list(self._metrics_of(self._observer.read(), time.time_ns()))
+        scope = metrics.ScopeMetrics(_SCOPE, found, "")
+        return metrics.MetricsData([metrics.ResourceMetrics(self._resource, [scope], "")])
+
+    def _metrics_of(self, snapshot: dict[str, Any], now_ns: int) -> Iterator[metrics.Metric]:
+        bounds = [end_us / 1e6 for end_us in METRICS["buckets_us"]]
+        cumulative = metrics.AggregationTemporality.CUMULATIVE
+        points: list[metrics.HistogramDataPoint] = []
+        for label, _, (*counts, sum_us) in snapshot["classes"]:
+            points.append(
+                metrics.HistogramDataPoint(
+                    attributes={"http.route": label} if label else {},
+                    start_time_unix_nano=self._started_ns, time_unix_nano=now_ns,
+                    count=sum(counts), sum=sum_us / 1e6, bucket_counts=counts,
+                    explicit_bounds=bounds, min=_UNKNOWN, max=_UNKNOWN,
+                )
+            )  # fmt: skip
+        yield metrics.Metric(
+            "http.server.request.duration", "Duration of HTTP server requests.", "s",
+            metrics.Histogram(points, cumulative),
+        )  # fmt: skip
+        numbers = (
+            (
+                "http.server.active_requests",
+                "{request}",
+                snapshot["gauges"]["requests_open"],
+                False,
+            ),
+            (
+                "citius.connections.open",
+                "{connection}",
+                snapshot["gauges"]["connections_open"],
+                False,
+            ),
+            ("citius.received", "By", snapshot["tallies"]["bytes_received"], True),
+            ("citius.sent", "By", snapshot["tallies"]["bytes_sent"], True),
+            (
+                "citius.handler.exceptions",
+                "{exception}",
+                snapshot["tallies"]["handler_exceptions"],
+                True,
+            ),
+        )
+        for name, unit, value, is_monotonic in numbers:
+            point = metrics.NumberDataPoint({}, self._started_ns, now_ns, value)
+            yield metrics.Metric(name, "", unit, metrics.Sum([point], cumulative, is_monotonic))

@@ -1,0 +1,198 @@
+"""Calls in greenlets, for the gevent host.
+
+A call is made from within the reactor's turn, in a greenlet that is there already: one that does not
+wait is through before the turn goes on, which costs two switches; one that waits leaves the turn to
+itself and answers later, as a thread would.
+"""
+
+from __future__ import annotations
+
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.web.pool import Threaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from citius._core import Request, Stream, WsgiJob
+
+# Greenlets that are kept for the next request; each holds a few kilobytes of stack.
+_IDLE_MAX = 256
+
+
+class Greenlets:
+    """Runs calls in greenlets, at once and one after the other in the same ones where that will do.
+
+    Of each method is said who calls it: the hub, that is the reactor in its turn, or a greenlet of ours.
+    """
+
+    def __init__(self) -> None:
+        import gevent
+        from gevent.hub import Waiter
+        from greenlet import GreenletExit, getcurrent, greenlet
+
+        self._hub: Any = gevent.get_hub()
+        self._greenlet: Any = greenlet
+        self._waiter: Any = Waiter
+        self._current: Callable[[], Any] = getcurrent
+        self._exit = GreenletExit
+        self._idle: list[Any] = []
+        # Every request starts from the start-up's context variables.
+        self._context = copy_context()
+        self.open = 0
+
+    def run(self, job: Callable[[Kill], object]) -> None:
+        """Call ``job(kill)`` until it waits or is through (on the hub)."""
+        worker = self._idle.pop() if self._idle else self._greenlet(self._work, self._hub)
+        worker.gr_context = self._context.copy()
+        worker.switch(job)
+
+    def spawn(self, job: WsgiJob) -> None:
+        """Run a WSGI call (on the hub)."""
+        self.run(job.run)
+
+    def wait(self, job: WsgiJob) -> None:
+        """Wait for something new of a WSGI call (in its greenlet)."""
+        self.wait_for(job.on_change)
+
+    def wait_for(self, register: Callable[[Callable[[], object]], None]) -> None:
+        """Wait until the callback that is handed to ``register`` is called (in a greenlet)."""
+        waiter = self._waiter(self._hub)
+        register(partial(waiter.switch, None))
+        waiter.get()
+
+    def is_exit(self, error: BaseException) -> bool:
+        """Whether ``error`` is how greenlets are ended."""
+        return isinstance(error, self._exit)
+
+    def is_on_hub(self) -> bool:
+        """Whether nothing may wait here."""
+        return self._current() is self._hub
+
+    def _work(self, job: Callable[[Kill], object] | None) -> None:
+        me = self._current()
+        while job is not None:
+            self.open += 1
+            kill = Kill(partial(me.throw, self._exit))
+            try:
+                job(kill)
+            except self._exit:
+                pass
+            except BaseException as error:
+                logging.log_exception("a greenlet failed", error)
+            finally:
+                kill.is_over = True
+                self.open -= 1
+            # No request outlives its answer in an idle greenlet.
+            job = None
+            if len(self._idle) >= _IDLE_MAX:
+                return
+            self._idle.append(me)
+            job = self._hub.switch()
+
+
+class Kill:
+    """Ends a call that nobody waits for any more, unless it is through (on the hub)."""
+
+    __slots__ = ("_throw", "is_over")
+
+    def __init__(self, throw: Callable[[], object]) -> None:
+        self._throw = throw
+        self.is_over = False
+
+    def __call__(self) -> None:
+        """End it."""
+        if not self.is_over:
+            self._throw()
+
+    # The extension cancels what stands for a request, be it a task or this.
+    cancel = __call__
+
+
+class GreenletPool:
+    """What ``pool.BlockingPool`` is for threads, for ``def`` handlers under gevent: nothing queues."""
+
+    def __init__(self) -> None:
+        from citius.web import _support
+
+        self._greenlets = Greenlets()
+        # Handlers that read their body in pieces wait for it in their greenlets.
+        _support.wait_here = self._wait_if_possible
+
+    def submit(self, request: Request, handler: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+        """Call ``handler(*args)`` in a greenlet and answer ``request`` (on the hub)."""
+
+        def job(kill: Kill) -> None:
+            request._set_task(kill)  # pyright: ignore[reportPrivateUsage]
+            try:
+                answer = self._mark(handler(*args))
+            except BaseException as error:
+                if self._greenlets.is_exit(error) and not request._is_open():  # pyright: ignore[reportPrivateUsage]
+                    return  # it was told so
+                request._fail(error)  # pyright: ignore[reportPrivateUsage]
+            else:
+                request._respond(answer)  # pyright: ignore[reportPrivateUsage]
+
+        self._greenlets.run(job)
+        return True
+
+    def as_async(self, handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        """Never: a coroutine would need asyncio."""
+        raise ConfigError("--loop gevent runs no coroutines; write the middleware as `def`")
+
+    def close(self, wait_s: float) -> bool:
+        """Whether no handler is at work; they are not waited for here."""
+        return self._greenlets.open == 0
+
+    def waiting(self) -> tuple[int, float]:
+        """How many calls wait for a greenlet, and for how long: none does."""
+        return 0, 0.0
+
+    def wait_for(self, register: Callable[[Callable[[], object]], None]) -> None:
+        """Wait for a callback in one of its greenlets."""
+        self._greenlets.wait_for(register)
+
+    def _wait_if_possible(self, register: Callable[[Callable[[], object]], None]) -> bool:
+        if self._greenlets.is_on_hub():
+            return False
+        self.wait_for(register)
+        return True
+
+    def drive(self, stream: Stream, iterator: Iterator[bytes | str]) -> None:
+        """Send what ``iterator`` yields, in this greenlet or in another."""
+        from citius.web._support import drive_in_thread
+
+        if self._greenlets.is_on_hub():
+            self._greenlets.run(lambda kill: drive_in_thread(stream, iterator, self.wait_for))
+        else:
+            drive_in_thread(stream, iterator, self.wait_for)
+
+    def _mark(self, answer: Any) -> Any:
+        from citius._core import Response
+
+        if hasattr(answer, "__next__"):
+            return _Driven(self, answer)
+        if type(answer) is Response and hasattr(answer.body, "__next__"):
+            answer.body = _Driven(self, answer.body)
+        return answer
+
+
+class _Driven(Threaded):
+    """An iterator that may wait in a greenlet."""
+
+    __slots__ = ("_greenlets",)
+
+    def __init__(self, pool: GreenletPool, iterator: Iterator[bytes | str]) -> None:
+        super().__init__(None, iterator, _call)  # pyright: ignore[reportArgumentType]
+        self._greenlets = pool
+
+    def drive(self, stream: Stream) -> None:
+        self._greenlets.drive(stream, self._iterator)
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)

@@ -1,0 +1,119 @@
+"""The asyncio host, and with uvloop's loop the uvloop host.
+
+One callback of the loop serves every ready connection: the reactor's own epoll descriptor is readable
+when any of its sockets is. It is level-triggered, so a turn that stopped at its bound is called again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.serving.tasks import wait_until_set
+
+if TYPE_CHECKING:
+    from citius.serving.service import Service
+
+
+def new_loop(name: str) -> asyncio.AbstractEventLoop:
+    """A loop of that kind: ``uvloop``, ``asyncio``, or ``auto`` for the better one there is.
+
+    Raises:
+        ConfigError: There is no uvloop here.
+    """
+    if name in ("auto", "uvloop"):
+        try:
+            import uvloop
+        except ImportError as error:
+            if name == "uvloop":
+                raise ConfigError(
+                    f"--loop uvloop: {error}; install it, or use --loop auto or asyncio"
+                ) from None
+        else:
+            return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
+
+
+def run(service: Service, loop: asyncio.AbstractEventLoop) -> None:
+    """Start, serve until a signal, drain, stop.
+
+    Raises:
+        Exception: What a start-up hook raised.
+    """
+    asyncio.set_event_loop(loop)
+    try:
+        main = loop.create_task(_serve(service, loop), name="citius")
+        loop.run_until_complete(main)
+    finally:
+        close_loop(loop)
+
+
+async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
+    stopped = asyncio.Event()
+    deadline: asyncio.TimerHandle | None = None
+    main = asyncio.current_task()
+    assert main is not None, "run makes a task of this coroutine"
+
+    def stop() -> None:
+        nonlocal deadline
+        if not service.is_open:
+            main.cancel()
+        elif deadline is None:
+            deadline = loop.call_later(service.config.drain_s, service.cut, stopped.set)
+            service.drain(stopped.set)
+
+    def interrupt() -> None:
+        if deadline is None:
+            stop()
+        else:
+            cut()
+
+    def cut() -> None:
+        if service.is_open and not service.is_ending:
+            service.cut(stopped.set)
+        else:
+            main.cancel()  # nothing is left to cut but what the application does at its start or end
+
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    loop.add_signal_handler(signal.SIGQUIT, cut)
+    try:
+        await service.start()
+    except asyncio.CancelledError:
+        logging.info("stopped while starting")
+        return
+    reactor = service.open(loop)
+    loop.add_reader(reactor.fileno(), reactor.turn)
+    if (interval_s := service.heartbeat_interval_s) is not None:
+        loop.call_later(interval_s, service.heartbeat_every, loop, interval_s)
+    await wait_until_set(stopped)
+    if deadline is not None:
+        deadline.cancel()
+    loop.remove_reader(reactor.fileno())
+    reactor.close()
+    try:
+        await service.stop()
+    except asyncio.CancelledError:
+        logging.warning("the application's shutdown did not end and was broken off")
+
+
+def close_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what the application left behind and close the loop."""
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        # Whoever does not heed it must not keep the process from ending.
+        _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=_CANCELLED_S))
+        if left:
+            logging.warning(f"{len(left)} tasks did not end when they were cancelled; left behind")
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+# How long a cancelled task may go on: as long as a supervisor's worker that is to end at once.
+_CANCELLED_S = 2.0

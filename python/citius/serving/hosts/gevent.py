@@ -1,0 +1,101 @@
+"""The gevent host: requests in greenlets, which wait for one another's sake without saying so.
+
+The hub's own greenlet turns the reactor when its descriptor is readable; greenlets.py calls the
+application from within the turn. Nothing may wait on the hub, and nobody else may turn the reactor, who
+would be waited for by the calls of that turn: whatever concerns it is done in the hub's callbacks.
+
+gevent replaces parts of the standard library (:func:`patch`), in each worker, before the application
+is imported.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+from citius.errors import ConfigError
+from citius.serving.hosts.standalone import complete
+
+if TYPE_CHECKING:
+    from citius.serving.service import Service
+
+_READ = 1
+
+
+def patch() -> None:
+    """Make the standard library cooperative.
+
+    Raises:
+        ConfigError: There is no gevent here.
+    """
+    try:
+        from gevent import monkey
+    except ImportError as error:
+        raise ConfigError(
+            f"--loop gevent: {error}; install it (`pip install gevent`), or use --loop auto"
+        ) from None
+    monkey.patch_all()
+
+
+def run(service: Service) -> None:
+    """Start, serve until a signal, drain, stop.
+
+    Raises:
+        ConfigError: A hook needs an asyncio loop.
+        Exception: What a start-up hook raised.
+    """
+    import gevent
+
+    main: Any = gevent.Greenlet(_serve, service)
+    # What it raises is raised here; the hub need not print it as well.
+    main.start()
+    hub: Any = gevent.get_hub()
+    hub.exception_stream = None
+    main.get()
+
+
+def _serve(service: Service) -> None:
+    import gevent
+    from gevent.event import Event
+
+    hub: Any = gevent.get_hub()
+    stopped: Any = Event()
+    deadline: Any = None
+
+    def stop() -> None:
+        nonlocal deadline
+        if deadline is None:
+            deadline = hub.loop.timer(service.config.drain_s)
+            deadline.start(service.cut, stopped.set)
+            service.drain(stopped.set)
+
+    def interrupt() -> None:
+        if deadline is None:
+            stop()
+        else:
+            service.cut(stopped.set)
+
+    complete(service.start(), "a start-up hook")
+    reactor = service.open(None)
+    watchers: list[Any] = [hub.loop.io(reactor.fileno(), _READ)]
+    watchers[0].start(reactor.turn)
+    for number, heard in (
+        (signal.SIGTERM, stop),
+        (signal.SIGINT, interrupt),
+        (signal.SIGQUIT, lambda: service.cut(stopped.set)),
+    ):
+        watchers.append(hub.loop.signal(number))
+        watchers[-1].start(heard)
+    if service.heartbeat_interval_s is not None:
+        watchers.append(hub.loop.timer(service.heartbeat_interval_s, service.heartbeat_interval_s))
+        watchers[-1].start(service.heartbeat)
+    stopped.wait()
+    if deadline is not None:
+        watchers.append(deadline)
+    for watcher in watchers:
+        watcher.stop()
+        watcher.close()
+    closed: Any = Event()
+    hub.loop.run_callback(lambda: (reactor.close(), closed.set()))
+    closed.wait()
+    complete(service.stop(), "a shutdown hook")

@@ -1,0 +1,139 @@
+"""A target on the command line in, the application out.
+
+Targets: ``module:attribute``, ``module`` (then the usual names are tried), ``path/to/file.py`` with or
+without ``:attribute``; attributes may be dotted; Django projects (django.py). A factory is called
+without arguments. Messages say what was looked for, what is there instead, and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from citius.errors import AppImportError
+from citius.serving.interfaces import django
+from citius.serving.interfaces.detection import application
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from citius.serving.interfaces import Application
+    from citius.settings.config import Config
+
+NAMES = ("app", "application", "api")
+FACTORY_NAMES = ("create_app", "make_app")
+
+
+def import_app(target: str, config: Config) -> Application:
+    """The application that ``target`` names, behind its interface (detection.py).
+
+    Raises:
+        AppImportError: It is not there, or is something else. Exceptions of the imported module
+            itself pass through.
+    """
+    if (project := django.find(target, config.app_dir)) is not None:
+        return django.threaded(application(*project.application(config.interface), config), config)
+    module_name, _, attribute = target.partition(":")
+    if not module_name:
+        raise AppImportError(f"expected module:attribute or a file, got {target!r}")
+    if module_name.endswith(".py") or os.sep in module_name:
+        module = _import_file(module_name, config.app_dir)
+    else:
+        module = _import_module(module_name, config.app_dir)
+    if attribute:
+        found, name, is_factory = _attribute(module, attribute, target), attribute, False
+    else:
+        found, name, is_factory = _default(module, config.factory)
+    return application(found, f"{module_name}:{name}", config, factory=is_factory)
+
+
+def _import_file(path: str, app_dir: str) -> ModuleType:
+    path = os.path.abspath(os.path.join(app_dir, path))
+    if not os.path.isfile(path):
+        meant = f"; did you mean {path}.py?" if os.path.isfile(path + ".py") else ""
+        raise AppImportError(f"there is no file {path}{meant}")
+    # A file inside a package is imported as part of it, so that its relative imports work.
+    directory, name = os.path.dirname(path), os.path.basename(path).removesuffix(".py")
+    parts = [] if name == "__init__" else [name]
+    while os.path.isfile(os.path.join(directory, "__init__.py")):
+        directory, package = os.path.split(directory)
+        parts.insert(0, package)
+    if not all(part.isidentifier() for part in parts):
+        raise AppImportError(f"{path} cannot be imported: {'.'.join(parts)} is no module name")
+    return _import_module(".".join(parts), directory)
+
+
+def _import_module(name: str, directory: str) -> ModuleType:
+    directory = os.path.abspath(directory)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        # Only if it is the target that is missing, and not something the target imports.
+        if error.name is None or not (name + ".").startswith(error.name + "."):
+            raise
+        if (meant := _with_colon(name)) is not None:
+            raise AppImportError(
+                f"no module {name!r}, but an attribute of {meant.partition(':')[0]}; write {meant}"
+            ) from None
+        here = sorted(
+            entry.removesuffix(".py")
+            for entry in os.listdir(directory)
+            if entry.endswith(".py") and entry != "__init__.py"
+        )
+        have = f"; modules there: {', '.join(here[:10])}" if here else ""
+        raise AppImportError(
+            f"no module {error.name!r} in {directory} or elsewhere on sys.path{have}. "
+            "Is --app-dir right?"
+        ) from None
+
+
+def _with_colon(name: str) -> str | None:
+    """``shop:app`` for ``shop.app``, if that is an attribute of a module that is imported by now."""
+    module_name, _, attribute = name.rpartition(".")
+    return (
+        f"{module_name}:{attribute}" if hasattr(sys.modules.get(module_name), attribute) else None
+    )
+
+
+def _attribute(module: ModuleType, dotted: str, target: str) -> Any:
+    found: Any = module
+    for name in dotted.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            raise AppImportError(
+                f"{target}: {module.__name__} has no attribute {dotted!r}{_candidates(module)}"
+            ) from None
+    return found
+
+
+def _default(module: ModuleType, factory: bool) -> tuple[Any, str, bool]:
+    """What the module most probably means: value, name, and whether it is a factory by its name."""
+    for name in () if factory else NAMES:
+        if hasattr(module, name):
+            return getattr(module, name), name, False
+    for name in FACTORY_NAMES:
+        if callable(getattr(module, name, None)):
+            return getattr(module, name), name, True
+    apps = _apps(module)
+    if len(apps) == 1 and not factory:
+        return getattr(module, apps[0]), apps[0], False
+    raise AppImportError(
+        f"{module.__name__} has no {', '.join(NAMES + FACTORY_NAMES)}{_candidates(module)}; "
+        f"say which one it is: {module.__name__}:NAME"
+    )
+
+
+def _apps(module: ModuleType) -> list[str]:
+    from citius.web.app import App
+
+    return [name for name, value in vars(module).items() if isinstance(value, App)]
+
+
+def _candidates(module: ModuleType) -> str:
+    apps = _apps(module)
+    return f"; applications in it: {', '.join(apps)}" if apps else "; there is no citius.App in it"

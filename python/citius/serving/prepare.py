@@ -1,0 +1,89 @@
+"""What is done once, before there are workers: directory, environment, files, limits, sockets.
+
+In: a configuration. Out: listening sockets, and a process that may fork workers. It runs with the rights of
+the user who started the server. Tests: ``tests/cli/``, ``tests/supervisor/``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.process import descriptors, pidfile, privileges
+from citius.process.lifeline import end_with
+from citius.process.logfiles import open_files
+from citius.process.startup import enter
+from citius.serving.listeners import bind
+
+if TYPE_CHECKING:
+    from citius.serving.listeners import Listeners
+    from citius.settings.config import Config
+
+EXIT_STARTUP = 3
+
+
+def prepare(config: Config) -> Listeners:
+    """Do everything that needs the rights of the user who started the server; return the sockets."""
+    if config.chdir is not None:
+        enter(config.chdir)
+    for assignment in config.env:
+        name, _, value = assignment.partition("=")
+        os.environ[name] = value
+    privileges.set_umask(config)
+    open_files(config)
+    descriptors.prepare(config)
+    if config.log_config is not None:
+        from citius.observability.logconfig import apply
+
+        apply(config.log_config)
+    check_tls(config)
+    listeners = bind(config, config.workers, by_port=is_supervised(config))
+    if listeners.life_fd >= 0:
+        end_with(listeners.life_fd)
+    if config.pidfile is not None and listeners.ready_fd < 0:
+        pidfile.write(config.pidfile, guarded=privileges.are_split(config))
+    return listeners
+
+
+def check_tls(config: Config) -> None:
+    """Load certificates and keys once, to know of mistakes.
+
+    Raises:
+        ConfigError: They cannot be used.
+    """
+    if config.is_tls:
+        from citius.serving import tls
+
+        tls.check(config)
+
+
+def is_supervised(config: Config) -> bool:
+    """Whether there is a process above the workers."""
+    if config.supervisor is not None:
+        return config.supervisor
+    return (
+        config.workers > 1
+        or os.getpid() == 1
+        or bool(config.max_requests or config.worker_lifetime_s or config.worker_rss_bytes_max)
+        or bool(config.worker_timeout_s or config.drain_delay_s)
+    )
+
+
+def took_over(config: Config, listeners: Listeners) -> None:
+    """Clients are served: if a process before us waits for that, it may go."""
+    if listeners.ready_fd >= 0:
+        listeners.take_over()
+        if config.pidfile is not None:
+            try:
+                pidfile.write(config.pidfile, guarded=privileges.are_split(config))
+            except ConfigError as error:
+                logging.error(str(error))
+
+
+def fail(message: str) -> int:
+    """Say why the server does not start."""
+    print(f"citius: {message}", file=sys.stderr, flush=True)
+    return EXIT_STARTUP

@@ -1,0 +1,237 @@
+"""``--reload``: a child process serves, and is replaced when a file changes.
+
+The child is a new interpreter (not a fork), so nothing of the old code survives. The listening sockets are
+made here and handed over (listeners.py), so clients that come while the child starts wait in their queues.
+A child that cannot start, because of a syntax error, say, has said why; the next change starts another. One
+that ends later by itself is started anew, later and later if it keeps ending.
+Open requests get one second at a change: a stream that never ends must not hold up the next try.
+
+The child does not outlive this process: it holds the reading end of a pipe whose hang-up is a TERM.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from fnmatch import fnmatch
+from threading import Event
+from typing import TYPE_CHECKING
+
+from watchfiles import watch
+
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.process import descriptors
+from citius.process.startup import HANDOVER_ENV, enter, started_in
+from citius.serving.listeners import bind, handover
+from citius.serving.prepare import EXIT_STARTUP, fail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from watchfiles import Change
+
+    from citius.serving.listeners import Listeners
+    from citius.settings.config import Config
+
+DRAIN_S = 1.0
+"""Time open requests get when a file has changed."""
+
+QUIT_S = 2.0
+"""Time the shutdown hooks get after that."""
+
+LOOK_MS = 500
+"""How often to look whether the child still runs."""
+
+YOUNG_S = 5.0
+"""A child that ends within this time of its start has ended young."""
+
+BACK_OFF_MAX_S = 8.0
+"""The longest pause before a child that keeps ending young is started again."""
+
+_IGNORED = {".git", ".venv", "__pycache__", "node_modules", ".mypy_cache", ".pytest_cache"}
+
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""HUP comes when the terminal is closed, QUIT from its keyboard."""
+
+
+class Reloader:
+    """Watches files and keeps one child with the newest code.
+
+    Args:
+        target: What to serve; a file is watched with its directory.
+        config: Where to listen and what to watch.
+        arguments: The command line after ``serve``, which the child gets too.
+    """
+
+    def __init__(self, target: str, config: Config, arguments: Sequence[str]) -> None:
+        self._config = config
+        self._arguments = list(arguments)
+        self._stop = Event()
+        self._times_told = 0
+        self._started_in = started_in()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._ended_young = 0
+        self._start_at: float | None = None
+        """When a child that has ended is started anew; ``None``: at the next change."""
+        self._life_fd, self._its_life_fd = -1, -1
+        path = os.path.join(config.app_dir, target.partition(":")[0])
+        own = path if os.path.isdir(path) else config.app_dir
+        if path.endswith(".py"):
+            own = os.path.dirname(path)
+        self._directories = list(config.reload_dir or (own or ".",))
+
+    def run(self) -> int:
+        """Serve until INT, TERM, HUP or QUIT; returns the exit code."""
+        logging.configure(self._config.log_level, self._config.use_colors)
+        for directory in self._directories:
+            if not os.path.isdir(directory):
+                return fail(f"--reload-dir: there is no directory {directory}")
+        try:
+            if self._config.chdir is not None:
+                enter(self._config.chdir)
+            # The names stay good when the working directory is gone.
+            self._directories = [os.path.abspath(directory) for directory in self._directories]
+            descriptors.prepare(self._config)
+            listeners = bind(self._config, 0)
+            listeners.listen(self._config.backlog)
+        except FileNotFoundError:
+            return fail("the working directory does not exist any more; go to another one")
+        except ConfigError as error:
+            return fail(str(error))
+        for number in _STOPS:
+            # nohup ignores HUP, and what is started so is to outlive its terminal.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+        self._its_life_fd, self._life_fd = os.pipe()
+        try:
+            self._start(listeners)
+            return self._watch(listeners)
+        finally:
+            self._end(self._config.drain_s)
+            listeners.close()
+            for fd in (self._life_fd, self._its_life_fd):
+                os.close(fd)
+
+    def _watch(self, listeners: Listeners) -> int:
+        logging.info(f"watching {', '.join(self._directories)}")
+        delay_ms = int(self._config.reload_delay_s * 1000)
+        for changes in watch(
+            *self._directories,
+            watch_filter=self._is_watched,
+            stop_event=self._stop,
+            raise_interrupt=False,
+            debounce=max(1, delay_ms),
+            step=max(1, min(50, delay_ms)),
+            rust_timeout=LOOK_MS,
+            yield_on_timeout=True,
+        ):
+            gone = [name for name in self._directories if not os.path.isdir(name)]
+            if gone:
+                logging.error(f"{gone[0]}, which is watched, does not exist any more; stopping")
+                return EXIT_STARTUP
+            if changes:
+                names = sorted(self._relative(path) for _, path in changes)
+                logging.info(f"{', '.join(names[:3])} changed; starting anew")
+                self._end(min(self._config.drain_s, DRAIN_S))
+                self._ended_young = 0
+                self._start(listeners)
+            else:
+                self._look_after(listeners)
+        return 0
+
+    def _look_after(self, listeners: Listeners) -> None:
+        """Take note of a child that has ended by itself, and start another when it is time."""
+        if self._child is not None:
+            code = self._child.poll()
+            if code is None:
+                return
+            self._child = None
+            self._start_at = self._when_to_start(code)
+        if self._start_at is not None and time.monotonic() >= self._start_at:
+            self._start(listeners)
+
+    def _when_to_start(self, code: int) -> float | None:
+        if code == EXIT_STARTUP:
+            logging.error("the application could not be started; the next change starts it anew")
+            return None
+        now = time.monotonic()
+        is_young = now - self._started_at < YOUNG_S
+        self._ended_young = self._ended_young + 1 if is_young else 0
+        pause_s = min(BACK_OFF_MAX_S, 0.25 * 2**self._ended_young) if self._ended_young > 1 else 0.0
+        how = (
+            f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        )
+        when = f" in {pause_s:g} s" if pause_s else ""
+        logging.error(f"the server {how}; starting it anew{when}")
+        return now + pause_s
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        """Stop; asked again, at once: the child, in its own session, hears nothing of the terminal."""
+        self._stop.set()
+        self._times_told += 1
+        if self._times_told > 1 and self._child is not None:
+            self._child.send_signal(signal.SIGQUIT if self._times_told == 2 else signal.SIGKILL)
+
+    def _start(self, listeners: Listeners) -> None:
+        # What comes last on a command line counts.
+        command = [sys.executable, "-m", "citius", "serve", *self._arguments, "--no-reload"]
+        value, fds = handover(listeners, life_fd=self._its_life_fd)
+        environment = {k: v for k, v in os.environ.items() if k != "CITIUS_RELOAD"}
+        environment[HANDOVER_ENV] = value
+        self._start_at, self._started_at = None, time.monotonic()
+        try:
+            self._child = subprocess.Popen(
+                command,
+                pass_fds=fds,
+                env=environment,
+                cwd=self._started_in,
+                start_new_session=True,  # a terminal's INT is for this process, which hands it on
+            )
+        except OSError as error:
+            logging.error(f"the server cannot be started: {error}; the next change tries again")
+
+    def _end(self, patience_s: float) -> None:
+        child = self._child
+        if child is None:
+            return
+        child.terminate()
+        for number in (signal.SIGQUIT, signal.SIGKILL):
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(patience_s)
+                break
+            child.send_signal(number)
+            patience_s = QUIT_S
+        child.wait()
+        self._child = None
+
+    def _relative(self, path: str) -> str:
+        """A path below the watched directory that it is in; what is above says nothing about the project."""
+        for directory in self._directories:
+            if path.startswith(directory.rstrip(os.sep) + os.sep):
+                return os.path.relpath(path, directory)
+        return path
+
+    def _is_watched(self, change: Change, path: str) -> bool:
+        relative = self._relative(os.path.normpath(path))
+        parts = set(relative.split(os.sep))
+        if _IGNORED & parts:
+            return False
+        name = os.path.basename(path)
+
+        def matches(patterns: Sequence[str]) -> bool:
+            return any(
+                fnmatch(name, pattern)
+                or fnmatch(path if pattern.startswith(os.sep) else relative, pattern)
+                for pattern in patterns
+            )
+
+        excluded = self._config.reload_exclude
+        if matches(excluded) or {part.rstrip(os.sep) for part in excluded} & parts:
+            return False
+        return matches(("*.py", *self._config.reload_include))

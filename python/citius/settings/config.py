@@ -1,0 +1,606 @@
+"""Every option of the server, once: ``Config`` for code, ``OPTIONS`` for command line and docs.
+
+A field of ``Config`` carries its flags, help and unit (option.py); the limits take theirs from limits.py. The
+command line (cli.py), the environment and files (loading.py) and docs/reference/options.md all derive from
+here. What single texts mean is in texts.py and addresses.py. Long because it is one thing: a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Final, Literal
+
+from citius._core import LIMITS
+from citius.errors import ConfigError
+from citius.process.processors import processors
+from citius.settings.addresses import check_address
+from citius.settings.limits import LIMIT_ALIASES, LIMIT_HELP
+from citius.settings.option import (
+    APPLICATION,
+    DEVELOPMENT,
+    HTTP,
+    LIMITS_GROUP,
+    LISTENING,
+    LOGGING,
+    OBSERVING,
+    PROCESS,
+    PROXIES,
+    STATIC,
+    STOPPING,
+    SUPERVISION,
+    TLS,
+    WORKERS,
+    Option,
+    did_you_mean,
+    option,
+)
+from citius.settings.texts import (
+    FORWARDED_HEADERS,
+    check_header_field,
+    header_fields,
+    is_network,
+    is_octal,
+    parse_coding,
+    parse_mount,
+    parts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Interface = Literal["auto", "native", "asgi", "asgi2", "wsgi"]
+Lifespan = Literal["auto", "on", "off"]
+Loop = Literal["auto", "uvloop", "asyncio", "gevent", "none"]
+Http = Literal["auto", "1", "2", "h11", "httptools"]
+Source = Literal["flag", "env", "file"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """How to serve. ``Config()`` is what ``citius serve`` does without options.
+
+    Raises:
+        ConfigError: A value an option cannot have, or two that contradict each other.
+    """
+
+    bind: tuple[str, ...] = option(
+        (), "Address to listen on (repeatable), instead of --host and --port: HOST:PORT, unix:PATH, "
+        "fd://NUMBER, or fd://NAME for a socket of systemd. If one address begins with tls://, those without "
+        "it use clear text; ?http=1 or ?http=2 at the end limits an address to that version of HTTP.",
+        kind="list", flags=("--bind", "-b"), group=LISTENING, separator=",",
+    )  # fmt: skip
+    host: str = option("127.0.0.1", "Address to listen on.", group=LISTENING)
+    port: int = option(
+        8000, "Port to listen on; 0 lets the system choose.", kind="int", minimum=0, maximum=65535,
+        flags=("--port", "-p"), group=LISTENING,
+    )  # fmt: skip
+    uds: str | None = option(None, "Listen on a Unix socket at this path instead.", group=LISTENING)
+    fd: int | None = option(
+        None,
+        "Listen on this inherited socket instead; has priority over --bind, --host and --uds.",
+        kind="int",
+        minimum=0,
+        group=LISTENING,
+    )
+    rpc: tuple[str, ...] = option(
+        (), "Additional address for calls of procedures (`App.rpc`) by MessagePack-RPC and JSON-RPC "
+        "(repeatable): HOST:PORT, unix:PATH or fd://NUMBER; with the prefix tls:// it uses TLS with the "
+        "certificates of `--ssl-certfile`.",
+        kind="list", group=LISTENING, separator=",",
+    )  # fmt: skip
+    backlog: int = option(
+        2048, "Connections the kernel may queue before they are accepted; Linux caps it at somaxconn.",
+        kind="int", minimum=1, unit="connections", group=LISTENING,
+    )  # fmt: skip
+    factory: bool = option(
+        False,
+        "The target is a function that makes the application.",
+        kind="bool",
+        group=APPLICATION,
+    )
+    app_dir: str = option(".", "Directory to import the application from.", group=APPLICATION)
+    chdir: str | None = option(
+        None, "Change to this directory first; all other paths are relative to it.",
+        flags=("--chdir", "--working-dir"), group=APPLICATION,
+    )  # fmt: skip
+    env_file: tuple[str, ...] = option(
+        (), "File of NAME=value lines for the environment (repeatable); read again on HUP. Variables that "
+        "are set already have priority.",
+        kind="list", flags=("--env-file", "--env-files"), group=APPLICATION,
+    )  # fmt: skip
+    env: tuple[str, ...] = option(
+        (), "NAME=value for the environment (repeatable).",
+        kind="list", flags=("--env", "-e"), group=APPLICATION, separator=",",
+    )  # fmt: skip
+    interface: Interface = option(
+        "auto", "Interface of the application; auto detects it.",
+        choices=("auto", "native", "asgi", "asgi2", "wsgi"), group=APPLICATION,
+    )  # fmt: skip
+    lifespan: Lifespan = option(
+        "auto", "Whether an ASGI application gets lifespan events; auto sends them and continues if it does "
+        "not support them.",
+        choices=("auto", "on", "off"), group=APPLICATION,
+    )  # fmt: skip
+    root_path: str = option(
+        "", "Path under which a proxy has mounted the application, for ASGI and WSGI.",
+        flags=("--root-path", "--url-path-prefix"), group=APPLICATION,
+    )  # fmt: skip
+    workers: int = option(
+        1, "Processes, each with its own listening socket; auto: one per available processor, by the CPU "
+        "affinity and the CPU quota of the control group.",
+        kind="int", minimum=1, maximum=1024, auto=processors,
+        flags=("--workers", "-w"), env=("CITIUS_WORKERS", "WEB_CONCURRENCY"), group=WORKERS,
+    )  # fmt: skip
+    reactor_threads: int = option(
+        1, "Threads per worker that serve, each with an event loop of its own; for interpreters without a "
+        "GIL. With a GIL only one of them runs at a time.",
+        kind="int", minimum=1, maximum=256, unit="threads", group=WORKERS,
+    )  # fmt: skip
+    loop: Loop = option(
+        "auto", "Event loop: auto uses uvloop if it is installed; none serves without a loop, "
+        "for applications whose handlers are all `def`; gevent patches the standard library and runs "
+        "each request in a greenlet.",
+        choices=("auto", "uvloop", "asyncio", "gevent", "none"), group=WORKERS,
+    )  # fmt: skip
+    threads: int | None = option(
+        None, "Threads that call a WSGI application; 0 calls it on the thread of the event loop, one request "
+        "at a time, which is fastest unless it waits for something. Default: 8 for a Django project, "
+        "otherwise 0. For other applications the same as --blocking-threads.",
+        kind="int", minimum=0, maximum=4096, unit="threads", group=WORKERS,
+    )  # fmt: skip
+    blocking_threads: int = option(
+        16, "Threads for handlers with blocking=True.", kind="int", minimum=1, maximum=4096,
+        unit="threads", group=WORKERS,
+    )  # fmt: skip
+    blocking_queue_max: int = option(
+        1024, "Requests that may wait for one of these threads; more get a 503.",
+        kind="int", minimum=0, unit="requests", group=WORKERS,
+    )  # fmt: skip
+    compiled_threads: int = option(
+        0, "Threads for compiled handlers with pool=True; they never have the GIL. 0: one per processor.",
+        kind="int", minimum=0, maximum=4096, unit="threads", group=WORKERS,
+    )  # fmt: skip
+    compiled_queue_max: int = option(
+        1024, "Requests that may wait for one of these threads; more get a 503.",
+        kind="int", minimum=0, unit="requests", group=WORKERS,
+    )  # fmt: skip
+    interpret_compiled: bool = option(
+        False, "Call functions with compiled=True as plain Python: to debug them, or without numba.",
+        kind="bool", group=DEVELOPMENT,
+    )  # fmt: skip
+    supervisor: bool | None = option(
+        None, "A process that watches the workers, replaces them and hands over to a new version. "
+        "Default: with several workers, as PID 1, and if an option below needs it.",
+        kind="bool", group=SUPERVISION,
+    )  # fmt: skip
+    max_requests: int = option(
+        0, "Replace a worker after this number of requests, when its successor is ready; 0: never.",
+        kind="int", minimum=0, unit="requests", group=SUPERVISION,
+        flags=("--max-requests", "--limit-max-requests"),
+    )  # fmt: skip
+    max_requests_jitter: int = option(
+        0, "Random number of requests, up to this one, that is added for each worker.",
+        kind="int", minimum=0, unit="requests", group=SUPERVISION,
+        flags=("--max-requests-jitter", "--limit-max-requests-jitter"),
+    )  # fmt: skip
+    worker_lifetime_s: float = option(
+        0.0, "Replace a worker of this age; 0: never.", kind="float", minimum=0, unit="seconds",
+        flags=("--worker-lifetime-s", "--worker-lifetime", "--workers-lifetime"), group=SUPERVISION,
+    )  # fmt: skip
+    worker_rss_bytes_max: int = option(
+        0, "Replace a worker whose resident set is larger; 0: never.",
+        kind="int", minimum=0, unit="bytes", group=SUPERVISION,
+        flags=("--worker-rss-bytes-max", "--worker-rss-max"), scale={"--workers-max-rss": 1 << 20},
+    )  # fmt: skip
+    worker_timeout_s: float | None = option(
+        None, "Kill and replace a worker whose loop does not turn for this time, after it has printed its "
+        "Python stacks; 0: never. Default: 30 with a supervisor. The option starts a supervisor.",
+        kind="float", minimum=0, unit="seconds", group=SUPERVISION,
+        flags=("--worker-timeout-s", "--worker-timeout", "--timeout", "-t",
+               "--timeout-worker-healthcheck"),
+    )  # fmt: skip
+    worker_start_s: float = option(
+        300.0, "The same for a worker that does not become ready; 0: no limit.",
+        kind="float", minimum=0, unit="seconds", group=SUPERVISION,
+    )  # fmt: skip
+    drain_delay_s: float = option(
+        0.0, "Continue to serve for this time after TERM, until load balancers have noticed.",
+        kind="float", minimum=0, unit="seconds", group=STOPPING,
+    )  # fmt: skip
+    drain_s: float = option(
+        10.0, "Time that open requests have after TERM or INT before their connections are closed.",
+        kind="float", minimum=0, unit="seconds", group=STOPPING,
+        flags=("--drain-s", "--timeout-graceful-shutdown", "--graceful-timeout",
+               "--workers-kill-timeout"),
+    )  # fmt: skip
+    user: str | None = option(
+        None, "User of the workers, by name or number; sockets and files are opened before the change.",
+        flags=("--user", "-u"), group=PROCESS,
+    )  # fmt: skip
+    group: str | None = option(
+        None, "Group of the workers, by name or number; default: the group of the user.",
+        flags=("--group", "-g"), group=PROCESS,
+    )  # fmt: skip
+    umask: str | None = option(
+        None, "Mode bits that are removed from new files and Unix sockets, in octal.",
+        flags=("--umask", "-m"), group=PROCESS,
+    )  # fmt: skip
+    pidfile: str | None = option(
+        None, "File for the process id.", flags=("--pidfile", "--pid", "--pid-file"), group=PROCESS
+    )
+    reload: bool = option(
+        False, "Restart when a file changes; for development.", kind="bool", group=DEVELOPMENT
+    )
+    reload_dir: tuple[str, ...] = option(
+        (), "Directory to watch (repeatable); default: that of the application.",
+        kind="list", flags=("--reload-dir", "--reload-paths"), group=DEVELOPMENT,
+    )  # fmt: skip
+    reload_include: tuple[str, ...] = option(
+        (), "Pattern of file names to watch (repeatable), besides *.py.",
+        kind="list", group=DEVELOPMENT,
+    )  # fmt: skip
+    reload_exclude: tuple[str, ...] = option(
+        (), "Pattern of file or directory names not to watch (repeatable).",
+        kind="list", flags=("--reload-exclude", "--reload-ignore-patterns"), group=DEVELOPMENT,
+    )  # fmt: skip
+    reload_delay_s: float = option(
+        0.25, "Time to collect changes before a restart.", kind="float", minimum=0,
+        unit="seconds", flags=("--reload-delay-s", "--reload-delay"), scale={"--reload-tick": 1e-3},
+        group=DEVELOPMENT,
+    )  # fmt: skip
+    log_level: str = option(
+        "info", "Lowest level of notices that are shown.",
+        choices=("critical", "error", "warning", "info", "debug", "trace"), group=LOGGING,
+    )  # fmt: skip
+    log_file: str | None = option(
+        None, "File for notices and standard error; USR1 reopens it.",
+        flags=("--log-file", "--error-logfile"), group=LOGGING,
+    )  # fmt: skip
+    access_log_file: str | None = option(
+        None, "File for the access log and standard output; USR1 reopens it.",
+        flags=("--access-log-file", "--access-logfile"), group=LOGGING,
+    )  # fmt: skip
+    log_config: str | None = option(
+        None, "Configure the standard library's logging from this file: .json, .toml, .yaml or .ini.",
+        flags=("--log-config", "--log-config-json"), group=LOGGING,
+    )  # fmt: skip
+    use_colors: bool | None = option(
+        None, "Colours in notices; default: if standard error is a terminal.",
+        kind="bool", group=LOGGING,
+    )  # fmt: skip
+    access_log: bool = option(
+        True, "A line on standard output for every response.", kind="bool", group=LOGGING
+    )
+    access_log_format: str = option(
+        "text", "Format of a line: text, json, common, combined, or a line of atoms such as `%(h)s`.",
+        flags=("--access-log-format", "--access-logformat", "--access-log-fmt"), group=LOGGING,
+    )  # fmt: skip
+    access_log_sample: float = option(
+        1.0, "Share of the responses below 400 that have a line; all other responses have one.",
+        kind="float", minimum=0, maximum=1, group=LOGGING,
+    )  # fmt: skip
+    management: str | None = option(
+        None, "Serve /metrics, /live and /ready at this address: HOST:PORT or unix:PATH.",
+        group=OBSERVING,
+    )  # fmt: skip
+    health: str | None = option(
+        None, "Serve /live and /ready of the worker below this path of the application's own port.",
+        flags=("--health", "--health-path"), group=OBSERVING,
+    )  # fmt: skip
+    path_pattern: tuple[str, ...] = option(
+        (), "Path pattern such as `/users/{id}` (repeatable) by which metrics and access log classify "
+        "requests; native applications have their routes.",
+        kind="list", group=OBSERVING, separator=",",
+    )  # fmt: skip
+    request_id: str | None = option(
+        None, "Header that carries the id of a request, such as x-request-id: the id of a trusted proxy, or "
+        "a new one; handlers and clients receive it.",
+        group=OBSERVING,
+    )  # fmt: skip
+    trace: bool = option(
+        False, "Continue W3C traces (`traceparent`) of trusted proxies, or start new ones.",
+        kind="bool", group=OBSERVING,
+    )  # fmt: skip
+    trace_sample: float = option(
+        1.0, "Share of the new traces that are sampled.",
+        kind="float", minimum=0, maximum=1, group=OBSERVING,
+    )  # fmt: skip
+    otel: bool = option(
+        False, "Export traces and metrics with OpenTelemetry's SDK (`citius[otel]`), configured by its "
+        "OTEL_* variables.",
+        kind="bool", group=OBSERVING,
+    )  # fmt: skip
+    http: Http = option(
+        "auto", "Versions of HTTP: both HTTP/1 and HTTP/2, as the client starts, or one of them. `h11` and "
+        "`httptools`, which uvicorn has, mean auto.",
+        choices=("auto", "1", "2", "h11", "httptools"), group=HTTP,
+    )  # fmt: skip
+    h2c_upgrade: bool = option(
+        True, "Grant `Upgrade: h2c` over HTTP/1.1 without TLS, except to requests that passed a proxy.",
+        kind="bool", group=HTTP,
+    )  # fmt: skip
+    ws_per_message_deflate: Literal["true", "false"] = option(
+        "true", "Compress WebSocket messages for clients that accept it; all connections share the memory.",
+        choices=("true", "false"), group=HTTP,
+    )  # fmt: skip
+    server_header: bool = option(True, "Send `Server: citius`.", kind="bool", group=HTTP)
+    date_header: bool = option(True, "Send `Date`.", kind="bool", group=HTTP)
+    header: tuple[str, ...] = option(
+        (), "Header of every response, as `NAME:VALUE` (repeatable; in the environment one per line). It is "
+        "not added if the response has a header of this name, except `set-cookie`, `vary` and `link`.",
+        kind="list", group=HTTP, separator="\n",
+    )  # fmt: skip
+    compress: tuple[str, ...] = option(
+        (), "Compress responses for clients that accept it: `br`, `zstd`, `gzip` (repeatable); among codings "
+        "with equal weight the first. With a level: `br=6` (0 to 11, default 4), `zstd=9` (1 to 22, 3), "
+        "`gzip=6` (1 to 9, 4).", kind="list", group=HTTP, separator=",",
+    )  # fmt: skip
+    compress_types: tuple[str, ...] = option(
+        (), "Media type to compress (repeatable), in addition to text, JSON, XML and similar types.",
+        kind="list", group=HTTP, separator=",",
+    )  # fmt: skip
+    ssl_certfile: tuple[str, ...] = option(
+        (), "Serve HTTPS with this certificate chain (PEM; repeatable: the server name of the client selects "
+        "one, by default the first).",
+        kind="list", flags=("--ssl-certfile", "--certfile", "--ssl-certificate"), group=TLS,
+    )  # fmt: skip
+    ssl_keyfile: tuple[str, ...] = option(
+        (), "Its private key (PEM; one for each certificate, in their order); without it the key is in the "
+        "certificate's file.",
+        kind="list", flags=("--ssl-keyfile", "--keyfile"), group=TLS,
+    )  # fmt: skip
+    ssl_keyfile_password: str | None = option(
+        None, "Password of encrypted keys; safer in the environment.", group=TLS
+    )
+    ssl_dev: bool = option(
+        False, "Serve HTTPS with a self-signed certificate for localhost; for development.",
+        kind="bool", group=TLS,
+    )  # fmt: skip
+    ssl_protocol_min: str = option(
+        "tls1.2", "Oldest version of TLS that is accepted; versions before TLS 1.2 are not supported.",
+        choices=("tls1.2", "tls1.3"), group=TLS,
+    )  # fmt: skip
+    ssl_ciphers: str | None = option(
+        None,
+        "Cipher suites, in the format of OpenSSL.",
+        flags=("--ssl-ciphers", "--ciphers"),
+        group=TLS,
+    )
+    ssl_cert_reqs: str = option(
+        "none", "Whether clients must have certificates; 0, 1 and 2 are none, optional and required.",
+        choices=("none", "optional", "required", "0", "1", "2"),
+        flags=("--ssl-cert-reqs", "--cert-reqs"), group=TLS,
+    )  # fmt: skip
+    ssl_ca_certs: str | None = option(
+        None, "Certificates of the authorities that issue client certificates (PEM).",
+        flags=("--ssl-ca-certs", "--ca-certs", "--ssl-ca"), group=TLS,
+    )  # fmt: skip
+    ssl_crl: tuple[str, ...] = option(
+        (),
+        "List of client certificates that are revoked (PEM; repeatable).",
+        kind="list",
+        group=TLS,
+    )
+    proxy_headers: bool = option(
+        True,
+        "Use the headers in which trusted proxies describe their clients.",
+        kind="bool",
+        group=PROXIES,
+    )
+    forwarded_allow_ips: tuple[str, ...] = option(
+        ("127.0.0.1", "::1", "unix"), "Proxies that are trusted (repeatable, or with commas): addresses, "
+        "networks such as 10.0.0.0/8, `unix` for Unix sockets, `*` for all peers. Their request ids and "
+        "traces are used too.", kind="list",
+        env=("CITIUS_FORWARDED_ALLOW_IPS", "FORWARDED_ALLOW_IPS"), group=PROXIES, separator=",",
+    )  # fmt: skip
+    forwarded_headers: tuple[str, ...] = option(
+        ("x-forwarded-for", "x-forwarded-proto", "forwarded"), "Headers that are trusted (repeatable, or "
+        "with commas); x-forwarded-host, x-forwarded-port and x-forwarded-prefix only for proxies that write "
+        "them themselves.", kind="list", group=PROXIES, separator=",",
+    )  # fmt: skip
+    static: tuple[str, ...] = option(
+        (), "Serve the files of a directory: `/assets=public` (repeatable). With `/` requests for missing "
+        "files go to the application.", kind="list", group=STATIC, separator=",",
+    )  # fmt: skip
+    static_index: str = option(
+        "index.html", "File that is sent for a directory; empty: none.", group=STATIC
+    )
+    static_cache_control: str | None = option(
+        None, "`Cache-Control` of static files, such as `public, max-age=3600`.", group=STATIC
+    )
+    static_dotfiles: bool = option(
+        False, "Serve files whose names begin with a dot.", kind="bool", group=STATIC
+    )
+    static_symlinks: bool = option(
+        False, "Follow symbolic links that stay inside their static directory.", kind="bool",
+        group=STATIC,
+    )  # fmt: skip
+    static_optional: bool = option(
+        False, "Leave out a static directory that is missing, with a notice, instead of ending the start.",
+        kind="bool", group=STATIC,
+    )  # fmt: skip
+    static_precompressed: bool = option(
+        True, "Send `name.br`, `name.zst` or `name.gz` for `name` to clients that accept it.",
+        kind="bool", group=STATIC,
+    )  # fmt: skip
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Overrides of the limits, by their names."""
+
+    def __post_init__(self) -> None:
+        for one in OPTIONS.values():
+            if not one.is_limit:
+                one.check(getattr(self, one.name), one.name)
+        for name, value in self.limits.items():
+            if name not in LIMITS:
+                raise ConfigError(f"no limit is called {name}{did_you_mean(name, LIMITS)}")
+            OPTIONS[name].check(value, name)
+        self._check_texts()
+        if self.reload and self.workers > 1:
+            raise ConfigError("reload and workers contradict each other: reload runs one process")
+        self._check_tls()
+        if self.supervisor is False and self.workers > 1:
+            raise ConfigError(
+                "supervisor is off and workers is above 1: somebody has to start them"
+            )
+
+        if self.reactor_threads > 1:
+            self._check_reactor_threads()
+
+    def _check_reactor_threads(self) -> None:
+        """That whatever else is asked for knows of more reactors than one."""
+        if self.loop in ("gevent", "none"):
+            raise ConfigError(
+                f"reactor_threads wants an asyncio loop in each thread, and loop is {self.loop}; use workers"
+            )
+        for name in ("management", "otel"):
+            if getattr(self, name):
+                raise ConfigError(
+                    f"{name} knows one reactor of each worker, and reactor_threads asks for more; use workers"
+                )
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether HTTPS is served."""
+        return bool(self.ssl_certfile) or self.ssl_dev
+
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """Peers that speak for their clients."""
+        return parts(self.forwarded_allow_ips)
+
+    @property
+    def server_name(self) -> str | None:
+        """What the `server` field says."""
+        said = [value for name, value in header_fields(self.header) if name == "server"]
+        return said[-1] if said else "citius" if self.server_header else None
+
+    @property
+    def default_response_headers(self) -> list[tuple[str, str]]:
+        """The fields of every answer, besides `server`."""
+        return [(name, value) for name, value in header_fields(self.header) if name != "server"]
+
+    @property
+    def http_versions(self) -> Literal["auto", "1", "2"]:
+        """The versions of HTTP that are spoken."""
+        return "auto" if self.http in ("h11", "httptools") else self.http
+
+    @property
+    def trusted_headers(self) -> tuple[str, ...]:
+        """The headers in which they do."""
+        return parts(self.forwarded_headers) if self.proxy_headers else ()
+
+    @property
+    def codings(self) -> list[tuple[str, int | None]]:
+        """What answers are compressed by, the best first, and at which level."""
+        return [parse_coding(text) for text in self.compress]
+
+    @property
+    def limits_in_force(self) -> Mapping[str, int]:
+        """The overrides, and those that other options come to."""
+        if self.ws_per_message_deflate == "false":
+            return {**self.limits, "ws_deflate_bytes_min": 0}
+        return self.limits
+
+    def _check_texts(self) -> None:
+        """What the kind of an option says nothing about."""
+        for text in self.bind:
+            check_address(text)
+        if self.management:
+            check_address(self.management, "management")
+        for text in self.rpc:
+            check_address(text.removeprefix("tls://"), "rpc")
+        for text in self.static:
+            parse_mount(text)
+        if self.health is not None and (
+            not self.health.startswith("/") or self.health.endswith("/")
+        ):
+            raise ConfigError(f"health: expected a path such as /health, got {self.health!r}")
+        self._check_proxies()
+        for text in self.compress:
+            parse_coding(text)
+        if self.umask is not None and not is_octal(self.umask):
+            raise ConfigError(f"umask: expected octal digits up to 777, got {self.umask!r}")
+        for text in self.env:
+            if text.find("=") < 1:
+                raise ConfigError(f"env: expected NAME=value, got {text!r}")
+        self._check_headers()
+
+    def _check_headers(self) -> None:
+        for text in self.header:
+            if text.find(":") < 1:
+                raise ConfigError(f"header: expected NAME:VALUE, got {text!r}")
+        for name, value in header_fields(self.header):
+            check_header_field(name, value)
+
+    def _check_tls(self) -> None:
+        """That the options of TLS are there together."""
+        certificates, keys = len(self.ssl_certfile), len(self.ssl_keyfile)
+        if certificates and self.ssl_dev:
+            raise ConfigError(
+                "ssl_dev and ssl_certfile contradict each other: whose certificate is it?"
+            )
+        if keys and not certificates:
+            raise ConfigError("ssl_keyfile is a key without a certificate; give ssl_certfile too")
+        if keys not in (0, certificates):
+            raise ConfigError(
+                f"ssl_keyfile: expected one key for each of the {certificates} certificates, or none where "
+                f"the certificates' files have them, got {keys}"
+            )
+        given = [name for name in ("ssl_ciphers", "ssl_ca_certs", "ssl_crl") if getattr(self, name)]
+        if self.ssl_cert_reqs not in ("none", "0"):
+            given.append("ssl_cert_reqs")
+        if given and not self.is_tls:
+            raise ConfigError(
+                f"{given[0]} is about TLS, and without ssl_certfile or ssl_dev none is spoken"
+            )
+        secured = [
+            (name, text)
+            for name in ("bind", "rpc")
+            for text in getattr(self, name)
+            if text.startswith("tls://")
+        ]
+        if secured and not self.is_tls:
+            raise ConfigError(
+                f"{secured[0][0]}: {secured[0][1]} has no certificate to show; give ssl_certfile and "
+                "ssl_keyfile, or ssl_dev"
+            )
+
+    def _check_proxies(self) -> None:
+        for text in self.trusted:
+            if not is_network(text):
+                raise ConfigError(
+                    "forwarded_allow_ips: expected an address, a network such as 10.0.0.0/8, unix or *, "
+                    f"got {text!r}"
+                )
+        for name in parts(self.forwarded_headers):
+            if name not in FORWARDED_HEADERS:
+                raise ConfigError(
+                    f"forwarded_headers: expected {', '.join(FORWARDED_HEADERS)}, got {name!r}"
+                )
+
+
+def _collect() -> dict[str, Option]:
+    options: dict[str, Option] = {}
+    for item in fields(Config):
+        if item.name == "limits":
+            continue
+        flag = "--" + item.name.replace("_", "-")
+        env = f"CITIUS_{item.name.upper()}"
+        given = dict(item.metadata)
+        given["flags"] = given["flags"] or (flag,)
+        given["env"] = given["env"] or (env,)
+        assert item.default is not MISSING, f"{item.name} has no default"
+        options[item.name] = Option(item.name, default=item.default, **given)
+    for name, default in LIMITS.items():
+        unit, text = LIMIT_HELP.get(name, ("", "See crates/citius-http/src/limits.rs."))
+        aliases = LIMIT_ALIASES.get(name, ())
+        options[name] = Option(
+            name, "int", default, text, unit, minimum=0, is_limit=True,
+            flags=("--" + name.replace("_", "-"), *(alias for alias, _ in aliases)),
+            env=(f"CITIUS_{name.upper()}",), scale=dict(aliases), group=LIMITS_GROUP,
+        )  # fmt: skip
+    return options
+
+
+OPTIONS: Final[Mapping[str, Option]] = _collect()
+"""All options by name, in the order in which they are shown."""

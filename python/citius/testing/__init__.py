@@ -1,0 +1,21 @@
+"""A test client for applications: no socket, no process.
+
+from citius.testing import Client
+
+with Client(app) as client:
+assert client.get("/").text == "Hello"
+"""
+
+from __future__ import annotations
+
+from citius.testing.client import Client, ProtocolError, StreamedTestResponse, TestResponse
+from citius.testing.websocket import Socket, WebSocketRefused
+
+__all__ = [
+    "Client",
+    "ProtocolError",
+    "Socket",
+    "StreamedTestResponse",
+    "TestResponse",
+    "WebSocketRefused",
+]

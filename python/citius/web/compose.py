@@ -1,0 +1,306 @@
+"""What stands between the extension and a handler: error handlers and middleware, composed once.
+
+A chain is a function of the request, or a coroutine function from the first part on that is one. Inside
+a chain answers are ``Response`` objects. Made at ``App.freeze``, and only where there is something to
+compose; tests are in tests/gateway/test_app.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from citius._core import Response
+from citius.errors import HTTPError, MethodNotAllowed, NotFound, phrase
+from citius.web.checks import describe, refuse_status
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
+
+    from citius._core import Request
+    from citius.web.binding import Kind
+    from citius.web.pool import BlockingPool
+
+    Middleware = Callable[[Request, Callable[[Request], Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorHandlers:
+    """The error handlers of one application."""
+
+    by_type: dict[type[BaseException], Callable[..., Any]] = field(default_factory=lambda: {})
+    by_status: dict[int, Callable[..., Any]] = field(default_factory=lambda: {})
+
+    def all(self) -> list[Callable[..., Any]]:
+        """Every one of them."""
+        return [*self.by_type.values(), *self.by_status.values()]
+
+    @property
+    def any_async(self) -> bool:
+        """Whether answering may take a coroutine."""
+        return any(inspect.iscoroutinefunction(handler) for handler in self.all())
+
+    def find(self, error: BaseException) -> Callable[..., Any] | None:
+        """The handler of the closest class, or of the status."""
+        for cls in type(error).__mro__:
+            if cls is Exception or cls is BaseException:
+                break
+            # A status is more specific than HTTPError itself.
+            if (
+                cls is HTTPError
+                and isinstance(error, HTTPError)
+                and error.status_code in self.by_status
+            ):
+                return self.by_status[error.status_code]
+            if cls in self.by_type:
+                return self.by_type[cls]
+        return None
+
+    def find_last_resort(self) -> Callable[..., Any] | None:
+        """The handler of exceptions that nobody expected."""
+        return self.by_type.get(Exception) or self.by_status.get(500)
+
+
+def _find_handler(
+    errors: tuple[ErrorHandlers, ...], error: BaseException
+) -> Callable[..., Any] | None:
+    """The innermost application's handler for an expected error."""
+    for handlers in errors:
+        handler = handlers.find(error)
+        if handler is not None:
+            return handler
+    return problem if isinstance(error, HTTPError) else None
+
+
+def problem(request: Request, error: HTTPError) -> Response:
+    """The answer to an ``HTTPError`` without a handler: problem details (RFC 9457)."""
+    from citius.web._support import encode_json
+
+    details: dict[str, object] = {"title": phrase(error.status_code), "status": error.status_code}
+    if error.detail:
+        details["detail"] = error.detail
+    if error.errors:
+        details["errors"] = list(error.errors)
+    return Response(
+        encode_json(details), error.status_code, error.headers, "application/problem+json"
+    )
+
+
+def on_error_of(
+    errors: ErrorHandlers, report: Callable[[Request, BaseException], object]
+) -> Callable[[Request, BaseException], Any]:
+    """What the extension calls with every exception that leaves a handler."""
+
+    def on_error(request: Request, error: BaseException) -> Any:
+        handler = _find_handler((errors,), error)
+        if handler is not None:
+            return handler(request, error)
+        report(request, error)
+        last_resort = errors.find_last_resort()
+        if last_resort is not None:
+            return last_resort(request, error)
+        return Response("Internal Server Error", 500)
+
+    return on_error
+
+
+def log_unexpected(request: Request, error: BaseException) -> None:
+    """The log's line and traceback for an exception that no handler expected."""
+    from citius.observability.logging import log_exception
+
+    log_exception(request._message(" failed"), error)  # pyright: ignore[reportPrivateUsage]
+
+
+def unmatched_error(status: int, allow: str | None) -> HTTPError:
+    """The exception that stands for a path or a method without a route."""
+    if status == 405:
+        return MethodNotAllowed(headers={"allow": allow or ""})
+    return NotFound()
+
+
+def spread(call: Callable[..., Any], args: tuple[str | None, ...]) -> Callable[[Request], Any]:
+    """A function of the request alone."""
+    if args == (None,):
+        return call
+    if not args:
+
+        def call_alone(request: Request) -> Any:
+            return call()
+
+        return functools.update_wrapper(call_alone, call)
+
+    def call_spread(request: Request) -> Any:
+        in_path = request.path_params
+        return call(*(request if name is None else in_path[name] for name in args))
+
+    return functools.update_wrapper(call_spread, call)
+
+
+def compose(
+    endpoint: Callable[[Request], Any],
+    kind: Kind,
+    middleware: tuple[Middleware, ...],
+    errors: tuple[ErrorHandlers, ...],
+    pool: BlockingPool | None,
+) -> tuple[Callable[[Request], Any], Kind]:
+    """Endpoint, error handlers, then middleware from the inside out.
+
+    The chain stays synchronous until the first part that is not; from there on outwards it is a
+    coroutine.
+    """
+    handler = endpoint
+    has_async_errors = any(handlers.any_async for handlers in errors)
+    async_middleware = any(inspect.iscoroutinefunction(function) for function in middleware)
+    if kind == "blocking" and (async_middleware or has_async_errors):
+        assert pool is not None, "a blocking route has made freeze ask for a pool"
+        endpoint, kind = pool.as_async(endpoint), "async"
+    chain: Callable[[Request], Any]
+    if kind == "async" or has_async_errors:
+        chain, is_async = _guard_async(endpoint, errors, handler), True
+    else:
+        chain, is_async = _guard(endpoint, errors, handler), False
+    for function in reversed(middleware):
+        if inspect.iscoroutinefunction(function):
+            chain = _around_async(function, chain if is_async else awaited(chain))
+            is_async = True
+        elif is_async:
+            chain = _around_pending(function, chain)
+        else:
+            chain = _around(function, chain)
+    return chain, "async" if is_async else kind
+
+
+def _as_response(value: Any, function: Callable[..., Any]) -> Response:
+    """What ``function`` returned, as a response."""
+    if type(value) is Response:
+        return value
+    if value is None:
+        return Response(b"", 204)
+    refuse_status(value, function)
+    return Response(value)
+
+
+def _of_middleware(value: Any, function: Middleware) -> Response:
+    """The same of a middleware, for which nothing is no response."""
+    if value is None:
+        raise TypeError(
+            f"the middleware {describe(function)} returned nothing; a middleware ends with "
+            "`return next(request)`, `return await next(request)` or another response"
+        )
+    return _as_response(value, function)
+
+
+def _guard(
+    endpoint: Callable[[Request], Any],
+    errors: tuple[ErrorHandlers, ...],
+    function: Callable[..., Any],
+) -> Callable[[Request], Response]:
+    def guarded(request: Request) -> Response:
+        try:
+            value = endpoint(request)
+        except Exception as error:
+            handler = _find_handler(errors, error)
+            if handler is None:
+                raise
+            return _as_response(handler(request, error), handler)
+        return _as_response(value, function)
+
+    return guarded
+
+
+def _guard_async(
+    endpoint: Callable[[Request], Any],
+    errors: tuple[ErrorHandlers, ...],
+    function: Callable[..., Any],
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    async def guarded(request: Request) -> Response:
+        try:
+            value = await finish(endpoint(request))
+        except Exception as error:
+            handler = _find_handler(errors, error)
+            if handler is None:
+                raise
+            return _as_response(await finish(handler(request, error)), handler)
+        return _as_response(value, function)
+
+    return guarded
+
+
+def _around(
+    function: Middleware, inner: Callable[[Request], Response]
+) -> Callable[[Request], Response]:
+    return lambda request: _of_middleware(function(request, inner), function)
+
+
+def _around_async(
+    function: Middleware, inner: Callable[[Request], Awaitable[Response]]
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    async def wrapped(request: Request) -> Response:
+        return _of_middleware(await function(request, inner), function)
+
+    return wrapped
+
+
+def _around_pending(
+    function: Middleware, inner: Callable[[Request], Coroutine[Any, Any, Response]]
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """A ``def`` around a coroutine: it gets something to hand on, not to look into."""
+
+    def pending(request: Request) -> _Pending:
+        return _Pending(inner(request), function)
+
+    async def wrapped(request: Request) -> Response:
+        return _of_middleware(await finish(function(request, pending)), function)
+
+    return wrapped
+
+
+class _Pending:
+    """The answer of an ``async def`` handler before it is there."""
+
+    __slots__ = ("_coroutine", "_function")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Response], function: Middleware) -> None:
+        self._coroutine = coroutine
+        self._function = function
+
+    def __await__(self) -> Generator[Any, None, Response]:
+        return self._coroutine.__await__()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self._coroutine.close()
+        raise TypeError(
+            f"the middleware {describe(self._function)} wants `{name}` of an answer that an "
+            "`async def` handler has not made yet; write the middleware as `async def` and "
+            "`await next(request)`"
+        )
+
+
+def awaited(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """The function as a coroutine function."""
+
+    async def call_awaited(*args: Any) -> Any:
+        return await finish(function(*args))
+
+    return call_awaited
+
+
+async def finish(value: Any) -> Any:
+    """Await what needs it."""
+    return await value if hasattr(value, "__await__") else value
+
+
+def log_ended(what: str, error: BaseException) -> None:
+    """Log a hook that failed or was cancelled because it hangs; the hooks after it are still called."""
+    from asyncio import CancelledError
+
+    from citius.observability.logging import log_exception, warning
+
+    if isinstance(error, CancelledError):
+        warning(f"{what} did not end and was broken off")
+    elif isinstance(error, Exception):
+        log_exception(f"{what} failed", error)
+    else:
+        raise error

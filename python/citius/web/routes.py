@@ -1,0 +1,231 @@
+"""Routes as they are declared, and how each becomes one of the extension's.
+
+Everything here runs once per process, when ``App.freeze`` makes a gateway: which arguments a handler gets
+(binding.py), and whether there is anything between the extension and the handler at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from citius._core import CompiledHandler, Native
+from citius.errors import ConfigError
+from citius.web.binding import Kind, bind, check_path_parameters
+from citius.web.checks import describe
+from citius.web.compose import (
+    ErrorHandlers,
+    awaited,
+    compose,
+    log_unexpected,
+    on_error_of,
+    spread,
+    unmatched_error,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius._core import Request
+    from citius.web.compiled import Compiled
+    from citius.web.compose import Middleware
+    from citius.web.pool import BlockingPool
+
+
+@dataclass(frozen=True, slots=True)
+class SocketRoute:
+    """A path of WebSockets, as it was declared."""
+
+    pattern: str
+    handler: Callable[..., Any]
+    kind: Literal["async", "blocking"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path, as it was declared."""
+
+    method: str
+    pattern: str
+    handler: Callable[..., Any]
+    kind: Kind
+    stream: bool
+    body_bytes_max: int | None = None
+    levels: list[tuple[str, int]] | None = None
+    """At which levels responses are compressed; empty: not at all, ``None``: at the server's."""
+    compiled: Compiled | None = None
+    """The native code that is called in place of ``handler``, or is made of it."""
+
+    def __post_init__(self) -> None:
+        most = self.body_bytes_max
+        if most is not None and most < 0:
+            raise ConfigError(
+                f"the route {self.pattern}: expected body_bytes_max to be a number of bytes, got {most}"
+            )
+
+
+class RouteOptions(TypedDict, total=False):
+    """How a route's handler is called; ``App.route`` says what each means."""
+
+    blocking: bool
+    stream: bool
+    body_bytes_max: int | None
+    compress: str | bool
+    compiled: object
+    pool: bool
+    content_type: str | None
+
+
+def with_head(routes: list[Route]) -> list[Route]:
+    """The routes, and one for HEAD for each of GET that has none."""
+    heads = {route.pattern for route in routes if route.method == "HEAD"}
+    return routes + [
+        replace(route, method="HEAD")
+        for route in routes
+        if route.method == "GET" and route.pattern not in heads
+    ]
+
+
+def levels_of(compress: str | bool) -> list[tuple[str, int]] | None:
+    """What ``compress=`` of a route says, as ``Route.levels`` has it.
+
+    Raises:
+        ConfigError: There is no such coding or level.
+    """
+    if isinstance(compress, bool):
+        return None if compress else []
+    from citius.settings.texts import parse_coding
+
+    parsed = [parse_coding(text.strip()) for text in compress.split(",")]
+    levels = [(name, level) for name, level in parsed if level is not None]
+    if len(levels) < len(parsed):
+        raise ConfigError(
+            f"compress: expected a level for each coding, as in br=9, got {compress!r}"
+        )
+    return levels
+
+
+def set_unmatched(
+    native: Native, middleware: tuple[Middleware, ...], errors: ErrorHandlers
+) -> None:
+    """Send 404 and 405 through Python, if anybody here wants to see them."""
+    statuses = errors.by_status
+    if not middleware and not ({404, 405} & statuses.keys() or errors.by_type):
+        return
+
+    def unmatched(request: Request, status: int, allow: str | None) -> Any:
+        raise unmatched_error(status, allow)
+
+    if not middleware:
+        answer = on_error_of(errors, log_unexpected)
+
+        def without_middleware(request: Request, status: int, allow: str | None) -> Any:
+            return answer(request, unmatched_error(status, allow))
+
+        is_async = errors.any_async
+        native.set_unmatched(
+            awaited(without_middleware) if is_async else without_middleware,
+            kind="async" if is_async else "def",
+        )
+        return
+
+    def chain_of(status: int, allow: str | None) -> Callable[[Request], Any]:
+        chain, _ = compose(
+            lambda request: unmatched(request, status, allow),
+            "def",
+            middleware,
+            (errors,),
+            None,
+        )
+        return chain
+
+    _, kind = compose(lambda request: None, "def", middleware, (errors,), None)
+    # There are few different answers (one per Allow), so their chains are kept.
+    chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
+
+    def with_middleware(request: Request, status: int, allow: str | None) -> Any:
+        chain = chains.get((status, allow))
+        if chain is None:
+            chain = chains[status, allow] = chain_of(status, allow)
+        return chain(request)
+
+    native.set_unmatched(with_middleware, kind=kind)
+
+
+def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool) -> Route:
+    """The route with native code for a handler, or with a Python function around it."""
+    assert route.compiled is not None, "asked before"
+    if route.compiled.native is True:
+        function = getattr(route.handler, "py_func", route.handler)
+        check_path_parameters(function, route.pattern, otherwise="raw_path")
+    made = route.compiled.handler_of(route.handler, pattern, has_middleware, interpret)
+    if isinstance(made, CompiledHandler):
+        return replace(route, handler=made)
+    kind: Kind = "blocking" if route.kind == "pooled" else "def"
+    return replace(route, handler=made, kind=kind, compiled=None)
+
+
+def add_socket(native: Native, socket: SocketRoute, pattern: str) -> None:
+    """Hand a path of WebSockets to the extension."""
+    from citius.web.websocket import bind_websocket
+
+    bound = bind_websocket(socket.handler, pattern, serial=socket.kind == "blocking")
+    try:
+        name = describe(socket.handler)
+        native.add_websocket(pattern, bound.call, kind=socket.kind, name=name, args=bound.args)
+    except ValueError as error:
+        raise ConfigError(
+            f"WebSocket {pattern} for {describe(socket.handler)} cannot be added: {error}"
+        ) from None
+
+
+def add_route(
+    native: Native,
+    route: Route,
+    pattern: str,
+    middleware: tuple[Middleware, ...],
+    errors: tuple[ErrorHandlers, ...],
+    pool: BlockingPool | None,
+    all_in_pool: bool,
+) -> None:
+    """Hand one route to the extension, wrapped in what there is to wrap it in."""
+    if route.compiled is not None:
+        return _try_add(native, route, pattern, route.handler, route.kind, ())
+    check_path_parameters(route.handler, route.pattern)
+    bound = bind(route.handler, pattern, stream=route.stream)
+    call, args, kind = bound.call, bound.args, route.kind
+    mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
+    # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
+    needs_await = route.kind == "blocking" and any(e.any_async for e in errors)
+    if middleware or mounted_errors or needs_await:
+        call, kind = compose(spread(call, args), kind, middleware, errors, pool)
+        args = (None,)
+    if all_in_pool and kind == "def":
+        kind = "blocking"
+    _try_add(native, route, pattern, call, kind, args)
+
+
+def _try_add(
+    native: Native,
+    route: Route,
+    pattern: str,
+    call: Callable[..., Any],
+    kind: Kind,
+    args: tuple[str | None, ...],
+) -> None:
+    try:
+        native.add(
+            route.method,
+            pattern,
+            call,
+            kind=kind,
+            name=describe(route.handler),
+            args=args,
+            stream=route.stream,
+            body_bytes_max=route.body_bytes_max,
+            compress=route.levels,
+        )
+    except ValueError as error:
+        raise ConfigError(
+            f"{route.method} {pattern} for {describe(route.handler)} cannot be added: {error}"
+        ) from None

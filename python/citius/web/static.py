@@ -1,0 +1,99 @@
+"""Directories that are served without the application: what ``--static`` and ``App.static`` mean.
+
+The serving itself is the extension's (crates/citius-static); here a mount is only described and checked.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.settings.texts import parse_mount
+
+if TYPE_CHECKING:
+    from citius.settings.config import Config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A directory, and how its files are served.
+
+    Raises:
+        ConfigError: The prefix is none.
+    """
+
+    prefix: str
+    """``/assets``, or empty for everything."""
+    directory: str
+    index: str | None = "index.html"
+    """The file that a directory is answered with."""
+    cache_control: str | None = None
+    dotfiles: bool = False
+    symlinks: bool = False
+    """Follow symbolic links that stay inside the directory."""
+    precompressed: bool = True
+    """Send ``name.br``, ``name.zst`` or ``name.gz`` for ``name`` to those who accept it."""
+    optional: bool = False
+    """Leave the mount out if the directory is missing."""
+
+    def __post_init__(self) -> None:
+        prefix = self.prefix
+        if prefix and (not prefix.startswith("/") or prefix.endswith("/") or "//" in prefix):
+            raise ConfigError(
+                f"a static prefix begins with a slash and ends without one, got {prefix!r}"
+            )
+
+    @property
+    def falls_through(self) -> bool:
+        """Whether what is not there is the application's business: only below a prefix is it clear."""
+        return not self.prefix
+
+
+def mounts_of(config: Config, app: object) -> list[Mount]:
+    """The mounts of a configuration and those an application declares itself.
+
+    Raises:
+        ConfigError: A directory is not there, or two have the same prefix.
+    """
+    mounts = [
+        Mount(
+            prefix=prefix,
+            directory=directory,
+            index=config.static_index or None,
+            cache_control=config.static_cache_control,
+            dotfiles=config.static_dotfiles,
+            symlinks=config.static_symlinks,
+            precompressed=config.static_precompressed,
+            optional=config.static_optional,
+        )
+        for prefix, directory in map(parse_mount, config.static)
+    ]
+    mounts += getattr(app, "static_mounts", ())
+    seen: dict[str, Mount] = {}
+    for mount in mounts:
+        other = seen.setdefault(mount.prefix, mount)
+        if other is not mount:
+            raise ConfigError(
+                f"static {mount.prefix or '/'} is mounted twice: "
+                f"{other.directory} and {mount.directory}"
+            )
+        if not os.path.isdir(mount.directory) and not mount.optional:
+            raise ConfigError(f"{_missing(mount)}; make it, or declare it optional")
+    return [mount for mount in mounts if _is_there(mount)]
+
+
+def _is_there(mount: Mount) -> bool:
+    if os.path.isdir(mount.directory):
+        return True
+    logging.info(f"{_missing(mount)}; it is optional and left out")
+    return False
+
+
+def _missing(mount: Mount) -> str:
+    return (
+        f"static {mount.prefix or '/'}: there is no directory {mount.directory!r} "
+        f"(looked in {os.getcwd()})"
+    )

@@ -1,0 +1,193 @@
+"""WebSockets of native applications: how a handler is bound, and how a ``def`` talks to one.
+
+``async def`` handlers get the extension's ``WebSocket``. A ``def`` handler runs in a thread of the pool,
+under gevent in a greenlet, and gets a :class:`SerialWebSocket`, whose methods wait:
+
+    @app.websocket("/echo")
+    def echo(ws: SerialWebSocket) -> None:
+        for message in ws:
+            ws.send(message)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from citius._core import Room, WebSocket
+from citius.errors import ConfigError, ConnectionClosed
+from citius.web.binding import Bound, path_parameters
+from citius.web.checks import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from citius._core import Request
+    from citius.web.headers import Headers, Query
+
+__all__ = ["Room", "SerialWebSocket", "WebSocket"]
+
+
+class SerialWebSocket:
+    """A WebSocket whose methods wait in the thread or the greenlet that calls them."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+
+    @property
+    def socket(self) -> WebSocket:
+        """The same for ``async`` code, and for rooms."""
+        return self._socket
+
+    def accept(
+        self,
+        subprotocol: str | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+    ) -> None:
+        """Grant the client its WebSocket. Sending and receiving do so too."""
+        self._socket.accept(subprotocol, headers)
+
+    def send(self, message: str | bytes) -> None:
+        """Send a message, text or binary; waits while too much of what was sent is under way.
+
+        Raises:
+            ConnectionClosed: It is over.
+        """
+        self._wait_for(self._socket._send(message))  # pyright: ignore[reportPrivateUsage]
+
+    def send_json(self, value: object) -> None:
+        """Send an object as JSON, in a text message."""
+        self._socket.send_json(value)
+        self._wait_for(not self._socket._is_full())  # pyright: ignore[reportPrivateUsage]
+
+    def receive(self) -> str | bytes:
+        """The next message.
+
+        Raises:
+            ConnectionClosed: It is over.
+        """
+        from citius.web._support import wait_in_thread
+
+        while True:
+            message = self._socket._take()  # pyright: ignore[reportPrivateUsage]
+            if message is not None:
+                return message
+            wait_in_thread(self._socket._on_message)  # pyright: ignore[reportPrivateUsage]
+
+    def __iter__(self) -> Iterator[str | bytes]:
+        """Messages, until it is over."""
+        try:
+            while True:
+                yield self.receive()
+        except ConnectionClosed:
+            return
+
+    def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close it; nothing can be sent or received any more."""
+        self._socket.close(code, reason)
+
+    def _wait_for(self, has_room: bool) -> None:
+        from citius.web._support import wait_in_thread
+
+        if not has_room:
+            wait_in_thread(self._socket._on_writable)  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def request(self) -> Request:
+        """The request that it was made of."""
+        return self._socket.request
+
+    @property
+    def path(self) -> str:
+        """The path of the request."""
+        return self._socket.path
+
+    @property
+    def path_params(self) -> dict[str, Any]:
+        """Parameters in the path."""
+        return self._socket.path_params
+
+    @property
+    def query(self) -> Query:
+        """Parameters in the query."""
+        return self._socket.query
+
+    @property
+    def headers(self) -> Headers:
+        """Fields of the request."""
+        return self._socket.headers
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """Address and port of the client."""
+        return self._socket.client
+
+    @property
+    def state(self) -> Any:
+        """A namespace for the handler."""
+        return self._socket.state
+
+    @property
+    def subprotocols(self) -> list[str]:
+        """What the client has offered, best first."""
+        return self._socket.subprotocols
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can be sent."""
+        return self._socket.is_open
+
+
+def bind_websocket(handler: Callable[..., Any], pattern: str, *, serial: bool) -> Bound:
+    """Decide where each parameter comes from: the socket, or the path.
+
+    Raises:
+        ConfigError: A parameter has no source.
+    """
+    in_path = path_parameters(pattern)
+    kinds = (WebSocket, SerialWebSocket)
+    try:
+        parameters = inspect.signature(handler, eval_str=True).parameters.values()
+    except NameError as error:
+        raise ConfigError(
+            f"an annotation of {describe(handler)} cannot be resolved: {error}; import the name at "
+            "run time, not under TYPE_CHECKING"
+        ) from None
+    args: list[str | None] = []
+    for parameter in parameters:
+        name, annotation = parameter.name, parameter.annotation
+        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            raise ConfigError(f"{describe(handler)}: {name} has to be a plain positional parameter")
+        if name in in_path:
+            args.append(name)
+        elif annotation in kinds or (annotation is parameter.empty and None not in args):
+            if annotation is SerialWebSocket and not serial:
+                raise ConfigError(f"{describe(handler)} is `async def`: it gets a citius.WebSocket")
+            if annotation is WebSocket and serial:
+                raise ConfigError(
+                    f"{describe(handler)} is a `def`: it gets a citius.SerialWebSocket"
+                )
+            args.append(None)
+        else:
+            raise ConfigError(
+                f"the parameter {name} of {describe(handler)} is neither the WebSocket nor in the path "
+                f"{pattern}; the query is in ws.query"
+            )
+    if None not in args:
+        raise ConfigError(f"{describe(handler)} has no parameter for the WebSocket")
+    return Bound(_serial(handler, args) if serial else handler, tuple(args))
+
+
+def _serial(handler: Callable[..., Any], args: list[str | None]) -> Callable[..., Any]:
+    at = args.index(None)
+
+    @functools.wraps(handler)
+    def call(*given: Any) -> Any:
+        values = list(given)
+        values[at] = SerialWebSocket(values[at])
+        return handler(*values)
+
+    return call

@@ -1,0 +1,99 @@
+"""Stops: what is waited for and for how long, and how a second signal cuts that short."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+
+import pytest
+from rig import Peer, Server, request, wait_for
+
+
+def ask(server: Server, path: str) -> Peer:
+    """Send a request and do not wait."""
+    peer = server.connect()
+    peer.send(request(path))
+    return peer
+
+
+STUCK = """
+@app.get("/stuck", blocking=True)
+def stuck():
+    print("stuck", flush=True)
+    time.sleep(60)
+
+@app.on_shutdown
+def down():
+    print("down", flush=True)
+"""
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop", "none"])
+@pytest.mark.parametrize(
+    "signals", [[signal.SIGQUIT], [signal.SIGINT, signal.SIGINT], [signal.SIGTERM, signal.SIGQUIT]]
+)
+def test_now_is_now(serve, loop: str, signals: list[signal.Signals]) -> None:
+    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "50", "--no-access-log")
+    with server.connect() as idle:
+        assert idle.request("GET", "/").status == 404
+        peer = ask(server, "/stuck")
+        wait_for(lambda: "stuck" in server.out, "the handler to be stuck")
+        began_at = time.monotonic()
+        server.signal(signals[0])
+        if signals[1:]:
+            assert idle.is_closed()  # it drains
+            server.signal(signals[1])
+        assert server.wait() == 0
+        assert time.monotonic() - began_at < 20
+        peer.close()
+    assert server.out == "stuck\ndown\n"
+    assert "left behind" in server.err
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_now_is_heard_while_only_threads_are_waited_for(serve, loop: str) -> None:
+    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "50", "--no-access-log")
+    peer = ask(server, "/stuck")
+    wait_for(lambda: "stuck" in server.out, "the handler to be stuck")
+    began_at = time.monotonic()
+    server.signal(signal.SIGTERM)
+    peer.close()  # the last connection: from here on the thread alone is waited for
+    time.sleep(0.3)  # nothing outside shows that it is
+    assert server.process.poll() is None
+    server.signal(signal.SIGINT)
+    assert server.wait() == 0
+    assert time.monotonic() - began_at < 20
+    assert server.out == "stuck\ndown\n"
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "none"])
+def test_the_drain_time_is_waited_for_once(serve, loop: str) -> None:
+    server: Server = serve(STUCK, "--loop", loop, "--drain-s", "4")
+    ask(server, "/stuck")
+    wait_for(lambda: "stuck" in server.out, "the handler to be stuck")
+    began_at = time.monotonic()
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert 3.9 < time.monotonic() - began_at < 7.8, "the time is waited for once, not twice"
+
+
+def test_hooks_behind_one_that_is_broken_off_are_called(serve) -> None:
+    server: Server = serve(
+        """
+        @app.on_shutdown
+        def last():
+            print("last", flush=True)
+
+        @app.on_shutdown
+        async def hangs():
+            print("hangs", flush=True)
+            await asyncio.sleep(1000)
+        """
+    )
+    server.signal(signal.SIGTERM)
+    wait_for(lambda: "hangs" in server.out, "the hook to hang")
+    server.signal(signal.SIGINT)
+    assert server.wait() == 0
+    assert server.out == "hangs\nlast\n"
+    assert re.search(r"hook hangs \(.*\) did not end and was broken off", server.err)

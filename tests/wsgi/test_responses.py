@@ -1,0 +1,529 @@
+"""``start_response``, ``write``, the iterable and its ``close``: PEP 3333 from end to end."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+VALID = """
+@validator
+def validated(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [environ["wsgi.input"].read(100), b"!"]
+
+def application(environ, start_response):
+    return validated(environ, start_response)
+"""
+
+
+def test_the_validator_has_nothing_to_say(serve_way) -> None:
+    server = serve_way(VALID)
+    with server.connect() as peer:
+        assert peer.request("GET", "/a/b?c=d").body == b"!"
+        assert peer.request("POST", "/", b"body", content_type="text/plain").body == b"body!"
+        assert peer.request("OPTIONS", "*").body == b"!"
+        assert peer.request("HEAD", "/").status == 200
+    assert "Assertion" not in server.err
+    assert "Warning" not in server.err
+
+
+def test_shapes_of_bodies(serve_way) -> None:
+    server = serve_way("""
+class Sized:
+    def __len__(self): return 1
+    def __iter__(self): return iter([b"sized"])
+
+SHAPES = {
+    "list": lambda: [b"li", b"", b"st"],
+    "tuple": lambda: (b"tuple",),
+    "empty": lambda: [],
+    "sized": Sized,
+    "generator": lambda: (c for c in [b"", b"gene", b"", b"rator"]),
+    "iterator": lambda: iter([b"iter"]),
+    "nothing": lambda: iter(()),
+    "bytes": lambda: map(bytes, [[b] for b in b"bytes"]),
+}
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return SHAPES[environ["PATH_INFO"][1:]]()
+""")
+    with server.connect() as peer:
+        for shape, (body, length) in {
+            "list": (b"list", "4"), "tuple": (b"tuple", "5"), "empty": (b"", "0"),
+            "sized": (b"sized", "5"), "generator": (b"generator", None), "iterator": (b"iter", None),
+            "nothing": (b"", "0"), "bytes": (b"bytes", None),
+        }.items():  # fmt: skip
+            reply = peer.request("GET", f"/{shape}")
+            assert (reply.body, reply.headers.get("content-length")) == (body, length), shape
+
+
+def test_a_block_leaves_before_the_next_is_made(serve_way) -> None:
+    server = serve_way("""
+allowed = threading.Event()
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/allow":
+        allowed.set()
+        return answer(start_response, b"")
+    def blocks():
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        yield b"first"
+        while not allowed.is_set():
+            time.sleep(0.005)
+            yield b""
+        yield b"second"
+    return blocks()
+""")
+    with server.connect() as peer:
+        peer.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        peer.read_until(b"5\r\nfirst\r\n")
+        server.get("/allow")
+        assert peer.read_until(b"0\r\n\r\n") == b"6\r\nsecond\r\n0\r\n\r\n"
+
+
+def test_write_comes_before_the_iterable(serve_way) -> None:
+    server = serve_way("""
+def application(environ, start_response):
+    write = start_response("200 OK", [("Content-Type", "text/plain")])
+    assert write(b"") is None
+    write(b"one ")
+    write(b"two ")
+    return [b"three"] if environ["PATH_INFO"] == "/" else iter([b"th", b"ree"])
+""")
+    with server.connect() as peer:
+        assert peer.request("GET", "/").body == b"one two three"
+        assert peer.request("GET", "/iterator").body == b"one two three"
+        assert peer.request("GET", "/").body == b"one two three"
+
+
+def test_write_is_held_back_by_a_slow_reader(serve_wsgi) -> None:
+    server = serve_wsgi(
+        """
+        def application(environ, start_response):
+            write = start_response("200 OK", [("Content-Type", "text/plain")])
+            for n in range(400):
+                write(b"x" * 65536)
+            print("written", file=sys.stderr, flush=True)
+            return []
+        """,
+        "--threads", "1",
+    )  # fmt: skip
+    with server.connect(receive_buffer_bytes=65536) as peer:
+        peer.send(b"GET / HTTP/1.0\r\n\r\n")
+        peer.read_until(b"\r\n\r\n")
+        assert "written" not in server.err
+        for _ in range(400):
+            peer.read(65536)
+    server.wait_for_log("written")
+
+
+ERRORS = """
+def application(environ, start_response):
+    return globals()[environ["PATH_INFO"][1:]](environ, start_response)
+
+def fine(environ, start_response):
+    return answer(start_response, b"fine")
+
+def replaced(environ, start_response):
+    start_response("200 OK", [("X-First", "1")])
+    try:
+        raise ValueError("a reason")
+    except ValueError:
+        start_response("503 Sorry", [("Content-Type", "text/plain")], sys.exc_info())
+    return [b"sorry"]
+
+def in_generator(environ, start_response):
+    try:
+        raise ValueError
+    except ValueError:
+        start_response("503 Sorry", [("Content-Type", "text/plain")], sys.exc_info())
+    yield b"sorry"
+
+def too_late(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    yield b"part"
+    try:
+        raise ValueError("after the head")
+    except ValueError:
+        start_response("500 Oh", [("Content-Type", "text/plain")], sys.exc_info())
+    yield b"never"
+
+def written(environ, start_response):
+    write = start_response("200 OK", [("Content-Type", "text/plain")])
+    write(b"part")
+    try:
+        raise ValueError("after the head")
+    except ValueError:
+        start_response("500 Oh", [], sys.exc_info())
+
+def twice(environ, start_response):
+    start_response("200 OK", [])
+    start_response("200 OK", [])
+
+def never(environ, start_response):
+    return [b"x"]
+
+def never_iterated(environ, start_response):
+    return iter([b"x"])
+
+def raises(environ, start_response):
+    raise ValueError("a reason")
+
+def exits(environ, start_response):
+    raise SystemExit(3)
+
+def text(environ, start_response):
+    start_response("200 OK", [])
+    return ["text"]
+
+def text_iterated(environ, start_response):
+    start_response("200 OK", [])
+    return iter(["text"])
+
+def plain_bytes(environ, start_response):
+    start_response("200 OK", [])
+    return b"ab"
+
+def none(environ, start_response):
+    start_response("200 OK", [])
+
+def short(environ, start_response):
+    start_response("200 OK", [("Content-Length", "10")])
+    return [b"short"]
+
+def short_iterated(environ, start_response):
+    start_response("200 OK", [("Content-Length", "10")])
+    return iter([b"short"])
+
+def long(environ, start_response):
+    start_response("200 OK", [("Content-Length", "4")])
+    return [b"long", b"er"]
+
+def long_iterated(environ, start_response):
+    start_response("200 OK", [("Content-Length", "4")])
+    yield b"lo"
+    yield b"nger"
+    print("went on", file=sys.stderr, flush=True)
+
+def status(environ, start_response):
+    start_response(json.loads(bytes.fromhex(environ["QUERY_STRING"])), [])
+    return []
+
+def header(environ, start_response):
+    start_response("200 OK", [tuple(json.loads(bytes.fromhex(environ["QUERY_STRING"])))])
+    return [b"ok"]
+"""
+
+
+def test_errors_before_the_head_are_500_and_told(serve_way) -> None:
+    server = serve_way(ERRORS)
+    with server.connect() as peer:
+        for path, told in {
+            "twice": "start_response has been called before", "never": "without having called",
+            "never_iterated": "without having called", "raises": "ValueError: a reason",
+            "exits": "SystemExit", "text": "bytes (PEP 3333), not str",
+            "text_iterated": "bytes (PEP 3333), not str", "plain_bytes": "not int",
+            "none": "'NoneType' object is not iterable",
+            "short": "content-length says 10, but the body has 5 bytes",
+        }.items():  # fmt: skip
+            assert peer.request("GET", f"/{path}").status == 500, path
+            server.wait_for_log(rf"(?s)GET /{path} failed.*{re.escape(told)}")
+        assert peer.request("GET", "/fine").body == b"fine"
+
+
+def test_exc_info_replaces_what_has_not_left(serve_way) -> None:
+    server = serve_way(ERRORS)
+    with server.connect() as peer:
+        for path in ("replaced", "in_generator"):
+            reply = peer.request("GET", f"/{path}")
+            assert (reply.status, reply.body) == (503, b"sorry")
+            assert "x-first" not in reply.headers
+
+
+def test_exc_info_is_raised_again_when_the_head_has_left(serve_way) -> None:
+    server = serve_way(ERRORS)
+    for path in ("too_late", "written"):
+        with server.connect() as peer:
+            peer.send(f"GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            seen = peer.read_to_end()
+            assert seen.startswith(b"HTTP/1.1 200 OK")
+            assert b"part" in seen
+            assert not seen.endswith(b"0\r\n\r\n")
+            assert b"never" not in seen
+        server.wait_for_log("ValueError: after the head")
+
+
+def test_bodies_that_are_not_as_long_as_announced(serve_way) -> None:
+    server = serve_way(ERRORS)
+    with server.connect() as peer:
+        for path in ("long", "long_iterated"):
+            assert peer.request("GET", f"/{path}").body == b"long"
+        assert "went on" not in server.err
+        peer.send(b"GET /short_iterated HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert peer.read_to_end().endswith(b"\r\n\r\nshort")  # and the connection is cut
+    server.wait_for_log("5 bytes shorter than its content-length")
+
+
+def test_statuses(serve_wsgi) -> None:
+    server = serve_wsgi(ERRORS)
+    with server.connect() as peer:
+        for text, status in {
+            '"200"': 200, '"404 Not Found"': 404, '"299 Custom"': 299, '"200 "': 200,
+            '"20 OK"': 500, '"2000 OK"': 500, '"100 Continue"': 500, '"101 Switching"': 500,
+            '"200 O\\nK"': 500, '"200 O\\u0000K"': 500, '"600 No"': 500,
+            '"OK"': 500, '""': 500, "200": 500, '"+20 OK"': 500,
+        }.items():  # fmt: skip
+            assert peer.request("GET", f"/status?{text.encode().hex()}").status == status, text
+
+
+REASONS = """
+HEADERS = [("Content-Type", "text/plain"), ("Content-Length", "2")]
+def application(environ, start_response):
+    start_response(bytes.fromhex(environ["QUERY_STRING"]).decode(), HEADERS)
+    return [b"ok"]
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--compress", "gzip"), ("--request-id", "x-id")], ids=str)
+def test_the_application_s_own_reason_phrase_is_kept(serve_wsgi, options: tuple[str, ...]) -> None:
+    server = serve_wsgi(REASONS, *options)
+    with server.connect() as peer:
+        for status, line in {
+            "200 OK": b"200 OK", "200 Fine": b"200 Fine", "404 Not Found": b"404 Not Found",
+            "404 No such shop": b"404 No such shop", "299 Caf\u00e9": b"299 Caf\xe9", "404": b"404 Not Found",
+            "404 ": b"404 Not Found", "200  OK ": b"200 OK",
+        }.items():  # fmt: skip
+            for _ in range(2):
+                reply = peer.request("GET", f"/?{status.encode().hex()}")
+                assert reply.raw_head.startswith(b"HTTP/1.1 " + line + b"\r\n"), status
+                assert reply.body == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("header", "answered"),
+    [
+        ('["X-A", "b"]', 200),
+        ('["X-A", "caf\u00e9"]', 200),
+        ('["X-A", ""]', 200),
+        ('["Connection", "close"]', 200),
+        ('["Connection", "keep-alive"]', 200),
+        ('["X-A", "\u20ac"]', 500),
+        ('["X-A", "a\\r\\nX-B: c"]', 500),
+        ('["X-A", "a\\u0000"]', 500),
+        ('["Content-Type", "a\\nb"]', 500),
+        ('["X A", "b"]', 500),
+        ('["", "b"]', 500),
+        ('["X-A", 1]', 500),
+        ('["X-A"]', 500),
+        ('["Transfer-Encoding", "chunked"]', 500),
+        ('["Connection", "upgrade"]', 500),
+        ('["Upgrade", "h2c"]', 500),
+        ('["Content-Length", "-1"]', 500),
+        ('["Content-Length", "x"]', 500),
+    ],
+)
+def test_headers(shared_errors, header: str, answered: int) -> None:
+    reply = shared_errors.get(f"/header?{header.encode().hex()}")
+    assert reply.status == answered
+    assert b"X-B" not in reply.raw_head
+    if "caf" in header:
+        assert reply.raw_head.count(b"x-a: caf\xe9\r\n") == 1
+
+
+@pytest.fixture(scope="module")
+def shared_errors(tmp_path_factory: pytest.TempPathFactory):
+    """One server for many small questions."""
+    from conftest import HEADER
+    from rig import Server
+
+    folder = tmp_path_factory.mktemp("errors")
+    (folder / "main.py").write_text(HEADER + ERRORS)
+    server = Server(["main.py:application", "--port", "0"], {}, folder)
+    yield server.wait_ready()
+    server.kill()
+
+
+def test_bodiless_answers(serve_way) -> None:
+    server = serve_way("""
+def application(environ, start_response):
+    status = environ["PATH_INFO"][1:]
+    headers = [("Content-Type", "text/plain")]
+    if environ["QUERY_STRING"]:
+        headers.append(("Content-Length", environ["QUERY_STRING"]))
+    start_response(status + " Status", headers)
+    if environ["REQUEST_METHOD"] == "HEAD" and environ["QUERY_STRING"] == "7":
+        return []
+    return [b"a body"]
+""")
+    with server.connect() as peer:
+        for status in (204, 304):
+            reply = peer.request("GET", f"/{status}")
+            assert (reply.status, reply.body) == (status, b"")
+        head = peer.request("HEAD", "/200")
+        assert head.headers["content-length"] == "6"
+        head = peer.request("HEAD", "/200?7")
+        assert head.headers["content-length"] == "7"
+        assert peer.request("GET", "/200").body == b"a body"  # in step
+
+
+def test_close_is_always_called(serve_way) -> None:
+    server = serve_way("""
+class Body:
+    def __init__(self, kind): self.kind, self.left = kind, 3
+    def __iter__(self):
+        if self.kind == "iter": raise ValueError
+        return self
+    def __next__(self):
+        self.left -= 1
+        if self.kind == "raises": raise ValueError
+        if self.kind == "text": return "text"
+        if self.left == 0: raise StopIteration
+        return b"x" * (10_000_000 if self.kind == "gone" else 1)
+    def close(self):
+        print("closed", self.kind, file=sys.stderr, flush=True)
+        if self.kind == "close": raise ValueError("in close")
+
+def application(environ, start_response):
+    kind = environ["PATH_INFO"][1:]
+    headers = [("Content-Length", "1")] if kind == "length" else []
+    if kind != "never": start_response("200 OK", headers)
+    return Body(kind)
+""")
+    for kind in ("plain", "length", "iter", "raises", "text", "never", "close"):
+        server.get(f"/{kind}")
+        server.wait_for_log(f"closed {kind}\n")
+        assert server.err.count(f"closed {kind}\n") == 1
+    server.wait_for_log("ValueError: in close")
+    with server.connect(receive_buffer_bytes=4096) as peer:
+        peer.send(b"GET /gone HTTP/1.1\r\nHost: a\r\n\r\n")
+        peer.read_until(b"\r\n\r\n")
+    server.wait_for_log("closed gone\n")
+    assert server.err.count("closed gone\n") == 1
+
+
+def test_callables_that_are_kept_say_nothing_of_others(serve_way) -> None:
+    server = serve_way("""
+kept = []
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/abuse":
+        for old, write in kept:
+            for call in (lambda: old("500 Oops", [("X-Foreign", "1")]), lambda: write(b"foreign")):
+                try: call()
+                except Exception: pass
+    write = start_response("200 OK", [("Content-Type", "text/plain")])
+    kept.append((start_response, write))
+    return [b"mine"]
+""")
+    with server.connect() as peer:
+        for path in ("/", "/", "/abuse", "/"):
+            reply = peer.request("GET", path)
+            assert (reply.status, reply.body) == (200, b"mine")
+            assert "x-foreign" not in reply.headers
+
+
+def test_owners_and_weak_references_that_are_kept_know_nothing_of_others(serve_way) -> None:
+    server = serve_way("""
+import weakref
+known, owners = weakref.WeakKeyDictionary(), []
+def application(environ, start_response):
+    for owner in owners:
+        try: owner.start_response("500 Oops", [("X-Foreign", "1")])
+        except Exception: pass
+    seen = known.get(start_response, "nobody")
+    known[start_response] = environ["PATH_INFO"]
+    if environ["PATH_INFO"] == "/own":
+        owners.append(start_response.__self__)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [seen.encode()]
+""")
+    with server.connect() as peer:
+        for path in ("/", "/a", "/own", "/b", "/", "/c"):
+            reply = peer.request("GET", path)
+            assert (reply.status, reply.body) == (200, b"nobody")
+            assert "x-foreign" not in reply.headers
+
+
+def test_pipelined_answers_keep_their_order(serve_way) -> None:
+    server = serve_way("""
+def application(environ, start_response):
+    n = int(environ["PATH_INFO"][1:])
+    if n % 3 == 0: time.sleep(0.02)
+    start_response("200 OK", [])
+    return [b"%d" % n] if n % 2 else iter([b"%d" % n, b""])
+""")
+    with server.connect() as peer:
+        peer.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % n for n in range(20)))
+        assert [peer.reply().body for _ in range(20)] == [b"%d" % n for n in range(20)]
+
+
+def test_context_variables_are_each_request_s_own(serve_way) -> None:
+    server = serve_way("""
+import contextvars
+mark = contextvars.ContextVar("mark", default="none")
+def application(environ, start_response):
+    before = mark.get()
+    mark.set(environ["PATH_INFO"])
+    return answer(start_response, before.encode())
+""")
+    with server.connect() as peer:
+        assert [peer.request("GET", f"/{n}").body for n in range(4)] == [b"none"] * 4
+
+
+WRITES = """
+    def application(environ, start_response):
+        write = start_response("200 OK", [("content-type", "text/plain")])
+        count = int(environ["PATH_INFO"][1:])
+        for _ in range(count // 1000):
+            write(b"x" * 1000)
+        return []
+"""
+
+
+def test_write_collects_so_much_where_it_cannot_wait(serve_wsgi) -> None:
+    server = serve_wsgi(WRITES, "--threads", "0", "--wsgi-write-bytes-max", "50000")
+    assert server.get("/50000").body == b"x" * 50_000
+    with server.connect() as peer:
+        peer.send(b"GET /51000 HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert not peer.read_to_end().endswith(
+            b"0\r\n\r\n"
+        )  # cut, as after any error behind a write
+    server.wait_for_log("write\\(\\) has collected 50000 bytes and may hold 50000")
+    assert server.get("/50000").body == b"x" * 50_000
+
+
+def test_write_waits_in_a_thread(serve_wsgi) -> None:
+    server = serve_wsgi(WRITES, "--threads", "1", "--wsgi-write-bytes-max", "50000")
+    assert server.get("/500000").body == b"x" * 500_000
+
+
+def test_a_streamed_answer_stays_in_its_context(serve_way) -> None:
+    """Flask's `stream_with_context` sets variables in a generator and resets them at its end."""
+    server = serve_way("""
+import contextvars
+mark = contextvars.ContextVar("mark", default="none")
+closed = []
+def blocks(name):
+    token = mark.set(name)
+    try:
+        for _ in range(20):
+            yield mark.get().encode() + b" "
+            time.sleep(0.002)
+        yield b"end"
+    finally:
+        mark.reset(token)
+        closed.append(name)
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/closed":
+        return answer(start_response, json.dumps(sorted(closed)).encode())
+    before = mark.get()
+    mark.set("called")
+    start_response("200 OK", [])
+    return itertools.chain([before.encode() + b" "], blocks(environ["PATH_INFO"][1:]))
+import itertools
+""")
+    with server.connect() as one, server.connect() as other:
+        one.send(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+        other.send(b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert one.reply().body == b"none " + b"a " * 20 + b"end"
+        assert other.reply().body == b"none " + b"b " * 20 + b"end"
+    assert server.get("/closed").body == b'["a", "b"]'

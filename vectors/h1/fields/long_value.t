@@ -1,6 +1,0 @@
-# A cookie of two kilobytes
-> GET / HTTP/1.1\r\n
-> Host: a\r\n
-> Cookie: \*2048{c}\r\n
-> \r\n
-< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 8\r\n\r\nGET / 0\n

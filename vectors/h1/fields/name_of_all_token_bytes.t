@@ -1,6 +1,0 @@
-# RFC 9110 §5.6.2: tchar
-> GET / HTTP/1.1\r\n
-> Host: a\r\n
-> !#$%&'*+-.^_`|~aZ9: a\r\n
-> \r\n
-< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 8\r\n\r\nGET / 0\n

@@ -1,8 +1,0 @@
-# RFC 9112 §5.1: a proxy that takes the name for another smuggles
-> GET / HTTP/1.1\r\n
-> Host: a\r\n
-> X : a\r\n
-> \r\n
-= fault FieldNameSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

@@ -1,6 +1,0 @@
-# RFC 9110 §5.5: a tab may stand in a value
-> GET / HTTP/1.1\r\n
-> Host: a\r\n
-> X: a\tb\r\n
-> \r\n
-< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 8\r\n\r\nGET / 0\n

@@ -1,6 +1,0 @@
-# Only the first colon ends the name
-> GET / HTTP/1.1\r\n
-> Host: a\r\n
-> X: http://a:80/: b\r\n
-> \r\n
-< HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 8\r\n\r\nGET / 0\n

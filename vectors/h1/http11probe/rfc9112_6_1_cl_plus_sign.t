@@ -1,9 +1,0 @@
-# RFC9112-6.1-CL-PLUS-SIGN: 400 or close
-> POST / HTTP/1.1\r\n
-> Host: a\r\n
-> Content-Length: +5\r\n
-> \r\n
-> hello
-= fault ContentLengthSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

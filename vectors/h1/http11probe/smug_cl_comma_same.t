@@ -1,9 +1,0 @@
-# SMUG-CL-COMMA-SAME: 400 or 2xx
-> POST / HTTP/1.1\r\n
-> Host: a\r\n
-> Content-Length: 5, 5\r\n
-> \r\n
-> hello
-= fault ContentLengthSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

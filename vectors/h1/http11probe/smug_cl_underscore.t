@@ -1,9 +1,0 @@
-# SMUG-CL-UNDERSCORE: 400 or close
-> POST / HTTP/1.1\r\n
-> Host: a\r\n
-> Content-Length: 1_0\r\n
-> \r\n
-> helloworld
-= fault ContentLengthSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

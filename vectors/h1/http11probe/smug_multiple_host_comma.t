@@ -1,7 +1,0 @@
-# SMUG-MULTIPLE-HOST-COMMA: 400 or close
-> GET / HTTP/1.1\r\n
-> Host: a, other.example.com\r\n
-> \r\n
-= fault HostSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

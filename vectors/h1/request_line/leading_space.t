@@ -1,7 +1,0 @@
-# RFC 9112 §3: nothing stands before the method
->  GET / HTTP/1.1\r\n
-> Host: a\r\n
-> \r\n
-= fault RequestLineSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

@@ -1,7 +1,0 @@
-# RFC 9112 §3.2: visible ASCII
-> GET /a\x00b HTTP/1.1\r\n
-> Host: a\r\n
-> \r\n
-= fault TargetSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

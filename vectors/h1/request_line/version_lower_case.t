@@ -1,7 +1,0 @@
-# RFC 9112 §2.3: the name is case-sensitive
-> GET / http/1.1\r\n
-> Host: a\r\n
-> \r\n
-= fault VersionSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger
