@@ -18,7 +18,7 @@ from citius_lab.drive import NO_ANSWER, WARMUP_S, Driver, Shot, load_command
 from citius_lab.errors import LaunchError, LoadError
 from citius_lab.history import History
 from citius_lab.plan import ROUNDS_MIN, Block, Cell, Part, Plan
-from citius_lab.workloads import WrongAnswer, contract
+from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -269,7 +269,7 @@ class Run:
                 request_s = answer.elapsed_s
                 shot = Shot.closed(series, cell.case, window_s=WATCH_RUN_S, request_s=request_s)
                 load = driver.drive(server, shot, answer.body)["load"]
-            except (LoadError, WrongAnswer, OSError):
+            except (LoadError, WrongResponse, OSError):
                 # The measurement that follows will say what is wrong.
                 return None
             n_steps = round(WATCH_RUN_S / STEP_S)

@@ -21,7 +21,7 @@ from citius_lab import certificate, contestants, experiments, plan, verify, wire
 from citius_lab.contestants import DefinitionError
 from citius_lab.drive import Shot
 from citius_lab.protocols import Load, Series
-from citius_lab.workloads import WrongAnswer, contract
+from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,7 @@ def test_answers_over_http2_are_checked(wire: str, serving: dict[bytes, int]) ->
     chance = random.Random(1)
     answer = verify.verify_case(serving[b"Welcome!\n"], HELLO, chance, wire=wire)
     assert (answer.status, answer.content_type, answer.body) == (200, "text/plain", b"Welcome!\n")
-    with pytest.raises(WrongAnswer, match="Something else"):
+    with pytest.raises(WrongResponse, match="Something else"):
         verify.verify_case(serving[b"Something else"], HELLO, chance, wire=wire)
 
 
@@ -110,7 +110,7 @@ def test_a_server_without_http2_is_told_so() -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(WrongAnswer, match="not HTTP/2"):
+        with pytest.raises(WrongResponse, match="not HTTP/2"):
             verify.verify_case(
                 listener.getsockname()[1], HELLO, random.Random(1), wire=wires.H2C, timeout_s=5
             )
@@ -150,7 +150,7 @@ def test_results_of_procedures_are_checked() -> None:
         # The generator compares the result as it is sent.
         assert (answer.body, answer.encoded) == (b"Welcome!\n", b"\xa9Welcome!\n")
         for why in wrong:
-            with pytest.raises(WrongAnswer, match=why):
+            with pytest.raises(WrongResponse, match=why):
                 verify.verify_case(port, HELLO, chance, wire=wires.RPC, timeout_s=5)
 
 
