@@ -1,4 +1,4 @@
-"""``citius lab bench``: somebody's own application, against other servers or an earlier commit.
+"""``citius lab bench``: an application that is not the lab's, against other servers or an earlier commit.
 
 The same machinery as the named experiments: restarts in random order, checked answers, intervals,
 verdicts. What is right is what the application under test answers; others have to answer the same.
@@ -319,7 +319,7 @@ def _agreed(lab: Lab, contenders: Sequence[Contestant], request: Request, worker
     """Ask every contestant once; return the workload, the first one's response as the right one.
 
     Raises:
-        LabError: Somebody does not start, or answers something else.
+        LabError: One of them does not start, or its response differs.
     """
     log = Path(launch.scratch(), "bench.log")
     answers: dict[str, list[bytes]] = {}

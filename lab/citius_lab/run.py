@@ -108,7 +108,7 @@ class Run:
         self._watcher.done(0)
 
     def _wanted(self, part: Part, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Leave out what is recorded, what is settled, and what nobody's failure called for."""
+        """Leave out what is recorded, what is settled, and what no failure called for."""
         for block in blocks:
             cells = tuple(cell for cell in block.cells if self._history.wants(part, block, cell))
             self._watcher.done(len(block.cells) - len(cells))
@@ -166,7 +166,7 @@ class Run:
         self._watcher.going(part, block, cell, left_s)
 
     def _start_record(self, server: Server, part: Part, block: Block) -> dict[str, str]:
-        """Try the manners of a fresh server, record its start, and return what was wrong."""
+        """Check the HTTP conformance of a fresh server, record its start, and return what was wrong."""
         contestant = self._contestants[block.contestant]
         cases = contract().cases_of(contestant.workloads)
         wire = wires.probe_wire(contestant.wires, is_encrypted=block.manner == "tls")

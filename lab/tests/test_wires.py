@@ -170,7 +170,7 @@ def test_procedures_are_asked_where_there_are_any() -> None:
     assert {block.manner for block in part.blocks} == {"plain", "rpc"}
     command = found["citius"].command(port=4711, workers=1, manner="rpc")
     assert command[command.index("--rpc") + 1] == "127.0.0.1:4711"
-    (series,) = (one for one in part.series if one.load.rpc)
+    series = next(one for one in part.series if one.id == "rpc")
     shot = Shot.of(series, contract().cases["parse-msgpack"], window_s=1.0, warmup_s=0.0, rate=None)
     assert f"{shot.scheme}://host{shot.target}" == "rpc://host/parse-msgpack"
     assert "--pipeline 64" in " ".join(shot.words(()))
