@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from citius.settings.compat import FLAGS, UWSGI, rows
-from citius.settings.config import OPTIONS, Option
+from citius.settings.config import OPTIONS
+
+if TYPE_CHECKING:
+    from citius.settings.option import Option
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reference/options.md"
@@ -18,18 +22,18 @@ COMING_FROM = DOCS / "guides/coming-from.md"
 HEAD = """\
 # Options
 
-Made by `make docs` from `python/citius/settings/config.py`; do not edit.
+`make docs` generates this page from `python/citius/settings/config.py`; do not edit it.
 
 Each option is a flag of `citius serve`, a variable of the environment, a key of `[tool.citius]` in
-`pyproject.toml` and a field of `citius.Config` (limits: a key of its `limits`). The command line comes
-first, then the environment, then the file.
+`pyproject.toml` and a field of `citius.Config` (limits: a key of its `limits`). The command line has
+priority over the environment, and the environment over the file.
 """
 
 LIMITS = """
 ## Limits
 
-What a client may do to one worker. Times of 0 mean "no deadline". The reasons for the defaults are in
-`crates/citius-http/src/limits.rs`.
+Limits of one worker, with the consequence of exceeding each. A time of 0 means "no deadline". The origin
+of each default is in `crates/citius-http/src/limits.rs`.
 """
 
 

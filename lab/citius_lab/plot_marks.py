@@ -8,9 +8,8 @@ mark is a suspect figure.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
-
-from citius_lab.markup import Markup, el
 
 
 def family(entry: dict[str, Any]) -> str:
@@ -23,27 +22,32 @@ def family(entry: dict[str, Any]) -> str:
     return name if name in SHAPES else "other"
 
 
-def mark(kind: str, x: float, y: float, *, firm: bool = True, size: float = 4.6) -> Markup:
-    """Return a mark around a point; hollow if it is not firm."""
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A mark around a point; hollow if it is not firm.
+
+    Attributes:
+        corners: Points of a polygon as SVG writes them; empty for a circle.
+    """
+
+    corners: str
+    x: float
+    y: float
+    size: float
+    firm: bool
+
+
+def mark(kind: str, x: float, y: float, *, firm: bool = True, size: float = 4.6) -> Mark:
+    """Return the mark of a language at a point."""
     points = SHAPES[kind][1]
-    class_ = "mark" if firm else "mark hollow"
-    if not points:
-        return el("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=size, class_=class_)
     corners = " ".join(f"{x + dx * size:.1f},{y + dy * size:.1f}" for dx, dy in points)
-    return el("polygon", points=corners, class_=class_)
+    return Mark(corners, x, y, size, firm)
 
 
-def legend(kinds: list[str]) -> Markup:
-    """Return the languages that appear, with their marks."""
-    items = [
-        el("span", el("svg", mark(kind, 8, 8), viewBox="0 0 16 16", aria_hidden="true"), SHAPES[kind][0],
-           class_=f"f-{kind}")
-        for kind in SHAPES
-        if kind in kinds
-    ]  # fmt: skip
-    hollow = el("svg", mark("python", 8, 8, firm=False), viewBox="0 0 16 16", aria_hidden="true")
-    items.append(el("span", hollow, "hollow: suspect", class_="f-other"))
-    return el("p", items, class_="legend")
+def legend(kinds: list[str]) -> list[tuple[str, str, Mark]]:
+    """Return class, title and mark of the languages that appear, and of a suspect figure."""
+    items = [(kind, SHAPES[kind][0], mark(kind, 8, 8)) for kind in SHAPES if kind in kinds]
+    return [*items, ("other", "hollow: suspect", mark("python", 8, 8, firm=False))]
 
 
 def _plus() -> tuple[tuple[float, float], ...]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from citius_lab import report_words as words
 from citius_lab.figures import FAILED, SUSPECT
-from citius_lab.markup import Markup, el
-from citius_lab.report_view import folded, wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,22 +14,39 @@ if TYPE_CHECKING:
     from citius_lab.report_view import View
 
 
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A contestant's definition: what was run, out of what, and what it weighs."""
+
+    name: str
+    label: str
+    note: str
+    pairs: tuple[tuple[str, str], ...]
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why figures are not to be relied on, and which; a sentence of its own without ``places``."""
+
+    text: str
+    places: tuple[str, ...] | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its places are folded."""
+        return self.places is not None and len(self.places) > FEW
+
+
 # --- contestants ----------------------------------------------------------------------------------
 
 
-def contestants(view: View) -> Markup:
-    """Return every definition: what was run, out of what, and what it weighs."""
-    cards = [_contestant(view, name) for name in view.analysis.contestants]
-    intro = (
-        "Rows of one table differ in more than the language. What differs is part of each "
-        "definition: the JSON library, whether records become structs or dicts, what a worker is, "
-        "and whose settings these are."
-    )
-    return el("section", el("h2", "Contestants"), el("p", intro),
-              el("div", cards, class_="cards"), id="contestants")  # fmt: skip
+def cards(view: View) -> list[Card]:
+    """Return every contestant's definition."""
+    return [_card(view, name) for name in view.analysis.contestants]
 
 
-def _contestant(view: View, name: str) -> Markup:
+def _card(view: View, name: str) -> Card:
     entry = view.entry(name)
     pairs = [
         ("language", entry["language"]),
@@ -44,15 +60,8 @@ def _contestant(view: View, name: str) -> Markup:
         ("accepts after", _ready(view, name)),
         ("defined by", None if entry["maintainer"] == "lab" else entry["maintainer"]),
     ]  # fmt: skip
-    items = [(el("dt", key), el("dd", value)) for key, value in pairs if value]
-    return el(
-        "article",
-        el("h3", name, " ", el("small", entry["label"])),
-        el("p", entry["note"]),
-        el("dl", items, class_="pairs"),
-        [el("code", line) for line in _commands(view, name)],
-        id=f"contestant-{name}",
-    )
+    given = tuple((key, value) for key, value in pairs if value)
+    return Card(name, entry["label"], entry["note"], given, tuple(_commands(view, name)))
 
 
 def _commands(view: View, name: str) -> list[str]:
@@ -97,20 +106,19 @@ def _ready(view: View, name: str) -> str | None:
 # --- doubts ---------------------------------------------------------------------------------------
 
 
-def doubts(view: View) -> Markup:
-    """Return who failed or was left out and why, and every figure not to build on."""
-    failed = [el("li", line) for line in (*_left_out(view), *_conduct(view))]
-    failed += [_reason(kind, places) for kind, places in reasons(view, FAILED)]
-    suspect = [_reason(kind, places) for kind, places in reasons(view, SUSPECT)]
-    return el(
-        "section",
-        el("h2", "What not to build on"),
-        el("h3", "Failed, or left out"),
-        el("ul", failed, class_="reasons") if failed else el("p", "Nobody."),
-        el("h3", "Suspect"),
-        el("ul", suspect, class_="reasons") if suspect else el("p", "No figure."),
-        id="doubts",
-    )
+def failed(view: View) -> list[Reason]:
+    """Return which contestants failed or were left out, and why."""
+    found = [Reason(line) for line in (*_left_out(view), *_conduct(view))]
+    return [*found, *_with_verdict(view, FAILED)]
+
+
+def suspect(view: View) -> list[Reason]:
+    """Return every figure that is not to be relied on, and why."""
+    return _with_verdict(view, SUSPECT)
+
+
+def _with_verdict(view: View, word: str) -> list[Reason]:
+    return [Reason(kind, tuple(places)) for kind, places in reasons(view, word)]
 
 
 def reasons(view: View, word: str) -> list[tuple[str, list[str]]]:
@@ -124,12 +132,6 @@ def reasons(view: View, word: str) -> list[tuple[str, list[str]]]:
     return sorted(found.items())
 
 
-def _reason(kind: str, places: list[str]) -> Markup:
-    if len(places) <= FEW:
-        return el("li", el("b", kind), ": ", ", ".join(places))
-    return el("li", folded(f"{kind}: {len(places)} figures", el("p", ", ".join(places))))
-
-
 def _left_out(view: View) -> Iterable[str]:
     for record in view.results.of_kind("left out"):
         yield f"{record['contestant']} was left out: {record['reason']}"
@@ -138,14 +140,14 @@ def _left_out(view: View) -> Iterable[str]:
 def _conduct(view: View) -> Iterable[str]:
     for name, faults in view.analysis.conduct_faults.items():
         for item, fault in faults.items():
-            yield f"{name}, manners of HTTP/1.1: {item.replace('_', ' ')}: {fault}"
+            yield f"{name}, conformance to HTTP/1.1: {item.replace('_', ' ')}: {fault}"
 
 
 # --- machine --------------------------------------------------------------------------------------
 
 
-def environment(view: View) -> Markup:
-    """Return the machine and the versions, and how to repeat the run."""
+def environment(view: View) -> list[tuple[str, str]]:
+    """Return the machine and the versions."""
     run = view.results.run
     values = run["environment"] | {
         "load generator": run["load"],
@@ -153,36 +155,16 @@ def environment(view: View) -> Markup:
         "seed": run["plan"]["seed"],
         "schema of the records": run["schema"],
     }
-    rows = [
-        el("tr", el("th", name.replace("_", " "), scope="row"), el("td", words.plain(value)))
+    return [
+        (name.replace("_", " "), words.plain(value))
         for name, value in values.items()
         if value != ""
     ]
-    table = el("table", el("tbody", rows), class_="plain")
-    again = str(run["environment"].get("lab_command", ""))
-    return el(
-        "section",
-        el("h2", "Environment"),
-        el("p", "The run was started by", el("code", again), "and is repeated by",
-           el("code", "citius lab rerun FOLDER")) if again else None,
-        wide(table),
-        id="environment",
-    )  # fmt: skip
 
 
-def limits(view: View) -> Markup:
+def limits(view: View) -> list[str]:
     """Return what these figures do not show, of this run first."""
-    items = [el("li", line) for line in (*_limits_here(view), *LIMITS)]
-    how = [el("li", line) for line in HOW]
-    return el(
-        "section",
-        el("h2", "How to read it, and what it does not show"),
-        el("h3", "What it does not show"),
-        el("ul", items),
-        el("h3", "How it was measured"),
-        el("ul", how),
-        id="limits",
-    )
+    return [*_limits_here(view), *LIMITS]
 
 
 def _limits_here(view: View) -> Iterable[str]:

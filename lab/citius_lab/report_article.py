@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from citius_lab import report_words as words
 from citius_lab.figures import VALID
-from citius_lab.markup import Markup, el
 from citius_lab.plot import Row, row_plot
-from citius_lab.report_view import plots, wide
 from citius_lab.statistics import geometric_mean
 
 if TYPE_CHECKING:
     from citius_lab.figures import Figure
+    from citius_lab.plot import RowPlot
     from citius_lab.report_view import View
 
 
@@ -60,49 +59,58 @@ def lines(view: View, experiment: dict[str, Any]) -> list[Line]:
     ]
 
 
-def html(view: View, experiment: dict[str, Any], pipelined: set[str]) -> Markup:
+@dataclass(frozen=True, slots=True)
+class ArticleRow:
+    """One contestant then and today; ``today_small`` is ``None`` where nothing was measured."""
+
+    who: str
+    here: str
+    then: str
+    then_small: str
+    failed: bool = False
+    today: str = "not measured"
+    today_small: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleCase:
+    """One case that the article published figures of."""
+
+    plot: RowPlot
+    rows: tuple[ArticleRow, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArticlePart:
+    """An article's part of the page; ``article`` is its record in run.json."""
+
+    id: str
+    article: dict[str, Any]
+    cases: tuple[ArticleCase, ...]
+
+    kind: ClassVar[str] = "article"
+
+
+def part(view: View, experiment: dict[str, Any], pipelined: set[str]) -> ArticlePart:
     """Return the article's part; what it published of ``pipelined`` series says so."""
-    article = experiment["article"]
     found = lines(view, experiment)
-    parts: list[Markup] = []
+    cases: list[ArticleCase] = []
     for series, case in dict.fromkeys((line.series, line.case) for line in found):
         own = [line for line in found if (line.series, line.case) == (series, case)]
-        parts.append(_case(view, experiment, own, series in pipelined))
-    return el(
-        "section",
-        el("h3", "What the article published, beside today's"),
-        el("p", f"“{article['title']}” (article {article['id']})."),
-        el("dl", el("dt", "its machine"), el("dd", article["machine"]),
-           el("dt", "its command"), el("dd", el("code", article["tool"])), class_="pairs"),
-        el("p", "The machines differ, so rates say little beside each other; compare who is how "
-           "many times whom.") if parts else None,
-        plots(parts) if parts else None,
-        _items("It says besides", article["other"]),
-        _items("What its protocol hides", article["hides"]),
-        class_="series article",
-        id=f"{experiment['name']}-article",
-    )  # fmt: skip
+        cases.append(_case(view, experiment, own, series in pipelined))
+    return ArticlePart(f"{experiment['name']}-article", experiment["article"], tuple(cases))
 
 
-def _items(title: str, sentences: list[str]) -> list[Markup]:
-    if not sentences:
-        return []
-    return [el("h4", title), el("ul", [el("li", sentence) for sentence in sentences])]
-
-
-def _case(view: View, experiment: dict[str, Any], own: list[Line], pipelined: bool) -> Markup:
+def _case(view: View, experiment: dict[str, Any], own: list[Line], pipelined: bool) -> ArticleCase:
     baseline = view.analysis.baselines.get(experiment["name"])
     base = next((line for line in own if line.contestant == baseline), None)
     title = own[0].case + (", pipelined" if pipelined else "")
-    head = el("tr", [el("th", text) for text in ("", "then", "today")])
-    rows = [_row(line, base) for line in own]
-    note = "" if base is None else f" Small: times {base.who} then, times {base.contestant} today."
-    return el(
-        "article",
-        row_plot(f"{title}, requests/s; ×: published", [_plot(view, one) for one in own]),
-        wide(el("table", el("thead", head), el("tbody", rows), class_="published")),
-        el("p", el("small", note.strip())) if note else None,
-    )
+    note = ""
+    if base is not None:
+        note = f"Small: times {base.who} then, times {base.contestant} today."
+    plot = row_plot(f"{title}, requests/s; ×: published", [_plot(view, one) for one in own])
+    return ArticleCase(plot, tuple(_row(line, base) for line in own), note)
 
 
 def _plot(view: View, line: Line) -> Row:
@@ -118,37 +126,38 @@ def _plot(view: View, line: Line) -> Row:
     return Row(name, family, text, value, firm, cross=line.rate)
 
 
-def _row(line: Line, base: Line | None) -> Markup:
-    runs = " · ".join(words.number(rate) for rate in line.rates)
+def _row(line: Line, base: Line | None) -> ArticleRow:
     errors = [f"{share:.1%}" for share in line.shares if share]
     small = [", ".join(line.notes)] if line.notes else []
     if len(line.rates) > 1:
         small.append(f"{len(line.rates)} runs")
     if errors:
         small.append(f"errors {', '.join(errors)}")
-    then = [runs]
     if base is not None and base is not line:
         small.insert(0, f"×{words.times(line.rate / base.rate)}")
-    here = f"here {line.contestant}" if line.contestant else "nobody here"
-    return el(
-        "tr",
-        el("th", line.who, el("br"), el("small", here), scope="row"),
-        el("td", then, el("br"), el("small", "; ".join(small))),
-        el("td", _today(line, base)),
+    row = ArticleRow(
+        line.who,
+        f"here {line.contestant}" if line.contestant else "none here",
+        " · ".join(words.number(rate) for rate in line.rates),
+        "; ".join(small),
+    )
+    figure = line.today
+    if figure is None:
+        return row
+    if not words.is_shown(figure) or figure.rate is None:
+        return replace(row, failed=True)
+    return replace(
+        row,
+        today=words.number(figure.rate.value) + words.mark(figure),
+        today_small=_today_small(line, base, figure),
     )
 
 
-def _today(line: Line, base: Line | None) -> list[object]:
-    figure = line.today
-    if figure is None:
-        return ["not measured"]
-    if not words.is_shown(figure) or figure.rate is None:
-        return [el("span", "failed", class_="failed")]
+def _today_small(line: Line, base: Line | None, figure: Figure) -> str:
     small = [words.spread(figure.rate)]
     if base is not None and base is not line and figure.ratio is not None:
         small.insert(0, f"×{words.times(figure.ratio.value)}")
-    text = words.number(figure.rate.value) + words.mark(figure)
-    return [text, el("br"), el("small", " ".join(filter(None, small)))]
+    return " ".join(filter(None, small))
 
 
 # Longer names leave no room in a plot; there the contestant's here stands for it.

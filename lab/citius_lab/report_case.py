@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from citius_lab import report_words as words
 from citius_lab.figures import FAILED, SUSPECT, VALID
-from citius_lab.markup import Markup, el
 from citius_lab.plot import Row, row_plot
-from citius_lab.report_view import Column, Notes, badge, figures_table, folded, plots, with_small
+from citius_lab.report_view import Cell, Column, Notes, badge, figures_table
 from citius_lab.statistics import Interval
 from citius_lab.verdict import error_words
 from citius_lab.workloads import contract
@@ -17,12 +17,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from citius_lab.figures import Figure, Section
-    from citius_lab.report_view import View
+    from citius_lab.plot import RowPlot
+    from citius_lab.report_view import FiguresTable, Note, View
 
     Value = Callable[[Figure], "Interval | None"]
 
 
-def closed(view: View, section: Section, case: str) -> Markup:
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What ``templates/case.html`` shows of one case.
+
+    Attributes:
+        id: The place that links lead to; empty for none.
+        gates: What the gates saw, folded below its title.
+    """
+
+    id: str
+    name: str
+    about: str
+    plots: tuple[RowPlot, ...]
+    table: FiguresTable
+    notes: tuple[Note, ...]
+    gates_title: str
+    gates: FiguresTable
+
+
+def closed(view: View, section: Section, case: str) -> Case:
     """Return a case whose rate is what is asked for."""
     figures = view.ranked(section.id, case)
     notes = Notes()
@@ -39,19 +59,11 @@ def closed(view: View, section: Section, case: str) -> Markup:
         Column("limited by", lambda figure: _shown(figure, figure.limiter or "not found")),
         Column("verdict", lambda figure: badge(figure, notes.letters(figure))),
     ]  # fmt: skip
-    table = figures_table(figures, columns)
-    return el(
-        "article",
-        _heading(section, figures, case),
-        plots(closed_plots(view, figures)),
-        table,
-        notes.html(),
-        _gates(figures),
-        id=f"{section.id}/{case}".replace("/", "-"),
-    )
+    id = f"{section.id}/{case}".replace("/", "-")
+    return _case(section, figures, case, closed_plots(view, figures), columns, notes, id)
 
 
-def paced(view: View, section: Section, case: str) -> Markup:
+def paced(view: View, section: Section, case: str) -> Case:
     """Return a case at a rate that was asked for: what matters is the wait."""
     figures = view.ranked(section.id, case)
     notes = Notes()
@@ -70,18 +82,34 @@ def paced(view: View, section: Section, case: str) -> Markup:
         row_plot("Latency, ms; band: p50 to p99", latency_rows(view, figures)),
         row_plot("Server CPU per request, µs", rows(view, figures, cpu_of, words.micros)),
     ]
+    return _case(section, figures, case, drawn, columns, notes)
+
+
+def _case(
+    section: Section,
+    figures: list[Figure],
+    case: str,
+    plots: Iterable[RowPlot],
+    columns: list[Column],
+    notes: Notes,
+    id: str = "",
+) -> Case:
     table = figures_table(figures, columns)
-    return el(
-        "article",
-        _heading(section, figures, case),
-        plots(drawn),
+    doubts = sum(figure.verdict.word == SUSPECT for figure in figures)
+    said = f", {doubts} of {len(figures)} suspect" if doubts else ""
+    return Case(
+        id,
+        case,
+        _about(section, figures, case),
+        tuple(plots),
         table,
-        notes.html(),
+        tuple(notes.found()),
+        f"What the gates saw{said}",
         _gates(figures),
     )
 
 
-def _heading(section: Section, figures: list[Figure], case: str) -> Markup:
+def _about(section: Section, figures: list[Figure], case: str) -> str:
     first = figures[0]
     depth = f" × {first.pipeline} in flight" if first.pipeline > 1 else ""
     workers = "1 worker" if first.workers == 1 else f"{first.workers} workers"
@@ -90,13 +118,13 @@ def _heading(section: Section, figures: list[Figure], case: str) -> Markup:
     load = f"{first.connections} connections{depth}, " if has_number else ""
     known = contract().cases
     what = known[case].title if case in known else case
-    return el("header", el("h4", case), el("p", f"{what}; {load}{workers}"))
+    return f"{what}; {load}{workers}"
 
 
 # --- plots ----------------------------------------------------------------------------------------
 
 
-def closed_plots(view: View, figures: list[Figure]) -> list[Markup]:
+def closed_plots(view: View, figures: list[Figure]) -> list[RowPlot]:
     """Return throughput, cost, latency and memory, rows in one order."""
     return [
         row_plot("Requests per second", rows(view, figures, rate_of, words.brief)),
@@ -180,19 +208,19 @@ def rank(figure: Figure, figures: list[Figure]) -> str:
     return f"{figure.group}=" if tied > 1 else str(figure.group)
 
 
-def rate(figure: Figure) -> object:
+def rate(figure: Figure) -> Cell | str:
     """Return the rate with half its interval's width."""
     if figure.verdict.word == FAILED or figure.rate is None:
         return "–"
     text = words.number(figure.rate.value) + words.mark(figure)
-    return with_small(text, words.spread(figure.rate))
+    return Cell(text, words.spread(figure.rate))
 
 
-def cpu(figure: Figure) -> object:
+def cpu(figure: Figure) -> Cell | str:
     """Return the CPU time per request with half its interval's width."""
     if figure.cpu_us is None:
         return ""
-    return with_small(words.micros(figure.cpu_us.value), words.spread(figure.cpu_us))
+    return Cell(words.micros(figure.cpu_us.value), words.spread(figure.cpu_us))
 
 
 def per_core(figure: Figure) -> str:
@@ -200,15 +228,15 @@ def per_core(figure: Figure) -> str:
     return "" if figure.per_core_s is None else words.brief(figure.per_core_s.value)
 
 
-def percentile(figure: Figure, name: str) -> object:
+def percentile(figure: Figure, name: str) -> Cell | str:
     """Return a percentile with half its interval's width."""
     value = figure.latency_ms.get(name)
     if value is None or not words.is_shown(figure):
         return ""
-    return with_small(words.millis(value.value), words.spread(value))
+    return Cell(words.millis(value.value), words.spread(value))
 
 
-def _shown(figure: Figure, cell: object) -> object:
+def _shown(figure: Figure, cell: Cell | str) -> Cell | str:
     return cell if words.is_shown(figure) else ""
 
 
@@ -218,12 +246,12 @@ def _ratio_columns(view: View, section: Section) -> Iterable[Column]:
         yield Column(f"× {baseline}", lambda figure: _ratio(figure, baseline))
 
 
-def _ratio(figure: Figure, baseline: str) -> object:
+def _ratio(figure: Figure, baseline: str) -> Cell | str:
     if not words.is_shown(figure):
         return ""
     if figure.ratio is None:
         return "1" if figure.contestant == baseline else "–"
-    return with_small(words.ratio(figure), words.span(figure.ratio))
+    return Cell(words.ratio(figure), words.span(figure.ratio))
 
 
 def _achieved(figure: Figure) -> str:
@@ -237,7 +265,7 @@ def _service_p99(figure: Figure) -> str:
     return "" if value is None or not words.is_shown(figure) else words.millis(value.value)
 
 
-def _gates(figures: list[Figure]) -> Markup:
+def _gates(figures: list[Figure]) -> FiguresTable:
     """Return what the gates looked at: shares, ceiling, warm-up, size."""
     columns = [
         Column("server CPU", lambda figure: _share(figure.server_share)),
@@ -252,9 +280,7 @@ def _gates(figures: list[Figure]) -> Markup:
         Column("MB peak", lambda figure: _peak(figure)),
         Column("errors", lambda figure: error_words(figure.errors) or "0"),
     ]
-    doubts = sum(figure.verdict.word == SUSPECT for figure in figures)
-    said = f", {doubts} of {len(figures)} suspect" if doubts else ""
-    return folded(f"What the gates saw{said}", figures_table(figures, columns))
+    return figures_table(figures, columns)
 
 
 def _share(value: float | None) -> str:

@@ -2,71 +2,143 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from citius_lab import report_article, report_case, report_open, report_wires
 from citius_lab import report_words as words
-from citius_lab.markup import Markup, el
 from citius_lab.plot import row_plot
 from citius_lab.report_case import cpu_of, per_core_of, rate_of, rows
-from citius_lab.report_view import Column, Notes, badge, figures_table, folded, plots, wide
+from citius_lab.report_view import Cell, Column, Notes, badge, figures_table
 
 if TYPE_CHECKING:
     from citius_lab.figures import Figure, Section
-    from citius_lab.report_view import View
+    from citius_lab.plot import RowPlot
+    from citius_lab.report_case import Case
+    from citius_lab.report_view import FiguresTable, Note, View
 
 
-def html(view: View, experiment: dict[str, Any]) -> Markup | None:
+@dataclass(frozen=True, slots=True)
+class ExperimentSection:
+    """What the page shows of an experiment.
+
+    Attributes:
+        noise: Its noise floors and its margin of ties, in words.
+        parts: Each has a ``kind``, which is the name of its template in ``templates/parts``.
+    """
+
+    name: str
+    title: str
+    question: str
+    noise: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Ratios at a glance: a row per case, a column per contestant."""
+
+    baseline: str
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The cases of one series."""
+
+    title: str
+    text: str
+    overview: Overview | None
+    cases: tuple[Case, ...]
+    commands: tuple[str, ...]
+
+    kind: ClassVar[str] = "series"
+
+
+@dataclass(frozen=True, slots=True)
+class PerCore:
+    """What a core-second buys at different numbers of workers."""
+
+    cases: tuple[tuple[str, tuple[RowPlot, ...]], ...]
+
+    kind: ClassVar[str] = "per_core"
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinedCase:
+    """One case, pipelined and not."""
+
+    name: str
+    about: str
+    plots: tuple[RowPlot, ...]
+    table: FiguresTable
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelined:
+    """A pipelined series beside the same connections unpipelined."""
+
+    title: str
+    load_text: str
+    cases: tuple[PipelinedCase, ...]
+    commands: tuple[str, ...]
+
+    kind: ClassVar[str] = "pipelined"
+
+
+class Part(Protocol):
+    """A part of the section: a dataclass and the name of the template that shows it."""
+
+    kind: ClassVar[str]
+
+
+def section(view: View, experiment: dict[str, Any]) -> ExperimentSection | None:
     """Return an experiment's section, ``None`` if nothing of it was measured."""
     sections = view.sections(experiment["name"])
     if not sections:
         return None
-    parts: list[Markup | None] = [report_wires.html(view, experiment)]
+    parts: list[Part | None] = [report_wires.part(view, experiment)]
     closed = [one for one in sections if not one.is_pipelined and not report_open.is_open(one)]
-    for section in closed:
-        parts.append(_series(view, section))
+    parts += [_series(view, one) for one in closed]
     parts.append(_per_core(view, closed))
-    parts.append(report_open.html(view, sections))
+    parts += report_open.parts(view, sections)
     pipelined = [one for one in sections if one.is_pipelined]
     parts += [_pipelined(view, one) for one in pipelined]
-    article = experiment["article"]
-    if article is not None:
+    if experiment["article"] is not None:
         apart = {str(one.series["id"]) for one in pipelined}
-        parts.append(report_article.html(view, experiment, apart))
-    return el(
-        "section",
-        el("h2", experiment["title"], " ", el("code", experiment["name"])),
-        el("p", experiment["question"], class_="lead"),
+        parts.append(report_article.part(view, experiment, apart))
+    return ExperimentSection(
+        experiment["name"],
+        experiment["title"],
+        experiment["question"],
         _noise(view, experiment["name"]),
-        parts,
-        id=experiment["name"],
-        class_="experiment",
+        tuple(part for part in parts if part is not None),
     )
 
 
-def _noise(view: View, experiment: str) -> Markup:
+def _noise(view: View, experiment: str) -> str:
     margin = view.analysis.margin(f"{experiment}/")
     found = [one for one in view.analysis.noise if one.section.startswith(f"{experiment}/")]
     lines = [words.noise(one) for one in found] or ["The noise floor was not measured."]
     if (why := view.analysis.too_noisy(f"{experiment}/")) is not None:
         lines.append(why)
-    return el("p", " ".join(f"{line}." for line in lines).replace("..", "."),
-              f" Ties are within {words.percent(margin)}.", class_="noise")  # fmt: skip
+    said = " ".join(f"{line}." for line in lines).replace("..", ".")
+    return f"{said} Ties are within {words.percent(margin)}."
 
 
-def _series(view: View, section: Section) -> Markup:
+def _series(view: View, section: Section) -> Series:
     cases = view.analysis.cases(section.id)
     origin = "The article's own protocol." if section.series["is_article"] else None
     if origin is None and _has_article(view, section):
         origin = "Not in the article: the lab adds it."
-    return el(
-        "section",
-        el("h3", section.title),
-        el("p", " ".join(filter(None, (_load(section), origin)))),
+    return Series(
+        section.title,
+        " ".join(filter(None, (_load(section), origin))),
         _overview(view, section) if len(cases) > 1 else None,
-        [report_case.closed(view, section, case) for case in cases],
+        tuple(report_case.closed(view, section, case) for case in cases),
         commands(view, section),
-        class_="series",
     )
 
 
@@ -81,60 +153,52 @@ def _has_article(view: View, section: Section) -> bool:
     return any(one["name"] == section.experiment and one["article"] for one in experiments)
 
 
-def commands(view: View, section: Section) -> Markup:
+def commands(view: View, section: Section) -> tuple[str, ...]:
     """Return the words of the load generator, one line per case."""
     lines: dict[str, str] = {}
     for record in view.results.of_kind("measurement"):
         if f"{record['experiment']}/{record['series']}" == section.id and record.get("command"):
             lines.setdefault(record["case"], " ".join(record["command"]))
-    note = "The first of each case; records.jsonl has that of every measurement."
-    items = [el("code", line) for line in lines.values()]
-    return folded("Commands of the load generator", el("p", note), items)
+    return tuple(lines.values())
 
 
 # --- ratios at a glance ---------------------------------------------------------------------------
 
 
-def _overview(view: View, section: Section) -> Markup | None:
+def _overview(view: View, section: Section) -> Overview | None:
     baseline = view.analysis.baseline_of(section.id)
     if baseline is None:
         return None
     names = view.analysis.present(section.id)
-    head = el("tr", el("th", "case"), [el("th", name) for name in names])
-    body: list[Markup] = []
-    for case in view.analysis.cases(section.id):
-        cells = [_ratio_cell(view.figure(section.id, case, name), baseline) for name in names]
-        body.append(el("tr", el("th", case, scope="row"), cells))
-    return el(
-        "div",
-        el("p", f"Requests per second, times {baseline}'s on the same case; below, the 95 % "
-           "interval. Bold: in the fastest group. ≈: equal within the margin. ~: not decided. ?: suspect."),
-        wide(el("table", el("thead", head), el("tbody", body), class_="matrix")),
-    )  # fmt: skip
+    rows = [
+        (case, tuple(_ratio_cell(view.figure(section.id, case, name), baseline) for name in names))
+        for case in view.analysis.cases(section.id)
+    ]
+    return Overview(baseline, tuple(names), tuple(rows))
 
 
-def _ratio_cell(figure: Figure | None, baseline: str) -> Markup:
+def _ratio_cell(figure: Figure | None, baseline: str) -> Cell:
     if figure is None:
-        return el("td")
+        return Cell()
     if not words.is_shown(figure):
-        return el("td", "failed", class_="failed")
+        return Cell("failed", class_="failed")
     if figure.ratio is None and figure.contestant != baseline:
-        return el("td", "–")
-    small = None if figure.ratio is None else [el("br"), el("small", words.span(figure.ratio))]
+        return Cell("–")
+    small = "" if figure.ratio is None else words.span(figure.ratio)
     class_ = " ".join(
         name for name, holds in (("leads", figure.leads), ("tie", figure.is_tie)) if holds
     )
-    return el("td", words.ratio(figure) + words.mark(figure), small, class_=class_ or None)
+    return Cell(words.ratio(figure) + words.mark(figure), small, class_=class_)
 
 
 # --- one worker and several -----------------------------------------------------------------------
 
 
-def _per_core(view: View, sections: list[Section]) -> Markup | None:
+def _per_core(view: View, sections: list[Section]) -> PerCore | None:
     """Compare what a core-second buys at different numbers of workers, where they were measured."""
     if len({section.series["workers"] for section in sections}) < 2:
         return None
-    parts: list[Markup] = []
+    parts: list[tuple[str, tuple[RowPlot, ...]]] = []
     shared = [set(view.analysis.cases(one.id)) for one in sections]
     for case in view.analysis.cases(sections[0].id):
         if not all(case in cases for cases in shared):
@@ -148,43 +212,28 @@ def _per_core(view: View, sections: list[Section]) -> Markup | None:
             row_plot(f"Requests per core-second, {section.title}", own, everybody)
             for section, own in zip(sections, drawn, strict=True)
         ]
-        parts.append(el("article", el("header", el("h4", case)), plots(figures)))
-    intro = (
-        "What one second of server CPU buys, at each number of workers: the figure that compares "
-        "a process with many threads and a process with one. Both plots have one scale."
-    )
-    return el(
-        "section", el("h3", "Requests per core-second"), el("p", intro), parts, class_="series"
-    )
+        parts.append((case, tuple(figures)))
+    return PerCore(tuple(parts))
 
 
 # --- pipelined, kept apart ------------------------------------------------------------------------
 
 
-def _pipelined(view: View, section: Section) -> Markup:
+def _pipelined(view: View, section: Section) -> Pipelined:
     beside = f"{section.experiment}/{section.series['beside']}"
-    intro = (
-        "It shows how much of a small request is system calls. No browser does it and it is "
-        "nobody's capacity, so it stands apart, next to the same case on the same connections "
-        "unpipelined; both on one scale."
-    )
-    return el(
-        "section",
-        el("h3", "Kept apart: ", section.title),
-        el("p", f"{section.series['load_text']}. {intro}"),
-        [_pair(view, section, beside, case) for case in view.analysis.cases(section.id)],
-        commands(view, section),
-        class_="series apart",
+    cases = [_pair(view, section, beside, case) for case in view.analysis.cases(section.id)]
+    return Pipelined(
+        section.title, section.series["load_text"], tuple(cases), commands(view, section)
     )
 
 
-def _pair(view: View, section: Section, beside: str, case: str) -> Markup:
+def _pair(view: View, section: Section, beside: str, case: str) -> PipelinedCase:
     own = view.ranked(section.id, case)
     plain = [
         figure for one in own if (figure := view.figure(beside, case, one.contestant)) is not None
     ]
     by_name = {figure.contestant: figure for figure in plain}
-    drawn: list[Markup] = []
+    drawn: list[RowPlot] = []
     for title, value, write in (
         ("Requests per second", rate_of, words.brief),
         ("CPU µs/request", cpu_of, words.micros),
@@ -195,7 +244,7 @@ def _pair(view: View, section: Section, beside: str, case: str) -> Markup:
         drawn.append(row_plot(f"{title}: pipelined", many, single))
     notes = Notes()
 
-    def unpipelined(figure: Figure) -> object:
+    def unpipelined(figure: Figure) -> Cell | str:
         other = by_name.get(figure.contestant)
         return "not measured" if other is None else report_case.rate(other)
 
@@ -216,7 +265,6 @@ def _pair(view: View, section: Section, beside: str, case: str) -> Markup:
         Column("p99 ms, each request", lambda figure: report_case.percentile(figure, "p99")),
         Column("verdict", lambda figure: badge(figure, notes.letters(figure))),
     ]
-    table = figures_table(own, columns)
     load = f"{own[0].connections} connections × {own[0].pipeline} in flight"
-    return el("article", el("header", el("h4", case), el("p", load)), plots(drawn), table,
-              notes.html())  # fmt: skip
+    table = figures_table(own, columns)
+    return PipelinedCase(case, load, tuple(drawn), table, tuple(notes.found()))

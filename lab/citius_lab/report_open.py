@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from citius_lab import report_case
 from citius_lab import report_words as words
 from citius_lab.figures import VALID
-from citius_lab.markup import Markup, el, join
 from citius_lab.plot_lines import Line, Point, line_plot
-from citius_lab.report_view import Notes, badge, folded, plots, wide
+from citius_lab.report_view import Cell, FiguresTable, Notes, TableRow, badge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from citius_lab.figures import Figure, Section
-    from citius_lab.report_view import View
+    from citius_lab.plot_lines import LinePlot
+    from citius_lab.report_case import Case
+    from citius_lab.report_view import Note, View
     from citius_lab.statistics import Interval
 
 
@@ -22,37 +26,59 @@ def is_open(section: Section) -> bool:
     return section.series["load"]["pace"] in ("constant", "poisson")
 
 
-def html(view: View, sections: list[Section]) -> Markup | None:
-    """Return what an experiment measured at given rates, ``None`` without any."""
-    parts: list[Markup] = []
+@dataclass(frozen=True, slots=True)
+class FractionsCase:
+    """One case at each of the fractions; ``service`` is the same from the actual send."""
+
+    name: str
+    plots: tuple[LinePlot, ...]
+    table: FiguresTable
+    notes: tuple[Note, ...]
+    service: FiguresTable
+
+
+@dataclass(frozen=True, slots=True)
+class Fractions:
+    """Latency over fractions of each contestant's capacity."""
+
+    pace: str
+    cases: tuple[FractionsCase, ...]
+
+    kind: ClassVar[str] = "fractions"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Latency at one rate for everybody."""
+
+    title: str
+    load_text: str
+    cases: tuple[Case, ...]
+
+    kind: ClassVar[str] = "rate"
+
+
+def parts(view: View, sections: list[Section]) -> Iterable[Fractions | Rate]:
+    """Return what an experiment measured at given rates."""
     fractions = [one for one in sections if one.series["load"]["fraction"] is not None]
     if fractions:
         fractions.sort(key=lambda one: one.series["load"]["fraction"])
-        parts.append(_fractions(view, fractions))
+        yield _fractions(view, fractions)
     for section in sections:
         if is_open(section) and section not in fractions:
-            parts.append(_rate(view, section))
-    return join(parts) if parts else None
+            cases = [
+                report_case.paced(view, section, case) for case in view.analysis.cases(section.id)
+            ]
+            yield Rate(section.title, section.series["load_text"], tuple(cases))
 
 
-def _fractions(view: View, sections: list[Section]) -> Markup:
+def _fractions(view: View, sections: list[Section]) -> Fractions:
     cases = list(dict.fromkeys(case for one in sections for case in view.analysis.cases(one.id)))
     pace = sections[0].series["load"]["pace"]
-    intro = (
-        f"Requests came at a {pace} rate, a share of what the same process did in a closed loop a "
-        "moment before. The wait counts from the instant a request was due, so a server that "
-        "stalls is not spared the requests it kept from being sent."
-    )
-    return el(
-        "section",
-        el("h3", "Latency at fractions of the capacity"),
-        el("p", intro),
-        [_case(view, sections, case) for case in cases],
-        class_="series",
-    )
+    return Fractions(pace, tuple(_case(view, sections, case) for case in cases))
 
 
-def _case(view: View, sections: list[Section], case: str) -> Markup:
+def _case(view: View, sections: list[Section], case: str) -> FractionsCase:
     names = [
         name
         for name in view.analysis.contestants
@@ -66,23 +92,20 @@ def _case(view: View, sections: list[Section], case: str) -> Markup:
         if any(line.points for line in _lines(view, sections, case, names, name))
     ]  # fmt: skip
     notes = Notes()
-    head = el("tr", el("th", "contestant"), [el("th", step) for step in steps])
-    body = [
-        el("tr", el("th", name, scope="row"), [
-            el("td", _cell(view.figure(one.id, case, name), notes, f"{name} at {step}"),
-               data_label=step)
-            for one, step in zip(sections, steps, strict=True)
-        ])
-        for name in names
-    ]  # fmt: skip
-    table = wide(el("table", el("thead", head), el("tbody", body), class_="figures tall"))
-    return el(
-        "article",
-        el("header", el("h4", case), el("p", "Each cell: p50 / p99 in ms, and the rate offered.")),
-        plots(drawn),
-        table,
-        notes.html(),
-        _service(view, sections, case, names, steps),
+    rows: list[TableRow] = []
+    service: list[TableRow] = []
+    for name in names:
+        figures = [view.figure(one.id, case, name) for one in sections]
+        placed = zip(figures, steps, strict=True)
+        cells = [_cell(figure, notes, f"{name} at {step}") for figure, step in placed]
+        rows.append(TableRow(name, tuple(cells)))
+        service.append(TableRow(name, tuple(map(_service_cell, figures))))
+    return FractionsCase(
+        case,
+        tuple(drawn),
+        FiguresTable(tuple(steps), tuple(rows)),
+        tuple(notes.found()),
+        FiguresTable(tuple(steps), tuple(service)),
     )
 
 
@@ -101,14 +124,14 @@ def _lines(
     return found
 
 
-def _cell(figure: Figure | None, notes: Notes, place: str) -> object:
+def _cell(figure: Figure | None, notes: Notes, place: str) -> Cell:
     if figure is None:
-        return ""
+        return Cell()
     letters = notes.letters(figure, place)
     if not words.is_shown(figure):
         return badge(figure, letters)
     offered = "" if figure.offered_per_s is None else f"{words.brief(figure.offered_per_s)}/s"
-    return [_pair(figure.latency_ms), el("sup", letters), el("br"), el("small", offered)]
+    return Cell(_pair(figure.latency_ms), offered, letters, below=True)
 
 
 def _pair(values: dict[str, Interval]) -> str:
@@ -116,31 +139,8 @@ def _pair(values: dict[str, Interval]) -> str:
     return " / ".join(found)
 
 
-def _service(
-    view: View, sections: list[Section], case: str, names: list[str], steps: list[str]
-) -> Markup:
-    """Return the same from the actual send: the difference is the wait to be sent."""
-    head = el("tr", el("th", "contestant"), [el("th", step) for step in steps])
-    body: list[Markup] = []
-    for name in names:
-        cells: list[Markup] = []
-        for section, step in zip(sections, steps, strict=True):
-            figure = view.figure(section.id, case, name)
-            text = "" if figure is None or not words.is_shown(figure) else _pair(figure.service_ms)
-            lag = None if figure is None else figure.lag_p99_ms
-            small = [] if lag is None else [el("br"), el("small", f"lag {words.millis(lag)}")]
-            cells.append(el("td", text, small, data_label=step))
-        body.append(el("tr", el("th", name, scope="row"), cells))
-    table = el("table", el("thead", head), el("tbody", body), class_="figures tall")
-    note = "p50 / p99 in ms from the actual send; lag is the generator's own, p99 in ms."
-    return folded("From the actual send, and the generator's lag", el("p", note), wide(table))
-
-
-def _rate(view: View, section: Section) -> Markup:
-    return el(
-        "section",
-        el("h3", section.title),
-        el("p", f"{section.series['load_text']}. The rate is what was asked for, no capacity."),
-        [report_case.paced(view, section, case) for case in view.analysis.cases(section.id)],
-        class_="series",
-    )
+def _service_cell(figure: Figure | None) -> Cell:
+    """Return the wait from the actual send: the difference is the wait to be sent."""
+    text = "" if figure is None or not words.is_shown(figure) else _pair(figure.service_ms)
+    lag = None if figure is None else figure.lag_p99_ms
+    return Cell(text, "" if lag is None else f"lag {words.millis(lag)}", below=True)

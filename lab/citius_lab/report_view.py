@@ -1,4 +1,4 @@
-"""What every part of the page needs of a run, and the pieces of HTML that several parts share."""
+"""What every part of the page needs of a run, and what their tables consist of."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from citius_lab import plot_marks
 from citius_lab.figures import FAILED, SUSPECT, VALID
-from citius_lab.markup import Markup, el
 from citius_lab.report_words import is_shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from citius_lab.figures import Analysis, Figure, Section
     from citius_lab.record import Results
@@ -56,6 +55,15 @@ def _rank(figure: Figure) -> tuple[bool, int, float]:
     return False, (figure.group or 0) if figure.is_capacity else 0, -figure.rate.value
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One kind of reason under a table, and the rows it concerns."""
+
+    letter: str
+    kind: str
+    places: tuple[str, ...]
+
+
 class Notes:
     """Reasons under a table, each kind named by a letter in the rows it concerns."""
 
@@ -72,15 +80,12 @@ class Notes:
             found.append(_letter(list(self._places).index(reason.kind)))
         return " ".join(sorted(found))
 
-    def html(self) -> Markup | None:
-        """Return the list, ``None`` if nobody has a reason."""
-        if not self._places:
-            return None
-        items = [
-            el("li", el("b", _letter(number)), " ", el("span", kind, ": ", "; ".join(places)))
+    def found(self) -> list[Note]:
+        """Return the reasons that were noted."""
+        return [
+            Note(_letter(number), kind, tuple(places))
             for number, (kind, places) in enumerate(self._places.items())
         ]
-        return el("ol", items, class_="notes")
 
 
 def _letter(number: int) -> str:
@@ -88,11 +93,35 @@ def _letter(number: int) -> str:
     return (chr(96 + first) if first else "") + chr(97 + second)
 
 
-def badge(figure: Figure, letters: str = "") -> Markup:
-    """Return the verdict as a word with its sign."""
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A verdict as a word with its sign, and the letters of its reasons."""
+
+    word: str
+    sign: str
+    letters: str
+
+
+def badge(figure: Figure, letters: str = "") -> Cell:
+    """Return the cell of a verdict."""
     word = figure.verdict.word
-    return el("span", f"{SIGNS[word]} {word}", el("sup", letters) if letters else None,
-              class_=f"badge {word}")  # fmt: skip
+    return Cell(badge=Badge(word, SIGNS[word], letters))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What stands in a cell: a verdict, or a text with something small behind or below it.
+
+    Attributes:
+        letters: Of reasons, behind the text; ``None`` where a cell has no place for them.
+    """
+
+    text: str = ""
+    small: str = ""
+    letters: str | None = None
+    below: bool = False
+    class_: str = ""
+    badge: Badge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,46 +129,42 @@ class Column:
     """A column of a table of figures: its heading and what stands in a figure's cell."""
 
     title: str
-    cell: Callable[[Figure], object]
+    cell: Callable[[Figure], Cell | str]
 
 
-def figures_table(figures: Sequence[Figure], columns: Sequence[Column]) -> Markup:
-    """Return a table with a row per contestant; narrow pages show a row as a block."""
-    head = el("tr", el("th", "contestant"), [el("th", column.title) for column in columns])
-    rows: list[Markup] = []
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One contestant's row."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    class_: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresTable:
+    """A table with a row per contestant."""
+
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+
+def figures_table(figures: Sequence[Figure], columns: Sequence[Column]) -> FiguresTable:
+    """Return a table with a row per figure."""
+    rows: list[TableRow] = []
     before: int | None = None
     for figure in figures:
-        cells = [
-            el("td", text, data_label=column.title)
-            for column in columns
-            if (text := column.cell(figure)) is not None
-        ]
+        cells = [as_cell(column.cell(figure)) for column in columns]
         new_group = figure.is_capacity and before is not None and figure.group != before
         class_ = f"{figure.verdict.word}{' group' if new_group else ''}"
-        rows.append(el("tr", el("th", figure.contestant, scope="row"), cells, class_=class_))
+        rows.append(TableRow(figure.contestant, tuple(cells), class_))
         before = figure.group
-    return wide(el("table", el("thead", head), el("tbody", rows), class_="figures"))
+    return FiguresTable(tuple(column.title for column in columns), tuple(rows))
 
 
-def with_small(text: str, small: str) -> list[object]:
-    """Return a value with its uncertainty behind it."""
-    return [text, " ", el("small", small)] if small else [text]
-
-
-def wide(table: Markup) -> Markup:
-    """Let a table scroll within itself rather than widen the page."""
-    return el("div", table, class_="wide")
-
-
-def plots(figures: Iterable[Markup]) -> Markup:
-    """Put plots side by side where there is room."""
-    found = list(figures)
-    return el("div", found, class_=f"plots {f'of-{len(found)}' if len(found) <= 4 else 'many'}")
-
-
-def folded(summary: str, *children: object) -> Markup:
-    """Return what a first look does not need; print shows it."""
-    return el("details", el("summary", summary), *children)
+def as_cell(found: Cell | str) -> Cell:
+    """Return a text as a cell."""
+    return Cell(found) if isinstance(found, str) else found
 
 
 SIGNS = {VALID: "✓", SUSPECT: "?", FAILED: "✕"}

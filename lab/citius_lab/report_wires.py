@@ -5,12 +5,11 @@ Made of the same figures as the tables of the series; where one is not valid the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from citius_lab import report_words as words
 from citius_lab.figures import FAILED
-from citius_lab.markup import Markup, el
-from citius_lab.report_view import wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +20,20 @@ if TYPE_CHECKING:
     Word = Callable[[Figure], str]
 
 
-def html(view: View, experiment: dict[str, Any]) -> Markup | None:
+Table = tuple[str, list[str], list[list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """The tables: title, headings and rows of each."""
+
+    intro: str
+    tables: tuple[Table, ...]
+
+    kind: ClassVar[str] = "wires"
+
+
+def part(view: View, experiment: dict[str, Any]) -> Wires | None:
     """Return the tables, ``None`` where an experiment does not compare wires."""
     found = tables(view, experiment)
     if not found:
@@ -30,29 +42,16 @@ def html(view: View, experiment: dict[str, Any]) -> Markup | None:
     if any(series["is_pipelined"] for series in experiment["series"]):
         intro += "Pipelining is shown because it is what multiplexing is compared with: no browser does it. "
     intro += "An empty cell: the server does not speak that. ?: suspect, for the reasons below."
-    drawn = [
-        el("article", el("header", el("h4", title)), wide(_table(head, rows)))
-        for title, head, rows in found
-    ]
-    return el("section", el("h3", "Side by side"), el("p", intro), drawn, class_="series")
+    return Wires(intro, tuple(found))
 
 
-def _table(head: list[str], rows: list[list[str]]) -> Markup:
-    first = el("tr", [el("th", word) for word in head])
-    body = [
-        el("tr", el("th", row[0], scope="row"), [el("td", word) for word in row[1:]])
-        for row in rows
-    ]
-    return el("table", el("thead", first), el("tbody", body), class_="matrix")
-
-
-def tables(view: View, experiment: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
+def tables(view: View, experiment: dict[str, Any]) -> list[Table]:
     """Return title, headings and rows of each table; none where wires are not compared."""
     sections = view.sections(experiment["name"])
     if not experiment.get("compares_wires") or len(sections) < 2:
         return []
     cases = view.analysis.cases(sections[0].id)
-    found: list[tuple[str, list[str], list[list[str]]]] = []
+    found: list[Table] = []
     for case in cases:
         for title, word in (("requests/s", _rate), ("CPU µs per request, server", _cpu)):
             rows = [

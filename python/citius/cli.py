@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citius.errors import ConfigError
-from citius.settings.config import LIMITS_GROUP, OPTIONS, Config, Option
+from citius.settings.config import OPTIONS, Config
+from citius.settings.option import LIMITS_GROUP, Option
 from citius.settings.sources import Job, Sources
 
 if TYPE_CHECKING:

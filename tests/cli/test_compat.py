@@ -9,7 +9,8 @@ import pytest
 from citius.cli import cli
 from citius.errors import ConfigError
 from citius.settings import compat
-from citius.settings.config import OPTIONS, load
+from citius.settings.config import OPTIONS
+from citius.settings.loading import load
 from rig import citius
 
 

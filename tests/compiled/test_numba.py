@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_422_with_all_mistakes(client: Client) -> None:
     problem = answer.json()
     assert (problem["title"], problem["detail"]) == (
         "Unprocessable Content",
-        "the request does not fit",
+        "request validation failed",
     )
     places = [(mistake["in"], mistake["path"]) for mistake in problem["errors"]]
     assert places == [("path", "a"), ("query", "c")]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from citius.errors import ConfigError
-from citius.settings.config import Config, load
+from citius.settings.config import Config
+from citius.settings.loading import load
 from h2peer import connect
 from rig import Server, citius
 from wspeer import upgrade

@@ -21,7 +21,7 @@ READS = {
         r"\W": "the name of a function of the application's",
     },
     "web/binding.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
-    "settings/config.py": {r"\w+": "a message about an option"},
+    "settings/loading.py": {r"\w+": "a message about an option"},
     "settings/envfile.py": {
         r"\\([\\'])": "a value in an environment file",
         r"\\([\\'\"abfnrtv])": "a value in an environment file",

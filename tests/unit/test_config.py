@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from citius._core import LIMITS
 from citius.errors import ConfigError
-from citius.settings.config import OPTIONS, Config, load, make, unknown_variables
+from citius.settings.config import OPTIONS, Config
+from citius.settings.loading import load, make, unknown_variables
 
 
 def test_defaults() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from citius.process.processors import processors
-from citius.settings.config import OPTIONS, load
+from citius.settings.config import OPTIONS
+from citius.settings.loading import load
 
 
 @pytest.fixture(autouse=True)

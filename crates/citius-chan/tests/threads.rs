@@ -47,33 +47,65 @@ fn ask(
     ticket.take()
 }
 
+const SENDERS: u64 = 4;
+const EACH: u64 = 4000;
+
+/// Sends its share of the values, now and then without waiting at first.
+fn send_all(sender: u64, channels: &[Chan]) {
+    let mut dice = Dice::new(sender);
+    for n in 1..=EACH {
+        let value = sender * EACH + n;
+        let patience = dice.once_in(50).then_some(Duration::ZERO);
+        let cases = || {
+            let cases = channels.iter();
+            cases
+                .map(|channel| Case::Send(Some(Arc::clone(channel)), Some(value)))
+                .collect()
+        };
+        let sent = ask(cases(), dice.roll(), patience).or_else(|| ask(cases(), dice.roll(), None));
+        assert_eq!(sent.map(|outcome| outcome.event), Some(Event::Sent));
+    }
+}
+
+/// Receives until all channels are closed; puts a value back now and then.
+fn receive_all(receiver: u64, channels: &[Chan], sum: &AtomicU64, count: &AtomicU64) {
+    let mut dice = Dice::new(100 + receiver);
+    let mut open: Vec<bool> = vec![true; channels.len()];
+    while open.contains(&true) {
+        let cases = channels
+            .iter()
+            .zip(&open)
+            .map(|(channel, open)| Case::Receive(open.then(|| Arc::clone(channel))))
+            .collect();
+        let patience = dice.once_in(20).then_some(Duration::from_micros(50));
+        let Some(outcome) = ask(cases, dice.roll(), patience) else {
+            continue;
+        };
+        match outcome.event {
+            // Too late to be cancelled: the next receiver gets it.
+            Event::Received(value) if dice.once_in(30) => {
+                channels[outcome.case].put_back(value);
+            }
+            Event::Received(value) => {
+                sum.fetch_add(value, Ordering::Relaxed);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => open[outcome.case] = false,
+        }
+    }
+}
+
 #[test]
 fn nothing_is_lost_between_threads() {
-    const SENDERS: u64 = 4;
-    const EACH: u64 = 4000;
     for capacity in [0, 1, 7] {
         let channels: Vec<Chan> = (0..2).map(|_| Arc::new(Channel::new(capacity))).collect();
-        let sum = AtomicU64::new(0);
-        let count = AtomicU64::new(0);
+        let (sum, count) = (AtomicU64::new(0), AtomicU64::new(0));
         let left = AtomicU64::new(SENDERS);
         thread::scope(|scope| {
             for sender in 0..SENDERS {
                 let (channels, left) = (&channels, &left);
                 scope.spawn(move || {
-                    let mut dice = Dice::new(sender);
-                    for n in 1..=EACH {
-                        let value = sender * EACH + n;
-                        let patience = dice.once_in(50).then_some(Duration::ZERO);
-                        let cases = || {
-                            channels
-                                .iter()
-                                .map(|channel| Case::Send(Some(Arc::clone(channel)), Some(value)))
-                                .collect()
-                        };
-                        let sent = ask(cases(), dice.roll(), patience)
-                            .or_else(|| ask(cases(), dice.roll(), None));
-                        assert_eq!(sent.map(|outcome| outcome.event), Some(Event::Sent));
-                    }
+                    send_all(sender, channels);
                     if left.fetch_sub(1, Ordering::AcqRel) == 1 {
                         for channel in channels {
                             channel.close().unwrap();
@@ -83,32 +115,7 @@ fn nothing_is_lost_between_threads() {
             }
             for receiver in 0..3 {
                 let (channels, sum, count) = (&channels, &sum, &count);
-                scope.spawn(move || {
-                    let mut dice = Dice::new(100 + receiver);
-                    let mut open: Vec<bool> = vec![true; channels.len()];
-                    while open.contains(&true) {
-                        let cases = channels
-                            .iter()
-                            .zip(&open)
-                            .map(|(channel, open)| Case::Receive(open.then(|| Arc::clone(channel))))
-                            .collect();
-                        let patience = dice.once_in(20).then_some(Duration::from_micros(50));
-                        let Some(outcome) = ask(cases, dice.roll(), patience) else {
-                            continue;
-                        };
-                        match outcome.event {
-                            // Too late to be cancelled: the next receiver gets it.
-                            Event::Received(value) if dice.once_in(30) => {
-                                channels[outcome.case].put_back(value);
-                            }
-                            Event::Received(value) => {
-                                sum.fetch_add(value, Ordering::Relaxed);
-                                count.fetch_add(1, Ordering::Relaxed);
-                            }
-                            _ => open[outcome.case] = false,
-                        }
-                    }
-                });
+                scope.spawn(move || receive_all(receiver, channels, sum, count));
             }
         });
         let total = SENDERS * EACH;

@@ -192,6 +192,24 @@ impl<'a> Builder<'a> {
         result
     }
 
+    /// Appends the request target, and takes it apart at its question mark.
+    #[inline]
+    fn target(&mut self, path: &[u8]) {
+        let target = self.append(path);
+        self.head.target = target;
+        self.head.path = target;
+        if let Some(length) = path.iter().position(|&byte| byte == b'?') {
+            let mark = target
+                .start
+                .saturating_add(u32::try_from(length).unwrap_or(0));
+            self.head.path.end = mark;
+            self.head.query = Some(Span {
+                start: mark.saturating_add(1),
+                end: target.end,
+            });
+        }
+    }
+
     fn request_line(&mut self, scratch: &Scratch) -> Result<(), Fault> {
         let has = |bits: u8| scratch.seen & bits == bits;
         if !has(METHOD) {
@@ -228,20 +246,8 @@ impl<'a> Builder<'a> {
         self.head.keep_alive = true;
         self.head.method_span = self.append(&scratch.method);
         self.head.bytes.push(b' ');
-        let target = self.append(&scratch.path);
+        self.target(&scratch.path);
         self.head.bytes.extend_from_slice(b" HTTP/2\r\n");
-        self.head.target = target;
-        self.head.path = target;
-        if let Some(length) = scratch.path.iter().position(|&byte| byte == b'?') {
-            let mark = target
-                .start
-                .saturating_add(u32::try_from(length).unwrap_or(0));
-            self.head.path.end = mark;
-            self.head.query = Some(Span {
-                start: mark.saturating_add(1),
-                end: target.end,
-            });
-        }
         if has(AUTHORITY) {
             self.host(&scratch.authority)?;
         }

@@ -1,6 +1,6 @@
 //! The state of a stream (RFC 9113 §5.1), and which frames and actions each state allows.
 //!
-//! In: that END_STREAM was received or sent, that HEADERS are sent, and the application's content and its end. Out: the
+//! In: that `END_STREAM` was received or sent, that HEADERS are sent, and the application's content and its end. Out: the
 //! next state, or the [`Fault`] of the side that broke the order. Nothing is written here, and no window is known.
 //! Tests: here, and `tests/exchange.rs`.
 
@@ -9,7 +9,7 @@ use citius_http::{Declared, Fault};
 /// The state of a stream.
 ///
 /// ```text
-///                     HEADERS             HEADERS with END_STREAM
+///                     HEADERS             HEADERS with `END_STREAM`
 ///                   ┌──────────── (idle) ────────────┐
 ///                   ▼                                ▼
 ///        ┌──────── Open ── END_STREAM received ──► HalfClosedRemote ───┐
@@ -22,18 +22,18 @@ use citius_http::{Declared, Fault};
 /// A stream that is idle has no entry in the table. One that is reset, by either side, is removed from it, as is one that
 /// is `Closed` and whose response is complete. There is no state "reserved": nothing is pushed.
 ///
-/// While the local side may send, a [`Sending`] says what of the response is due. Where END_STREAM went out with the
+/// While the local side may send, a [`Sending`] says what of the response is due. Where `END_STREAM` went out with the
 /// HEADERS of a response whose content the application streams (to a HEAD request, or a 204), the local side is closed
 /// although the application goes on; a [`Response`] says whether it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Both sides may send.
     Open(Sending),
-    /// We have sent END_STREAM; the client may send.
+    /// We have sent `END_STREAM`; the client may send.
     HalfClosedLocal(Response),
-    /// The client has sent END_STREAM; we may send.
+    /// The client has sent `END_STREAM`; we may send.
     HalfClosedRemote(Sending),
-    /// Both have sent END_STREAM.
+    /// Both have sent `END_STREAM`.
     Closed(Response),
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Sending {
     Headers,
     /// Content, as the application gives it.
     Content(Declared),
-    /// What the application gave and no window has let through yet, then END_STREAM.
+    /// What the application gave and no window has let through yet, then `END_STREAM`.
     Rest,
 }
 
@@ -60,9 +60,9 @@ pub(crate) enum Response {
 /// What follows the HEADERS of a final response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Following {
-    /// Nothing: END_STREAM is set, and the application has sent everything.
+    /// Nothing: `END_STREAM` is set, and the application has sent everything.
     Nothing,
-    /// Nothing: END_STREAM is set, and what the application sends is dropped.
+    /// Nothing: `END_STREAM` is set, and what the application sends is dropped.
     Dropped,
     /// All of the content, at once.
     Whole,
@@ -71,7 +71,7 @@ pub(crate) enum Following {
 }
 
 impl State {
-    /// A stream begins by HEADERS; `ended` if they have END_STREAM.
+    /// A stream begins by HEADERS; `ended` if they have `END_STREAM`.
     #[inline]
     pub(crate) const fn new(ended: bool) -> Self {
         if ended {
@@ -81,13 +81,13 @@ impl State {
         }
     }
 
-    /// Whether the client has sent END_STREAM.
+    /// Whether the client has sent `END_STREAM`.
     #[inline]
     pub(crate) const fn is_remote_closed(self) -> bool {
         matches!(self, Self::HalfClosedRemote(_) | Self::Closed(_))
     }
 
-    /// Whether we have sent END_STREAM.
+    /// Whether we have sent `END_STREAM`.
     #[inline]
     pub(crate) const fn is_local_closed(self) -> bool {
         matches!(self, Self::HalfClosedLocal(_) | Self::Closed(_))
@@ -117,7 +117,7 @@ impl State {
     /// DATA or trailers were received.
     ///
     /// # Errors
-    /// [`Fault::StreamClosed`] behind END_STREAM.
+    /// [`Fault::StreamClosed`] behind `END_STREAM`.
     #[inline]
     pub(crate) const fn receive(self) -> Result<(), Fault> {
         if self.is_remote_closed() {
@@ -126,7 +126,7 @@ impl State {
         Ok(())
     }
 
-    /// END_STREAM was received.
+    /// `END_STREAM` was received.
     ///
     /// # Errors
     /// [`Fault::StreamClosed`] for a second one.
@@ -150,13 +150,19 @@ impl State {
             Self::HalfClosedRemote(Sending::Headers) => true,
             _ => return Err(Fault::ResponseOrder),
         };
-        let may_send = |sending| match is_remote_closed {
-            true => Self::HalfClosedRemote(sending),
-            false => Self::Open(sending),
+        let may_send = |sending| {
+            if is_remote_closed {
+                Self::HalfClosedRemote(sending)
+            } else {
+                Self::Open(sending)
+            }
         };
-        let is_closed = |response| match is_remote_closed {
-            true => Self::Closed(response),
-            false => Self::HalfClosedLocal(response),
+        let is_closed = |response| {
+            if is_remote_closed {
+                Self::Closed(response)
+            } else {
+                Self::HalfClosedLocal(response)
+            }
         };
         *self = match following {
             Following::Nothing => is_closed(Response::Complete),
@@ -185,7 +191,7 @@ impl State {
         }
     }
 
-    /// The application has sent everything; `true`: END_STREAM is due.
+    /// The application has sent everything; `true`: `END_STREAM` is due.
     ///
     /// # Errors
     /// [`Fault::ResponseOrder`] before HEADERS or for a second time, [`Fault::ResponseLength`] for less than declared.
@@ -209,7 +215,7 @@ impl State {
         Ok(is_due)
     }
 
-    /// END_STREAM was sent behind content.
+    /// `END_STREAM` was sent behind content.
     ///
     /// # Errors
     /// [`Fault::ResponseOrder`] if the application has not sent everything: the caller's mistake.

@@ -2,7 +2,7 @@
 //!
 //! A [`Stream`] holds the [`State`] of a stream, its windows, and what is buffered in either direction. [`Streams`] holds
 //! those that are neither idle nor closed, in the order of their numbers, and the numbers of the last streams that were
-//! reset here: the client may have sent frames for them before it received the RST_STREAM, which is no error.
+//! reset here: the client may have sent frames for them before it received the `RST_STREAM`, which is no error.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -9,7 +9,7 @@ use citius_http::{Fields, Limits, Output, Payload};
 
 use crate::connection::{Connection, Context};
 use crate::frame::{self, FRAME_BYTES_MAX};
-use crate::stream::Stream;
+use crate::stream::{Stream, Waiting};
 
 impl Connection {
     /// Writes what waits, as far as windows and the output have room; to be called when the output was written.
@@ -164,42 +164,30 @@ impl Connection {
         let Some(waiting) = &mut stream.waiting else {
             return;
         };
-        let piece = waiting
-            .pieces
-            .pop_front()
-            .map(|piece| split(piece, window.min(FRAME_BYTES_MAX)));
-        let length = if let Some((now, later)) = piece {
-            if let Some(later) = later {
-                waiting.pieces.push_front(later);
-            }
-            let length = usize::try_from(now.len()).unwrap_or(usize::MAX);
-            waiting.n_bytes = waiting.n_bytes.saturating_sub(length as u64);
-            let is_last =
-                waiting.n_bytes == 0 && waiting.end.as_ref().is_some_and(Fields::is_empty);
+        let piece = next_piece(waiting, window.min(FRAME_BYTES_MAX));
+        let length = piece.as_ref().map_or(0, Payload::len);
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let is_last = waiting.n_bytes == 0 && waiting.end.as_ref().is_some_and(Fields::is_empty);
+        if piece.is_some() || is_last {
             frame::data(out.tail(), id, length, is_last);
-            out.push(now);
-            length
-        } else {
-            if waiting.end.as_ref().is_some_and(Fields::is_empty) {
-                frame::data(out.tail(), id, 0, true);
-            }
-            0
-        };
+        }
+        if let Some(piece) = piece {
+            out.push(piece);
+        }
         let is_over = waiting.n_bytes == 0;
         let end = if is_over { waiting.end.take() } else { None };
         let cost = i64::try_from(length).unwrap_or(i64::MAX);
         stream.send_window = stream.send_window.saturating_sub(cost);
         stream.moved_bytes = stream.moved_bytes.saturating_add(length as u64);
         self.send_window = self.send_window.saturating_sub(cost);
-        let note = |since_small: &mut u64, window: i64| {
-            *since_small = if !is_over && cost < SMALL_BYTES && window <= 0 {
-                0
-            } else {
-                since_small.saturating_add(length as u64)
-            };
-        };
-        note(&mut stream.sent_since_small, stream.send_window);
-        note(&mut self.sent_since_small, self.send_window);
+        let is_cut = !is_over && cost < SMALL_BYTES;
+        note_sent(
+            &mut stream.sent_since_small,
+            stream.send_window,
+            is_cut,
+            length,
+        );
+        note_sent(&mut self.sent_since_small, self.send_window, is_cut, length);
         self.moved_bytes = self.moved_bytes.saturating_add(length as u64);
         self.budget.sent(length);
         if is_over {
@@ -222,6 +210,26 @@ impl Connection {
 /// Bytes below which a frame is small if only a window makes it so, and how seldom that is to happen.
 const SMALL_BYTES: i64 = 1024;
 const SMALL_EVERY_BYTES: u64 = FRAME_BYTES_MAX as u64;
+
+/// Takes at most `n` bytes of the first piece that waits.
+fn next_piece(waiting: &mut Waiting, n: usize) -> Option<Payload<'static>> {
+    let (now, later) = split(waiting.pieces.pop_front()?, n);
+    if let Some(later) = later {
+        waiting.pieces.push_front(later);
+    }
+    waiting.n_bytes = waiting.n_bytes.saturating_sub(now.len());
+    Some(now)
+}
+
+/// Takes note of a frame of `length` bytes; `is_cut`: it is small and not the last of its content, so a window that it
+/// closed is what made it small.
+fn note_sent(since_small: &mut u64, window: i64, is_cut: bool, length: usize) {
+    *since_small = if is_cut && window <= 0 {
+        0
+    } else {
+        since_small.saturating_add(length as u64)
+    };
+}
 
 /// Whether more may be put into the output ahead of the socket.
 #[inline]

@@ -1,4 +1,6 @@
-//! Status codes and their reason phrases (RFC 9110 §15).
+//! Status codes and their reason phrases (RFC 9110 §15): a number in, a phrase or a class out.
+//!
+//! The table of phrases is one pass over one input, and longer than other functions.
 
 /// A status code from 100 to 599.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,8 @@
-//! One access line. Whatever a client chose is escaped, so that no request forges a line, a field of
-//! one, or a terminal sequence; and cut, so that lines of several processes do not run into each other
-//! in a pipe.
+//! One line of the access log.
+//!
+//! In: the facts of a request, the outcome, and a format. Out: the bytes of a line. What a client chose is escaped, so that
+//! no request forges a line, a field or a terminal sequence, and cut, so that lines of several processes do not mix in a
+//! pipe. Nothing is written to a file here (`writer.rs`). Rendering the parts of a format is one pass over one input.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -84,7 +84,7 @@ impl Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Its response is complete.
-    ParsedResponse,
+    Complete,
     /// A rule was broken, by the peer or by the application.
     Broken(Fault),
     /// The application broke the response off.
@@ -386,33 +386,26 @@ impl Observer {
         format!("{} {route}", METHODS[method_index(note.method)])
     }
 
-    /// The end of a request.
-    pub fn finish(&mut self, note: Note, ending: Ending, now_us: u64) {
-        let (status, fault) = match ending {
+    /// Counts how a request ended; returns its status, one of ours if no response began, and what went wrong.
+    fn count_ending(&self, note: &Note, ending: Ending) -> (u16, Option<&'static str>) {
+        let status_or = |other: u16| if note.status == 0 { other } else { note.status };
+        match ending {
+            Ending::Complete => (note.status, None),
             Ending::Broken(fault) => {
                 self.slot.add_fault(fault);
-                let status = if note.status == 0 {
-                    fault.status().code()
-                } else {
-                    note.status
-                };
-                (status, Some(fault_name(fault)))
+                (status_or(fault.status().code()), Some(fault_name(fault)))
             }
-            Ending::ParsedResponse => (note.status, None),
-            Ending::Aborted => (
-                if note.status == 0 { 500 } else { note.status },
-                Some("aborted"),
-            ),
+            Ending::Aborted => (status_or(500), Some("aborted")),
             Ending::Cancelled => {
                 self.slot.add(Counter::RequestsCancelled, 1);
-                let status = if note.status == 0 {
-                    CLIENT_LEFT
-                } else {
-                    note.status
-                };
-                (status, Some("client_left"))
+                (status_or(CLIENT_LEFT), Some("client_left"))
             }
-        };
+        }
+    }
+
+    /// The end of a request.
+    pub fn finish(&mut self, note: Note, ending: Ending, now_us: u64) {
+        let (status, fault) = self.count_ending(&note, ending);
         let duration_us = now_us.saturating_sub(note.started_us);
         self.slot
             .add_response(note.class, note.method, status, duration_us);

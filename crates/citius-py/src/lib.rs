@@ -36,6 +36,7 @@ mod link;
 mod negotiate;
 mod numbers;
 mod observe;
+mod outbox;
 mod ownership;
 mod parameters;
 mod records;
@@ -50,6 +51,7 @@ mod support;
 mod task;
 mod tls;
 mod urlencoded;
+mod waiter;
 
 /// The module `citius._core`.
 #[pymodule(gil_used = false)]

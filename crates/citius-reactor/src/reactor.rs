@@ -149,26 +149,26 @@ pub(crate) const TIMER_ACCEPT: u32 = 0;
 pub(crate) const TIMER_SHORTAGE: u32 = 1;
 pub(crate) const TIMER_DRAIN: u32 = 2;
 
+/// An epoll set with the timer and the wakeup in it.
+fn watch_own(timers: &Timers, mailbox: &Mailbox) -> Result<OwnedFd> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (descriptor, index) in [
+        (mailbox.wakeup(), INDEX_WAKEUP),
+        (timers.descriptor(), INDEX_TIMER),
+    ] {
+        epoll::add(&epoll, descriptor, token(index, 0), EventFlags::IN)?;
+    }
+    Ok(epoll)
+}
+
 impl Reactor {
     /// An empty reactor.
     ///
     /// # Errors
     /// The kernel refuses an epoll set, a timer or an event descriptor.
     pub fn new(options: Options) -> Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let (timers, mailbox) = (Timers::new()?, Mailbox::new()?);
-        epoll::add(
-            &epoll,
-            mailbox.wakeup(),
-            token(INDEX_WAKEUP, 0),
-            EventFlags::IN,
-        )?;
-        epoll::add(
-            &epoll,
-            timers.descriptor(),
-            token(INDEX_TIMER, 0),
-            EventFlags::IN,
-        )?;
+        let epoll = watch_own(&timers, &mailbox)?;
         let limits = options.limits.clone();
         let compressor = options
             .compression

@@ -152,8 +152,8 @@ impl Watch {
             begin = begin.max(leaving.end_at.unwrap_or(0));
             let (note, ending) = leaving.cut(unsent);
             let ending = match ending {
-                Ending::ParsedResponse if unsent > 0 && conn.is_cut => Ending::Aborted,
-                Ending::ParsedResponse if unsent > 0 => Ending::Cancelled,
+                Ending::Complete if unsent > 0 && conn.is_cut => Ending::Aborted,
+                Ending::Complete if unsent > 0 => Ending::Cancelled,
                 ending => ending,
             };
             observer.finish(note, ending, now_us);
@@ -251,7 +251,7 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
             if !note.head_only && !response.status.has_no_body() {
                 note.bytes += payload.len();
             }
-            Some(Ending::ParsedResponse)
+            Some(Ending::Complete)
         }
         Action::Inform(_) => None,
         Action::Start(response) => {
@@ -270,7 +270,7 @@ pub(crate) fn take_note_of(note: &mut Note, action: &Action<'_>) -> Option<Endin
             }
             None
         }
-        Action::End { .. } => Some(Ending::ParsedResponse),
+        Action::End { .. } => Some(Ending::Complete),
         Action::Abort => Some(Ending::Aborted),
     }
 }

@@ -110,19 +110,7 @@ impl Pattern {
             let close = inside
                 .find('}')
                 .ok_or_else(|| error("has a { without a }".to_owned()))?;
-            let (name, kind) = inside[..close]
-                .split_once(':')
-                .unwrap_or((&inside[..close], "str"));
-            let converter = Converter::from_name(kind).ok_or_else(|| {
-                error(format!(
-                    "converter {kind:?} is not one of str, int, float, uuid, path"
-                ))
-            })?;
-            if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-                return Err(error(format!(
-                    "parameter name {name:?} is not an identifier"
-                )));
-            }
+            let (name, converter) = declaration(&inside[..close]).map_err(error)?;
             if params.iter().any(|param| param.name == name) {
                 return Err(error(format!("parameter {name:?} occurs twice")));
             }
@@ -150,6 +138,17 @@ impl Pattern {
         shape.push_str(&normalize(rest.as_bytes()));
         Ok(Self { shape, params })
     }
+}
+
+/// The name and the converter that stand between braces: `name` or `name:converter`.
+fn declaration(inside: &str) -> Result<(&str, Converter), String> {
+    let (name, kind) = inside.split_once(':').unwrap_or((inside, "str"));
+    let converter = Converter::from_name(kind)
+        .ok_or_else(|| format!("converter {kind:?} is not one of str, int, float, uuid, path"))?;
+    if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return Err(format!("parameter name {name:?} is not an identifier"));
+    }
+    Ok((name, converter))
 }
 
 #[cfg(test)]

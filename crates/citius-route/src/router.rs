@@ -79,6 +79,28 @@ impl<T: Clone> Router<T> {
         self.insert_shape(&pattern.shape, method, pattern, Rest::Present, value)
     }
 
+    /// The node of `shape`, which is made if there is none.
+    fn node_of(&mut self, shape: &str, is_rest: bool) -> Result<usize, PatternError> {
+        let known = |node: &Node<T>| node.is_rest == is_rest && node.shape == shape;
+        if let Some(index) = self.nodes.iter().position(known) {
+            return Ok(index);
+        }
+        let index = self.nodes.len();
+        let tree = if is_rest {
+            &mut self.rests
+        } else {
+            &mut self.exact
+        };
+        tree.insert(shape, index)
+            .map_err(|error| PatternError(format!("route pattern {shape:?}: {error}")))?;
+        self.nodes.push(Node {
+            shape: shape.to_owned(),
+            is_rest,
+            candidates: Vec::new(),
+        });
+        Ok(index)
+    }
+
     fn insert_shape(
         &mut self,
         shape: &str,
@@ -87,27 +109,7 @@ impl<T: Clone> Router<T> {
         rest: Rest,
         value: T,
     ) -> Result<(), PatternError> {
-        let is_rest = rest != Rest::Never;
-        let known = |node: &Node<T>| node.is_rest == is_rest && node.shape == shape;
-        let index = self
-            .nodes
-            .iter()
-            .position(known)
-            .unwrap_or(self.nodes.len());
-        if index == self.nodes.len() {
-            let tree = if is_rest {
-                &mut self.rests
-            } else {
-                &mut self.exact
-            };
-            tree.insert(shape, index)
-                .map_err(|error| PatternError(format!("route pattern {shape:?}: {error}")))?;
-            self.nodes.push(Node {
-                shape: shape.to_owned(),
-                is_rest,
-                candidates: Vec::new(),
-            });
-        }
+        let index = self.node_of(shape, rest != Rest::Never)?;
         let rest_is_empty = rest == Rest::Empty;
         let candidates = &mut self.nodes[index].candidates;
         let same = |candidate: &&mut Candidate<T>| {

@@ -1,4 +1,7 @@
-//! Arbitrary bytes, cuts and application behaviour, and what must hold all the same.
+//! A fuzz campaign: arbitrary bytes, cuts and application behaviour, and what must hold all the same.
+//!
+//! In: bytes and a seed. Out: nothing, or a panic that names what does not hold. The table of what an application does is
+//! one pass over one input.
 //!
 //! - Nothing panics.
 //! - parse(whole) == parse(any cut): same events, same output, same fault.

@@ -93,6 +93,11 @@ pub(crate) fn name_of(suite: SupportedCipherSuite) -> &'static str {
     known.map_or("unknown", |known| known.openssl)
 }
 
+/// Whether `suite` is one of `suites`: each exists once.
+fn contains(suites: &[&Suite], suite: &Suite) -> bool {
+    suites.iter().any(|other| std::ptr::eq(*other, suite))
+}
+
 /// The suites that a list means.
 pub(crate) fn chosen(list: Option<&str>) -> Result<Vec<SupportedCipherSuite>, Trouble> {
     let (tls13, tls12): (Vec<&Suite>, Vec<&Suite>) = SUITES.iter().partition(|s| s.is_tls13());
@@ -109,7 +114,7 @@ pub(crate) fn chosen(list: Option<&str>) -> Result<Vec<SupportedCipherSuite>, Tr
             None | Some(b'@' | b'+') => {}
             Some(b'!' | b'-') => {
                 let gone = meaning(&token[1..]);
-                named.retain(|one| !gone.iter().any(|other| std::ptr::eq(*one, *other)));
+                named.retain(|one| !contains(&gone, one));
                 if token.starts_with('!') {
                     shut_out.extend(gone);
                 }
@@ -121,11 +126,7 @@ pub(crate) fn chosen(list: Option<&str>) -> Result<Vec<SupportedCipherSuite>, Tr
                     return Err(unknown(token));
                 }
                 for one in meant {
-                    if !named
-                        .iter()
-                        .chain(&shut_out)
-                        .any(|other| std::ptr::eq(one, *other))
-                    {
+                    if !contains(&named, one) && !contains(&shut_out, one) {
                         named.push(one);
                     }
                 }
@@ -133,16 +134,10 @@ pub(crate) fn chosen(list: Option<&str>) -> Result<Vec<SupportedCipherSuite>, Tr
         }
     }
     if !says_positive {
-        named.extend(
-            tls12
-                .iter()
-                .filter(|one| !shut_out.iter().any(|o| std::ptr::eq(**one, *o))),
-        );
+        named.extend(tls12.iter().filter(|one| !contains(&shut_out, one)));
     }
     if !named.iter().any(|one| one.is_tls13()) {
-        let kept = tls13
-            .iter()
-            .filter(|one| !shut_out.iter().any(|o| std::ptr::eq(**one, *o)));
+        let kept = tls13.iter().filter(|one| !contains(&shut_out, one));
         let mut all: Vec<&Suite> = kept.copied().collect();
         all.append(&mut named);
         named = all;

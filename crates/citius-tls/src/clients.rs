@@ -21,6 +21,38 @@ pub(crate) struct Rules {
     pub(crate) id: [u8; 32],
 }
 
+/// The revocation lists of `settings`, and what is to be said of them.
+fn revocation_lists(
+    settings: &Settings,
+    now_s: u64,
+) -> Result<(Vec<CertificateRevocationListDer<'static>>, Vec<String>), Trouble> {
+    let (mut lists, mut warnings) = (Vec::new(), Vec::new());
+    for path in &settings.crls {
+        let pem = files::read(settings, path, "revocation list")?;
+        let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&pem).collect();
+        let found =
+            found.map_err(|error| format!("{} is no valid PEM: {error}", path.display()))?;
+        if found.is_empty() {
+            return Err(format!(
+                "{} has no revocation list: expected PEM with -----BEGIN X509 CRL-----",
+                path.display()
+            ));
+        }
+        let is_late = |list: &CertificateRevocationListDer<'_>| {
+            certificate::crl_next_update_s(list).is_some_and(|next_s| next_s < now_s)
+        };
+        for _ in found.iter().filter(|list| is_late(list)) {
+            warnings.push(format!(
+                "the revocation list {} is past its next update: no client certificate of its issuer is accepted \
+                 until a newer list is there",
+                path.display()
+            ));
+        }
+        lists.extend(found);
+    }
+    Ok((lists, warnings))
+}
+
 /// The rules of `settings`.
 ///
 /// A revocation list is taken as OpenSSL takes it: each certificate of a chain needs one, and one that is past its
@@ -60,29 +92,9 @@ pub(crate) fn rules(
             )
         })?;
     }
-    let (mut lists, mut warnings) = (Vec::new(), Vec::new());
-    for path in &settings.crls {
-        let pem = files::read(settings, path, "revocation list")?;
-        let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&pem).collect();
-        let found =
-            found.map_err(|error| format!("{} is no valid PEM: {error}", path.display()))?;
-        if found.is_empty() {
-            return Err(format!(
-                "{} has no revocation list: expected PEM with -----BEGIN X509 CRL-----",
-                path.display()
-            ));
-        }
-        for list in &found {
-            context.update(list);
-            if certificate::crl_next_update_s(list).is_some_and(|next_s| next_s < now_s) {
-                warnings.push(format!(
-                    "the revocation list {} is past its next update: no client certificate of its issuer is accepted \
-                     until a newer list is there",
-                    path.display()
-                ));
-            }
-        }
-        lists.extend(found);
+    let (lists, warnings) = revocation_lists(settings, now_s)?;
+    for list in &lists {
+        context.update(list);
     }
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .with_crls(lists)

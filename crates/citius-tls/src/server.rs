@@ -98,13 +98,12 @@ impl Server {
     }
 }
 
-fn configure(
+/// The certificates of `settings`, and what is to be said of them.
+fn load_identities(
     settings: &Settings,
-    tickets: &Tickets,
-) -> Result<(ServerConfig, Vec<String>), Trouble> {
-    let now_s = tickets::wall_s();
-    let mut warnings = Vec::new();
-    let mut identities = Vec::new();
+    now_s: u64,
+) -> Result<(Vec<Arc<Identity>>, Vec<String>), Trouble> {
+    let (mut identities, mut warnings) = (Vec::new(), Vec::new());
     for from in &settings.identities {
         let identity = Identity::load(settings, from)?;
         let name = from.certificate.display();
@@ -131,6 +130,15 @@ fn configure(
         }
         identities.push(Arc::new(identity));
     }
+    Ok((identities, warnings))
+}
+
+fn configure(
+    settings: &Settings,
+    tickets: &Tickets,
+) -> Result<(ServerConfig, Vec<String>), Trouble> {
+    let now_s = tickets::wall_s();
+    let (identities, mut warnings) = load_identities(settings, now_s)?;
     if identities.is_empty() {
         return Err("there is no certificate to show; give one with --ssl-certfile".into());
     }

@@ -681,6 +681,10 @@ fn what_cannot_be_used_is_refused_with_what_to_do() {
     );
     let other = KeyPair::generate().unwrap().serialize_pem();
     refused(rewrite(key, &other), &["do not belong together"]);
+}
+
+#[test]
+fn settings_that_leave_nothing_are_refused_with_what_to_do() {
     refused(
         |scene| scene.settings.ciphers = Some("RC4".into()),
         &["RC4", "there are TLS_AES"],
@@ -699,7 +703,7 @@ fn what_cannot_be_used_is_refused_with_what_to_do() {
     refused(
         |scene| {
             scene.require_clients(ClientAuth::Required);
-            scene.settings.crls = vec![certificate(scene).to_path_buf()];
+            scene.settings.crls = vec![scene.settings.identities[0].certificate.clone()];
         },
         &["has no revocation list", "BEGIN X509 CRL"],
     );

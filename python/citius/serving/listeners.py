@@ -24,6 +24,7 @@ from citius.errors import ConfigError
 from citius.process.paths import SocketPath, reason
 from citius.process.privileges import Identity, are_split
 from citius.process.startup import HANDOVER_ENV
+from citius.settings.addresses import HTTP, RPC, TLS, bare, marks_of, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,16 +34,6 @@ if TYPE_CHECKING:
 """What the process before hands to the next one: JSON with ``listeners`` (descriptors by address) and, for
 USR2, ``ready`` (a descriptor to write a byte to); for a reload, ``life`` (a descriptor that hangs up when the
 reloader ends)."""
-
-
-RPC = "rpc+"
-"""What the text of an address of ``--rpc`` begins with."""
-
-TLS = "tls://"
-"""What an address begins with where TLS is spoken."""
-
-HTTP = "?http="
-"""What stands before the versions of HTTP at the end of an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +97,7 @@ class Listener:
         """The address for people."""
         name = self.sockets[0].getsockname()
         if self.sockets[0].family == socket.AF_UNIX:
-            return f"{_marks(self.text)}unix:{os.fsdecode(name)}"
+            return f"{marks_of(self.text)}unix:{os.fsdecode(name)}"
         host = f"[{name[0]}]" if ":" in name[0] else name[0]
         speaks = speaks_of(self.sockets[0])
         if speaks.is_rpc:
@@ -194,7 +185,7 @@ class Listeners:
             os.close(self.ready_fd)
             self.ready_fd = -1
             for listener in self.all:
-                listener.is_ours = not _bare(listener.text).startswith("fd://")
+                listener.is_ours = not bare(listener.text).startswith("fd://")
 
     def disown(self) -> None:
         """Somebody else serves here from now on."""
@@ -256,20 +247,9 @@ def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
     return [f"{host}:{config.port}", *beside]
 
 
-def _marks(text: str) -> str:
-    """What the text of an address begins with that is no part of it."""
-    rpc = RPC if text.startswith(RPC) else ""
-    return rpc + TLS if text.startswith(rpc + TLS) else rpc
-
-
-def _bare(text: str) -> str:
-    """The address alone."""
-    return text.removeprefix(_marks(text)).partition(HTTP)[0]
-
-
 def _said(text: str, config: Config) -> Speaks:
     """What the text of an address says is spoken there; once one says tls://, the others are clear text."""
-    is_rpc, is_tls = text.startswith(RPC), _marks(text).endswith(TLS)
+    is_rpc, is_tls = text.startswith(RPC), marks_of(text).endswith(TLS)
     http = text.partition(HTTP)[2] or None
     says_tls = is_rpc or any(other.startswith(TLS) for other in config.bind)
     return Speaks(is_rpc, is_tls if says_tls else None, http)
@@ -371,7 +351,7 @@ def _adopt(text: str, fds: list[int], config: Config) -> Listener:
         except OSError as error:
             raise ConfigError(_cannot_listen(f"fd://{fd}", error)) from None
     # Until we are ready the process before is the owner (`take_over`).
-    address = _bare(text)
+    address = bare(text)
     path = None
     if address.startswith("unix:"):
         with suppress(OSError):
@@ -380,8 +360,8 @@ def _adopt(text: str, fds: list[int], config: Config) -> Listener:
 
 
 def _bind(text: str, slots: int, config: Config) -> Listener:
-    if (bare := _bare(text)) != text:
-        made = _bind(bare, slots, config)
+    if (address := bare(text)) != text:
+        made = _bind(address, slots, config)
         made.text = text
         return made
     try:
@@ -390,7 +370,7 @@ def _bind(text: str, slots: int, config: Config) -> Listener:
         if text.startswith("unix:"):
             made, path = _bind_uds(text.removeprefix("unix:").replace("//", "/"), config)
             return Listener(text, [made], path=path)
-        return Listener(text, _bind_tcp(*_split(text), slots))
+        return Listener(text, _bind_tcp(*split(text), slots))
     except (OSError, UnicodeError) as error:
         raise ConfigError(_cannot_listen(text, error)) from None
 
@@ -414,41 +394,11 @@ def bind_beside(text: str, config: Config, *, takes_over: bool) -> Listener:
                 path = text.removeprefix("unix:")
                 SocketPath.of(path, guarded=are_split(config)).remove()
             return _bind(text, 1, config)
-        host, port = _split(text)
+        host, port = split(text)
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return Listener(text, [_tcp_socket(family, address, reuse_port=True)])
     except OSError as error:
         raise ConfigError(_cannot_listen(text, error)) from None
-
-
-def _split(text: str) -> tuple[str, int]:
-    """``host:port``, ``:port``, ``host``, ``[v6]:port``; without a host all of them, as in gunicorn."""
-    from citius.settings.config import OPTIONS
-
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = text, ""
-    number = OPTIONS["port"].parse(port, "--bind") if port else OPTIONS["port"].default
-    return host.strip("[]") or "0.0.0.0", number
-
-
-def check_address(text: str, option: str = "bind") -> None:
-    """Refuse what cannot be an address, before anything is bound.
-
-    Raises:
-        ConfigError: The port is none, or something is missing.
-    """
-    if option == "bind":
-        text, http = _bare(text), text.partition(HTTP)[2]
-        if http not in ("", "auto", "1", "2"):
-            raise ConfigError(f"bind: expected {HTTP}auto, 1 or 2 after {text}, got {http!r}")
-    is_tcp = not text.startswith(("unix:", "fd://"))
-    if text in ("", "unix:", "fd://") or (is_tcp and "/" in text):
-        raise ConfigError(
-            f"{option}: expected HOST:PORT, unix:PATH, fd://NUMBER or fd://NAME, got {text!r}"
-        )
-    if is_tcp:
-        _split(text)
 
 
 def _inherited(name: str) -> socket.socket:

@@ -15,8 +15,9 @@ from citius.observability import logging
 from citius.process.paths import changeable
 from citius.process.privileges import Identity, are_split
 from citius.process.startup import HANDOVER_ENV, enter
-from citius.settings.config import OPTIONS, Config, load, trace, unknown_variables
+from citius.settings.config import OPTIONS, Config
 from citius.settings.envfile import EnvFiles
+from citius.settings.loading import load, trace, unknown_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

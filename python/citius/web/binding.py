@@ -424,7 +424,7 @@ def _wrap(
             f"def bound({inputs}):",
             *body,
             "    if mistakes:",
-            "        raise UnprocessableContent('the request does not fit', errors=mistakes)",
+            "        raise UnprocessableContent('request validation failed', errors=mistakes)",
             f"    return handler({', '.join(call)})",
         ]
     )

@@ -252,7 +252,7 @@ def _values(request: Request, arguments: list[Argument], names: list[str]) -> li
         except ValueError as error:
             mistakes.append({"in": place, "path": argument.name, "message": str(error)})
     if mistakes:
-        raise UnprocessableContent("the request does not fit", errors=mistakes)
+        raise UnprocessableContent("request validation failed", errors=mistakes)
     return values
 
 

@@ -94,7 +94,7 @@ def levels_of(compress: str | bool) -> list[tuple[str, int]] | None:
     """
     if isinstance(compress, bool):
         return None if compress else []
-    from citius.settings.config import parse_coding
+    from citius.settings.texts import parse_coding
 
     parsed = [parse_coding(text.strip()) for text in compress.split(",")]
     levels = [(name, level) for name, level in parsed if level is not None]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.settings.texts import parse_mount
 
 if TYPE_CHECKING:
     from citius.settings.config import Config
@@ -51,20 +52,6 @@ class Mount:
         return not self.prefix
 
 
-def parse(text: str) -> tuple[str, str]:
-    """Prefix and directory of ``/assets=path/to/directory``.
-
-    Raises:
-        ConfigError: It is not of that form.
-    """
-    prefix, equals, directory = text.partition("=")
-    if not equals or not directory or not prefix.startswith("/"):
-        raise ConfigError(
-            f"static: expected /prefix=directory, such as /assets=public, got {text!r}"
-        )
-    return prefix.rstrip("/"), directory
-
-
 def mounts_of(config: Config, app: object) -> list[Mount]:
     """The mounts of a configuration and those an application declares itself.
 
@@ -82,7 +69,7 @@ def mounts_of(config: Config, app: object) -> list[Mount]:
             precompressed=config.static_precompressed,
             optional=config.static_optional,
         )
-        for prefix, directory in map(parse, config.static)
+        for prefix, directory in map(parse_mount, config.static)
     ]
     mounts += getattr(app, "static_mounts", ())
     seen: dict[str, Mount] = {}

@@ -76,6 +76,22 @@ fn compose(dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
+fn events_of(told: &str) -> Vec<String> {
+    let events = told.split("; ").filter(|event| !event.is_empty());
+    events.map(String::from).collect()
+}
+
+/// A response at once, or for every third request in pieces.
+fn respond(client: &mut Client, id: u32) {
+    if id % 3 != 0 {
+        return client.respond(id, 200, b"Welcome!\n");
+    }
+    let trailers = &Fields::EMPTY;
+    client.act(id, Action::Start(response(200, &Fields::EMPTY)));
+    client.act(id, Action::Data(Payload::Copied(&[b'x'; 300])));
+    client.act(id, Action::End { trailers });
+}
+
 /// What was seen and written, however the input was cut.
 fn run(input: &[u8], mut pieces: impl FnMut() -> usize, responses: bool) -> (String, String) {
     let mut client = Client::silent(citius_http::Limits::default());
@@ -83,13 +99,7 @@ fn run(input: &[u8], mut pieces: impl FnMut() -> usize, responses: bool) -> (Str
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(pieces().clamp(1, rest.len()));
         rest = after;
-        let events = client.feed(piece);
-        seen.extend(
-            events
-                .split("; ")
-                .filter(|event| !event.is_empty())
-                .map(String::from),
-        );
+        seen.extend(events_of(&client.feed(piece)));
     }
     let requests: Vec<u32> = seen
         .iter()
@@ -100,28 +110,9 @@ fn run(input: &[u8], mut pieces: impl FnMut() -> usize, responses: bool) -> (Str
         })
         .filter_map(|event| event.split(' ').nth(1)?.parse().ok())
         .collect();
-    for id in requests {
-        if !responses {
-            break;
-        }
-        let more = client.want(id, u64::MAX);
-        seen.extend(
-            more.split("; ")
-                .filter(|event| !event.is_empty())
-                .map(String::from),
-        );
-        if id % 3 == 0 {
-            client.act(id, Action::Start(response(200, &Fields::EMPTY)));
-            client.act(id, Action::Data(Payload::Copied(&[b'x'; 300])));
-            client.act(
-                id,
-                Action::End {
-                    trailers: &Fields::EMPTY,
-                },
-            );
-        } else {
-            client.respond(id, 200, b"Welcome!\n");
-        }
+    for id in requests.into_iter().filter(|_| responses) {
+        seen.extend(events_of(&client.want(id, u64::MAX)));
+        respond(&mut client, id);
     }
     let mut written = client.read();
     let broken = with!(&mut client, |connection, cx, out| connection
@@ -129,13 +120,7 @@ fn run(input: &[u8], mut pieces: impl FnMut() -> usize, responses: bool) -> (Str
     seen.extend(broken.map(super::client::spell));
     let mut patience = 0;
     while let Some(at) = client.connection.deadline(&client.limits) {
-        let events = client.wait(at.saturating_sub(client.now));
-        seen.extend(
-            events
-                .split("; ")
-                .filter(|event| !event.is_empty())
-                .map(String::from),
-        );
+        seen.extend(events_of(&client.wait(at.saturating_sub(client.now))));
         written += &client.read();
         patience += 1;
         assert!(patience < 100, "deadlines without end");

@@ -733,8 +733,8 @@ fn submit_socket(
                 .is_truthy()
         });
     // A pool's thread may have begun already; what it says now leaves with this turn.
-    socket.get().line.flow(py, reply);
     let mut chat = ws::socket::Chat::new(socket, None);
+    chat.flush(py, reply);
     match submitted {
         Ok(true) => {}
         Ok(false) => {

@@ -4,36 +4,36 @@
 //! Silent ── start ──► Started ── first body, the head leaves ──► Streaming ── last body ──► Complete
 //! ```
 //!
-//! While the application is stepped inside the turn the conversation is *in hand*: what is said is kept,
-//! and [`Talk`] sends it when the step ends. Later each body leaves as a letter as it is said.
+//! What is said leaves by an [`Outbox`]: in a turn [`Talk`] sends it when the step ends, later each piece of the body
+//! is posted as it is said.
 //!
 //! Invariant: the lock is held for moments in which no Python code can run.
 
 use std::sync::{Arc, Mutex};
 
 use citius_http::{Action, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
-use citius_reactor::{Reply, StreamCommand, StreamId};
+use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use smallvec::SmallVec;
 
 use crate::awaited::Done;
 use crate::fork::end_child_with;
 use crate::gateway::asgi::message::{self, Body, Lexicon, Message, Start};
-use crate::gateway::asgi::waiting::{Receive, Room};
+use crate::gateway::asgi::waiting::Receive;
 use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, LateSubject, Link, Role, Sink, lock, payload};
+use crate::outbox::{AwaitCapacity, Capacity, Outbox, Speaker, Waiters};
 use crate::report::Subject;
 use crate::support;
 use crate::task::{
     Entry, Errand, LateStep, Next, Progress as Stepped, Resume, Suspended, is_cancellation,
 };
+use crate::waiter::Waiter;
 
 /// What the conversations of one reactor have in common.
 pub(super) struct Common {
-    create_future: Py<PyAny>,
     /// `{"type": "http.request", "body": b"", "more_body": False}`, to be copied.
     empty_request: Py<PyDict>,
     lexicon: Lexicon,
@@ -75,8 +75,8 @@ pub(crate) struct Conversation {
 struct State {
     /// Absent between two requests.
     id: Option<StreamId>,
-    /// The application's step is on the stack, and so is the reply.
-    in_hand: bool,
+    /// Pieces of the body that were said.
+    outbox: Outbox<Body>,
     /// What the application is to be called with.
     uncalled: Option<Uncalled>,
     /// What the application was called with, for messages about it.
@@ -89,16 +89,12 @@ struct State {
     end_told: bool,
     /// Bytes of the body that were asked for and have not been told.
     credit: u64,
-    /// To be asked for when the step ends.
-    wants: u64,
     /// Nobody waits for an answer any more.
     is_gone: bool,
-    receivers: SmallVec<[Py<PyAny>; 1]>,
     // What was said.
     progress: Progress,
     start: Option<Start>,
     hints: Vec<Fields>,
-    pieces: SmallVec<[Body; 1]>,
     trailers: Fields,
     awaits_trailers: bool,
     /// The last piece of the body is said.
@@ -107,20 +103,15 @@ struct State {
     /// Bytes of the body that are announced and not said yet.
     due: Option<u64>,
     said_bytes: u64,
-    /// Bytes said since there was room last.
-    queued_bytes: u64,
-    awaits_room: bool,
-    senders: SmallVec<[Py<PyAny>; 1]>,
 }
 
 impl Common {
-    pub(super) fn new(py: Python<'_>, event_loop: &Py<PyAny>) -> PyResult<Self> {
+    pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
         let empty_request = PyDict::new(py);
         empty_request.set_item(intern!(py, "type"), intern!(py, "http.request"))?;
         empty_request.set_item(intern!(py, "body"), PyBytes::new(py, b""))?;
         empty_request.set_item(intern!(py, "more_body"), false)?;
         Ok(Self {
-            create_future: event_loop.getattr(py, "create_future")?,
             empty_request: empty_request.unbind(),
             lexicon: Lexicon::new(py),
         })
@@ -143,7 +134,7 @@ impl Conversation {
         if has_room {
             Done::get(py)
         } else {
-            Ok(Bound::new(py, Room(slf.clone().unbind()))?.into_any())
+            AwaitCapacity::of(py, slf.clone().unbind())
         }
     }
 }
@@ -163,7 +154,7 @@ impl Conversation {
         let mut state = lock(&self.state);
         state.id = Some(reply.id());
         state.is_gone = false;
-        state.in_hand = true;
+        state.outbox.begin_step();
         state.body_ended = body_ended;
         state.head_only = head.method == Method::Head;
     }
@@ -227,7 +218,7 @@ impl Conversation {
             state = lock(&self.state);
             state.piece = Some(piece);
         }
-        let receivers = std::mem::take(&mut state.receivers);
+        let receivers = state.outbox.take_receivers();
         drop(state);
         wake(py, receivers);
     }
@@ -236,7 +227,7 @@ impl Conversation {
     pub(super) fn end_body(&self, py: Python<'_>) {
         let mut state = lock(&self.state);
         state.body_ended = true;
-        let receivers = std::mem::take(&mut state.receivers);
+        let receivers = state.outbox.take_receivers();
         drop(state);
         wake(py, receivers);
     }
@@ -245,9 +236,9 @@ impl Conversation {
     pub(super) fn disconnect(&self, py: Python<'_>) {
         let mut state = lock(&self.state);
         state.is_gone = true;
-        let receivers = std::mem::take(&mut state.receivers);
-        let senders = std::mem::take(&mut state.senders);
-        let said = (std::mem::take(&mut state.pieces), state.start.take());
+        let receivers = state.outbox.take_receivers();
+        let senders = state.outbox.take_senders(true);
+        let said = (state.outbox.take_said(), state.start.take());
         let uncalled = state.uncalled.take();
         drop(state);
         if let Some(uncalled) = uncalled {
@@ -261,9 +252,8 @@ impl Conversation {
     /// There is room for more of the answer.
     pub(super) fn has_room(&self, py: Python<'_>) {
         let mut state = lock(&self.state);
-        state.queued_bytes = 0;
-        state.awaits_room = false;
-        let senders = std::mem::take(&mut state.senders);
+        state.outbox.on_writable();
+        let senders = state.outbox.take_senders(true);
         drop(state);
         wake(py, senders);
     }
@@ -298,63 +288,29 @@ impl Conversation {
             };
             if more {
                 message.set_item(intern!(py, "more_body"), true)?;
-                self.want(py, body.as_bytes().len() as u64);
+                self.ask_for(py, body.as_bytes().len() as u64);
             }
             message.set_item(intern!(py, "body"), body)?;
         }
         Ok(Some(message))
     }
 
-    /// Asks for more of the body: now, or when the step ends.
-    fn want(&self, py: Python<'_>, bytes: u64) {
-        let mut state = lock(&self.state);
-        state.credit += bytes;
-        if state.in_hand {
-            state.wants += bytes;
-        } else {
-            drop(state);
-            self.link.post(py, self.id(), StreamCommand::Want(bytes));
-        }
-    }
-
-    /// A future that is done when `next_message` may have something.
-    pub(super) fn await_message(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let future = self.common.create_future.call0(py)?;
-        let mut state = lock(&self.state);
-        // Those that were given up, by a timeout mostly, are forgotten.
-        let mut receivers = std::mem::take(&mut state.receivers);
-        drop(state);
-        receivers.retain(|future| !is_done(py, future));
-        receivers.push(future.clone_ref(py));
-        let mut state = lock(&self.state);
-        state.receivers = receivers;
-        let is_first_question = !state.body_ended && state.credit == 0;
-        drop(state);
-        if is_first_question {
-            self.want(py, self.window());
-        }
-        Ok(future)
-    }
-
-    /// A future that is done when there may be room; `None` if there is.
-    pub(super) fn await_room(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let most = u64::from(self.link.limits.write_queue_bytes_max);
-        {
+    /// Something to wait for until `next_message` may have something.
+    pub(super) fn await_piece(&self, py: Python<'_>) -> PyResult<Py<Waiter>> {
+        let waiter = self.await_message(py)?;
+        let is_first_question = {
             let state = lock(&self.state);
-            if state.is_gone || state.queued_bytes < most {
-                return Ok(None);
-            }
+            !state.body_ended && state.credit == 0
+        };
+        if is_first_question {
+            self.ask_for(py, self.window());
         }
-        let future = self.common.create_future.call0(py)?;
-        let mut state = lock(&self.state);
-        state.senders.push(future.clone_ref(py));
-        // In hand the question is asked when what was said has left.
-        let asks = !std::mem::replace(&mut state.awaits_room, true) && !state.in_hand;
-        drop(state);
-        if asks {
-            self.link.post(py, self.id(), StreamCommand::AwaitWritable);
-        }
-        Ok(Some(future))
+        Ok(waiter)
+    }
+
+    fn ask_for(&self, py: Python<'_>, bytes: u64) {
+        lock(&self.state).credit += bytes;
+        self.want(py, bytes);
     }
 
     /// Takes a message; `false`: the next one has to wait for room.
@@ -401,9 +357,8 @@ impl Conversation {
                 return Err(out_of_order(progress, message));
             }
         }
-        let has_room = state.progress == Progress::Complete
-            || state.queued_bytes < u64::from(self.link.limits.write_queue_bytes_max);
-        if state.in_hand {
+        let has_room = state.progress == Progress::Complete || !state.outbox.is_full(&self.link);
+        if state.outbox.is_in_step() {
             return Ok(has_room);
         }
         drop(state);
@@ -421,20 +376,20 @@ impl Conversation {
         let mut state = lock(&self.state);
         let hints = std::mem::take(&mut state.hints);
         let ends = state.progress == Progress::Complete;
-        if state.pieces.is_empty() && !ends {
+        if !state.outbox.has_said() && !ends {
             drop(state);
             return self.send_hints(py, hints, sink);
         }
-        let pieces = std::mem::take(&mut state.pieces);
+        let pieces = state.outbox.take_said();
         let start = state.start.take();
         let trailers = std::mem::take(&mut state.trailers);
         if !ends {
             state.progress = Progress::Streaming;
         }
         let receivers = if ends {
-            std::mem::take(&mut state.receivers)
+            state.outbox.take_receivers()
         } else {
-            SmallVec::new()
+            Waiters::new()
         };
         drop(state);
         if !hints.is_empty() {
@@ -507,7 +462,7 @@ impl State {
     fn take_body(&mut self, py: Python<'_>, body: Body, more: bool) -> PyResult<()> {
         let body_bytes = body.len(py);
         self.said_bytes += body_bytes;
-        self.queued_bytes += body_bytes;
+        self.outbox.count(body_bytes);
         if let Some(due) = self.due {
             let announced = due + self.said_bytes - body_bytes;
             let Some(left) = due.checked_sub(body_bytes) else {
@@ -526,7 +481,7 @@ impl State {
             }
             self.due = Some(left);
         }
-        self.pieces.push(body);
+        self.outbox.say(body);
         if !more {
             self.is_body_over = true;
             if !self.awaits_trailers {
@@ -621,23 +576,36 @@ fn out_of_order(progress: Progress, message: &Bound<'_, PyAny>) -> PyErr {
     PyRuntimeError::new_err(format!("unexpected ASGI message {kind:?}: {expected}"))
 }
 
-fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
-    let done = future.bind(py).call_method0(intern!(py, "done"));
-    done.is_ok_and(|done| done.is_truthy().unwrap_or(true))
+/// Tells those who wait to look again. Take them out of the lock first.
+fn wake(py: Python<'_>, waiters: Waiters) {
+    for waiter in waiters {
+        Waiter::wake(waiter.bind(py), false);
+    }
 }
 
-/// Tells those who wait to look again. Take them out of the lock first.
-fn wake(py: Python<'_>, waiters: SmallVec<[Py<PyAny>; 1]>) {
-    for future in waiters {
-        if is_done(py, &future) {
-            continue;
-        }
-        let told = future
-            .bind(py)
-            .call_method1(intern!(py, "set_result"), (py.None(),));
-        if let Err(error) = told {
-            error.write_unraisable(py, Some(future.bind(py)));
-        }
+impl Speaker for Conversation {
+    type Said = Body;
+
+    fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    fn stream_id(&self) -> StreamId {
+        self.id()
+    }
+
+    fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Body>) -> R) -> R {
+        act(&mut lock(&self.state).outbox)
+    }
+
+    fn is_over(&self) -> bool {
+        lock(&self.state).is_gone
+    }
+}
+
+impl Capacity for Py<Conversation> {
+    fn wait(&self, py: Python<'_>) -> PyResult<Option<Py<Waiter>>> {
+        self.get().await_capacity(py)
     }
 }
 
@@ -658,7 +626,7 @@ impl<'a, 'py> Talk<'a, 'py> {
         end_child_with(py, &this.link, error);
         let (is_gone, progress) = {
             let mut state = lock(&this.state);
-            state.in_hand = false;
+            state.outbox.end_step();
             (state.is_gone, state.progress)
         };
         if is_gone {
@@ -681,9 +649,9 @@ impl<'a, 'py> Talk<'a, 'py> {
         let this = self.conversation.get();
         let mut state = lock(&this.state);
         let has_left = state.progress == Progress::Streaming;
-        let said = (std::mem::take(&mut state.pieces), state.start.take());
+        let said = (state.outbox.take_said(), state.start.take());
         state.progress = Progress::Complete;
-        let receivers = std::mem::take(&mut state.receivers);
+        let receivers = state.outbox.take_receivers();
         let body = Status::INTERNAL_SERVER_ERROR.reason();
         drop(state);
         drop(said);
@@ -749,7 +717,7 @@ impl Errand for Talk<'_, '_> {
         match result {
             Ok(_) => {
                 let mut state = lock(&this.state);
-                state.in_hand = false;
+                state.outbox.end_step();
                 let (progress, is_gone) = (state.progress, state.is_gone);
                 drop(state);
                 if progress == Progress::Complete {
@@ -794,19 +762,10 @@ impl Errand for Talk<'_, '_> {
     #[inline]
     fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
         let this = self.conversation.get();
-        if !lock(&this.state).in_hand {
-            return;
-        }
-        this.flow(py, reply);
-        let mut state = lock(&this.state);
-        state.in_hand = false;
-        let (wants, awaits_room) = (std::mem::take(&mut state.wants), state.awaits_room);
-        drop(state);
-        if wants > 0 {
-            reply.want(wants);
-        }
-        if awaits_room {
-            reply.await_writable();
+        if this.outbox(|outbox| outbox.is_in_step()) {
+            this.flow(py, reply);
+            let asked = this.outbox(Outbox::end_step);
+            asked.send(reply);
         }
     }
 

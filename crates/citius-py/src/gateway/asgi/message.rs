@@ -63,7 +63,7 @@ impl Start {
 }
 
 /// A piece of a body.
-pub(super) enum Body {
+pub(crate) enum Body {
     Bytes(Py<PyBytes>),
     File(Payload<'static>),
 }

@@ -73,13 +73,15 @@ impl Asgi {
     /// # Errors
     /// `TypeError` without an event loop, for every ASGI application needs one.
     pub(crate) fn plan(&self, py: Python<'_>, event_loop: Option<&Py<PyAny>>) -> PyResult<Plan> {
-        let event_loop = event_loop.ok_or_else(|| {
-            PyTypeError::new_err("an ASGI application needs an event loop, and loop is None")
-        })?;
+        if event_loop.is_none() {
+            return Err(PyTypeError::new_err(
+                "an ASGI application needs an event loop, and loop is None",
+            ));
+        }
         Ok(Plan {
             app: self.app.clone_ref(py),
             scopes: scope::Scopes::new(&self.root_path, self.state.clone_ref(py), self.is_debug),
-            common: Arc::new(conversation::Common::new(py, event_loop)?),
+            common: Arc::new(conversation::Common::new(py)?),
             spare: callables::Spare::default(),
         })
     }

@@ -5,7 +5,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Action, Fault, Fields, Head, Payload, ResponseHead, Status};
+use bytes::Bytes;
+use citius_http::{Fault, Fields, Head, Status};
 use citius_reactor::ws::{Close, Code, Transport};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
@@ -22,9 +23,10 @@ use crate::gateway::asgi::message::{self, Start};
 use crate::gateway::asgi::waiting;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
-use crate::gateway::ws::line::{Line, Stage};
-use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, Link, Sink, lock};
+use crate::gateway::ws::line::{Line, Refusal, Stage};
+use crate::gateway::ws::receive::{NextMessage, Shape};
+use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Link, Sink, lock};
+use crate::outbox::AwaitCapacity;
 use crate::report::Subject;
 use crate::support;
 use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
@@ -46,10 +48,6 @@ struct State {
     denial: Option<(Start, Vec<u8>)>,
     /// It was.
     is_denied: bool,
-    /// An answer that waits for the step to end.
-    said: Option<(Start, Vec<u8>)>,
-    /// The application's step is on the stack, and so is the reply.
-    in_hand: bool,
 }
 
 #[pymethods]
@@ -90,7 +88,7 @@ impl Socket {
             }
             ("websocket.close", Stage::Asked) if lock(&self.state).denial.is_none() => {
                 let start = Start::plain(Status::new(403).expect("a status"));
-                self.deny(py, start, Vec::new());
+                self.deny(py, &start, Vec::new());
             }
             ("websocket.close", Stage::Open) => self.close(message)?,
             // Saying it again changes nothing.
@@ -162,7 +160,7 @@ impl Socket {
         if self.line.send(py, &data)? {
             Done::get(py)
         } else {
-            Ok(Bound::new(py, RoomToSend(Arc::clone(&self.line)))?.into_any())
+            AwaitCapacity::of(py, Arc::clone(&self.line))
         }
     }
 
@@ -199,52 +197,22 @@ impl Socket {
         let denial = if more { None } else { state.denial.take() };
         drop(state);
         if let Some((start, body)) = denial {
-            self.deny(py, start, body);
+            self.deny(py, &start, body);
         }
         Ok(())
     }
 
-    /// Answers as HTTP: now, or when the step ends.
-    fn deny(&self, py: Python<'_>, start: Start, body: Vec<u8>) {
-        self.line.refuse();
-        let mut state = lock(&self.state);
-        state.is_denied = true;
-        if state.in_hand {
-            state.said = Some((start, body));
-            return;
-        }
-        drop(state);
-        let mut late = Late {
-            link: &self.line.link,
-            id: self.line.id,
-        };
-        self.answer(py, &start, &body, &mut late);
-        drop(self.line.link.take(self.line.id));
-    }
-
-    fn answer<S: Sink>(&self, py: Python<'_>, start: &Start, body: &[u8], sink: &mut S) {
+    /// Answers as HTTP.
+    fn deny(&self, py: Python<'_>, start: &Start, body: Vec<u8>) {
+        lock(&self.state).is_denied = true;
         let media = start.heading.content_type.as_ref();
-        let answer = ResponseHead {
+        let refusal = Refusal {
             status: start.status,
-            content_type: media.map(|media| media.as_bytes(py)),
-            fields: &start.fields(),
+            content_type: media.map(|media| Bytes::copy_from_slice(media.as_bytes(py))),
+            fields: start.fields().into_owned(),
+            body: body.into(),
         };
-        if let Err(fault) = sink.send(py, Action::Respond(answer, Payload::Copied(body))) {
-            self.report(py, fault.text());
-        }
-    }
-
-    /// Sends what was said in a step.
-    fn flow(&self, py: Python<'_>, reply: &mut Reply<'_>) {
-        let mut state = lock(&self.state);
-        state.in_hand = false;
-        let said = state.said.take();
-        drop(state);
-        if let Some((start, body)) = said {
-            self.answer(py, &start, &body, reply);
-            drop(self.line.link.take(self.line.id));
-        }
-        self.line.flow(py, reply);
+        self.line.refuse_with(py, refusal);
     }
 
     #[cold]
@@ -303,10 +271,7 @@ pub(super) fn request(
     let made = Socket {
         line,
         subject: Subject::new(turn.link, &head, None).of_socket(),
-        state: Mutex::new(State {
-            in_hand: true,
-            ..State::default()
-        }),
+        state: Mutex::default(),
     };
     let socket = match Bound::new(py, made) {
         Ok(socket) => socket,
@@ -418,7 +383,10 @@ impl Errand for SocketTalk<'_, '_> {
     }
 
     fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
-        self.socket.get().flow(py, reply);
+        let this = self.socket.get();
+        if let Err(fault) = this.line.flush(py, reply) {
+            this.report(py, fault.text());
+        }
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {

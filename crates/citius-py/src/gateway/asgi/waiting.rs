@@ -10,13 +10,8 @@ use pyo3::prelude::*;
 use crate::answer::is_coroutine;
 use crate::awaited::{Look, Looking, awaited_by_looking, hasten, hasten_done};
 use crate::gateway::asgi::conversation::Conversation;
-
-/// A future, marked as awaited.
-fn wait(py: Python<'_>, future: Py<PyAny>) -> PyResult<Look> {
-    let mark = intern!(py, "_asyncio_future_blocking");
-    future.bind(py).setattr(mark, true)?;
-    Ok(Look::Wait(future))
-}
+use crate::outbox::AwaitCapacity;
+use crate::waiter::Waiter;
 
 /// Returned by `receive`.
 #[pyclass(frozen, module = "citius._core", name = "_Receive")]
@@ -27,34 +22,18 @@ impl Looking for Receive {
         let conversation = self.0.bind(py).get();
         match conversation.next_message(py)? {
             Some(message) => Ok(Look::Over(message.into_any().unbind())),
-            None => wait(py, conversation.await_message(py)?),
+            None => Ok(Waiter::look(conversation.await_piece(py)?)),
         }
     }
 }
 
 awaited_by_looking!(Receive);
 
-/// Returned by a `send` whose bytes are queued and which has to wait for room before the next.
-#[pyclass(frozen, module = "citius._core", name = "_Room")]
-pub(crate) struct Room(pub(crate) Py<Conversation>);
-
-impl Looking for Room {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
-        let conversation = self.0.bind(py).get();
-        match conversation.await_room(py)? {
-            None => Ok(Look::Over(py.None())),
-            Some(future) => wait(py, future),
-        }
-    }
-}
-
-awaited_by_looking!(Room);
-
 /// Makes awaiting cheap. Once, before there are any of these objects.
 pub(crate) fn hasten_all(py: Python<'_>) {
     hasten_done(py);
     hasten::<Receive>(py);
-    hasten::<Room>(py);
+    hasten::<AwaitCapacity>(py);
 }
 
 /// What can be stepped, of what an application has returned.

@@ -198,7 +198,7 @@ fn truth(text: &[u8]) -> Option<bool> {
 fn problem(mistakes: &[(&Argument, &'static str)]) -> String {
     let mut text = String::from(
         "{\"title\":\"Unprocessable Content\",\"status\":422,\
-         \"detail\":\"the request does not fit\",\"errors\":[",
+         \"detail\":\"request validation failed\",\"errors\":[",
     );
     for (index, (argument, message)) in mistakes.iter().enumerate() {
         let place = match argument.source {

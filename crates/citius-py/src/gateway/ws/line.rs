@@ -5,8 +5,7 @@
 //!   └── answered in another way ───────────────────────► Over
 //! ```
 //!
-//! While the application is stepped inside a turn the line is *in hand*: what is said is kept, and leaves when the step ends.
-//! Said at other times, it leaves as letters. Letters that were posted in the same turn go first.
+//! What is said leaves by an [`Outbox`]. What was posted in the same turn goes first.
 //!
 //! Invariant: the lock is held for moments in which no Python code can run.
 
@@ -15,21 +14,21 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use citius_http::{Fields, Payload};
+use citius_http::{Action, Fields, Payload, ResponseHead, Status};
 use citius_reactor::ws::{Agreed, Close, Code, Kind, Opening};
-use citius_reactor::{Reply, StreamCommand, StreamId};
+use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
-use smallvec::SmallVec;
 
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::room::Membership;
-use crate::gateway::ws::waiter::Waiter;
-use crate::link::{Link, call_back, lock};
+use crate::link::{LEVEL_ERROR, Link, call_back, lock};
+use crate::outbox::{Capacity, Outbox, Speaker, Waiters};
 use crate::stream::copy_of_buffer;
 use crate::support;
+use crate::waiter::Waiter;
 
 /// How far a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +42,20 @@ pub(crate) enum Stage {
 }
 
 /// What an application says.
-enum Said {
+pub(crate) enum Said {
     Open(Agreed, Fields),
     Message(Kind, Py<PyAny>),
     Close(Close),
+    /// The request is refused by this response.
+    Refusal(Refusal),
+}
+
+/// A response in place of a WebSocket.
+pub(crate) struct Refusal {
+    pub(crate) status: Status,
+    pub(crate) content_type: Option<Bytes>,
+    pub(crate) fields: Fields,
+    pub(crate) body: Bytes,
 }
 
 /// One socket.
@@ -57,7 +66,7 @@ pub(crate) struct Line {
 }
 
 struct State {
-    in_hand: bool,
+    outbox: Outbox<Said>,
     stage: Stage,
     /// What the client has asked for, until it is granted.
     opening: Option<Opening>,
@@ -69,16 +78,8 @@ struct State {
     is_paused: bool,
     /// How it ended, as the application is to be told.
     end: Option<Close>,
-    // What was said.
-    said: SmallVec<[Said; 2]>,
-    /// The turn in which a letter was posted last.
+    /// The turn in which something was posted last.
     posted_in: u64,
-    /// Bytes said since there was room last.
-    unsent_bytes: usize,
-    awaits_room: bool,
-    // Who waits.
-    receivers: SmallVec<[Py<Waiter>; 1]>,
-    senders: SmallVec<[Py<Waiter>; 1]>,
     on_change: Option<Py<PyAny>>,
     rooms: Vec<Membership>,
 }
@@ -95,11 +96,13 @@ pub(crate) enum Taken {
 
 impl Line {
     pub(crate) fn new(id: StreamId, link: &Arc<Link>, opening: Opening) -> Self {
+        let mut outbox = Outbox::default();
+        outbox.begin_step();
         Self {
             id,
             link: Arc::clone(link),
             state: Mutex::new(State {
-                in_hand: true,
+                outbox,
                 stage: Stage::Asked,
                 opening: Some(opening),
                 protocol: None,
@@ -107,12 +110,7 @@ impl Line {
                 queued_bytes: 0,
                 is_paused: false,
                 end: None,
-                said: SmallVec::new(),
                 posted_in: 0,
-                unsent_bytes: 0,
-                awaits_room: false,
-                receivers: SmallVec::new(),
-                senders: SmallVec::new(),
                 on_change: None,
                 rooms: Vec::new(),
             }),
@@ -186,7 +184,7 @@ impl Line {
         if state.end.is_none() {
             state.end = Some(close);
         }
-        let said = std::mem::take(&mut state.said);
+        let said = state.outbox.take_said();
         self.leave_rooms(state);
         drop(said);
     }
@@ -230,56 +228,6 @@ impl Line {
 
     // --- waiting ------------------------------------------------------------------------------
 
-    /// Something to wait for until `take` may find something; `None` where there is no loop to wait on.
-    pub(crate) fn await_message(&self, py: Python<'_>) -> PyResult<Py<Waiter>> {
-        let waiter = self.new_waiter(py)?;
-        let mut state = lock(&self.state);
-        // Those that were given up, by a timeout mostly, are forgotten.
-        let mut receivers = std::mem::take(&mut state.receivers);
-        drop(state);
-        receivers.retain(|waiter| !waiter.get().is_done());
-        receivers.push(waiter.clone_ref(py));
-        lock(&self.state).receivers = receivers;
-        Ok(waiter)
-    }
-
-    /// The same for room to write; `None`: there is some, or nobody to write to.
-    pub(crate) fn await_room(&self, py: Python<'_>) -> PyResult<Option<Py<Waiter>>> {
-        if !self.is_full() {
-            return Ok(None);
-        }
-        let waiter = self.new_waiter(py)?;
-        lock(&self.state).senders.push(waiter.clone_ref(py));
-        self.ask_for_room(py);
-        Ok(Some(waiter))
-    }
-
-    fn new_waiter(&self, py: Python<'_>) -> PyResult<Py<Waiter>> {
-        let event_loop = self.link.event_loop.as_ref().ok_or_else(|| {
-            PyRuntimeError::new_err(
-                "there is no event loop here to wait on; use citius.SerialWebSocket",
-            )
-        })?;
-        Py::new(py, Waiter::new(event_loop.clone_ref(py)))
-    }
-
-    /// Whether the next message has to wait for room.
-    pub(crate) fn is_full(&self) -> bool {
-        let state = lock(&self.state);
-        state.stage != Stage::Over
-            && state.unsent_bytes >= self.link.limits.write_queue_bytes_max as usize
-    }
-
-    fn ask_for_room(&self, py: Python<'_>) {
-        let mut state = lock(&self.state);
-        // In hand the question is asked when what was said has left.
-        let asks = !std::mem::replace(&mut state.awaits_room, true) && !state.in_hand;
-        drop(state);
-        if asks {
-            self.link.post(py, self.id, StreamCommand::AwaitWritable);
-        }
-    }
-
     /// Calls `callback` once, on the reactor's thread, when something has changed; soon if there is something to
     /// find already.
     pub(crate) fn on_change(&self, py: Python<'_>, callback: Py<PyAny>, for_room: bool) {
@@ -299,15 +247,13 @@ impl Line {
         if is_there {
             call_back(py, Some(callback));
         } else if for_room {
-            self.ask_for_room(py);
+            self.await_writable(py);
         }
     }
 
     /// There is room to write.
     pub(crate) fn has_room(&self) {
-        let mut state = lock(&self.state);
-        state.unsent_bytes = 0;
-        state.awaits_room = false;
+        lock(&self.state).outbox.on_writable();
     }
 
     /// Lets those who wait go on, within a turn, and sends what they say. Whether anybody has waited.
@@ -327,7 +273,9 @@ impl Line {
                 call_back(py, on_change);
             }
         }
-        self.flow(py, reply);
+        if let Err(fault) = self.flush(py, reply) {
+            self.link.log(py, LEVEL_ERROR, fault.text());
+        }
         was_awaited
     }
 
@@ -342,45 +290,59 @@ impl Line {
         was_awaited
     }
 
-    /// Those who may go on: for messages or an end whoever receives, for room whoever sends.
-    fn take_waiters(&self, in_hand: bool) -> (SmallVec<[Py<Waiter>; 1]>, Option<Py<PyAny>>) {
-        let mut state = lock(&self.state);
-        state.in_hand = in_hand;
-        let mut waiters = SmallVec::new();
-        if !state.queue.is_empty() || state.end.is_some() {
-            waiters = std::mem::take(&mut state.receivers);
+    /// Those who may go on: receivers for messages or an end, senders when more can be written.
+    fn take_waiters(&self, in_step: bool) -> (Waiters, Option<Py<PyAny>>) {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        if in_step {
+            state.outbox.begin_step();
         }
-        if !state.awaits_room || state.end.is_some() {
-            waiters.extend(std::mem::take(&mut state.senders));
+        let is_over = state.end.is_some();
+        let mut waiters = Waiters::new();
+        if !state.queue.is_empty() || is_over {
+            waiters = state.outbox.take_receivers();
         }
+        waiters.extend(state.outbox.take_senders(is_over));
         (waiters, state.on_change.take())
     }
 
-    /// Sends what was said in hand; from here on it leaves as letters.
-    pub(crate) fn flow(&self, py: Python<'_>, reply: &mut Reply<'_>) {
-        let mut state = lock(&self.state);
-        state.in_hand = false;
-        let said = std::mem::take(&mut state.said);
-        let awaits_room = state.awaits_room;
-        drop(state);
+    /// Sends what was said in a step; from here on it is posted.
+    ///
+    /// # Errors
+    /// What the protocol has refused of it.
+    pub(crate) fn flush(
+        &self,
+        py: Python<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), citius_http::Fault> {
+        let (said, asked) = {
+            let outbox = &mut lock(&self.state).outbox;
+            (outbox.take_said(), outbox.end_step())
+        };
+        let mut sent = Ok(());
         for said in said {
             match said {
-                Said::Open(agreed, fields) => {
-                    if let Err(fault) = reply.open_socket(agreed, &fields) {
-                        self.link.log(py, crate::link::LEVEL_ERROR, fault.text());
-                    }
-                }
+                Said::Open(agreed, fields) => sent = sent.and(reply.open_socket(agreed, &fields)),
                 Said::Message(kind, message) => {
                     if let Some(payload) = payload_of(py, &message) {
                         reply.send_message(kind, payload);
                     }
                 }
                 Said::Close(close) => reply.close_socket(&close),
+                Said::Refusal(refusal) => {
+                    let head = ResponseHead {
+                        status: refusal.status,
+                        content_type: refusal.content_type.as_deref(),
+                        fields: &refusal.fields,
+                    };
+                    let body = Payload::Shared(refusal.body);
+                    sent = sent.and(reply.send(Action::Respond(head, body)));
+                    drop(self.link.take(self.id));
+                }
             }
         }
-        if awaits_room {
-            reply.await_writable();
-        }
+        asked.send(reply);
+        sent
     }
 
     // --- what is said -------------------------------------------------------------------------
@@ -442,8 +404,8 @@ impl Line {
             drop(state);
             return Err(support::connection_closed(py, end.as_ref()));
         }
-        state.unsent_bytes += message_bytes;
-        let has_room = state.unsent_bytes < self.link.limits.write_queue_bytes_max as usize;
+        state.outbox.count(message_bytes as u64);
+        let has_room = !state.outbox.is_full(&self.link);
         drop(state);
         self.say(py, Said::Message(kind, message));
         Ok(has_room)
@@ -464,26 +426,42 @@ impl Line {
         self.end(Close::new(Code::ABNORMAL, ""));
     }
 
+    /// The same by this response.
+    pub(crate) fn refuse_with(&self, py: Python<'_>, refusal: Refusal) {
+        self.refuse();
+        self.say(py, Said::Refusal(refusal));
+    }
+
     fn say(&self, py: Python<'_>, said: Said) {
         let turn = self.link.turn.load(Ordering::Relaxed);
         let cast_in = self.link.cast_in.load(Ordering::Relaxed);
         let mut state = lock(&self.state);
-        if state.in_hand && state.posted_in != turn && cast_in != turn {
-            state.said.push(said);
+        if state.outbox.is_in_step() && state.posted_in != turn && cast_in != turn {
+            state.outbox.say(said);
             return;
         }
-        let kept = std::mem::take(&mut state.said);
+        let kept = state.outbox.take_said();
         state.posted_in = turn;
         drop(state);
         for said in kept.into_iter().chain([said]) {
-            let letter = match said {
+            let is_refusal = matches!(said, Said::Refusal(_));
+            let command = match said {
                 Said::Open(agreed, fields) => StreamCommand::Open(agreed, fields),
                 Said::Message(kind, message) => {
                     StreamCommand::Message(kind, bytes_of(py, &message))
                 }
                 Said::Close(close) => StreamCommand::Close(close),
+                Said::Refusal(refusal) => StreamCommand::Act(ResponseAction::Respond {
+                    status: refusal.status,
+                    content_type: refusal.content_type,
+                    fields: refusal.fields,
+                    body: Payload::Shared(refusal.body),
+                }),
             };
-            self.link.post(py, self.id, letter);
+            self.link.post(py, self.id, command);
+            if is_refusal {
+                drop(self.link.take(self.id));
+            }
         }
     }
 
@@ -505,6 +483,32 @@ impl Line {
     pub(crate) fn leave_room(&self, room: &Membership) {
         let mut state = lock(&self.state);
         state.rooms.retain(|other| !other.is(room));
+    }
+}
+
+impl Speaker for Line {
+    type Said = Said;
+
+    fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    fn stream_id(&self) -> StreamId {
+        self.id
+    }
+
+    fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Said>) -> R) -> R {
+        act(&mut lock(&self.state).outbox)
+    }
+
+    fn is_over(&self) -> bool {
+        self.stage() == Stage::Over
+    }
+}
+
+impl Capacity for Arc<Line> {
+    fn wait(&self, py: Python<'_>) -> PyResult<Option<Py<Waiter>>> {
+        self.await_capacity(py)
     }
 }
 

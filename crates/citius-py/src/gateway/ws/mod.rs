@@ -1,6 +1,6 @@
 //! WebSockets, for every interface: what comes waits at a [`Line`] until it is taken, what is said leaves by it.
 //!
-//! `line.rs` is one socket as both sides of it see it; `waiter.rs` is how a coroutine waits for it; `room.rs` sends one
+//! `line.rs` is one socket as both sides of it see it; `receive.rs` is how a coroutine waits for its messages; `room.rs` sends one
 //! message to many. Interfaces give it a face: `socket.rs` is `citius.WebSocket`, `../asgi/socket.rs` ASGI's messages.
 //!
 //! A coroutine that waits for a message is stepped inside the turn that brings it, and what it says leaves
@@ -18,13 +18,13 @@ use crate::gateway::turn::Turn;
 use crate::link::{LEVEL_DEBUG, Role};
 
 pub(crate) mod line;
+pub(crate) mod receive;
 pub(crate) mod room;
 pub(crate) mod socket;
-pub(crate) mod waiter;
 
 pub(crate) use line::Line;
+pub(crate) use receive::hasten_all;
 pub(crate) use socket::WebSocket;
-pub(crate) use waiter::hasten_all;
 
 const OVERRUN: &str = "a WebSocket was closed with 1013: more bytes of messages than ws_queued_bytes_max wait for \
     the application, and more than its share for that socket";

@@ -14,9 +14,10 @@ use pyo3::types::PyString;
 use crate::answer::{self, Asked, NativeRequest, Settled, Stage as AnswerStage};
 use crate::awaited::Done;
 use crate::gateway::ws::line::{Line, Stage, Taken, json_of};
-use crate::gateway::ws::waiter::{NextMessage, RoomToSend, Shape};
+use crate::gateway::ws::receive::{NextMessage, Shape};
 use crate::gateway::ws::{self, SocketRole, fields_from};
-use crate::link::{Exchange, Late, Link, Sink};
+use crate::link::{Exchange, LEVEL_ERROR, Late, Link, Sink};
+use crate::outbox::{AwaitCapacity, Speaker as _};
 use crate::report::Subject;
 use crate::request::Request;
 use crate::support;
@@ -67,7 +68,7 @@ impl WebSocket {
         if has_room {
             Done::get(py)
         } else {
-            Ok(Bound::new(py, RoomToSend(Arc::clone(&self.line)))?.into_any())
+            AwaitCapacity::of(py, Arc::clone(&self.line))
         }
     }
 
@@ -463,7 +464,11 @@ impl Errand for Chat<'_, '_> {
     }
 
     fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
-        self.socket.get().line.flow(py, reply);
+        let line = &self.socket.get().line;
+        if let Err(fault) = line.flush(py, reply) {
+            let what = format!(": {} ({})", fault.text(), fault.spec());
+            self.subject(py).log(py, &line.link, LEVEL_ERROR, &what);
+        }
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {

@@ -1,22 +1,19 @@
-//! How a coroutine waits for its socket.
+//! How a coroutine waits for its exchange.
 //!
-//! [`Waiter`] is what its task is shown: a future by asyncio's documented protocol between tasks and futures, which is how the
-//! task tells what it wants to be called with. Called within the turn that brings a message, the task is stepped there and
-//! then. Whoever is woken looks again and may wait again: a wake-up says nothing but "look".
+//! [`Waiter`] is what its task is shown: a future by asyncio's documented protocol between tasks and futures, which is how
+//! the task tells what it wants to be called with. Called within the turn that brings a message, the task is stepped there
+//! and then. A wake-up says nothing but "look again": a coroutine that finds nothing waits again.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use pyo3::exceptions::PyStopAsyncIteration;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::awaited::{Look, Looking, awaited_by_looking, hasten};
-use crate::gateway::ws::Line;
-use crate::gateway::ws::line::Taken;
-use crate::link::lock;
-use crate::support;
+use crate::awaited::Look;
+use crate::link::{Link, lock};
 use crate::task::{call_back, enter_context, exit_context};
 
 /// A future that is done when there may be something to see.
@@ -38,11 +35,23 @@ struct WaiterState {
 }
 
 impl Waiter {
-    pub(crate) fn new(event_loop: Py<PyAny>) -> Self {
-        Self {
-            event_loop,
+    pub(crate) fn new(py: Python<'_>, link: &Link) -> PyResult<Py<Self>> {
+        let event_loop = link.event_loop.as_ref().ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "there is no event loop here to wait on; use citius.SerialWebSocket",
+            )
+        })?;
+        let waiter = Self {
+            event_loop: event_loop.clone_ref(py),
             state: Mutex::default(),
-        }
+        };
+        Py::new(py, waiter)
+    }
+
+    /// What a coroutine that waits for it yields: a future marked as awaited.
+    pub(crate) fn look(waiter: Py<Self>) -> Look {
+        lock(&waiter.get().state).is_blocking = true;
+        Look::Wait(waiter.into_any())
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -207,86 +216,4 @@ fn cancellation(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyErr {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
     }
-}
-
-/// In which form a message is handed to whoever awaits it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// `str` or `bytes`; the end raises `ConnectionClosed`.
-    Plain,
-    /// The same; the end ends an iteration.
-    Iteration,
-    /// ASGI's dictionary.
-    Asgi,
-}
-
-/// Goes on with whoever awaits: a future marked as awaited.
-fn wait(waiter: Py<Waiter>) -> Py<PyAny> {
-    lock(&waiter.get().state).is_blocking = true;
-    waiter.into_any()
-}
-
-/// Returned by whatever receives.
-#[pyclass(frozen, module = "citius._core", name = "_Message")]
-pub(crate) struct NextMessage {
-    pub(crate) line: Arc<Line>,
-    pub(crate) shape: Shape,
-}
-
-impl Looking for NextMessage {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
-        let value = match (self.line.take(py), self.shape) {
-            (Taken::Nothing, _) => return Ok(Look::Wait(wait(self.line.await_message(py)?))),
-            (Taken::Message(message), Shape::Asgi) => asgi_message(py, message)?,
-            (Taken::Message(message), _) => message,
-            (Taken::Over(end), Shape::Plain) => {
-                return Err(support::connection_closed(py, Some(&end)));
-            }
-            (Taken::Over(_), Shape::Iteration) => return Err(PyStopAsyncIteration::new_err(())),
-            (Taken::Over(end), Shape::Asgi) => {
-                let message = PyDict::new(py);
-                message.set_item(intern!(py, "type"), intern!(py, "websocket.disconnect"))?;
-                message.set_item(intern!(py, "code"), end.code.number())?;
-                message.set_item(intern!(py, "reason"), end.reason)?;
-                message.into_any().unbind()
-            }
-        };
-        Ok(Look::Over(value))
-    }
-}
-
-fn asgi_message(py: Python<'_>, message: Py<PyAny>) -> PyResult<Py<PyAny>> {
-    let is_text = message.bind(py).is_instance_of::<pyo3::types::PyString>();
-    let told = PyDict::new(py);
-    told.set_item(intern!(py, "type"), intern!(py, "websocket.receive"))?;
-    let name = if is_text {
-        intern!(py, "text")
-    } else {
-        intern!(py, "bytes")
-    };
-    told.set_item(name, message)?;
-    Ok(told.into_any().unbind())
-}
-
-awaited_by_looking!(NextMessage);
-
-/// Returned by a `send` whose message is queued and which has to wait for room before the next.
-#[pyclass(frozen, module = "citius._core", name = "_RoomToSend")]
-pub(crate) struct RoomToSend(pub(crate) Arc<Line>);
-
-impl Looking for RoomToSend {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
-        Ok(match self.0.await_room(py)? {
-            None => Look::Over(py.None()),
-            Some(waiter) => Look::Wait(wait(waiter)),
-        })
-    }
-}
-
-awaited_by_looking!(RoomToSend);
-
-/// Makes awaiting cheap. Once, before there are any of these objects.
-pub(crate) fn hasten_all(py: Python<'_>) {
-    hasten::<NextMessage>(py);
-    hasten::<RoomToSend>(py);
 }

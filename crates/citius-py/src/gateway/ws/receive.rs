@@ -1,0 +1,74 @@
+//! What receives a message of a WebSocket: an awaitable that looks for one.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyStopAsyncIteration;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::awaited::{Look, Looking, awaited_by_looking, hasten};
+use crate::gateway::ws::line::{Line, Taken};
+use crate::outbox::Speaker as _;
+use crate::support;
+use crate::waiter::Waiter;
+
+/// In which form a message is handed to whoever awaits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `str` or `bytes`; the end raises `ConnectionClosed`.
+    Plain,
+    /// The same; the end ends an iteration.
+    Iteration,
+    /// ASGI's dictionary.
+    Asgi,
+}
+
+/// Returned by whatever receives.
+#[pyclass(frozen, module = "citius._core", name = "_Message")]
+pub(crate) struct NextMessage {
+    pub(crate) line: Arc<Line>,
+    pub(crate) shape: Shape,
+}
+
+impl Looking for NextMessage {
+    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+        let value = match (self.line.take(py), self.shape) {
+            (Taken::Nothing, _) => return Ok(Waiter::look(self.line.await_message(py)?)),
+            (Taken::Message(message), Shape::Asgi) => asgi_message(py, message)?,
+            (Taken::Message(message), _) => message,
+            (Taken::Over(end), Shape::Plain) => {
+                return Err(support::connection_closed(py, Some(&end)));
+            }
+            (Taken::Over(_), Shape::Iteration) => return Err(PyStopAsyncIteration::new_err(())),
+            (Taken::Over(end), Shape::Asgi) => {
+                let message = PyDict::new(py);
+                message.set_item(intern!(py, "type"), intern!(py, "websocket.disconnect"))?;
+                message.set_item(intern!(py, "code"), end.code.number())?;
+                message.set_item(intern!(py, "reason"), end.reason)?;
+                message.into_any().unbind()
+            }
+        };
+        Ok(Look::Over(value))
+    }
+}
+
+fn asgi_message(py: Python<'_>, message: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let is_text = message.bind(py).is_instance_of::<pyo3::types::PyString>();
+    let told = PyDict::new(py);
+    told.set_item(intern!(py, "type"), intern!(py, "websocket.receive"))?;
+    let name = if is_text {
+        intern!(py, "text")
+    } else {
+        intern!(py, "bytes")
+    };
+    told.set_item(name, message)?;
+    Ok(told.into_any().unbind())
+}
+
+awaited_by_looking!(NextMessage);
+
+/// Makes awaiting cheap. Once, before there are any of these objects.
+pub(crate) fn hasten_all(py: Python<'_>) {
+    hasten::<NextMessage>(py);
+}

@@ -1,0 +1,60 @@
+"""Addresses as options write them: ``HOST:PORT``, ``unix:PATH``, ``fd://NUMBER``, with marks around them.
+
+Only text is looked at; ``serving/listeners.py`` makes sockets of it. Tests: ``tests/unit/test_listeners.py``.
+"""
+
+from __future__ import annotations
+
+from citius.errors import ConfigError
+from citius.settings.option import Option
+
+RPC = "rpc+"
+"""What the text of an address of ``--rpc`` begins with."""
+
+TLS = "tls://"
+"""What an address begins with where TLS is spoken."""
+
+HTTP = "?http="
+"""What stands before the versions of HTTP at the end of an address."""
+
+PORT = Option("port", "int", 8000, "Port to listen on.", minimum=0, maximum=65535)
+"""What a port of an address may be, and which it is where none is given."""
+
+
+def marks_of(text: str) -> str:
+    """What the text of an address begins with that is no part of it."""
+    rpc = RPC if text.startswith(RPC) else ""
+    return rpc + TLS if text.startswith(rpc + TLS) else rpc
+
+
+def bare(text: str) -> str:
+    """The address alone."""
+    return text.removeprefix(marks_of(text)).partition(HTTP)[0]
+
+
+def split(text: str) -> tuple[str, int]:
+    """``host:port``, ``:port``, ``host``, ``[v6]:port``; without a host all of them, as in gunicorn."""
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, ""
+    number = PORT.parse(port, "--bind") if port else PORT.default
+    return host.strip("[]") or "0.0.0.0", number
+
+
+def check_address(text: str, option: str = "bind") -> None:
+    """Refuse what cannot be an address, before anything is bound.
+
+    Raises:
+        ConfigError: The port is none, or something is missing.
+    """
+    if option == "bind":
+        text, http = bare(text), text.partition(HTTP)[2]
+        if http not in ("", "auto", "1", "2"):
+            raise ConfigError(f"bind: expected {HTTP}auto, 1 or 2 after {text}, got {http!r}")
+    is_tcp = not text.startswith(("unix:", "fd://"))
+    if text in ("", "unix:", "fd://") or (is_tcp and "/" in text):
+        raise ConfigError(
+            f"{option}: expected HOST:PORT, unix:PATH, fd://NUMBER or fd://NAME, got {text!r}"
+        )
+    if is_tcp:
+        split(text)

@@ -1,0 +1,130 @@
+"""The limits as options: their units, help and the flags that other servers have for them.
+
+Names and defaults come from the extension (``_core.LIMITS``, crates/citius-http/src/limits.rs).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LIMIT_HELP: Final[dict[str, tuple[str, str]]] = {
+    "head_bytes_max": ("bytes", "Header section of a request with its start line; longer: 431."),
+    "fields_max": ("fields", "Field lines of one header section; more: 431."),
+    "target_bytes_max": ("bytes", "One request target; longer: 414."),
+    "body_bytes_max": (
+        "bytes", "One request body that the server holds until its handler is called; longer: 413. A "
+        "route's body_bytes_max= replaces it. If it is set and --body-streamed-bytes-max is not, it limits "
+        "streamed bodies too.",
+    ),
+    "body_streamed_bytes_max": (
+        "bytes", "One request body that the application reads while it is received (ASGI, WSGI, "
+        "stream=True); longer: 413. 0: no limit.",
+    ),
+    "body_spooled_bytes_max": (
+        "bytes", "Bodies of one worker in temporary files, where long ones wait for a WSGI application with "
+        "--threads 0; more: 413 or 503.",
+    ),
+    "chunk_size_digits_max": ("digits", "Hexadecimal digits of a chunk size; more: 400."),
+    "chunk_extension_bytes_max": ("bytes", "Chunk extensions in one body; more: 400."),
+    "trailer_bytes_max": ("bytes", "One trailer section; longer: 431."),
+    "pipeline_max": ("requests", "Requests of one connection without a response; then reading pauses."),
+    "head_read_ms": ("milliseconds", "From the first to the last byte of a header section; longer: 408."),
+    "keep_alive_ms": ("milliseconds", "Time for which a connection may be idle; then it is closed."),
+    "body_read_ms": ("milliseconds", "Span over which the rate of a body is measured."),
+    "body_rate_min_bytes_per_s": (
+        "bytes per second", "Average rate of a body over that span; lower: 408."
+    ),
+    "write_stall_ms": ("milliseconds", "Time for which a client may not read; then the connection is reset."),
+    "linger_ms": ("milliseconds", "Time for a refused client to read its response."),
+    "discard_bytes_max": ("bytes", "Unread body that is discarded to keep a connection; more: closed."),
+    "connections_max": ("connections", "Open connections of one worker; more get a 503."),
+    "descriptors_spare": (
+        "descriptors", "Reserve of a worker, for responses with 503 when all others are in use."
+    ),
+    "requests_open_max": (
+        "requests", "Open requests of one worker; more get a 503 with Retry-After. 0: no limit."
+    ),
+    "write_queue_bytes_max": ("bytes", "Queued output at which a streamed response has to wait."),
+    "body_window_bytes": ("bytes", "Queued input at which reading of a streamed body pauses."),
+    "files_open_max": ("files", "Files that one worker has open for responses; more: 503."),
+    "files_cached_max": ("files", "Files that a static mount caches; beyond it the cache is emptied."),
+    "files_cached_ms": ("milliseconds", "Time for which it caches them; 0: not at all."),
+    "ranges_max": ("ranges", "Ranges of a file in one request; more: the whole file."),
+    "compress_bytes_min": ("bytes", "Shorter responses are not compressed."),
+    "compress_bytes_max": ("bytes", "Longer responses are not compressed, unless they are streamed."),
+    "compress_streams_max": ("streams", "Streamed responses that are compressed at once; others are not."),
+    "wsgi_write_bytes_max": (
+        "bytes", "What `write()` may collect with --threads 0, where it cannot wait; more: it raises."
+    ),
+    "compiled_body_bytes_max": ("bytes", "Body that a compiled handler may write; longer: 500."),
+    "compiled_run_ms_max": (
+        "milliseconds",
+        "A compiled handler that keeps the reactor's thread longer is named in the log; 0: never.",
+    ),
+    "slow_handler_ms": (
+        "milliseconds",
+        "A handler that keeps the event loop's thread longer is named in the log, one per minute; 0: never.",
+    ),
+    "h2_streams_max": ("streams", "Open streams of one HTTP/2 connection; more are refused."),
+    "h2_window_bytes": ("bytes", "Unread request bodies of one HTTP/2 connection; then the client waits."),
+    "h2_budget_ms": ("milliseconds", "Span over which HTTP/2 resets and idle frames are counted."),
+    "h2_resets_max": ("streams", "HTTP/2 streams per span that end in a reset; more: closed."),
+    "h2_idle_frames_max": ("frames", "HTTP/2 frames per span that advance no request; more: closed."),
+    "h2_continuations_max": ("frames", "CONTINUATION frames of one HTTP/2 header section; more: closed."),
+    "h2_stall_bytes_min": (
+        "bytes", "Data that an HTTP/2 window must let through per --write-stall-ms; less: reset."
+    ),
+    "tls_handshake_ms": ("milliseconds", "From accept to the end of a TLS handshake; longer: closed."),
+    "tls_handshake_bytes_max": ("bytes", "One TLS handshake message; longer: an alert, closed."),
+    "rpc_message_bytes_max": ("bytes", "One message of a remote call, or one batch; longer: closed."),
+    "rpc_depth_max": ("levels", "Nested arrays and maps of such a message; more: closed."),
+    "rpc_calls_open_max": ("calls", "Calls of one connection without a response; then reading pauses."),
+    "rpc_message_ms": ("milliseconds", "From the first to the last byte of a message; longer: closed."),
+    "rpc_idle_ms": ("milliseconds", "Time for which a connection may have no call; then it is closed."),
+    "rpc_call_ms": ("milliseconds", "Duration of a call, unless its procedure sets another; 0: no limit."),
+    "ws_message_bytes_max": ("bytes", "One WebSocket message, as sent and inflated; longer: closed, 1009."),
+    "ws_fragments_max": ("frames", "Fragments of one WebSocket message; more: closed with 1008."),
+    "ws_messages_max": (
+        "messages", "Messages of one WebSocket per span; more: closed with 1008. 0: no limit."
+    ),
+    "ws_controls_max": (
+        "frames", "Control frames of one WebSocket per span; more: closed with 1008. 0: no limit."
+    ),
+    "ws_rate_ms": ("milliseconds", "Span over which WebSocket messages and control frames are counted."),
+    "ws_queue_max": ("messages", "Messages that wait for the application; then reading pauses."),
+    "ws_queued_bytes_max": (
+        "bytes", "All messages that wait for the application; the largest shares: closed with 1013."
+    ),
+    "ws_ping_interval_ms": ("milliseconds", "Time without traffic before a WebSocket is pinged; 0: never."),
+    "ws_ping_timeout_ms": (
+        "milliseconds", "Time to respond to a ping; longer: closed with 1011. 0: no limit."
+    ),
+    "ws_close_ms": ("milliseconds", "Time to respond to a close frame; then the connection is closed."),
+    "ws_deflate_bytes_min": (
+        "bytes", "Shorter WebSocket messages are not compressed; 0: compression is off."
+    ),
+    "room_queue_bytes_max": (
+        "bytes", "Messages to rooms that wait for one other worker; more are lost for it and counted."
+    ),
+}  # fmt: skip
+
+LIMIT_ALIASES: Final[dict[str, tuple[tuple[str, float], ...]]] = {
+    # Flags other servers have, and the factor from their unit to ours.
+    "keep_alive_ms": (("--timeout-keep-alive", 1000), ("--keep-alive", 1000)),
+    "connections_max": (("--worker-connections", 1), ("--backpressure", 1)),
+    "requests_open_max": (("--limit-concurrency", 1),),
+    "head_bytes_max": (("--h11-max-incomplete-event-size", 1),),
+    "fields_max": (("--limit-request-fields", 1),),
+    "target_bytes_max": (("--limit-request-line", 1),),
+    "head_read_ms": (("--http1-header-read-timeout", 1),),
+    "h2_streams_max": (("--http2-max-concurrent-streams", 1),),
+    "h2_window_bytes": (("--http2-initial-connection-window-size", 1),),
+    "body_window_bytes": (
+        ("--http2-initial-window-size", 1), ("--http2-initial-stream-window-size", 1),
+    ),
+    "write_queue_bytes_max": (("--http2-max-send-buffer-size", 1),),
+    "ws_message_bytes_max": (("--ws-max-size", 1), ("--websocket-max-message-size", 1)),
+    "ws_queue_max": (("--ws-max-queue", 1),),
+    "ws_ping_interval_ms": (("--ws-ping-interval", 1000),),
+    "ws_ping_timeout_ms": (("--ws-ping-timeout", 1000),),
+}  # fmt: skip

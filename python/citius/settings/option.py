@@ -1,0 +1,185 @@
+"""One option: how its values are written, checked and shown.
+
+``Option`` is a row of the table in config.py. ``parse`` reads text (a flag, a variable), ``read`` a value
+of a file; both raise ``ConfigError`` with the source's name. Imports nothing of the package but its errors.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from citius.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LISTENING = "Listening"
+APPLICATION = "Application"
+WORKERS = "Workers"
+SUPERVISION = "Supervision"
+STOPPING = "Stopping"
+PROCESS = "Process"
+DEVELOPMENT = "Development"
+LOGGING = "Logging"
+OBSERVING = "Observing"
+HTTP = "HTTP"
+PROXIES = "Behind proxies"
+STATIC = "Static files"
+TLS = "TLS"
+LIMITS_GROUP = "Limits"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What the command line, the environment and the docs need to know of one option."""
+
+    name: str
+    kind: Literal["str", "int", "float", "bool", "list"]
+    default: Any
+    help: str
+    unit: str = ""
+    flags: tuple[str, ...] = ()
+    """All spellings, the documented one first."""
+    env: tuple[str, ...] = ()
+    """Variables, the documented one first."""
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    scale: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Factor from an alias's unit to the option's own."""
+    group: str = "Serving"
+    """The heading it is shown under."""
+    separator: str = os.pathsep
+    """Between the items of a list in the environment."""
+    is_limit: bool = False
+    auto: Callable[[], int] | None = None
+    """The value that ``auto`` stands for."""
+
+    def read(self, value: Any, source: str) -> Any:
+        """The value that a file gives: ``auto`` and sizes such as ``64M`` in words, all else typed.
+
+        Raises:
+            ConfigError: The option cannot have it; the message names ``source``.
+        """
+        if self.auto and value == "auto":
+            return self.auto()
+        is_size = self.unit == "bytes" and isinstance(value, str)
+        return self.parse(value, source) if is_size else self.check(value, source)
+
+    def parse(self, text: str, source: str) -> Any:
+        """The value that ``text`` spells.
+
+        Raises:
+            ConfigError: It is none; the message names ``source``.
+        """
+        if self.auto and text.strip().lower() == "auto":
+            return self.auto()
+        try:
+            if self.kind == "bool":
+                return _BOOLS[text.strip().lower()]
+            if self.kind == "int":
+                factor = 1
+                if self.unit == "bytes" and text[-1:].lower() in _SIZES:
+                    text, factor = text[:-1], _SIZES[text[-1].lower()]
+                return self.check(int(text) * factor, source)
+            if self.kind == "float":
+                return self.check(float(text), source)
+        except (ValueError, KeyError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"{source}: expected {self.expected}, got {text!r}") from None
+        if self.kind == "list":
+            return tuple(part for part in text.split(self.separator) if part)
+        return self.check(text, source)
+
+    def check(self, value: Any, source: str) -> Any:
+        """``value`` if the option can have it.
+
+        Raises:
+            ConfigError: It cannot.
+        """
+        if self.kind == "list" and self._fits(value):
+            return tuple(value)
+        if not self._fits(value) and not (value is None and self.default is None):
+            raise ConfigError(f"{source}: expected {self.expected}, got {value!r}")
+        return value
+
+    def _fits(self, value: Any) -> bool:
+        if self.kind == "bool":
+            return isinstance(value, bool)
+        if self.kind == "list":
+            return isinstance(value, (list, tuple)) and all(
+                isinstance(item, str)
+                for item in value  # pyright: ignore[reportUnknownVariableType]
+            )
+        if self.kind == "str":
+            return isinstance(value, str) and (not self.choices or value in self.choices)
+        number = int if self.kind == "int" else (int, float)
+        return (
+            isinstance(value, number)
+            and not isinstance(value, bool)
+            and (self.minimum is None or value >= self.minimum)
+            and (self.maximum is None or value <= self.maximum)
+        )
+
+    @property
+    def expected(self) -> str:
+        """The values in words."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        words = {"str": "text", "bool": "true or false", "list": "a list of texts"}
+        text = words.get(self.kind) or ("a whole number" if self.kind == "int" else "a number")
+        if self.unit:
+            text += f" of {self.unit}"
+        if self.minimum is not None and self.maximum is not None:
+            text += f" from {self.minimum:g} to {self.maximum:g}"
+        elif self.minimum is not None:
+            text += f", at least {self.minimum:g}"
+        if self.unit == "bytes":
+            text += " (64k, 512M and 2G are understood)"
+        if self.auto:
+            text += ", or auto"
+        return text
+
+
+_SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+_BOOLS = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    flags: tuple[str, ...] = (),
+    kind: Literal["str", "int", "float", "bool", "list"] = "str",
+    unit: str = "",
+    env: tuple[str, ...] = (),
+    choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+    maximum: float | None = None,
+    group: str = "Serving",
+    separator: str = os.pathsep,
+    scale: Mapping[str, float] | None = None,
+    auto: Callable[[], int] | None = None,
+) -> Any:
+    """A field of ``Config`` that is an option; arguments as the fields of ``Option``."""
+    metadata: dict[str, Any] = {
+        "help": help, "flags": flags, "kind": kind, "unit": unit, "env": env, "choices": choices,
+        "minimum": minimum, "maximum": maximum, "group": group, "separator": separator,
+        "scale": scale or {}, "auto": auto,
+    }  # fmt: skip
+    return field(default=default, metadata=metadata)
+
+
+def did_you_mean(name: str, known: Mapping[str, object]) -> str:
+    """The end of a message about an unknown name: the known one that it is similar to."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""

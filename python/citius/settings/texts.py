@@ -1,0 +1,109 @@
+"""What the texts of single options mean, beyond their kind: codings, mounts, header fields, networks.
+
+Text in, values out; nothing is looked up outside of the text. Mistakes are ``ConfigError`` with the option's
+name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from citius.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LEVELS: Final = {"br": (0, 11), "zstd": (1, 22), "gzip": (1, 9)}
+
+
+def parse_coding(text: str) -> tuple[str, int | None]:
+    """A coding and its level: ``br`` or ``br=6``.
+
+    Raises:
+        ConfigError: There is no such coding, or it has no such level.
+    """
+    name, equals, level = text.partition("=")
+    if name not in _LEVELS:
+        raise ConfigError(f"compress: expected br, zstd or gzip, got {name!r}")
+    if not equals:
+        return name, None
+    lowest, highest = _LEVELS[name]
+    if not level.isdecimal() or not lowest <= int(level) <= highest:
+        raise ConfigError(
+            f"compress: expected a level of {name} from {lowest} to {highest}, got {level!r}"
+        )
+    return name, int(level)
+
+
+FORWARDED_HEADERS: Final = (
+    "forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port",
+    "x-forwarded-prefix",
+)  # fmt: skip
+"""What proxies say, as far as it is understood."""
+
+
+def parts(texts: Sequence[str]) -> tuple[str, ...]:
+    """The items of texts that may hold several, with commas between them."""
+    return tuple(part.strip().lower() for text in texts for part in text.split(",") if part.strip())
+
+
+def header_fields(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Names and values of header lines."""
+    pairs = (text.partition(":") for text in texts)
+    return [(name.strip().lower(), value.strip()) for name, _, value in pairs]
+
+
+def check_header_field(name: str, value: str) -> None:
+    """Refuse a field that cannot be sent, or that the server writes itself.
+
+    Raises:
+        ConfigError: It is one of these.
+    """
+    if set(name) - _TOKEN:
+        raise ConfigError(f"header: {name!r} is no name of a header")
+    if any((char < " " and char != "\t") or char == "\x7f" for char in value):
+        raise ConfigError(f"header: the value of {name} has a control character, got {value!r}")
+    if name in _SERVERS_OWN:
+        raise ConfigError(
+            f"header: {name} is for the server to say, as each answer needs it; leave it out"
+        )
+
+
+_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
+_SERVERS_OWN: Final = frozenset(
+    ("connection", "content-length", "date", "keep-alive", "proxy-connection", "trailer",
+     "transfer-encoding", "upgrade")
+)  # fmt: skip
+"""What frames an answer, or is about its connection or its moment."""
+
+
+def is_network(text: str) -> bool:
+    """Whether ``text`` is an address, a network, ``unix`` or ``*``."""
+    if text in ("*", "unix", "127.0.0.1", "::1"):
+        return True
+    import ipaddress  # a third of a megabyte that only other networks need
+
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def is_octal(text: str) -> bool:
+    """Whether ``text`` is a mask of file modes."""
+    return 1 <= len(text) <= 4 and not set(text) - set("01234567") and int(text, 8) <= 0o777
+
+
+def parse_mount(text: str) -> tuple[str, str]:
+    """Prefix and directory of ``/assets=path/to/directory``.
+
+    Raises:
+        ConfigError: It is not of that form.
+    """
+    prefix, equals, directory = text.partition("=")
+    if not equals or not directory or not prefix.startswith("/"):
+        raise ConfigError(
+            f"static: expected /prefix=directory, such as /assets=public, got {text!r}"
+        )
+    return prefix.rstrip("/"), directory

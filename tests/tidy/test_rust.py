@@ -1,0 +1,78 @@
+"""Rust sources: functions stay short, and files of a crate do not import each other in circles."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CRATES = sorted(path.parent for path in ROOT.glob("crates/*/Cargo.toml"))
+# The binding has limits of its own until its exchanges are one type.
+ENGINE = [crate for crate in CRATES if crate.name != "citius-py"]
+FUNCTION_LINES_MAX = 60
+CYCLE_FILES_MAX = 5
+
+FUNCTION = re.compile(r"^( *)(?:pub(?:\(\w+\))? )?(?:(?:const|unsafe|async|extern \"C\") )*fn (\w+)")
+IMPORT = re.compile(r"^\s*(?:pub(?:\(\w+\))? )?use crate::(\w+)|(?<!use )\bcrate::(\w+)::", re.M)
+
+
+def long_functions(source: str) -> list[str]:
+    """Return the functions of more than 60 lines, told by the indentation that rustfmt gives."""
+    lines = source.split("\n")
+    found = list[str]()
+    for start, line in enumerate(lines):
+        if not (match := FUNCTION.match(line)) or line.rstrip().endswith((";", "}")):
+            continue
+        closing = match[1] + "}"
+        end = next(n for n in range(start, len(lines)) if lines[n] in (closing, match[1] + ");"))
+        if end - start + 1 > FUNCTION_LINES_MAX:
+            found.append(f"{match[2]}: {end - start + 1} lines")
+    return found
+
+
+def module_doc(source: str) -> str:
+    return "\n".join(line for line in source.split("\n") if line.startswith("//!"))
+
+
+@pytest.mark.parametrize("crate", ENGINE, ids=lambda crate: crate.name)
+def test_functions_are_short(crate: Path) -> None:
+    """A longer function is one pass over one input, and the doc of its file says so."""
+    long = {
+        f"{path.relative_to(ROOT)}: {function}"
+        for path in crate.rglob("*.rs")
+        if "target" not in path.parts
+        and "one pass over one input" not in module_doc(path.read_text())
+        for function in long_functions(path.read_text())
+    }
+    assert not long
+
+
+def components(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Return the strongly connected components of ``graph``."""
+    reached = dict[str, set[str]]()
+    for start in graph:
+        seen, stack = set[str](), [start]
+        while stack:
+            for name in graph[stack.pop()] - seen:
+                seen.add(name)
+                stack.append(name)
+        reached[start] = seen
+    return [{other for other in seen if name in reached[other]} for name, seen in reached.items()]
+
+
+@pytest.mark.parametrize("crate", ENGINE, ids=lambda crate: crate.name)
+def test_no_large_import_cycle(crate: Path) -> None:
+    """Top-level modules import each other in circles of at most five."""
+    sources = {
+        path.stem: "\n".join(
+            line for line in path.read_text().split("\n") if not line.strip().startswith("//")
+        )
+        for path in (crate / "src").glob("*.rs")
+    }
+    graph = {
+        name: {a or b for a, b in IMPORT.findall(source)} & sources.keys() - {name}
+        for name, source in sources.items()
+    }
+    assert not [sorted(cycle) for cycle in components(graph) if len(cycle) > CYCLE_FILES_MAX]
