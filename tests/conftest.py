@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from rig import Server
+from rig import USER, Server
 
 HEADER = """\
 import asyncio, contextvars, json, os, sys, threading, time
 from citius import *
 app = App()
 """
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A directory of the workers' user, below directories that root alone can change."""
+    path = tmp_path / "own"
+    path.mkdir()
+    os.chown(path, USER, USER)
+    return path
 
 
 @contextmanager

@@ -49,8 +49,8 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Answer:
-    """What has come of one answer so far."""
+class StreamResponse:
+    """What has come of the response of one stream so far."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -82,7 +82,7 @@ class H2Peer:
     ) -> None:  # fmt: skip
         self.peer = peer
         self.opens_windows = opens_windows
-        self.answers: dict[int, Answer] = {}
+        self.answers: dict[int, StreamResponse] = {}
         self.finished: list[int] = []
         """Streams in the order in which their answers were complete."""
         self.goaways: list[tuple[int, int]] = []
@@ -165,7 +165,7 @@ class H2Peer:
     def step(self) -> Frame:
         """The next frame, taken note of."""
         got = self.frame()
-        answer = self.answers.setdefault(got.stream, Answer()) if got.stream else None
+        answer = self.answers.setdefault(got.stream, StreamResponse()) if got.stream else None
         match got.kind:
             case 0:
                 assert answer is not None
@@ -198,7 +198,7 @@ class H2Peer:
             self.finished.append(got.stream)
         return got
 
-    def _take_fields(self, answer: Answer, fields: dict[str, str]) -> None:
+    def _take_fields(self, answer: StreamResponse, fields: dict[str, str]) -> None:
         if ":status" not in fields:
             answer.trailers = fields
             return
@@ -208,13 +208,13 @@ class H2Peer:
         else:
             answer.status, answer.headers = status, fields
 
-    def answer(self, stream: int) -> Answer:
+    def answer(self, stream: int) -> StreamResponse:
         """The whole answer of ``stream``, or what there was of it before a reset."""
         while stream not in self.finished:
             self.step()
         return self.answers[stream]
 
-    def get(self, stream: int, path: str, fields: Fields = ()) -> Answer:
+    def get(self, stream: int, path: str, fields: Fields = ()) -> StreamResponse:
         """A request without a body, and its answer."""
         self.request(stream, "GET", path, None, fields)
         return self.answer(stream)

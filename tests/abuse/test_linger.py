@@ -22,5 +22,5 @@ def test_a_peer_that_keeps_talking_is_cut(limited) -> None:
         with pytest.raises((ConnectionError, BrokenPipeError)):
             while time.monotonic() - begun < 5:
                 peer.send(b"x" * 100)
-                time.sleep(0.02)
+                time.sleep(0.02)  # a peer that keeps talking
         assert time.monotonic() - begun > 0.15

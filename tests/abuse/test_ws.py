@@ -181,7 +181,7 @@ def test_queue(serve) -> None:
             while True:
                 sent += client.peer.socket.send(data[sent : sent + 65536])
         except BlockingIOError:
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks
         return sent == before
 
     wait_for(is_held_back, "the server to stop reading")
@@ -214,7 +214,7 @@ def test_slow_readers_hold_the_sender_back(serve) -> None:
     seen = [-1]
 
     def rests() -> bool:
-        time.sleep(0.1)
+        time.sleep(0.1)  # between two looks
         seen.append(int(server.get("/sent").body))
         return seen[-1] == seen[-2]
 

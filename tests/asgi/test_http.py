@@ -314,7 +314,7 @@ def test_a_slow_reader_holds_the_application_back(serve_asgi) -> None:
 
         def stands_still() -> bool:
             nonlocal before
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks
             now = int(server.get("/sent").body)
             before, last = now, before
             return now == last

@@ -244,7 +244,7 @@ def test_a_slow_reader_holds_the_application_back(serve_asgi) -> None:
 
     def rests() -> bool:
         last.append(server.get("/").body)
-        time.sleep(0.1)
+        time.sleep(0.1)  # between two looks
         return last[-1] == last[-2]
 
     wait_for(rests, "the application to wait")

@@ -75,7 +75,7 @@ def test_whoever_leaves_the_queue_is_not_worked_for(serve: Any) -> None:
     server = serve("--compiled-threads", "1")
     with server.connect() as busy:
         busy.send(b"GET /sleep?ms=1000 HTTP/1.1\r\nhost: x\r\n\r\n")
-        time.sleep(0.2)
+        time.sleep(0.2)  # nothing outside shows that the thread is at work
         for _ in range(5):
             gone = server.connect()
             gone.send(b"GET /sleep?ms=5000 HTTP/1.1\r\nhost: x\r\n\r\n")

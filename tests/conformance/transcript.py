@@ -38,7 +38,7 @@ def unescape(text: str) -> bytes:
 
 
 def variants(text: str) -> dict[str, str]:
-    """The texts that a file stands for, by the suffix of its name: one for each ``?`` line, if there are any."""
+    """The texts that a file stands for, by the suffix of its name: one for each ``?`` line, if any."""
     named: dict[str, str] = {}
     for name, content in re.findall(r"^\? (\S+) ?(.*)$", text, re.M):
         rest = re.sub(r"^\? .*$", "", text, flags=re.M)

@@ -26,7 +26,7 @@ HOST = "shop.test"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ComparedResponse:
     """An answer without what is drawn or the server's own."""
 
     status: int
@@ -47,18 +47,18 @@ class Client(httpx.Client):
             base_url=server.url, headers={"host": HOST, "user-agent": "test"}, timeout=20, **options
         )
 
-    def ask(self, method: str, path: str, **options: Any) -> Answer:
+    def ask(self, method: str, path: str, **options: Any) -> ComparedResponse:
         """Ask, and take the whole answer."""
         return seen(self.request(method, path, **options))
 
 
-def ask(server: Running, method: str, path: str, **options: Any) -> Answer:
+def ask(server: Running, method: str, path: str, **options: Any) -> ComparedResponse:
     """One request on a connection of its own."""
     with Client(server) as client:
         return client.ask(method, path, **options)
 
 
-def seen(response: httpx.Response) -> Answer:
+def seen(response: httpx.Response) -> ComparedResponse:
     """What is compared of an answer."""
     lines = [
         (name.decode().lower(), value.decode("latin-1")) for name, value in response.headers.raw
@@ -73,4 +73,4 @@ def seen(response: httpx.Response) -> Answer:
     body = response.content
     if "multipart/byteranges" in response.headers.get("content-type", ""):
         body = re.sub(rb"(?<=--)[0-9a-f]{13,}", b"drawn", body)
-    return Answer(response.status_code, fields, body, length)
+    return ComparedResponse(response.status_code, fields, body, length)

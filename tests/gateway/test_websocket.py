@@ -106,6 +106,7 @@ def test_handlers_that_suspend_before_and_between() -> None:
         assert [socket.receive(), socket.receive()] == ["one", "no hurry"]
         socket.send("two")
         assert socket.receive() == "two"
+        # Long enough for the handler to give its first wait up.
         client._run(asyncio.sleep(0.05))  # pyright: ignore[reportPrivateUsage]
         socket.send("three")
         assert socket.receive() == "three"

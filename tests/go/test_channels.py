@@ -89,7 +89,7 @@ class TestThreads:
 
     def test_after_and_sleep(self) -> None:
         began = time.monotonic()
-        sleep(0.02)
+        sleep(0.02)  # that of citius.go, under test
         timeout = after(0.02)
         case, told, ok = select(chan(), timeout)
         assert (case, ok) == (1, True)

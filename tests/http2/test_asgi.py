@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from h2peer import DATA, END_STREAM, Answer, connect, frame
+from h2peer import DATA, END_STREAM, StreamResponse, connect, frame
 from rig import Server, wait_for
 
 APP = """\
@@ -90,7 +90,7 @@ def test_bodies_go_both_ways_at_once(server: Server) -> None:
         peer.send(peer.head(1, "POST", "/echo", end=False))
         for piece in (b"one", b"two"):
             peer.send(frame(DATA, 0, 1, piece))
-            while not peer.answers.get(1, Answer()).body.endswith(piece):
+            while not peer.answers.get(1, StreamResponse()).body.endswith(piece):
                 peer.step()
         peer.send(frame(DATA, END_STREAM, 1, b""))
         assert peer.answer(1).body == b"onetwo"

@@ -35,7 +35,7 @@ def test_no_stream_is_lost(serve, number: signal.Signals) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        time.sleep(1)
+        time.sleep(1)  # load that is steady before anything happens
         server.signal(number)
         out, err = load.communicate(timeout=25)
     finally:

@@ -31,10 +31,18 @@ def client(procedures) -> Iterator[Client]:
         yield client
 
 
+class Address(str):
+    """Where a server listens."""
+
+    closed = 0
+    """How many connections it has closed."""
+
+
 @contextmanager
-def misbehaving(*behaviours: Callable[[socket.socket], object]) -> Iterator[str]:
+def misbehaving(*behaviours: Callable[[socket.socket], object]) -> Iterator[Address]:
     """A server that does with each connection in turn what a function says; its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = Address(f"127.0.0.1:{listener.getsockname()[1]}")
 
         def serve() -> None:
             for behave in behaviours:
@@ -42,11 +50,12 @@ def misbehaving(*behaviours: Callable[[socket.socket], object]) -> Iterator[str]
                 with made:
                     made.settimeout(10)
                     behave(made)
+                address.closed += 1
 
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            yield f"127.0.0.1:{listener.getsockname()[1]}"
+            yield address
         finally:
             thread.join(30)
             assert not thread.is_alive()
@@ -202,7 +211,7 @@ def test_after_a_goodbye_calls_are_sent_again() -> None:
 def test_an_end_between_two_calls_goes_unnoticed() -> None:
     with misbehaving(answer, answer) as address, Client(address, timeout_s=5) as client:
         assert client.call("pay") == "ok"
-        time.sleep(0.05)
+        wait_for(lambda: address.closed == 1, "the server to hang up")
         assert client.call("pay") == "ok"
 
 
@@ -297,8 +306,10 @@ def test_async_timeouts_and_cancellations_reach_the_server(procedures) -> None:
     async def main(client: AsyncClient) -> None:
         with pytest.raises(RpcTimeout):
             await client.call("sleep", 30, "async timeout", timeout_s=0.1)
+        before = (await client.call("seen"))["called"]
         task = asyncio.create_task(client.call("sleep", 30, "async cancel"))
-        await asyncio.sleep(0.1)
+        while (await client.call("seen"))["called"] == before:
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -318,7 +329,9 @@ def test_async_connections_that_end() -> None:
             await client.call("pay")
         assert lost.value.was_sent
         assert await client.call("read", idempotent=True) == "ok"
-        await asyncio.sleep(0.05)
+        while address.closed < 3:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)  # the turn of the loop in which the client sees it
         assert await client.call("pay") == "ok"
 
     with misbehaving(hear, hear, answer, leave, answer) as address:

@@ -22,24 +22,14 @@ from citius.serving.supervisor.upgrade import programs_changeable
 from citius.settings.config import Config
 from citius.settings.sources import Sources
 from pki import Pki
-from rig import Server
+from rig import USER, Server
 
-USER = 65534  # nobody, by number: it need not have a name
 NOBODY = Identity(USER, USER, None)
 SPLIT = {"user": str(USER), "group": str(USER)}
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a server for a user")
 
 APP = "@app.get('/')\ndef hello(): return 'hello'"
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
-    """A directory of the workers' user, below directories that root alone can change."""
-    path = tmp_path / "own"
-    path.mkdir()
-    os.chown(path, USER, USER)
-    return path
 
 
 @pytest.fixture

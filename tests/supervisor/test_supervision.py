@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -320,11 +319,11 @@ def test_the_drain_can_be_delayed(serve) -> None:
 
 def test_a_signal_for_a_worker_just_forked_is_the_worker_s_own(serve, tmp_path: Path) -> None:
     # Slow to take its first steps, so that the TERM that a second HUP sends the successor comes before.
-    slow = "import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(0.3))\n"
+    slow = "import os, time\nos.register_at_fork(after_in_child=lambda: time.sleep(0.5))\n"
     (tmp_path / "sitecustomize.py").write_text(slow)
     server: Server = serve(APP, "-w", "2", env={"PYTHONPATH": str(tmp_path)})
     server.signal(signal.SIGHUP)
-    time.sleep(0.1)
+    wait_for(lambda: len(children(server)) == 3, "a successor")
     server.signal(signal.SIGHUP)
     server.wait_for_log("all workers are new")
     assert server.get("/").status == 200

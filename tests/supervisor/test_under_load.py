@@ -90,9 +90,10 @@ def under_load(
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
+        # Load before and after is what is measured.
         time.sleep(BEFORE_S)
         act()
-        time.sleep(after_s)
+        time.sleep(after_s)  # likewise
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     finally:

@@ -61,7 +61,7 @@ def test_a_handshake_has_its_time(secured: Callable[..., Server], pki: Pki) -> N
     with suppress(ConnectionError):
         for byte in b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 100:
             dribbling.send(bytes([byte]))
-            time.sleep(0.02)
+            time.sleep(0.02)  # byte by byte for longer than a handshake may take
     for peer in (silent, half, dribbling):
         assert peer.is_closed()
     assert 0.25 < time.monotonic() - begun < 5
@@ -129,14 +129,14 @@ def test_slow_and_huge_both_ways(secured: Callable[..., Server], pki: Pki) -> No
         peer.send(b"POST /count HTTP/1.1\r\nhost: a\r\ncontent-length: 16777216\r\n\r\n")
         for _ in range(64):
             peer.send(b"x" * 262144)
-            time.sleep(0.002)
+            time.sleep(0.002)  # slowly
         assert peer.reply().body == b"16777216"
     before = rss_kib(server)
     slow = [connect_with_small_buffer(server, pki) for _ in range(8)]
     for peer in slow:
         peer.send(b"GET /stream/1000 HTTP/1.1\r\nhost: a\r\n\r\n")
     assert is_well(server, pki)
-    time.sleep(0.5)
+    time.sleep(0.5)  # what the server makes meanwhile is measured
     # 20 MB for each wait to be made, not to be read.
     assert rss_kib(server) - before < 8 * 1024
     total = sum(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 import trustme
-from h2peer import Answer, H2Peer
+from h2peer import H2Peer, StreamResponse
 from pki import Pki, connect, metric, run
 from rig import Server, children, wait_for
 
@@ -236,7 +236,7 @@ def test_events_end_with_their_reader(
             streams = H2Peer(leaves)
             for stream in (1, 3):
                 streams.request(stream, "GET", f"/ticks/{stream}")
-                while b"data: 0" not in streams.answers.setdefault(stream, Answer()).body:
+                while b"data: 0" not in streams.answers.setdefault(stream, StreamResponse()).body:
                     streams.step()
             if way == "reset":
                 streams.reset(1)

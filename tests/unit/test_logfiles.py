@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-USER = 65534  # nobody, by number: it need not have a name
+from rig import USER
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -27,15 +26,6 @@ print("logged", file=sys.stderr)
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
-    """A directory of the user's own."""
-    path = tmp_path / "logs"
-    path.mkdir()
-    os.chown(path, USER, USER)
-    return path
-
-
-@pytest.fixture
 def precious(tmp_path: Path) -> Path:
     path = tmp_path / "precious"
     path.write_text("precious\n")
@@ -47,23 +37,23 @@ def open_log(path: Path | str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True)
 
 
-def test_a_file_is_made_and_given(logs: Path) -> None:
+def test_a_file_is_made_and_given(own: Path) -> None:
     for _ in range(2):
-        assert open_log(logs / "log").stdout == ""
-    assert (logs / "log").read_text() == "logged\nlogged\n"
-    assert (logs / "log").stat().st_uid == USER
+        assert open_log(own / "log").stdout == ""
+    assert (own / "log").read_text() == "logged\nlogged\n"
+    assert (own / "log").stat().st_uid == USER
 
 
 @pytest.mark.parametrize("kind", ["symbolic", "hard", "on the way"])
-def test_no_link_of_the_users_is_followed(logs: Path, precious: Path, kind: str) -> None:
-    path = logs / "log"
+def test_no_link_of_the_users_is_followed(own: Path, precious: Path, kind: str) -> None:
+    path = own / "log"
     if kind == "symbolic":
         path.symlink_to(precious)
     elif kind == "hard":
         path.hardlink_to(precious)
     else:
-        (logs / "sub").symlink_to(precious.parent)
-        path = logs / "sub/precious"
+        (own / "sub").symlink_to(precious.parent)
+        path = own / "sub/precious"
     done = open_log(path)
     assert "is a link in a directory that others than root can write to" in done.stdout
     assert precious.read_text() == "precious\n"
@@ -71,11 +61,11 @@ def test_no_link_of_the_users_is_followed(logs: Path, precious: Path, kind: str)
     assert done.stderr == "logged\n"
 
 
-def test_a_link_of_roots_is_followed(tmp_path: Path, logs: Path) -> None:
+def test_a_link_of_roots_is_followed(tmp_path: Path, own: Path) -> None:
     link = tmp_path / "link"
-    link.symlink_to("logs")
+    link.symlink_to("own")
     assert open_log(link / "log").stdout == ""
-    assert (logs / "log").read_text() == "logged\n"
+    assert (own / "log").read_text() == "logged\n"
 
 
 def test_what_is_no_file_is_not_given_away() -> None:

@@ -1,0 +1,59 @@
+"""Tests wait for conditions: a fixed sleep is too short on a busy machine and too long on every other.
+
+`rig.wait_for` polls, and so may a `while` whose body is the sleep. What sleeps all the same says why in a
+comment, on its line or above it: time itself is under test, or nothing outside shows what is waited for.
+Handlers under test, which are texts or decorated, may take their time.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+POLLING = {"rig.py", "rpc_rig.py"}
+APPLICATIONS = TESTS / "frameworks/apps"
+FILES = [
+    path for path in sorted(TESTS.rglob("*.py"))
+    if path.name not in POLLING and APPLICATIONS not in path.parents
+]  # fmt: skip
+
+
+def is_sleep(node: ast.AST) -> bool:
+    """Whether it is a call of a function ``sleep`` with more than zero seconds."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    amount = node.args[0]
+    return name == "sleep" and not (isinstance(amount, ast.Constant) and amount.value == 0)
+
+
+def allowed(tree: ast.AST) -> set[ast.AST]:
+    """The calls that poll, and those of handlers."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        polls = isinstance(node, ast.While) and len(node.body) == 1
+        handles = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(
+            not ast.unparse(decorator).startswith("pytest") for decorator in node.decorator_list
+        )
+        if polls or handles:
+            found.update(ast.walk(node))
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_a_sleep_says_why(path: Path) -> None:
+    text = path.read_text()
+    lines, tree = text.splitlines(), ast.parse(text)
+    may = allowed(tree)
+    silent = [
+        f"{path.name}:{node.lineno}"
+        for node in ast.walk(tree)
+        if is_sleep(node)
+        and node not in may
+        and "  # " not in lines[node.lineno - 1]
+        and not lines[node.lineno - 2].lstrip().startswith("# ")
+    ]
+    assert not silent, "wait for a condition, or say why time has to pass"
