@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 
 use citius_http::{
     Action, BodyLength, Closing, Event, FAST_PATHS, Fault, Fields, Head, HeadPool, Limits, Millis,
-    Output, PlainResponse,
+    Output, PlainResponse, RefusedHead,
 };
 
 use crate::chunked::{Chunked, Piece};
@@ -589,6 +589,16 @@ impl Connection {
             (LastWords::Due { head_only: false }, Some(fault)) => encode::fault_bytes(fault),
             _ => 0,
         }
+    }
+
+    /// The request whose header section was refused; for the log. `unread` is what [`receive`](Self::receive) has
+    /// left over, which begins with that section.
+    #[cold]
+    pub fn refused_head(&self, unread: &[u8]) -> Option<RefusedHead> {
+        let fault = self.fault.filter(|_| self.last_words != LastWords::None)?;
+        let (line, version) = head::request_line_so_far(unread);
+        let bytes = self.fault_response_bytes();
+        Some(RefusedHead::new(fault, version, line, bytes))
     }
 
     /// The rule the peer broke, if that is why reading ended; for the log.

@@ -187,6 +187,23 @@ fn request_line<'i, const FAST: bool>(
     Ok(next)
 }
 
+/// Method and target at the start of a header section that was refused, and its version: whatever stands in their
+/// places, up to the fault.
+#[cold]
+pub(crate) fn request_line_so_far(input: &[u8]) -> ((&[u8], &[u8]), Version) {
+    let Ok((method, rest)) = method(input) else {
+        return ((b"", b""), Version::default());
+    };
+    let end = rest.iter().position(|byte| b" \r\n".contains(byte));
+    let (target, version) = split(rest, end.unwrap_or(rest.len()));
+    let version = if version.starts_with(b" HTTP/1.0") {
+        Version::Http10
+    } else {
+        Version::Http11
+    };
+    ((method, target), version)
+}
+
 /// The method at the start of `input` and what follows the space behind it.
 #[inline]
 fn method(input: &[u8]) -> Result<(&[u8], &[u8]), Stop> {

@@ -5,7 +5,9 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use citius_http::{Closing, Event, Fault, Fields, Head, HeadPool, Limits, Method, Millis, Output};
+use citius_http::{
+    Closing, Event, Fault, Fields, Head, HeadPool, Limits, Method, Millis, Output, RefusedHead,
+};
 
 use crate::budget::Budget;
 use crate::frame::{self, Code, WINDOW_BYTES, WINDOW_MAX};
@@ -16,7 +18,7 @@ use crate::receive::{Block, Memo, Reading};
 use crate::response::Template;
 use crate::settings::{self, Settings};
 use crate::state::State;
-use crate::stream::{Expecting, Stream, Streams};
+use crate::stream::{Broken, Expecting, Stream, Streams};
 
 /// What a call may look at besides its input.
 #[derive(Debug)]
@@ -104,7 +106,11 @@ pub struct Connection {
     /// Streams of which something waits to be told.
     pub(crate) ready: VecDeque<u32>,
     /// Streams that are over, to be told.
-    pub(crate) broken: VecDeque<(u32, Fault)>,
+    pub(crate) broken: VecDeque<Broken>,
+    /// What was sent for the fault of the stream that was told last to be over.
+    pub(crate) fault_response_bytes: u64,
+    /// Requests whose heads were refused since they were taken last. The budget of resets bounds them.
+    pub(crate) refused: Vec<RefusedHead>,
     /// Accept, or the end of the last response.
     pub(crate) since: Millis,
     /// When the frame began that is incomplete.
@@ -164,6 +170,8 @@ impl Connection {
             n_served: 0,
             ready: VecDeque::new(),
             broken: VecDeque::new(),
+            fault_response_bytes: 0,
+            refused: Vec::new(),
             since: now,
             partial_at: None,
             settings_at: None,
@@ -274,8 +282,9 @@ impl Connection {
         }
         if let Err(fault) = self.budget.reset(cx.now, cx.limits) {
             self.end_with(cx, fault, out);
+            self.fault_response_bytes = 0;
         } else {
-            self.end_stream(cx, stream, Fault::BodyTooLong, out);
+            self.fault_response_bytes = self.end_stream(cx, stream, Fault::BodyTooLong, out);
             self.conclude();
         }
         true
@@ -381,6 +390,25 @@ impl Connection {
     #[inline]
     pub fn closing(&self) -> Option<Closing> {
         self.closing
+    }
+
+    /// Bytes of the content of the response that the fault of the latest [`Event::Broken`] got, or the body that
+    /// [`limit_body`](Self::limit_body) has refused; for the log.
+    #[cold]
+    pub fn fault_response_bytes(&self) -> u64 {
+        self.fault_response_bytes
+    }
+
+    /// Whether heads were refused since [`take_refused`](Self::take_refused).
+    #[inline]
+    pub fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// The requests whose heads were refused since this was called last; for the log.
+    #[cold]
+    pub fn take_refused(&mut self) -> Vec<RefusedHead> {
+        core::mem::take(&mut self.refused)
     }
 
     /// The rule the peer broke, if that is why the connection ends; for the log.
@@ -508,32 +536,42 @@ impl Connection {
         let (was_delivered, is_open) = (stream.is_request_delivered(), stream.is_open());
         // Complete for the application, and its client will never have all of it.
         let is_cut = stream.waiting.is_some();
-        self.end_stream(cx, id, fault, out);
+        let response_bytes = self.end_stream(cx, id, fault, out);
         if is_open || !was_delivered || is_cut {
-            self.broken.push_back((id, fault));
+            self.broken.push_back(Broken {
+                stream: id,
+                fault,
+                response_bytes,
+            });
         }
     }
 
-    /// A stream ends for a fault: with its status where that can still be said.
+    /// A stream ends for a fault: with its status where that can still be said. Returns the bytes of content that are
+    /// sent with it.
     #[cold]
-    fn end_stream(&mut self, cx: &mut Context<'_>, id: u32, fault: Fault, out: &mut Output) {
+    fn end_stream(&mut self, cx: &mut Context<'_>, id: u32, fault: Fault, out: &mut Output) -> u64 {
         let Some(index) = self.streams.index_of(id) else {
-            return;
+            return 0;
         };
         let Some(stream) = self.streams.at(index) else {
-            return;
+            return 0;
         };
+        let mut response_bytes = 0;
         self.since = cx.now;
         let may_respond = stream.state.awaits_headers()
             && !crate::head::is_malformed(fault)
             && fault != Fault::StreamReset;
         if may_respond {
-            self.respond_to_fault(cx, index, fault, out);
+            response_bytes = self.respond_to_fault(cx, index, fault, out);
         }
         if self.streams.index_of(id).is_some() {
+            // What waits for a window is dropped with the stream.
+            let unsent = self.waiting_bytes_of(id).unwrap_or(0);
+            response_bytes = response_bytes.saturating_sub(unsent);
             let by_peer = fault == Fault::StreamReset;
             self.drop_stream(id, (!by_peer).then(|| Code::of(fault)), out);
         }
+        response_bytes
     }
 
     /// Bytes of the response of `stream` that wait for a window; `None` if there are none.
@@ -591,7 +629,12 @@ impl Connection {
 
     /// The next stream that is over.
     pub(crate) fn next_broken(&mut self) -> Option<Event<'static>> {
-        let (stream, fault) = self.broken.pop_front()?;
+        let Broken {
+            stream,
+            fault,
+            response_bytes,
+        } = self.broken.pop_front()?;
+        self.fault_response_bytes = response_bytes;
         Some(Event::Broken { stream, fault })
     }
 

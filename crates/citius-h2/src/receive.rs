@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use citius_http::{Event, FAST_PATHS, Fault, Fields, Head, Limits, Millis, Output};
+use citius_http::{
+    Event, FAST_PATHS, Fault, Fields, Head, Limits, Millis, Output, RefusedHead, Version,
+};
 
 use crate::budget;
 use crate::connection::{Connection, Context, LEAVE, Leave};
@@ -661,13 +663,19 @@ impl Connection {
         fault: Fault,
         out: &mut Output,
     ) {
+        let line = self.scratch.request_line();
+        let refused = RefusedHead::new(fault, Version::Http2, line, 0);
+        self.refused.push(refused);
         if head::is_malformed(fault) {
             self.reset(id, Code::of(fault), out);
             return;
         }
         self.open_stream(cx, id, head, ends, &Facts::default());
         if let Some(index) = self.streams.index_of(id) {
-            self.respond_to_fault(cx, index, fault, out);
+            let bytes = self.respond_to_fault(cx, index, fault, out);
+            if let Some(refused) = self.refused.last_mut() {
+                refused.response_bytes = bytes;
+            }
         }
     }
 

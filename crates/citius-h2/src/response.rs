@@ -246,7 +246,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the server's own response to `fault`, and ends the stream.
+    /// Writes the server's own response to `fault`, and ends the stream. Returns the bytes of its content.
     ///
     /// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
     #[cold]
@@ -256,7 +256,7 @@ impl Connection {
         index: usize,
         fault: Fault,
         out: &mut Output,
-    ) {
+    ) -> u64 {
         let text = match fault.blame() {
             Blame::Peer => fault.text(),
             Blame::App => "internal server error",
@@ -267,8 +267,10 @@ impl Connection {
             fields: &Fields::EMPTY,
         };
         let body = [text.as_bytes(), b"\n"].concat();
+        let head_only = self.streams.at(index).is_some_and(|s| s.head_only);
         self.respond(cx, index, &response, Payload::Copied(&body), out)
             .expect("a plain response to a stream that has none");
+        if head_only { 0 } else { body.len() as u64 }
     }
 
     /// Writes `100 Continue`.

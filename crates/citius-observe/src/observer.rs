@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use citius_http::{Fault, Fields, Head, Method, origin};
+use citius_http::{Fault, Fields, Head, Method, RefusedHead, origin};
 use citius_route::{Captures, Found, Pattern, PatternError, Router};
 
 use crate::dice::Dice;
@@ -444,17 +444,18 @@ impl Observer {
 
     /// A response to something that never became a request.
     #[cold]
-    pub fn refuse(&mut self, client: Client, fault: Fault, bytes: u64, now_us: u64) {
+    pub fn refuse(&mut self, client: Client, refused: &RefusedHead, now_us: u64) {
+        let fault = refused.fault;
         self.slot.add_fault(fault);
         self.slot.add_code(fault.status().code());
         if let Some(log) = &mut self.log {
             let facts = Facts {
                 client,
-                ..Facts::default()
+                ..Facts::of_refused(refused)
             };
             let outcome = Outcome {
                 status: fault.status().code(),
-                bytes,
+                bytes: refused.response_bytes,
                 duration_us: 0,
                 route: "",
                 fault: Some(fault_name(fault)),

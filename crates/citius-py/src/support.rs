@@ -73,6 +73,7 @@ pub(crate) static READ: Function = Function::new("read");
 pub(crate) static PUMP_ASYNC: Function = Function::new("pump_async");
 pub(crate) static RPC_ERROR: Function = Function::new("rpc_error");
 pub(crate) static DESCRIBE: Function = Function::new("describe");
+pub(crate) static DESCRIBE_APPLICATION: Function = Function::new("describe_application");
 pub(crate) static LOG_EXCEPTION: Function = Function::new("log_exception");
 pub(crate) static LOG_FAILURE: Function = Function::new("log_failure");
 pub(crate) static PUMP_BLOCKING: Function = Function::new("pump_blocking");

@@ -19,6 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
+use citius_http::limits;
 use citius_reactor::{Reply, StreamId, coarse_ms};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -117,7 +118,7 @@ impl LateStep<'_> {
         });
         end_child(py, link);
         let took_ms = coarse_ms().saturating_sub(began_ms);
-        if took_ms > link.limits.slow_handler_ms.wrapping_sub(1) {
+        if limits::reaches(took_ms, link.limits.slow_handler_ms) {
             report::slow(py, link, took_ms, || errand.subject(py));
         }
         progress.unwrap_or_else(|| {

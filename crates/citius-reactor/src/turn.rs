@@ -688,6 +688,7 @@ impl Reactor {
                 break Verdict::Close;
             }
             if let Some(closing) = conn.wire.closing() {
+                self.tell_refused(conn, service);
                 break self.begin_close(conn, closing);
             }
             if !self.has_more(conn) {
@@ -713,7 +714,22 @@ impl Reactor {
         if !conn.leaving.is_empty() {
             self.watch.end_sent(conn);
         }
+        if conn.wire.has_refused() {
+            self.tell_refused(conn, service);
+        }
         verdict
+    }
+
+    /// Tells of requests that the protocol has refused before they were complete.
+    fn tell_refused<S: Service>(&mut self, conn: &mut Conn, service: &mut S) {
+        if !conn.wire.has_refused() && (conn.fault_told || conn.wire.fault().is_none()) {
+            return;
+        }
+        // In the order in which the client has asked.
+        self.watch.end_sent(conn);
+        for refused in self.watch.take_refused(conn) {
+            service.head_refused(conn.id, &refused);
+        }
     }
 
     /// The socket takes nothing more, or the file that comes next gives nothing more.
@@ -790,7 +806,6 @@ impl Reactor {
 
     /// The protocol has ended and everything is written.
     pub(crate) fn begin_close(&mut self, conn: &mut Conn, closing: Closing) -> Verdict {
-        self.watch.tell_fault(conn);
         match closing {
             Closing::Clean => Verdict::Close,
             Closing::Abort => {
@@ -1192,6 +1207,7 @@ impl Reactor {
                 conn.shut_down();
             }
         }
+        self.tell_refused(&mut conn, service);
         if self.watch.is_on {
             self.watch.end_all(&mut conn);
             self.watch.count(Counter::BytesSent, conn.take_written());

@@ -8,7 +8,8 @@
 
 use citius_h1::{Context, Request};
 use citius_http::{
-    Action, Closing, Event, Fault, Head, Limits, Millis, Output, PlainResponse, Version,
+    Action, Closing, Event, Fault, Head, Limits, Millis, Output, PlainResponse, RefusedHead,
+    Version,
 };
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
@@ -388,12 +389,41 @@ impl Wire {
         }
     }
 
-    /// Bytes of the content of the server's own response to the peer's fault, if there is one.
+    /// Bytes of the content of the server's own response to the fault of the stream that was broken last.
     #[cold]
     pub(crate) fn fault_response_bytes(&self) -> u64 {
         match self {
             H1(wire) => wire.fault_response_bytes(),
-            H2(_) | Rpc(_) => 0,
+            H2(wire) => wire.fault_response_bytes(),
+            Rpc(_) => 0,
+        }
+    }
+
+    /// The request whose header section was the last thing that was read of the connection, if it was refused.
+    /// `unread` is what the connection has left over.
+    #[cold]
+    pub(crate) fn refused_head(&self, unread: &[u8]) -> Option<RefusedHead> {
+        match self {
+            H1(wire) => wire.refused_head(unread),
+            H2(_) | Rpc(_) => None,
+        }
+    }
+
+    /// Whether [`take_refused`](Self::take_refused) has something to give.
+    #[inline]
+    pub(crate) fn has_refused(&self) -> bool {
+        match self {
+            H1(_) | Rpc(_) => false,
+            H2(wire) => wire.has_refused(),
+        }
+    }
+
+    /// Requests whose header sections were refused on a connection that goes on.
+    #[cold]
+    pub(crate) fn take_refused(&mut self) -> Vec<RefusedHead> {
+        match self {
+            H1(_) | Rpc(_) => Vec::new(),
+            H2(wire) => wire.take_refused(),
         }
     }
 

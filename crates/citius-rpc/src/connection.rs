@@ -320,6 +320,7 @@ impl Connection {
             params,
             form: Form::MessagePack,
             wants_response: msgid.is_some(),
+            id: msgid,
         };
         let id = msgid.map_or(Id::None, Id::Number);
         Ok(Step::Event(self.open(cx, id, None, call)))
@@ -359,6 +360,7 @@ impl Connection {
             params: request.params,
             form: Form::Json,
             wants_response: request.id.is_some(),
+            id: request.id.and_then(json::small_number),
         };
         let id = request.id.map_or(Id::None, |id| Id::Json(id.into()));
         Step::Event(self.open(cx, id, batch, call))

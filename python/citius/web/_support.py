@@ -462,6 +462,13 @@ def describe(handler: object) -> str:
     return describe(handler)
 
 
+def describe_application(app: object) -> str:
+    """An application as a message calls it: module, name, file and line."""
+    from citius.checks import describe_application
+
+    return describe_application(app)
+
+
 def log_exception(message: str, error: BaseException) -> None:
     """Log and count an exception that the application has not handled."""
     from citius.observability.logging import log_exception

@@ -221,7 +221,8 @@ impl Native {
             decoders,
             class: routes.class_of(name),
             call_ms,
-            label: format!("CALL {name} failed [handler {handler_name}]").into(),
+            name: name.into(),
+            handler_name: handler_name.into(),
         };
         let procedures = Arc::get_mut(&mut routes.procedures)
             .ok_or_else(|| PyRuntimeError::new_err("the application is being served"))?;

@@ -213,10 +213,11 @@ impl Handler {
     }
 }
 
-/// `GET /x: the compiled handler NAME: WHAT [request id 5f]`.
-fn complaint(link: &Link, handler: &Handler, head: &Head, what: &str) -> String {
-    let what = format!(": the compiled handler {}: {what}", handler.name);
-    Subject::new(link, head, None).message(&what)
+/// `GET /x: the compiled handler NAME: WHAT [route /x, handler NAME, request id 5f]`.
+fn complaint(link: &Link, route: &super::native::Route, head: &Head, what: &str) -> String {
+    let name = route.compiled.as_ref().map_or("", |handler| &handler.name);
+    let what = format!(": the compiled handler {name}: {what}");
+    Subject::new(link, head, Some(&route.info.label)).message(&what)
 }
 
 /// A request for a compiled handler: calls it now, or when the body is there.
@@ -258,7 +259,7 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, awaits: AwaitsBody, reply: &mut Reply
 
 fn call(
     turn: &mut Turn<'_, '_>,
-    route: &super::native::Route,
+    route: &Arc<super::native::Route>,
     head: Box<Head>,
     captures: Captures,
     body: Vec<u8>,
@@ -270,6 +271,7 @@ fn call(
     if let Some(pool) = &route.pool {
         let job = pool::Job {
             handler: Arc::clone(handler),
+            route: Arc::clone(route),
             link: Arc::clone(turn.link),
             id: reply.id(),
             head,
@@ -294,10 +296,10 @@ fn call(
             });
         let tell = |level, what: &str| {
             turn.link
-                .log(py, level, &complaint(turn.link, handler, &head, what));
+                .log(py, level, &complaint(turn.link, route, &head, what));
         };
         if let Some(mistake) = mistake {
-            report::failure(py, &complaint(turn.link, handler, &head, &mistake));
+            report::failure(py, &complaint(turn.link, route, &head, &mistake));
         }
         if let Err(fault) = send(py, handler, made, answering, reply) {
             tell(LEVEL_ERROR, &format!("{} ({})", fault.text(), fault.spec()));
@@ -419,6 +421,7 @@ fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mu
 fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
     let pool::Job {
         handler,
+        route,
         link,
         id,
         head,
@@ -443,7 +446,7 @@ fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
         (letter(&handler, made, answering), mistake)
     });
     if let Some(mistake) = mistake {
-        link.note_failure(complaint(&link, &handler, &head, &mistake));
+        link.note_failure(complaint(&link, &route, &head, &mistake));
     }
     drop(place);
     post(&link, id, letter);

@@ -13,11 +13,13 @@ use citius_reactor::StreamId;
 use citius_route::Captures;
 
 use super::Handler;
+use crate::gateway::native::Route;
 use crate::link::{Link, lock};
 
 /// A request on its way through a thread.
 pub(crate) struct Job {
     pub(super) handler: Arc<Handler>,
+    pub(super) route: Arc<Route>,
     pub(super) link: Arc<Link>,
     pub(super) id: StreamId,
     pub(super) head: Box<Head>,
