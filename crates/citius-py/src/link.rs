@@ -126,6 +126,9 @@ pub(crate) trait Role: Any + Send {
     }
 }
 
+/// Role and task that the table of exchanges has not kept.
+type Unused = (Option<Box<dyn Role>>, Option<Py<PyAny>>);
+
 /// To be called when no lock is held.
 pub(crate) type LateSubject = Box<dyn FnOnce(Python<'_>) -> Subject>;
 
@@ -342,7 +345,7 @@ impl Link {
         id: StreamId,
         role: Option<Box<dyn Role>>,
         task: Option<Py<PyAny>>,
-    ) -> Option<(Option<Box<dyn Role>>, Option<Py<PyAny>>)> {
+    ) -> Unused {
         let mut table = lock(&self.exchanges);
         let index = id.connection.index as usize;
         if table.len() <= index {
@@ -355,13 +358,13 @@ impl Link {
         match (known, role) {
             (Some(known), role) => {
                 let replaced = task.and_then(|task| known.task.replace(task));
-                Some((role, replaced))
+                (role, replaced)
             }
-            (None, None) => Some((None, task)),
+            (None, None) => (None, task),
             (None, Some(role)) => {
                 let stream = id.stream;
                 place.open.push(Exchange { stream, task, role });
-                None
+                (None, None)
             }
         }
     }
