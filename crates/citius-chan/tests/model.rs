@@ -259,7 +259,7 @@ impl Campaign {
                     })
                     .collect();
                 cases.push(Case::Receive(None));
-                return select(&mut cases, self.rng.next(), Some(ticket));
+                return select(&mut cases, self.rng.next_u64(), Some(ticket));
             }
         };
         Some(Outcome { case: 0, event })
@@ -379,7 +379,7 @@ fn a_select_chooses_evenly() {
             .iter()
             .map(|channel| Case::Receive(Some(Arc::clone(channel))))
             .collect();
-        let outcome = select(&mut cases, rng.next(), None).expect("three of four can be done");
+        let outcome = select(&mut cases, rng.next_u64(), None).expect("three of four can be done");
         chosen[outcome.case] += 1;
         channels[outcome.case].put_back(1);
     }

@@ -62,7 +62,8 @@ fn send_all(sender: u64, channels: &[Chan]) {
                 .map(|channel| Case::Send(Some(Arc::clone(channel)), Some(value)))
                 .collect()
         };
-        let sent = ask(cases(), rng.next(), patience).or_else(|| ask(cases(), rng.next(), None));
+        let sent =
+            ask(cases(), rng.next_u64(), patience).or_else(|| ask(cases(), rng.next_u64(), None));
         assert_eq!(sent.map(|outcome| outcome.event), Some(Event::Sent));
     }
 }
@@ -78,7 +79,7 @@ fn receive_all(receiver: u64, channels: &[Chan], sum: &AtomicU64, count: &Atomic
             .map(|(channel, open)| Case::Receive(open.then(|| Arc::clone(channel))))
             .collect();
         let patience = rng.once_in(20).then_some(Duration::from_micros(50));
-        let Some(outcome) = ask(cases, rng.next(), patience) else {
+        let Some(outcome) = ask(cases, rng.next_u64(), patience) else {
             continue;
         };
         match outcome.event {

@@ -308,7 +308,7 @@ impl Observer {
             .then(|| head.field(b"traceparent"))
             .flatten();
         let mut context = TraceContext::of(given, &mut self.rng);
-        if context.parent_id.is_none() && self.rng.next() > self.trace_share {
+        if context.parent_id.is_none() && self.rng.next_u64() > self.trace_share {
             context.flags = 0;
         }
         let states: Vec<&[u8]> = head
@@ -422,7 +422,7 @@ impl Observer {
             && (status >= 400
                 || fault.is_some()
                 || log.share == u64::MAX
-                || self.rng.next() < log.share)
+                || self.rng.next_u64() < log.share)
         {
             log.add(&facts, outcome, now_us.wrapping_add(self.wall_offset_us));
         }

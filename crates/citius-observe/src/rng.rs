@@ -23,7 +23,7 @@ impl Rng {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         let [a, b] = self.0;
         let mixed = a.wrapping_add(b).rotate_left(17).wrapping_add(a);
         let c = a ^ b;
@@ -33,7 +33,7 @@ impl Rng {
 
     /// Sixteen lower-case hexadecimal digits, not all zero.
     pub fn hex16(&mut self) -> [u8; 16] {
-        let mut number = self.next();
+        let mut number = self.next_u64();
         if number == 0 {
             number = 1;
         }
@@ -69,7 +69,9 @@ mod tests {
     #[test]
     fn two_generators_differ_and_one_does_not_repeat() {
         let (mut one, mut other) = (Rng::new(), Rng::new());
-        let mut seen: Vec<u64> = (0..1000).flat_map(|_| [one.next(), other.next()]).collect();
+        let mut seen: Vec<u64> = (0..1000)
+            .flat_map(|_| [one.next_u64(), other.next_u64()])
+            .collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 2000);

@@ -523,7 +523,7 @@ impl Reactor {
             }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
             Event::Buffered { stream, bytes } => {
-                service.data(&bytes, &mut self.reply(conn, stream))
+                service.data(&bytes, &mut self.reply(conn, stream));
             }
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
             Event::Broken { stream, fault } => {

@@ -132,7 +132,7 @@ fn weather(input: &[u8], seed: u64, limits: &Limits) {
     for piece in input.chunks(1 + rng.below(64)) {
         driver.offer([piece.to_vec()]);
         match rng.below(12) {
-            0 => driver.wait(rng.next() % 100_000),
+            0 => driver.wait(rng.next_u64() % 100_000),
             1 if rng.once_in(4) => driver.drain(),
             2 if rng.once_in(4) => driver.refuse(Fault::Overloaded),
             3 | 4 => {

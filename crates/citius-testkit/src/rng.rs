@@ -12,7 +12,7 @@ impl Rng {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -21,7 +21,7 @@ impl Rng {
 
     /// A number below `bound`; 0 if `bound` is.
     pub fn below(&mut self, bound: usize) -> usize {
-        let roll = usize::try_from(self.next() >> 33).unwrap_or(0);
+        let roll = usize::try_from(self.next_u64() >> 33).unwrap_or(0);
         roll.checked_rem(bound).unwrap_or(0)
     }
 

@@ -155,7 +155,7 @@ fn fast_paths_come_to_the_same_as_slow_ones() {
             let (bytes, ends) = frames_of(&block, id, &mut rng);
             fast.n_recalled +=
                 usize::from(fast.client.connection.cached_head(&block, ends).is_some());
-            let responses = rng.next();
+            let responses = rng.next_u64();
             for side in [&mut fast, &mut slow] {
                 side.take(&bytes, &mut Rng::new(responses));
             }
