@@ -14,7 +14,9 @@ ENGINE = [crate for crate in CRATES if crate.name != "citius-py"]
 FUNCTION_LINES_MAX = 60
 CYCLE_FILES_MAX = 5
 
-FUNCTION = re.compile(r"^( *)(?:pub(?:\(\w+\))? )?(?:(?:const|unsafe|async|extern \"C\") )*fn (\w+)")
+FUNCTION = re.compile(
+    r"^( *)(?:pub(?:\(\w+\))? )?(?:(?:const|unsafe|async|extern \"C\") )*fn (\w+)"
+)
 IMPORT = re.compile(r"^\s*(?:pub(?:\(\w+\))? )?use crate::(\w+)|(?<!use )\bcrate::(\w+)::", re.M)
 
 
