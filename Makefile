@@ -155,7 +155,7 @@ bench: build ## CPU time per request of the hot paths
 bench-ws: build .venv-ws/ready ## WebSockets, echo and broadcast: CPU time per message, beside other servers
 	$(BIN)/python scripts/bench-ws.py .venv-ws
 
-fuzz: ## storms of mutated vectors against the parser: make fuzz SECONDS=3600
+fuzz: ## campaigns of mutated vectors against the parser: make fuzz SECONDS=3600
 	@scripts/need cargo
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
 

@@ -1,4 +1,4 @@
-"""``citius lab bench``: somebody's own application, against other servers or an earlier commit.
+"""``citius lab bench``: an application that is not the lab's, against other servers or an earlier commit.
 
 The same machinery as the named experiments: restarts in random order, checked answers, intervals,
 verdicts. What is right is what the application under test answers; others have to answer the same.
@@ -36,7 +36,7 @@ from citius_lab.measure import Session, default_folder, finish, head_of, split_n
 from citius_lab.protocols import Load, Series
 from citius_lab.results import draw, ratio_text
 from citius_lab.thresholds import Condition
-from citius_lab.workloads import Case, Expect, Workload, WrongAnswer, contract
+from citius_lab.workloads import Case, Expect, Workload, WrongResponse, contract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -319,7 +319,7 @@ def _agreed(lab: Lab, contenders: Sequence[Contestant], request: Request, worker
     """Ask every contestant once; return the workload, the first one's response as the right one.
 
     Raises:
-        LabError: Somebody does not start, or answers something else.
+        LabError: One of them does not start, or its response differs.
     """
     log = Path(launch.scratch(), "bench.log")
     answers: dict[str, list[bytes]] = {}
@@ -346,7 +346,7 @@ def _ask(contestant: Contestant, request: Request, workers: int, log: Path) -> l
         with launch.Server(contestant, workers=workers, cpus=(), log_path=log) as server:
             chance = random.Random()
             return [verify.verify_case(server.port, case, chance).body for _ in range(2)]
-    except (WrongAnswer, OSError) as error:
+    except (WrongResponse, OSError) as error:
         raise LabError(f"{contestant.name} does not answer as it should: {error}") from error
     except LaunchError as error:
         raise LabError(str(error)) from error

@@ -53,7 +53,7 @@ class LabGroup(click.Group):
         except LabError as error:
             raise click.ClickException(str(error)) from error
         except KeyboardInterrupt:
-            # Whoever had started something has ended it on the way here.
+            # Each block that had started a process has ended it on the way here.
             click.echo("interrupted; nothing of it is left running", err=True)
             raise click.exceptions.Exit(130) from None
 
@@ -219,7 +219,7 @@ def start(lab: Lab, name: str, port: int, workers: int, wire: str) -> None:
 @click.argument("names", nargs=-1)
 @click.pass_obj
 def verify_(lab: Lab, names: tuple[str, ...]) -> None:
-    """Check the answers and the manners of the contestants NAMES, of all without any."""
+    """Check the responses and the HTTP conformance of the contestants NAMES, of all without any."""
     chosen = contestants.choose(lab.found(), names)
     left_out = build_all(lab, chosen)
     wrong = [

@@ -6,7 +6,7 @@ A definition names commands as lists of words with placeholders: ``{source}`` (t
 ``{key}`` (for TLS), ``{port}`` and ``{workers}``. No shell is involved.
 
 A definition with ``of = "other"`` is a variant: it takes over every key that it does not give
-itself, and shares the other's build, so that one server in two manners is built once.
+itself, and shares the other's build, so that one server with two starts is built once.
 
 A build leaves a stamp, a hash of everything it was made from; a contestant whose stamp still holds
 is not built again.
@@ -57,7 +57,7 @@ class Contestant:
         maintainer: Who looks after the definition, where that may be a conflict of interest.
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
         needs: Toolchains that have to be on PATH.
-        is_foreign: Whether it is somebody's own, run where it lies: not built, not hashed.
+        is_foreign: Whether it is not the lab's, run where it lies: not built, not hashed.
         workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
         lacks: Items of ``verify.Conduct`` that its documentation says it does not have; they are no
             faults of it, and what needs them is not measured on it. HTTP/1.1 lets a server do without
@@ -306,7 +306,7 @@ def read(path: Path, build_root: Path) -> Contestant:
     """Read one ``contestant.toml``.
 
     Raises:
-        DefinitionError: It is not TOML, lacks a key, or has one nobody knows.
+        DefinitionError: It is not TOML, lacks a key, or has an unknown one.
     """
     table = definitions.read(path)
     if (of := table.get("of", "")) != "":
@@ -338,7 +338,7 @@ def choose(found: dict[str, Contestant], names: Iterable[str]) -> list[Contestan
     """Return the contestants of the given names, all without any.
 
     Raises:
-        DefinitionError: Nobody has that name.
+        DefinitionError: There is none of that name.
     """
     names = list(names)
     for name in names:

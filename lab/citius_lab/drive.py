@@ -17,7 +17,7 @@ from citius_lab import launch, usage, verify
 from citius_lab.budget import stretched_s
 from citius_lab.contestants import lab_root
 from citius_lab.errors import LaunchError, LoadError
-from citius_lab.workloads import WrongAnswer
+from citius_lab.workloads import WrongResponse
 
 if TYPE_CHECKING:
     import random
@@ -154,7 +154,7 @@ class Driver:
                 server.port, shot.case, self._random, timeout_s=patience_s, wire=wire
             )
             fields["checked"] = ["before", "during", "after"]
-        except WrongAnswer as error:
+        except WrongResponse as error:
             fields["fault"] = f"wrong answer: {error}"
         except LoadError as error:
             fields["fault"] = str(error)

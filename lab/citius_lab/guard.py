@@ -57,7 +57,7 @@ def start(command: list[str], cpus: str, libc: ctypes.CDLL, guard: int, status_f
 
 
 def wait(child: int, watched: set[signal.Signals], grace_s: float) -> int:
-    """Wait until the command ends or the lab wants it to end; leave nobody behind."""
+    """Wait until the command ends or the lab wants it to end; leave no process behind."""
     code = None
     while code is None:
         if signal.sigwait(watched) == signal.SIGCHLD:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from citius_lab import certificate, launch, verify, wires
 from citius_lab.errors import LabError, LaunchError
-from citius_lab.workloads import WrongAnswer, contract
+from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +115,7 @@ def _case_faults(port: int, cases: list[Case], wire: str) -> list[str]:
     for case in cases:
         try:
             verify.verify_case(port, case, random.Random(), wire=wire)
-        except (OSError, WrongAnswer) as error:
+        except (OSError, WrongResponse) as error:
             faults.append(f"{case.id}{'' if wire == wires.HTTP1 else f', {wire}'}: {error}")
     return faults
 
@@ -128,7 +128,7 @@ def _spread(port: int, cases: list[Case]) -> list[str]:
             try:
                 with verify.Connection(port) as connection:
                     case.check(connection.ask(case.target, case))
-            except (OSError, WrongAnswer) as error:
+            except (OSError, WrongResponse) as error:
                 faults.add(f"{case.id}: {error}")
     return sorted(faults)
 

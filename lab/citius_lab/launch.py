@@ -274,7 +274,7 @@ def signals_as_interrupts() -> Generator[None]:
 
 
 def scratch() -> str:
-    """Return a folder of this process for what nobody keeps; it goes when the lab ends."""
+    """Return a folder of this process for temporary files; it is removed when the lab ends."""
     if not _SCRATCH:
         folder = tempfile.mkdtemp(prefix="citius-lab-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -283,7 +283,7 @@ def scratch() -> str:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on."""
+    """Return a port of 127.0.0.1 that is not in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -291,7 +291,7 @@ def free_port() -> int:
 
 
 def port_in_use(port: int) -> bool:
-    """Tell whether somebody listens on ``port``, also with SO_REUSEPORT."""
+    """Tell whether a process listens on ``port``, also with SO_REUSEPORT."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

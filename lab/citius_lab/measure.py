@@ -61,7 +61,7 @@ class Session:
     "names",
     multiple=True,
     metavar="NAME,…",
-    help="Only these contestants, whoever the experiment names; repeatable.",
+    help="Only these contestants, whatever the experiment names; repeatable.",
 )
 @click.option("--baseline", default=None, help="What ratios refer to.")
 @click.option("--seed", type=int, default=None, help="Seed of the order and of the random inputs.")
@@ -90,7 +90,7 @@ def run_(
     left_out = _left_out_without_building(chosen) if dry_run else build_all(lab, chosen)
     ready = [contestant for contestant in chosen if contestant.name not in left_out]
     if not ready:
-        raise LabError("nobody is left to measure; `citius lab list` says what is missing")
+        raise LabError("no contestant is left to measure; `citius lab list` says what is missing")
     seed = random.randrange(1 << 32) if seed is None else seed
     the_plan = plan.make(
         name,

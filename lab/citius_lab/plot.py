@@ -30,7 +30,7 @@ class Row:
         firm: Drawn full; hollow otherwise.
         band: From where to where a band goes, of the same axis.
         band_whisker: The interval of the band's end.
-        cross: A second value of the row that is somebody else's: a published one.
+        cross: A second value of the row from another source: a published one.
         group: Rows of different groups have a line between them.
     """
 

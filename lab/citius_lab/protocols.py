@@ -126,7 +126,7 @@ class Series:
         discard: Runs on a fresh process that do not count.
         runs: Runs that count, on one process.
         beside: The series to show it next to (a pipelined one is never shown alone).
-        only_if_failed: The series in which somebody has to fail before this one is run at all.
+        only_if_failed: The series in which a contestant has to fail before this one is run at all.
         is_article: Whether it is the article's own protocol, or what the lab adds to it.
     """
 

@@ -21,7 +21,7 @@ class Line:
     """What an article says of one contestant on one case: one rate, or those of several runs.
 
     Attributes:
-        today: The same here, ``None`` if nobody comes close or it was not measured.
+        today: The same here, ``None`` if no contestant comes close or it was not measured.
     """
 
     who: str

@@ -183,7 +183,7 @@ def _verdict_lines(view: View) -> Iterable[str]:
 
 
 def _pipelined_note(analysis: Analysis, section: Section) -> str:
-    """Say of each contestant what pipelining changed, so that nobody reads it as capacity."""
+    """Say of each contestant what pipelining changed: its rate is no capacity."""
     beside = f"{section.experiment}/{section.series['beside']}"
     said: list[str] = []
     for name in analysis.present(section.id):

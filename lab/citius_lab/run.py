@@ -18,7 +18,7 @@ from citius_lab.drive import NO_ANSWER, WARMUP_S, Driver, Shot, load_command
 from citius_lab.errors import LaunchError, LoadError
 from citius_lab.history import History
 from citius_lab.plan import ROUNDS_MIN, Block, Cell, Part, Plan
-from citius_lab.workloads import WrongAnswer, contract
+from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,7 +108,7 @@ class Run:
         self._watcher.done(0)
 
     def _wanted(self, part: Part, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Leave out what is recorded, what is settled, and what nobody's failure called for."""
+        """Leave out what is recorded, what is settled, and what no failure called for."""
         for block in blocks:
             cells = tuple(cell for cell in block.cells if self._history.wants(part, block, cell))
             self._watcher.done(len(block.cells) - len(cells))
@@ -166,7 +166,7 @@ class Run:
         self._watcher.going(part, block, cell, left_s)
 
     def _start_record(self, server: Server, part: Part, block: Block) -> dict[str, str]:
-        """Try the manners of a fresh server, record its start, and return what was wrong."""
+        """Check the HTTP conformance of a fresh server, record its start, and return what was wrong."""
         contestant = self._contestants[block.contestant]
         cases = contract().cases_of(contestant.workloads)
         wire = wires.probe_wire(contestant.wires, is_encrypted=block.manner == "tls")
@@ -269,7 +269,7 @@ class Run:
                 request_s = answer.elapsed_s
                 shot = Shot.closed(series, cell.case, window_s=WATCH_RUN_S, request_s=request_s)
                 load = driver.drive(server, shot, answer.body)["load"]
-            except (LoadError, WrongAnswer, OSError):
+            except (LoadError, WrongResponse, OSError):
                 # The measurement that follows will say what is wrong.
                 return None
             n_steps = round(WATCH_RUN_S / STEP_S)

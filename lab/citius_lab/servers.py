@@ -1,4 +1,4 @@
-"""How other servers serve somebody's own application: commands for ``citius lab bench``.
+"""How servers serve an application that is not the lab's: commands for ``citius lab bench``.
 
 Each is started as its documentation says for production, without an access log, in an environment
 that ``installations`` makes for it. An application is looked at in a process of its own, so that

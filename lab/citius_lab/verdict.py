@@ -56,7 +56,7 @@ def limiter(figure: Figure, records: Records, series: dict[str, Any]) -> str | N
 
 def error_share(load: dict[str, Any]) -> float:
     """Return the share of a run's requests that failed or were never answered."""
-    # In a closed loop that time ends, requests under way at the end are nobody's fault.
+    # In a closed loop that time ends, requests under way at the end are no errors.
     lost = load.get("unanswered", 0) if load.get("options", {}).get("pace") == "users" else 0
     n_errors = sum(load["errors"].values()) + lost
     return n_errors / max(n_errors + load["completed"], 1)

@@ -15,7 +15,7 @@ from http.client import HTTPException, parse_headers
 from typing import TYPE_CHECKING
 
 from citius_lab import verify_http2, verify_rpc, wires
-from citius_lab.workloads import Answer, Case, WrongAnswer, contract
+from citius_lab.workloads import Case, Response, WrongResponse, contract
 
 if TYPE_CHECKING:
     import random
@@ -30,7 +30,7 @@ class Connection:
 
     Raises:
         OSError: The server does not accept, or breaks off.
-        WrongAnswer: What comes back is not an HTTP/1.1 response.
+        WrongResponse: What comes back is not an HTTP/1.1 response.
     """
 
     def __init__(self, port: int, *, timeout_s: float = 10.0, wire: str = wires.HTTP1) -> None:
@@ -63,7 +63,7 @@ class Connection:
         """Send raw bytes."""
         self._socket.sendall(data)
 
-    def ask(self, target: str, case: Case | None = None) -> Answer:
+    def ask(self, target: str, case: Case | None = None) -> Response:
         """Send one request and wait for its answer; a case adds its method, fields and body."""
         request = self.head(target) if case is None else self.request(target, case)
         started_at = time.perf_counter()
@@ -78,7 +78,7 @@ class Connection:
             lines.append(f"Content-Length: {len(case.body)}")
         return "\r\n".join([*lines, "", ""]).encode() + case.body
 
-    def receive(self, started_at: float | None = None) -> Answer:
+    def receive(self, started_at: float | None = None) -> Response:
         """Read one response to its last byte."""
         started_at = time.perf_counter() if started_at is None else started_at
         try:
@@ -86,24 +86,24 @@ class Connection:
             fields = parse_headers(self._reader)
             body = self._body(fields.get("Transfer-Encoding"), fields.get("Content-Length"))
         except (HTTPException, ValueError) as error:
-            raise WrongAnswer(f"not an HTTP response: {error}") from error
+            raise WrongResponse(f"not an HTTP response: {error}") from error
         content_type = (fields.get("Content-Type") or "").partition(";")[0].strip().lower()
-        return Answer(status, content_type, body, time.perf_counter() - started_at)
+        return Response(status, content_type, body, time.perf_counter() - started_at)
 
     def _status(self) -> int:
         line = self._reader.readline(1024)
         if not line:
-            raise WrongAnswer("the server closed the connection instead of answering")
+            raise WrongResponse("the server closed the connection instead of answering")
         words = line.split(None, 2)
         if len(words) < 2 or words[0] not in (b"HTTP/1.1", b"HTTP/1.0"):
-            raise WrongAnswer(f"expected a status line, got {line[:60]!r}")
+            raise WrongResponse(f"expected a status line, got {line[:60]!r}")
         return int(words[1])
 
     def _body(self, transfer_encoding: str | None, content_length: str | None) -> bytes:
         if (transfer_encoding or "").lower() == "chunked":
             return self._chunks()
         if content_length is None:
-            raise WrongAnswer("a response without content length that is not chunked")
+            raise WrongResponse("a response without content length that is not chunked")
         return self._exactly(int(content_length))
 
     def _chunks(self) -> bytes:
@@ -117,7 +117,7 @@ class Connection:
     def _exactly(self, length: int) -> bytes:
         body = self._reader.read(length)
         if len(body) != length:
-            raise WrongAnswer(f"expected a body of {length} bytes, got {len(body)}")
+            raise WrongResponse(f"expected a body of {length} bytes, got {len(body)}")
         return body
 
 
@@ -143,7 +143,7 @@ def connection(
 
     Raises:
         OSError: It does not accept.
-        WrongAnswer: It does not speak that.
+        WrongResponse: It does not speak that.
     """
     if wire == wires.RPC:
         return verify_rpc.Connection(port, timeout_s=timeout_s)
@@ -159,12 +159,12 @@ def verify_case(
     *,
     timeout_s: float = 10.0,
     wire: str = wires.HTTP1,
-) -> Answer:
+) -> Response:
     """Ask the measured target and one with random input; return the answer to the former.
 
     Raises:
         OSError: The connection failed.
-        WrongAnswer: An answer is wrong.
+        WrongResponse: An answer is wrong.
     """
     with connection(port, timeout_s=timeout_s, wire=wire) as peer:
         answer = peer.ask(case.target, case)
@@ -193,7 +193,7 @@ def _fault(probe: object, connect: Connect, *cases: Case) -> str | None:
     assert callable(probe)
     try:
         probe(connect, *cases)
-    except (OSError, WrongAnswer) as error:
+    except (OSError, WrongResponse) as error:
         return str(error) or type(error).__name__
     return None
 
@@ -227,7 +227,7 @@ def _unknown_path(connect: Connect) -> None:
     with connect() as connection:
         answer = connection.ask("/no-such-page")
         if answer.status != 404:
-            raise WrongAnswer(f"unknown path: expected status 404, got {answer.status}")
+            raise WrongResponse(f"unknown path: expected status 404, got {answer.status}")
 
 
 # Long enough for each piece to be a read of its own on the other side.

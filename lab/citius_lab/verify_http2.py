@@ -15,7 +15,7 @@ import h2.events
 import h2.exceptions
 
 from citius_lab import wires
-from citius_lab.workloads import Answer, WrongAnswer
+from citius_lab.workloads import Response, WrongResponse
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,7 +28,7 @@ class Connection:
 
     Raises:
         OSError: The server does not accept, or breaks off.
-        WrongAnswer: What comes back is not HTTP/2.
+        WrongResponse: What comes back is not HTTP/2.
     """
 
     def __init__(self, port: int, *, timeout_s: float = 10.0, wire: str = wires.H2C) -> None:
@@ -40,7 +40,7 @@ class Connection:
             )
             self._socket = wrapped
             if wrapped.selected_alpn_protocol() != "h2":
-                raise WrongAnswer("the server does not choose h2 by ALPN")
+                raise WrongResponse("the server does not choose h2 by ALPN")
         self._scheme = "https" if wires.is_tls(wire) else "http"
         self._authority = f"127.0.0.1:{port}"
         self._state = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
@@ -58,7 +58,7 @@ class Connection:
     ) -> None:
         self._socket.close()
 
-    def ask(self, target: str, case: Case | None = None) -> Answer:
+    def ask(self, target: str, case: Case | None = None) -> Response:
         """Send one request and wait for its answer; a case adds its method, fields and body."""
         started_at = time.perf_counter()
         method = "GET" if case is None else case.method
@@ -77,13 +77,13 @@ class Connection:
         self._flush()
         return self._receive(stream, started_at)
 
-    def _receive(self, stream: int, started_at: float) -> Answer:
+    def _receive(self, stream: int, started_at: float) -> Response:
         fields: dict[str, str] = {}
         body = bytearray()
         while True:
             for event in self._events():
                 if isinstance(event, h2.events.ConnectionTerminated):
-                    raise WrongAnswer(f"the server went away: {event.error_code}")
+                    raise WrongResponse(f"the server went away: {event.error_code}")
                 if getattr(event, "stream_id", None) != stream:
                     continue
                 if isinstance(event, h2.events.ResponseReceived):
@@ -92,7 +92,7 @@ class Connection:
                     body += event.data or b""
                     self._state.acknowledge_received_data(event.flow_controlled_length or 0, stream)
                 elif isinstance(event, h2.events.StreamReset):
-                    raise WrongAnswer(f"the server reset the stream: {event.error_code}")
+                    raise WrongResponse(f"the server reset the stream: {event.error_code}")
                 elif isinstance(event, h2.events.StreamEnded):
                     self._flush()
                     return _answer(fields, bytes(body), time.perf_counter() - started_at)
@@ -101,27 +101,27 @@ class Connection:
     def _events(self) -> list[h2.events.Event]:
         data = self._socket.recv(65_536)
         if not data:
-            raise WrongAnswer("the server closed the connection instead of answering")
+            raise WrongResponse("the server closed the connection instead of answering")
         if data.startswith(b"HTTP/1"):
             # Frames of that length are waited for by the library, which does not know HTTP/1.1.
-            raise WrongAnswer("not HTTP/2: it answers in HTTP/1.1")
+            raise WrongResponse("not HTTP/2: it answers in HTTP/1.1")
         try:
             return self._state.receive_data(data)
         except h2.exceptions.ProtocolError as error:
-            raise WrongAnswer(f"not HTTP/2: {error or type(error).__name__}") from error
+            raise WrongResponse(f"not HTTP/2: {error or type(error).__name__}") from error
 
     def _flush(self) -> None:
         if data := self._state.data_to_send():
             self._socket.sendall(data)
 
 
-def _answer(fields: dict[str, str], body: bytes, elapsed_s: float) -> Answer:
+def _answer(fields: dict[str, str], body: bytes, elapsed_s: float) -> Response:
     content_type = fields.get("content-type", "").partition(";")[0].strip().lower()
     declared = fields.get("content-length")
     if declared is not None and declared != str(len(body)):
-        raise WrongAnswer(f"content-length says {declared}, the body has {len(body)} bytes")
+        raise WrongResponse(f"content-length says {declared}, the body has {len(body)} bytes")
     try:
         status = int(fields[":status"])
     except (KeyError, ValueError):
-        raise WrongAnswer("a response without a status") from None
-    return Answer(status, content_type, body, elapsed_s)
+        raise WrongResponse("a response without a status") from None
+    return Response(status, content_type, body, elapsed_s)

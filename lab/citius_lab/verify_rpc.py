@@ -10,7 +10,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from citius_lab.workloads import Answer, WrongAnswer
+from citius_lab.workloads import Response, WrongResponse
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,7 +27,7 @@ class Connection:
 
     Raises:
         OSError: The server does not accept, or breaks off.
-        WrongAnswer: What comes back is not the answer of a call.
+        WrongResponse: What comes back is not the answer of a call.
     """
 
     def __init__(self, port: int, *, timeout_s: float = 10.0) -> None:
@@ -47,7 +47,7 @@ class Connection:
     ) -> None:
         self._socket.close()
 
-    def ask(self, target: str, case: Case | None = None) -> Answer:
+    def ask(self, target: str, case: Case | None = None) -> Response:
         """Call the procedure that does the work of a case, and wait for its result.
 
         Args:
@@ -63,13 +63,13 @@ class Connection:
         match message:
             case [1, self._msgid, None, str() as text]:
                 # What a procedure returns has no type but its own: a text is a text.
-                return Answer(200, "text/plain", text.encode(), elapsed_s, _packed(text))
+                return Response(200, "text/plain", text.encode(), elapsed_s, _packed(text))
             case [1, self._msgid, None, result]:
-                raise WrongAnswer(f"{name}: expected a text as result, got {str(result)[:100]}")
+                raise WrongResponse(f"{name}: expected a text as result, got {str(result)[:100]}")
             case [1, self._msgid, error, _]:
-                raise WrongAnswer(f"{name}: the call failed: {str(error)[:200]}")
+                raise WrongResponse(f"{name}: the call failed: {str(error)[:200]}")
             case _:
-                raise WrongAnswer(f"{name}: not the answer of a call: {str(message)[:100]}")
+                raise WrongResponse(f"{name}: not the answer of a call: {str(message)[:100]}")
 
     def _receive(self) -> Any:
         while True:
@@ -77,10 +77,10 @@ class Connection:
                 for message in self._unpacker:
                     return message
             except (ValueError, msgpack.UnpackException) as error:
-                raise WrongAnswer(f"not MessagePack: {error or type(error).__name__}") from error
+                raise WrongResponse(f"not MessagePack: {error or type(error).__name__}") from error
             data = self._socket.recv(65_536)
             if not data:
-                raise WrongAnswer("the server closed the connection instead of answering")
+                raise WrongResponse("the server closed the connection instead of answering")
             self._unpacker.feed(data)
 
 

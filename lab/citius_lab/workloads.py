@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class WrongAnswer(Exception):
+class WrongResponse(Exception):
     """A server responded, and the response is not the golden one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """One complete response as the verifier saw it.
 
     Attributes:
@@ -59,11 +59,11 @@ class Expect:
     numbers: tuple[int, ...] = ()
     elapsed_s_min: float = 0.0
 
-    def check(self, what: str, answer: Answer) -> None:
+    def check(self, what: str, answer: Response) -> None:
         """Check a response.
 
         Raises:
-            WrongAnswer: It is another one.
+            WrongResponse: It is another one.
         """
         if self.content_type is not None:
             expect(f"{what}, content type", self.content_type, answer.content_type)
@@ -71,9 +71,9 @@ class Expect:
             expect(what, self.body, answer.body)
         if self.numbers and (found := integer(what, answer.body)) not in self.numbers:
             known = " or ".join(map(str, self.numbers))
-            raise WrongAnswer(f"{what}: expected {known}, got {found}")
+            raise WrongResponse(f"{what}: expected {known}, got {found}")
         if answer.elapsed_s < self.elapsed_s_min:
-            raise WrongAnswer(
+            raise WrongResponse(
                 f"{what}: expected a response after {self.elapsed_s_min * 1e3:g} ms or more, "
                 f"it came after {answer.elapsed_s * 1e3:.2f} ms"
             )
@@ -115,14 +115,14 @@ class Case:
         workload = contract().workloads.get(self.workload)
         return "server" if workload is None else workload.noise_class
 
-    def check(self, answer: Answer, target: str | None = None) -> None:
+    def check(self, answer: Response, target: str | None = None) -> None:
         """Check a response to ``target``, the measured one by default.
 
         Raises:
-            WrongAnswer: Status, type or body are not what the contract says.
+            WrongResponse: Status, type or body are not what the contract says.
         """
         if answer.status != self.status:
-            raise WrongAnswer(f"{self.id}: expected status {self.status}, got {answer.status}")
+            raise WrongResponse(f"{self.id}: expected status {self.status}, got {answer.status}")
         if (workload := contract().workloads.get(self.workload)) is not None:
             workload.check(answer, target or self.target)
 
@@ -160,11 +160,11 @@ class Workload:
     expect: Expect = Expect()
     code: ModuleType | None = field(default=None, metadata=NOT_A_KEY)
 
-    def check(self, answer: Answer, target: str) -> None:
+    def check(self, answer: Response, target: str) -> None:
         """Check a response to ``target``.
 
         Raises:
-            WrongAnswer: It is not the golden one.
+            WrongResponse: It is not the golden one.
         """
         self.expect.check(self.name, answer)
         if self.code is not None and hasattr(self.code, "check"):
@@ -268,10 +268,10 @@ def expect(what: str, expected: object, got: object) -> None:
     """Compare.
 
     Raises:
-        WrongAnswer: They differ.
+        WrongResponse: They differ.
     """
     if expected != got:
-        raise WrongAnswer(f"{what}: expected {short(expected)}, got {short(got)}")
+        raise WrongResponse(f"{what}: expected {short(expected)}, got {short(got)}")
 
 
 def short(value: object) -> str:
@@ -284,9 +284,9 @@ def integer(what: str, body: bytes) -> int:
     """Return the number that is all of a response's content.
 
     Raises:
-        WrongAnswer: It is something else.
+        WrongResponse: It is something else.
     """
     try:
         return int(body)
     except ValueError:
-        raise WrongAnswer(f"{what}: expected a number, got {short(body)}") from None
+        raise WrongResponse(f"{what}: expected a number, got {short(body)}") from None

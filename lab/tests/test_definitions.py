@@ -10,7 +10,7 @@ from test_end_to_end import invoke
 
 from citius_lab import contestants, experiments, record, workloads
 from citius_lab.errors import DefinitionError
-from citius_lab.workloads import Answer, WrongAnswer
+from citius_lab.workloads import Response, WrongResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,11 +128,11 @@ def test_the_code_beside_a_workload_refuses_a_wrong_response(tmp_path: Path) -> 
     define(tmp_path)
     workloads.contract().add(tmp_path / "workloads")
     case = workloads.contract().cases["square-3"]
-    case.check(Answer(200, "text/plain", b"9", 0.0))
-    with pytest.raises(WrongAnswer, match="the square of 3: expected 9, got 8"):
-        case.check(Answer(200, "text/plain", b"8", 0.0))
-    with pytest.raises(WrongAnswer, match="content type: expected 'text/plain'"):
-        case.check(Answer(200, "text/html", b"9", 0.0))
+    case.check(Response(200, "text/plain", b"9", 0.0))
+    with pytest.raises(WrongResponse, match="the square of 3: expected 9, got 8"):
+        case.check(Response(200, "text/plain", b"8", 0.0))
+    with pytest.raises(WrongResponse, match="content type: expected 'text/plain'"):
+        case.check(Response(200, "text/html", b"9", 0.0))
 
 
 @pytest.mark.parametrize(

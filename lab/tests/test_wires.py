@@ -21,7 +21,7 @@ from citius_lab import certificate, contestants, experiments, plan, verify, wire
 from citius_lab.contestants import DefinitionError
 from citius_lab.drive import Shot
 from citius_lab.protocols import Load, Series
-from citius_lab.workloads import WrongAnswer, contract
+from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,7 @@ def test_answers_over_http2_are_checked(wire: str, serving: dict[bytes, int]) ->
     chance = random.Random(1)
     answer = verify.verify_case(serving[b"Welcome!\n"], HELLO, chance, wire=wire)
     assert (answer.status, answer.content_type, answer.body) == (200, "text/plain", b"Welcome!\n")
-    with pytest.raises(WrongAnswer, match="Something else"):
+    with pytest.raises(WrongResponse, match="Something else"):
         verify.verify_case(serving[b"Something else"], HELLO, chance, wire=wire)
 
 
@@ -110,7 +110,7 @@ def test_a_server_without_http2_is_told_so() -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(WrongAnswer, match="not HTTP/2"):
+        with pytest.raises(WrongResponse, match="not HTTP/2"):
             verify.verify_case(
                 listener.getsockname()[1], HELLO, random.Random(1), wire=wires.H2C, timeout_s=5
             )
@@ -150,7 +150,7 @@ def test_results_of_procedures_are_checked() -> None:
         # The generator compares the result as it is sent.
         assert (answer.body, answer.encoded) == (b"Welcome!\n", b"\xa9Welcome!\n")
         for why in wrong:
-            with pytest.raises(WrongAnswer, match=why):
+            with pytest.raises(WrongResponse, match=why):
                 verify.verify_case(port, HELLO, chance, wire=wires.RPC, timeout_s=5)
 
 
@@ -170,7 +170,7 @@ def test_procedures_are_asked_where_there_are_any() -> None:
     assert {block.manner for block in part.blocks} == {"plain", "rpc"}
     command = found["citius"].command(port=4711, workers=1, manner="rpc")
     assert command[command.index("--rpc") + 1] == "127.0.0.1:4711"
-    (series,) = (one for one in part.series if one.load.rpc)
+    series = next(one for one in part.series if one.id == "rpc")
     shot = Shot.of(series, contract().cases["parse-msgpack"], window_s=1.0, warmup_s=0.0, rate=None)
     assert f"{shot.scheme}://host{shot.target}" == "rpc://host/parse-msgpack"
     assert "--pipeline 64" in " ".join(shot.words(()))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from citius_lab.workloads import Answer, WrongAnswer, contract
+from citius_lab.workloads import Response, WrongResponse, contract
 
 
 def code(name: str) -> Any:
@@ -19,8 +19,8 @@ classify = code("classify").classify
 million_loop = code("million-loop").million_loop
 
 
-def answer(body: bytes, content_type: str = "text/plain", *, status: int = 200) -> Answer:
-    return Answer(status, content_type, body, elapsed_s=0.01)
+def answer(body: bytes, content_type: str = "text/plain", *, status: int = 200) -> Response:
+    return Response(status, content_type, body, elapsed_s=0.01)
 
 
 def test_the_array_has_the_sizes_of_the_contract() -> None:
@@ -85,7 +85,7 @@ WRONG = {
         answer(json.dumps(RECORDS).replace("999", "998").encode(), "application/json"),
     ],
     "million-loop": [answer(b"1499998500001")],
-    "async": [Answer(200, "text/plain", b"OK", elapsed_s=0.0001)],
+    "async": [Response(200, "text/plain", b"OK", elapsed_s=0.0001)],
     "fibonacci": [answer(b"?")],
     "classify-10": [
         answer(HELLOWORLD.replace(b"5", b"6")),
@@ -98,14 +98,14 @@ WRONG = {
 @pytest.mark.parametrize(
     ("case", "wrong"), [(case, wrong) for case, answers in WRONG.items() for wrong in answers]
 )
-def test_refuses_a_wrong_answer(case: str, wrong: Answer) -> None:
-    with pytest.raises(WrongAnswer):
+def test_refuses_a_wrong_answer(case: str, wrong: Response) -> None:
+    with pytest.raises(WrongResponse):
         CASES[case].check(wrong)
 
 
 @pytest.mark.parametrize("case", RIGHT)
 def test_refuses_another_status(case: str) -> None:
-    with pytest.raises(WrongAnswer, match="expected status 200, got 500"):
+    with pytest.raises(WrongResponse, match="expected status 200, got 500"):
         CASES[case].check(answer(RIGHT[case].body, RIGHT[case].content_type, status=500))
 
 
@@ -115,5 +115,5 @@ def test_a_probe_with_random_input_has_its_own_golden_answer() -> None:
     seed = int(target.partition("=")[2])
     assert seed != 1
     case.check(answer(str(million_loop(seed)).encode()), target)
-    with pytest.raises(WrongAnswer):
+    with pytest.raises(WrongResponse):
         case.check(RIGHT["million-loop"], target)

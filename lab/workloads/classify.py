@@ -9,7 +9,7 @@ from citius_lab.workloads import expect
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Answer
+    from citius_lab.workloads import Response
 
 
 def classify(target: bytes) -> dict[str, int]:
@@ -21,7 +21,7 @@ def classify(target: bytes) -> dict[str, int]:
     return {**counts, "total": len(path)}
 
 
-def check(answer: Answer, target: str) -> None:
+def check(answer: Response, target: str) -> None:
     """Compare all lines with those of the target's path."""
     counts = classify(target.encode())
     lines = "".join(f"{name}:\t{count}\n" for name, count in counts.items())

@@ -10,7 +10,7 @@ from citius_lab.workloads import expect, integer
 if TYPE_CHECKING:
     import random
 
-    from citius_lab.workloads import Answer
+    from citius_lab.workloads import Response
 
 
 @lru_cache(maxsize=256)
@@ -24,7 +24,7 @@ def million_loop(seed: int) -> int:
     return total
 
 
-def check(answer: Answer, target: str) -> None:
+def check(answer: Response, target: str) -> None:
     """Compare the total with that of the target's seed."""
     seed = int(target.partition("seed=")[2] or 1)
     expect(f"million-loop, seed {seed}", million_loop(seed), integer("million-loop", answer.body))

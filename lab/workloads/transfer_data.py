@@ -6,10 +6,10 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from citius_lab.workloads import WrongAnswer, expect, short
+from citius_lab.workloads import WrongResponse, expect, short
 
 if TYPE_CHECKING:
-    from citius_lab.workloads import Answer
+    from citius_lab.workloads import Response
 
 
 @lru_cache(maxsize=1)
@@ -28,14 +28,14 @@ def records() -> list[dict[str, object]]:
     ]
 
 
-def check(answer: Answer, target: str) -> None:
+def check(answer: Response, target: str) -> None:
     """Compare every record."""
     try:
         array = json.loads(answer.body)
     except ValueError as error:
-        raise WrongAnswer(f"transfer-data: not JSON: {error}") from None
+        raise WrongResponse(f"transfer-data: not JSON: {error}") from None
     if not isinstance(array, list):
-        raise WrongAnswer(f"transfer-data: expected an array, got {short(array)}")
+        raise WrongResponse(f"transfer-data: expected an array, got {short(array)}")
     array = cast("list[Any]", array)
     expect("transfer-data, records", RECORDS, len(array))
     for expected, got in zip(records(), array, strict=True):

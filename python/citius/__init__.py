@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from citius.serving.server import serve
     from citius.serving.worker_info import WorkerInfo, worker_info
     from citius.settings.config import Config
+    from citius.web.annotations import Body
     from citius.web.app import App
-    from citius.web.binding import Body
     from citius.web.compiled import get_include, load_handlers
     from citius.web.forms import Form, Upload
     from citius.web.headers import Headers, MutableHeaders, Query
@@ -103,7 +103,7 @@ _HOMES = {
     "serving.worker_info": ("WorkerInfo", "worker_info"),
     "settings.config": ("Config",),
     "web.app": ("App",),
-    "web.binding": ("Body",),
+    "web.annotations": ("Body",),
     "web.compiled": ("get_include", "load_handlers"),
     "web.forms": ("Form", "Upload"),
     "web.headers": ("Headers", "MutableHeaders", "Query"),

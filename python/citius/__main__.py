@@ -98,7 +98,7 @@ def _serve(target: str, config: Config, sources: Sources) -> int:
     return serve(target, config, sources)
 
 
-# What was asked for is done: whoever asks once more must not make a failure of it. Until the threads that the
+# The request is fulfilled: a further signal must not turn that into a failure. Until the threads that the
 # application has left and its `atexit` have come to their end, asking ends them. After that nothing is waited
 # for, and Python would put the signals back to what they do by default.
 

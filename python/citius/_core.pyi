@@ -130,7 +130,7 @@ class Request:
     def _set_task(self, task: object) -> None:
         """Call ``task.cancel()`` if the client goes before its answer is complete."""
     def _is_open(self) -> bool:
-        """Whether somebody still waits for the answer."""
+        """Whether the client still waits for the response."""
     def _respond(self, value: object) -> None:
         """Answer from any thread with what a handler may return."""
     def _fail(self, error: BaseException) -> None:
@@ -167,7 +167,7 @@ class Response:
 
 @final
 class Stream:
-    """The way out for one streamed answer; made by the server, driven by ``citius.web._support``."""
+    """The way out for one streamed answer; made by the server, driven by ``citius.web.streaming``."""
 
     def send(self, chunk: bytes | str) -> bool:
         """Queue a piece; ``False`` means: wait for room before the next.
@@ -176,7 +176,7 @@ class Stream:
             ClientDisconnected: Nobody is there to read it.
         """
     def on_writable(self, callback: Callable[[], object]) -> None:
-        """Call ``callback`` once, on the reactor's thread, when there is room or nobody reads."""
+        """Call ``callback`` once, on the reactor's thread, when more can be written or the client is gone."""
     def end(self) -> None: ...
     def abort(self) -> None: ...
     def _message(self, what: str) -> str:
@@ -203,7 +203,7 @@ class RpcMessages:
 
 @final
 class WebSocket:
-    """One WebSocket. Whatever sends or receives accepts it, if nobody has before.
+    """One WebSocket. The first send or receive accepts it, unless it was accepted before.
 
     Methods do what they say when they are called; awaiting them waits for room to go on.
     """
@@ -274,7 +274,7 @@ class WebSocket:
         """What was agreed on."""
     @property
     def is_open(self) -> bool:
-        """Whether messages can be sent: it is accepted, and nobody has begun to close it."""
+        """Whether messages can be sent: it is accepted, and no side has begun to close it."""
     @property
     def close_code(self) -> int | None:
         """The code it was closed with: 1005 without one, 1006 if the client was lost; ``None`` before."""
@@ -293,9 +293,9 @@ class WebSocket:
         """Call ``callback`` once, on the reactor's thread, when ``_take`` has something new."""
     def _on_writable(self, callback: Callable[[], object]) -> None: ...
     def _set_task(self, task: object) -> None:
-        """Call ``task.cancel()`` if the client is lost while nobody waits for it."""
+        """Call ``task.cancel()`` if the client is lost while no call waits for it."""
     def _is_open(self) -> bool:
-        """Whether somebody is there."""
+        """Whether the client is connected."""
     def _respond(self, value: object) -> None:
         """The handler has returned this, in any thread."""
     def _fail(self, error: BaseException) -> None:
@@ -559,7 +559,7 @@ class WsgiJob:
         """Call the application and send its answer.
 
         Args:
-            kill: Ends whoever runs this; called when nobody reads the rest of a streamed answer.
+            kill: Ends the caller; called when the client is gone before the end of a streamed response.
         """
     def on_change(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when there is something new to look at."""
@@ -656,7 +656,7 @@ class Observer:
     def set_checks(self, passed: bool, text: str) -> None:
         """What the readiness checks found."""
     def add_exception(self) -> None:
-        """Count an exception that nobody has handled."""
+        """Count an unhandled exception."""
     def read(self) -> dict[str, Any]:
         """Its counters, as ``SharedMetrics.read``."""
     def log_failure(self) -> tuple[int, str | None]:
@@ -909,7 +909,7 @@ class Chan(Generic[_T]):
     def __anext__(self) -> Awaitable[_T]: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None:
-        """Close it, if nobody has."""
+        """Close it, unless it is closed."""
     @classmethod
     def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     def _recv_within(self, timeout_s: float | None) -> tuple[_T, bool] | None:

@@ -101,7 +101,7 @@ def _serve(
 
 
 def _in_sight(config: Config) -> str:
-    """What to serve where nobody says: the Django project of the directory."""
+    """The default target: the Django project of the directory."""
     from citius.serving.interfaces import django
 
     if django.find(None, config.app_dir) is not None:

@@ -4,7 +4,7 @@
     ├── ConfigError                  an option, route or signature that cannot work (a ValueError)
     │   └── AppImportError           the application is not where the target says
     ├── StartupError                 the application said that it could not start
-    ├── ClientDisconnected           the peer is gone: nobody will read the answer
+    ├── ClientDisconnected           the client is gone and will not read the response
     │   └── ConnectionClosed         a WebSocket is over
     ├── ChannelClosed                a send on a closed channel, or a second close (a ValueError)
     ├── ChannelMisuse                an operation that would stop a loop or a hub
@@ -56,7 +56,7 @@ class StartupError(CitiusError):
 
 
 class ClientDisconnected(CitiusError, OSError):
-    """The peer is gone: the rest of its body will not come, and nobody will read the answer.
+    """The client is gone: the rest of its body will not arrive, and it will not read the response.
 
     An ``OSError``, as ASGI has it for a ``send`` after the disconnection.
     """
@@ -88,7 +88,7 @@ class ChannelMisuse(CitiusError, RuntimeError):
 
 
 class Deadlock(CitiusError, RuntimeError):
-    """Everybody waits for a channel, and nobody is left who could send, receive or close."""
+    """Every goroutine waits for a channel, and none is left that could send, receive or close."""
 
 
 class RpcError(CitiusError):
@@ -115,7 +115,7 @@ class RpcError(CitiusError):
 
 
 class RpcTimeout(CitiusError, TimeoutError):
-    """A call was not answered in time; the server has been told that nobody waits for it any more."""
+    """A call got no response in time; the server has been told that the client no longer waits for it."""
 
 
 class ConnectionLost(CitiusError, ConnectionError):

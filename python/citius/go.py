@@ -147,7 +147,7 @@ class Goroutine(Generic[_T]):
         self._over.close()
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the exception for who joins, and report it now: perhaps nobody ever does."""
+        """Keep the exception for `join`, and report it now: `join` may never be called."""
         self._error = error
         if not _is_wanted(error):
             _log.error("goroutine %s raised", self._name, exc_info=error)
@@ -346,7 +346,7 @@ def _is_async(f: Callable[..., Any]) -> bool:
 
 
 def _is_wanted(error: BaseException) -> bool:
-    """Whether somebody has ended it on purpose."""
+    """Whether it was ended on purpose."""
     if type(error).__name__ in ("CancelledError", "GreenletExit"):
         return True
     return isinstance(error, SystemExit)

@@ -36,7 +36,7 @@ def test_every_flag_is_an_option_or_answered(flag: str, server: str, capsys) -> 
             value = option.choices[0]
         assert parse(flag, value)[option.name] is not None
         return
-    answer = compat.ANSWERS[flag]
+    answer = compat.REPLIES[flag]
     arguments = (flag, "x") if answer.takes_value else (flag,)
     if not answer.goes_on or flag == "--worker-class":
         with pytest.raises(click.UsageError, match=flag):
@@ -48,7 +48,7 @@ def test_every_flag_is_an_option_or_answered(flag: str, server: str, capsys) -> 
 
 def test_no_answer_is_for_a_flag_nobody_has() -> None:
     flags = {flag for flags in compat.FLAGS.values() for flag in flags.split()}
-    assert set(compat.ANSWERS) <= flags | {"--no-ws"}
+    assert set(compat.REPLIES) <= flags | {"--no-ws"}
 
 
 @pytest.mark.parametrize(

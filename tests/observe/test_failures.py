@@ -139,7 +139,9 @@ def test_asgi_applications(manage) -> None:
         ask(managed.server, path)
         wait_for(lambda count=count: exceptions(managed) == count, f"{path} to be counted once")
         text = entry(managed.server, path)
-        assert re.search(r"\[(handler app .*, )?request id [0-9a-f]{32}\]", text.splitlines()[0])
+        called = "handler app" if path == "/endpoint" else "application main:app"
+        told = rf"\[{called} \(.*main\.py:\d+\), request id [0-9a-f]{{32}}\]"
+        assert re.search(told, text.splitlines()[0])
         assert "Traceback" in text
         assert "RuntimeError: a defect" in text
     assert re.search(r"handler app \(.*main\.py:\d+\)", entry(managed.server, "/endpoint"))
@@ -172,5 +174,45 @@ def test_wsgi_applications(manage, threads: str) -> None:
         ask(managed.server, path)
         wait_for(lambda count=count: exceptions(managed) == count, f"{path} to be counted once")
         text = entry(managed.server, path)
-        assert re.search(r"failed \[request id [0-9a-f]{32}\]", text.splitlines()[0])
+        told = r"failed \[application main:app \(.*main\.py:\d+\), request id [0-9a-f]{32}\]"
+        assert re.search(told, text.splitlines()[0])
         assert "RuntimeError: a defect" in text
+
+
+OBJECT = """
+class Shop:
+    def __call__(self, environ, start_response):
+        raise RuntimeError("a defect")
+app = Shop()
+"""
+
+
+def test_an_application_that_is_an_object_goes_by_its_class(serve) -> None:
+    server = serve(OBJECT, "--interface", "wsgi", "--no-access-log")
+    ask(server, "/a")
+    server.wait_for_log(r"GET /a failed \[application main:Shop \(.*main\.py:\d+\)\]")
+
+
+TOO_LONG = """
+def app(environ, start_response):
+    write = start_response("200 OK", [("content-length", "3")])
+    def pieces():
+        yield b"a"
+        yield b"bcd"
+    if environ["PATH_INFO"] == "/written":
+        write(b"a")
+        write(b"bcd")
+        return []
+    return pieces()
+"""
+
+
+@pytest.mark.parametrize("threads", ["0", "2"])
+def test_a_body_that_is_too_long_names_its_request(serve, threads: str) -> None:
+    server = serve(TOO_LONG, "--interface", "wsgi", "--threads", threads, "--no-access-log")
+    for path in ("/streamed", "/written"):
+        assert server.get(f"{path}?a").body == b"abc"
+        server.wait_for_log(
+            rf"GET {path}\?a: a body is longer than its content-length; what is more was left out.*"
+            r"\[application main:app"
+        )

@@ -104,10 +104,10 @@ async def empty(request):
 
 @app.get("/kept")
 def kept():
-    from citius.web import _support
+    from citius.web import bodies
     import gc
     gc.collect()
-    return len(_support._intakes)
+    return len(bodies._intakes)
 """
 
 HEAD = "POST {} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n"
@@ -167,7 +167,7 @@ def test_a_second_reader_is_refused_while_the_first_waits(bodies: Server) -> Non
         peer.send(b"xxxxxx")
         length, *said = json.loads(peer.reply().body)
     assert length == 10
-    assert said == ["the body of this request is being read by somebody else"] * 2
+    assert said == ["the body of this request is being read by another call"] * 2
 
 
 def test_an_empty_body_is_empty_every_time(bodies: Server) -> None:

@@ -20,7 +20,7 @@ READS = {
         "pattern": "an error of numba's",
         r"\W": "the name of a function of the application's",
     },
-    "web/binding.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
+    "web/signature.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
     "settings/loading.py": {r"\w+": "a message about an option"},
     "settings/envfile.py": {
         r"\\([\\'])": "a value in an environment file",

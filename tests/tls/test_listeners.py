@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -115,3 +116,35 @@ def test_unix_sockets_have_it_too(secured: Callable[..., Server], pki: Pki, tmp_
     made.connect(str(path))
     with Peer(made) as peer:
         assert peer.request("GET", "/").body == b"Hello"
+
+
+def test_an_upgrade_keeps_what_each_speaks(
+    secured: Callable[..., Server], pki: Pki, tmp_path: Path
+) -> None:
+    server = secured(
+        "--bind", "127.0.0.1:0?http=2", "--bind", "127.0.0.1:0?http=1",
+        "--bind", "tls://127.0.0.1:0?http=1", "--workers", "2", "--pidfile", "pid",
+    )  # fmt: skip
+    (_, two), (_, one), (_, tls) = before = addresses(server)
+    assert len({port for _, port in before}) == 3
+    server.signal(signal.SIGUSR2)
+    assert server.process.wait(TIMEOUT_S) == 0
+    try:
+        for _ in range(4):
+            with clear(two) as peer:
+                peer.send(PREFACE)
+                assert peer.read(9)[3] == 4  # SETTINGS
+            with clear(two) as peer:
+                peer.send(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n")
+                assert not peer.read_to_end().startswith(b"HTTP/1.1 200")
+            with clear(one) as peer:
+                assert peer.request("GET", "/").body == b"Hello"
+            with clear(one) as peer:
+                peer.send(PREFACE)
+                assert peer.read_to_end().startswith(b"HTTP/1.1 ")
+            with encrypted(tls, pki, "h2", "http/1.1") as peer:
+                assert protocol(peer) == "http/1.1"
+                assert peer.request("GET", "/").body == b"Hello"
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    assert server.wait() == 0

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from citius._core import parse_urlencoded
 from citius.errors import BadRequest, UnprocessableContent
-from citius.web import _support
+from citius.web import codecs
+from citius.web.cookies import cookies as cookies_of
 
 
 class Item(msgspec.Struct):
@@ -60,21 +61,21 @@ def test_urlencoded(raw: bytes, pairs: list[tuple[str, str]]) -> None:
     ],
 )
 def test_cookies(values: list[str], cookies: dict[str, str]) -> None:
-    assert _support.cookies(values) == cookies
+    assert cookies_of(values) == cookies
 
 
 def test_encoders() -> None:
-    assert _support.encode_json({"a": Item("x", 1.5)}) == b'{"a":{"name":"x","price":1.5}}'
-    assert msgspec.msgpack.decode(_support.encode_msgpack([1, "a"])) == [1, "a"]
+    assert codecs.encode_json({"a": Item("x", 1.5)}) == b'{"a":{"name":"x","price":1.5}}'
+    assert msgspec.msgpack.decode(codecs.encode_msgpack([1, "a"])) == [1, "a"]
     with pytest.raises(TypeError, match="unsupported"):
-        _support.encode_json(object())
+        codecs.encode_json(object())
     with pytest.raises(AttributeError, match="encode_yaml"):
-        _support.encode_yaml
+        codecs.encode_yaml
 
 
 DECODERS: list[Any] = [
-    (_support.decode_json, msgspec.json.encode),
-    (_support.decode_msgpack, msgspec.msgpack.encode),
+    (codecs.decode_json, msgspec.json.encode),
+    (codecs.decode_msgpack, msgspec.msgpack.encode),
 ]
 
 
@@ -100,16 +101,16 @@ def test_the_wrong_shape_is_422_and_says_where(decode: Any, encode: Any) -> None
 @pytest.mark.parametrize(
     ("decode", "data"),
     [
-        (_support.decode_json, b""),
-        (_support.decode_json, b"{"),
-        (_support.decode_json, b"[1] x"),
-        (_support.decode_json, b'"\xff"'),
-        (_support.decode_json, b"[" * 100_000),
-        (_support.decode_msgpack, b""),
-        (_support.decode_msgpack, b"\xc1"),
-        (_support.decode_msgpack, b"\x92\x01"),
-        (_support.decode_msgpack, b"\xa1\xff"),
-        (_support.decode_msgpack, b"\x91" * 100_000),
+        (codecs.decode_json, b""),
+        (codecs.decode_json, b"{"),
+        (codecs.decode_json, b"[1] x"),
+        (codecs.decode_json, b'"\xff"'),
+        (codecs.decode_json, b"[" * 100_000),
+        (codecs.decode_msgpack, b""),
+        (codecs.decode_msgpack, b"\xc1"),
+        (codecs.decode_msgpack, b"\x92\x01"),
+        (codecs.decode_msgpack, b"\xa1\xff"),
+        (codecs.decode_msgpack, b"\x91" * 100_000),
     ],
 )
 def test_malformed_bodies_are_400(decode: Any, data: bytes) -> None:
@@ -120,10 +121,10 @@ def test_malformed_bodies_are_400(decode: Any, data: bytes) -> None:
 @pytest.mark.parametrize("data", [b"", b"{", b'{"items": [}'])
 def test_malformed_bodies_of_a_type_are_400(data: bytes) -> None:
     with pytest.raises(BadRequest, match="no valid JSON"):
-        _support.decode_json(Basket, data)
+        codecs.decode_json(Basket, data)
 
 
 def test_decoders_are_made_once() -> None:
     for format in ("json", "msgpack"):
-        assert _support.decoder(format, Item) is _support.decoder(format, Item)
-        assert _support.decoder(format, Item) is not _support.decoder(format, Basket)
+        assert codecs.decoder(format, Item) is codecs.decoder(format, Item)
+        assert codecs.decoder(format, Item) is not codecs.decoder(format, Basket)

@@ -8,6 +8,7 @@ import string
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from citius._core import FAST_PATHS
 from h2peer import connect
 
 if TYPE_CHECKING:
@@ -298,3 +299,56 @@ def test_lengths_are_held_against_each_body(serve_way) -> None:
         answers = [ask(peer, *lengths) for lengths in asked]
         assert answers == [200, 500, 200, 500, 200, 500, 200, 500, 200, 200]
     server.wait_for_log("content-length says 9, but the body has 6 bytes")
+
+
+# Finds the environs of other requests, and does to them what code that goes through all objects may do.
+HUNTER = """
+import gc
+hunted, ids = [], set()
+
+def read(found): pass
+def keep(found):
+    hunted.append((found, list(found.items())))
+    ids.add(id(found))
+def keep_view(found):
+    hunted.append((found.items(), list(found.items())))
+    ids.add(id(found))
+def change(found): found.update(PATH_INFO="/hunted", HTTP_X_A="hunted", HTTP_X_LATE="hunted")
+def change_back(found):
+    method = found["REQUEST_METHOD"]
+    found["REQUEST_METHOD"] = "HUNT"
+    found["REQUEST_METHOD"] = method
+def clear(found): found.clear()
+
+def application(environ, start_response):
+    shown = {k: v for k, v in environ.items() if isinstance(v, str)}
+    shown["is hunted"] = id(environ) in ids
+    shown["found is as it was"] = all(list(dict(found).items()) == copy for found, copy in hunted)
+    shown["found"] = 0
+    if "HTTP_X_HUNT" in environ:
+        act = globals()[environ["HTTP_X_HUNT"]]
+        for found in gc.get_objects():
+            if type(found) is dict and "wsgi.version" in found and "REQUEST_METHOD" in found:
+                if found is not environ and id(found) not in ids:
+                    shown["found"] += 1
+                    act(found)
+    return answer(start_response, json.dumps(shown).encode())
+"""
+ACTS = ("read", "keep", "keep_view", "change", "change_back", "clear")
+
+
+def test_an_environ_that_was_found_between_two_requests_says_nothing_of_another(serve_way) -> None:
+    server: Server = serve_way(HUNTER)
+    found = 0
+    with server.connect() as peer:
+        for number in range(60):
+            own = {"x_a": f"value {number}", "x_b": "b"}
+            shown = json.loads(peer.request("GET", f"/a/{number}?{number}", **own).body)
+            assert (shown["PATH_INFO"], shown["QUERY_STRING"]) == (f"/a/{number}", str(number))
+            assert (shown["HTTP_X_A"], shown["HTTP_X_B"]) == (f"value {number}", "b")
+            assert shown["REQUEST_METHOD"] == "GET"
+            assert "HTTP_X_LATE" not in shown
+            assert (shown["is hunted"], shown["found is as it was"]) == (False, True)
+            hunt = peer.request("GET", "/hunt", x_hunt=ACTS[number % len(ACTS)])
+            found += json.loads(hunt.body)["found"]
+    assert found > 0 or not FAST_PATHS, "there are some to be found"

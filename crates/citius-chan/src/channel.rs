@@ -100,7 +100,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
         })
     }
 
-    /// Takes `ticket` out of the queues: it was cancelled, or settled by another case of its select.
+    /// Takes `ticket` out of the queues: it was cancelled, or completed by another case of its select.
     pub fn forget(&self, ticket: &Arc<Ticket<V, W>>) {
         self.with(|state, effects| state.forget(ticket, effects));
     }
@@ -239,7 +239,7 @@ impl<V, W> State<V, W> {
         let Some(waiter) = claim_first(&mut self.receivers, effects) else {
             return Err(value);
         };
-        settle(waiter, Event::Received(value), effects);
+        complete(waiter, Event::Received(value), effects);
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl<V, W> State<V, W> {
         let mut waiter = claim_first(&mut self.senders, effects)?;
         let value = waiter.value.take();
         debug_assert!(value.is_some(), "senders are queued with a value");
-        settle(waiter, Event::Sent, effects);
+        complete(waiter, Event::Sent, effects);
         value
     }
 
@@ -257,11 +257,11 @@ impl<V, W> State<V, W> {
             return Err(AlreadyClosed);
         }
         while let Some(waiter) = claim_first(&mut self.receivers, effects) {
-            settle(waiter, Event::Drained, effects);
+            complete(waiter, Event::Drained, effects);
         }
         while let Some(mut waiter) = claim_first(&mut self.senders, effects) {
             if let Some(value) = waiter.value.take() {
-                settle(waiter, Event::Refused(value), effects);
+                complete(waiter, Event::Refused(value), effects);
             }
         }
         Ok(())
@@ -295,9 +295,9 @@ fn claim_first<V, W>(
 }
 
 #[inline]
-fn settle<V, W>(waiter: Waiter<V, W>, event: Event<V>, effects: &mut Effects<V, W>) {
+fn complete<V, W>(waiter: Waiter<V, W>, event: Event<V>, effects: &mut Effects<V, W>) {
     let case = waiter.case;
-    waiter.ticket.settle(Outcome { case, event });
+    waiter.ticket.complete(Outcome { case, event });
     effects.woken.push(waiter.ticket);
 }
 

@@ -32,7 +32,7 @@ impl<V, W> Case<V, W> {
 /// Does one of the cases, or queues `ticket` for all of them if there is one.
 ///
 /// `seed` decides among the cases that can be done; each is as likely as any other if seeds are. When a
-/// ticket is settled, its owner has to [`forget`](Channel::forget) it on all channels.
+/// ticket is complete, its owner has to [`forget`](Channel::forget) it on all channels.
 pub fn select<V, W: Wake<V>>(
     cases: &mut [Case<V, W>],
     seed: u64,

@@ -1,4 +1,4 @@
-//! One wait: claimed once, settled once, woken once.
+//! One wait: claimed once, completed once, woken once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub enum Event<V> {
 
 /// One wait for one of several operations.
 ///
-/// States: free → claimed (somebody is about to settle or has cancelled it) → settled.
+/// States: free → claimed (somebody is about to complete or has cancelled it) → complete.
 #[derive(Debug)]
 pub struct Ticket<V, W> {
     is_claimed: AtomicBool,
@@ -53,7 +53,7 @@ impl<V, W> Ticket<V, W> {
         }
     }
 
-    /// Takes the right to settle or cancel; true for one caller only.
+    /// Takes the right to complete or cancel; true for one caller only.
     ///
     /// Whoever cancels has to call [`Channel::forget`](crate::Channel::forget) on each channel then. On
     /// false there is an outcome, or there will be in a moment.
@@ -80,7 +80,7 @@ impl<V, W> Ticket<V, W> {
     }
 
     /// Writes the outcome. The caller has claimed the ticket.
-    pub(crate) fn settle(&self, outcome: Outcome<V>) {
+    pub(crate) fn complete(&self, outcome: Outcome<V>) {
         let before = self
             .outcome
             .lock()

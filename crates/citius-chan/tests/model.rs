@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use citius_chan::{Case, Channel, Event, Outcome, Ticket, Wake, select};
-use citius_testkit::dice::Dice;
+use citius_testkit::rng::Rng;
 
 const PARTIES: usize = 6;
 const CHANNELS: usize = 3;
@@ -49,7 +49,7 @@ struct Model {
     capacities: Vec<usize>,
     closed: Vec<bool>,
     waiting: Vec<(usize, Vec<Op>)>,
-    settled: Vec<(usize, Outcome<u64>)>,
+    complete: Vec<(usize, Outcome<u64>)>,
 }
 
 impl Model {
@@ -83,9 +83,9 @@ impl Model {
             }
     }
 
-    fn settle(&mut self, place: usize, case: usize, event: Event<u64>) -> Op {
+    fn complete(&mut self, place: usize, case: usize, event: Event<u64>) -> Op {
         let (party, ops) = self.waiting.remove(place);
-        self.settled.push((party, Outcome { case, event }));
+        self.complete.push((party, Outcome { case, event }));
         ops[case]
     }
 
@@ -95,7 +95,7 @@ impl Model {
             Op::Send(channel, value) => {
                 match self.receiver(channel) {
                     Some((place, case)) => {
-                        self.settle(place, case, Event::Received(value));
+                        self.complete(place, case, Event::Received(value));
                     }
                     None => self.buffers[channel].push(value),
                 }
@@ -108,7 +108,7 @@ impl Model {
                 let mut sent = None;
                 if (kept.is_none() || has_room)
                     && let Some((place, case)) = self.sender(channel)
-                    && let Op::Send(_, value) = self.settle(place, case, Event::Sent)
+                    && let Op::Send(_, value) = self.complete(place, case, Event::Sent)
                 {
                     sent = Some(value);
                 }
@@ -129,13 +129,13 @@ impl Model {
             return false;
         }
         while let Some((place, case)) = self.receiver(channel) {
-            self.settle(place, case, Event::Drained);
+            self.complete(place, case, Event::Drained);
         }
         while let Some((place, case)) = self.sender(channel) {
             let Op::Send(_, value) = self.waiting[place].1[case] else {
                 unreachable!("a sender sends");
             };
-            self.settle(place, case, Event::Refused(value));
+            self.complete(place, case, Event::Refused(value));
         }
         true
     }
@@ -143,7 +143,7 @@ impl Model {
     fn put_back(&mut self, channel: usize, value: u64) {
         match self.receiver(channel) {
             Some((place, case)) => {
-                self.settle(place, case, Event::Received(value));
+                self.complete(place, case, Event::Received(value));
             }
             None => self.buffers[channel].insert(0, value),
         }
@@ -155,8 +155,8 @@ struct Party {
     ops: Vec<Op>,
 }
 
-struct Storm {
-    dice: Dice,
+struct Campaign {
+    rng: Rng,
     channels: Vec<Arc<Channel<u64, Bell>>>,
     model: Model,
     parties: Vec<Option<Party>>,
@@ -174,10 +174,10 @@ struct Seen {
     refusals: usize,
 }
 
-impl Storm {
+impl Campaign {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice::new(seed);
-        let capacities: Vec<usize> = (0..CHANNELS).map(|_| dice.below(3)).collect();
+        let mut rng = Rng::new(seed);
+        let capacities: Vec<usize> = (0..CHANNELS).map(|_| rng.below(3)).collect();
         Self {
             channels: capacities
                 .iter()
@@ -193,18 +193,18 @@ impl Storm {
             rung: Arc::default(),
             next_value: 0,
             seen: Seen::default(),
-            dice,
+            rng,
         }
     }
 
     fn step(&mut self) {
-        let party = self.dice.below(PARTIES);
+        let party = self.rng.below(PARTIES);
         if self.parties[party].is_some() {
-            if self.dice.once_in(8) {
+            if self.rng.once_in(8) {
                 self.cancel(party);
             }
-        } else if self.dice.once_in(150) {
-            let channel = self.dice.below(CHANNELS);
+        } else if self.rng.once_in(150) {
+            let channel = self.rng.below(CHANNELS);
             let closed = self.channels[channel].close().is_ok();
             assert_eq!(closed, self.model.close(channel));
         } else {
@@ -215,8 +215,8 @@ impl Storm {
     }
 
     fn op(&mut self) -> Op {
-        let channel = self.dice.below(CHANNELS);
-        if self.dice.once_in(2) {
+        let channel = self.rng.below(CHANNELS);
+        if self.rng.once_in(2) {
             return Op::Receive(channel);
         }
         self.next_value += 1;
@@ -224,7 +224,7 @@ impl Storm {
     }
 
     fn operate(&mut self, party: usize) {
-        let n = [1, 1, 2, 3][self.dice.below(4)];
+        let n = [1, 1, 2, 3][self.rng.below(4)];
         let ops: Vec<Op> = (0..n).map(|_| self.op()).collect();
         let ticket = Arc::new(Ticket::new(Bell {
             party,
@@ -259,7 +259,7 @@ impl Storm {
                     })
                     .collect();
                 cases.push(Case::Receive(None));
-                return select(&mut cases, self.dice.roll(), Some(ticket));
+                return select(&mut cases, self.rng.next(), Some(ticket));
             }
         };
         Some(Outcome { case: 0, event })
@@ -268,7 +268,7 @@ impl Storm {
     /// What was received is given back at times, as by who is cancelled when it is too late.
     fn use_up(&mut self, op: Op, event: &Event<u64>) {
         match *event {
-            Event::Received(value) if self.dice.once_in(20) => {
+            Event::Received(value) if self.rng.once_in(20) => {
                 self.seen.returns += 1;
                 self.channels[op.channel()].put_back(value);
                 self.model.put_back(op.channel(), value);
@@ -285,31 +285,31 @@ impl Storm {
         self.seen.cancels += 1;
         assert!(ticket.claim(), "it still waits, by the model");
         // Sometimes its entries stay in the queues for a while: nobody may take it for a partner.
-        for op in ops.iter().filter(|_| !self.dice.once_in(3)) {
+        for op in ops.iter().filter(|_| !self.rng.once_in(3)) {
             self.channels[op.channel()].forget(&ticket);
         }
         assert_eq!(ticket.take(), None);
         self.model.waiting.retain(|(other, _)| *other != party);
     }
 
-    /// Takes what both have settled.
+    /// Takes the outcome.
     fn collect(&mut self) {
         loop {
             let mut rung = std::mem::take(&mut *self.rung.lock().expect("no panic"));
-            let settled = std::mem::take(&mut self.model.settled);
-            let mut expected: Vec<usize> = settled.iter().map(|(party, _)| *party).collect();
+            let complete = std::mem::take(&mut self.model.complete);
+            let mut expected: Vec<usize> = complete.iter().map(|(party, _)| *party).collect();
             rung.sort_unstable();
             expected.sort_unstable();
             assert_eq!(rung, expected, "woken, and who should be");
-            if settled.is_empty() {
+            if complete.is_empty() {
                 return;
             }
-            for (party, expected) in settled {
+            for (party, expected) in complete {
                 let Party { ticket, ops } = self.parties[party].take().expect("it waited");
                 for op in &ops {
                     self.channels[op.channel()].forget(&ticket);
                 }
-                let outcome = ticket.take().expect("settled");
+                let outcome = ticket.take().expect("complete");
                 assert_eq!(outcome, expected);
                 assert_eq!(ticket.take(), None, "there is one outcome");
                 self.use_up(ops[outcome.case], &outcome.event);
@@ -340,20 +340,20 @@ impl Storm {
 fn agrees_with_the_model_for_thousands_of_seeds() {
     let mut seen = Seen::default();
     for seed in 0..3000 {
-        let mut storm = Storm::new(seed);
+        let mut campaign = Campaign::new(seed);
         let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..STEPS {
-                storm.step();
+                campaign.step();
             }
         }));
         assert!(played.is_ok(), "seed {seed}");
-        seen.waits += storm.seen.waits;
-        seen.select_waits += storm.seen.select_waits;
-        seen.cancels += storm.seen.cancels;
-        seen.returns += storm.seen.returns;
-        seen.refusals += storm.seen.refusals;
+        seen.waits += campaign.seen.waits;
+        seen.select_waits += campaign.seen.select_waits;
+        seen.cancels += campaign.seen.cancels;
+        seen.returns += campaign.seen.returns;
+        seen.refusals += campaign.seen.refusals;
     }
-    // A storm that never gets anywhere proves nothing.
+    // A campaign that never gets anywhere proves nothing.
     for count in [
         seen.waits,
         seen.select_waits,
@@ -373,13 +373,13 @@ fn a_select_chooses_evenly() {
         let _ = channel.try_send(1);
     }
     let mut chosen = [0_u32; 4];
-    let mut dice = Dice::new(7);
+    let mut rng = Rng::new(7);
     for _ in 0..6000 {
         let mut cases: Vec<_> = channels
             .iter()
             .map(|channel| Case::Receive(Some(Arc::clone(channel))))
             .collect();
-        let outcome = select(&mut cases, dice.roll(), None).expect("three of four can be done");
+        let outcome = select(&mut cases, rng.next(), None).expect("three of four can be done");
         chosen[outcome.case] += 1;
         channels[outcome.case].put_back(1);
     }

@@ -6,7 +6,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use citius_chan::{Case, Channel, Event, Outcome, Ticket, Wake, select};
-use citius_testkit::dice::Dice;
+use citius_testkit::rng::Rng;
 
 struct Parked(Thread);
 
@@ -52,24 +52,24 @@ const EACH: u64 = 4000;
 
 /// Sends its share of the values, now and then without waiting at first.
 fn send_all(sender: u64, channels: &[Chan]) {
-    let mut dice = Dice::new(sender);
+    let mut rng = Rng::new(sender);
     for n in 1..=EACH {
         let value = sender * EACH + n;
-        let patience = dice.once_in(50).then_some(Duration::ZERO);
+        let patience = rng.once_in(50).then_some(Duration::ZERO);
         let cases = || {
             let cases = channels.iter();
             cases
                 .map(|channel| Case::Send(Some(Arc::clone(channel)), Some(value)))
                 .collect()
         };
-        let sent = ask(cases(), dice.roll(), patience).or_else(|| ask(cases(), dice.roll(), None));
+        let sent = ask(cases(), rng.next(), patience).or_else(|| ask(cases(), rng.next(), None));
         assert_eq!(sent.map(|outcome| outcome.event), Some(Event::Sent));
     }
 }
 
 /// Receives until all channels are closed; puts a value back now and then.
 fn receive_all(receiver: u64, channels: &[Chan], sum: &AtomicU64, count: &AtomicU64) {
-    let mut dice = Dice::new(100 + receiver);
+    let mut rng = Rng::new(100 + receiver);
     let mut open: Vec<bool> = vec![true; channels.len()];
     while open.contains(&true) {
         let cases = channels
@@ -77,13 +77,13 @@ fn receive_all(receiver: u64, channels: &[Chan], sum: &AtomicU64, count: &Atomic
             .zip(&open)
             .map(|(channel, open)| Case::Receive(open.then(|| Arc::clone(channel))))
             .collect();
-        let patience = dice.once_in(20).then_some(Duration::from_micros(50));
-        let Some(outcome) = ask(cases, dice.roll(), patience) else {
+        let patience = rng.once_in(20).then_some(Duration::from_micros(50));
+        let Some(outcome) = ask(cases, rng.next(), patience) else {
             continue;
         };
         match outcome.event {
             // Too late to be cancelled: the next receiver gets it.
-            Event::Received(value) if dice.once_in(30) => {
+            Event::Received(value) if rng.once_in(30) => {
                 channels[outcome.case].put_back(value);
             }
             Event::Received(value) => {

@@ -97,7 +97,7 @@ impl Proxies {
 
     /// Takes over what `head`, sent by a trusted peer, says of its origin; a host also replaces its `Host`.
     #[inline]
-    pub fn believe(&self, head: &mut Head) {
+    pub fn apply(&self, head: &mut Head) {
         // Few fields pass the look at the length of their names, and few requests have such a field.
         let mut names = head.fields.iter().map(|field| field.name);
         if names.any(|name| matches!(name.end.wrapping_sub(name.start), 9 | 15..=18)) {

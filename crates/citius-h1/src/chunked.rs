@@ -27,7 +27,7 @@ pub(crate) enum Piece<'i> {
     /// More input is needed.
     Starved,
     /// There are body bytes, and no credit for them.
-    Held,
+    NoCredit,
 }
 
 /// The decoder of one body.
@@ -127,7 +127,7 @@ impl Chunked {
         let size = usize::try_from(self.left.min(credit)).unwrap_or(usize::MAX);
         let (data, rest) = input.split_at_checked(size).unwrap_or((*input, &[]));
         if data.is_empty() {
-            return Piece::Held;
+            return Piece::NoCredit;
         }
         *input = rest;
         self.left = self.left.saturating_sub(data.len() as u64);

@@ -14,14 +14,14 @@
 //!   fault, `connection: close`, drain, end of input
 //! ```
 //!
-//! A request that asks for another protocol may be held: [`Reading::Held`] takes nothing until it is answered,
+//! A request that asks for another protocol may be held: [`Reading::AwaitsUpgrade`] takes nothing until it is answered,
 //! by a 101, from which on all input is [`Reading::Tunnel`]'s, or otherwise, which brings back `Head`.
 
 use alloc::boxed::Box;
 
 use citius_http::{
     Action, BodyLength, Closing, Event, FAST_PATHS, Fault, Fields, Head, HeadPool, Limits, Millis,
-    Output, PlainResponse,
+    Output, PlainResponse, RefusedHead,
 };
 
 use crate::chunked::{Chunked, Piece};
@@ -77,7 +77,7 @@ pub struct Connection {
     /// What ended reading, if the peer is to blame.
     fault: Option<Fault>,
     /// How the server's own response to `fault` is due once the queue is empty.
-    last_words: LastWords,
+    fault_response: FaultResponse,
     closing: Option<Closing>,
     /// No request was taken so far.
     fresh: bool,
@@ -125,7 +125,7 @@ enum Reading {
     /// A chunked body.
     Chunked(Chunked),
     /// Nothing for now: the newest request may turn the connection into a tunnel.
-    Held,
+    AwaitsUpgrade,
     /// Another protocol, to the end of the connection.
     Tunnel,
     /// Nothing: no further byte is read.
@@ -145,7 +145,7 @@ enum Expecting {
 
 /// The server's own response to a peer's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LastWords {
+enum FaultResponse {
     None,
     Due { head_only: bool },
 }
@@ -170,7 +170,7 @@ impl Connection {
             searched: 0,
             expecting: Expecting::Nothing,
             fault: None,
-            last_words: LastWords::None,
+            fault_response: FaultResponse::None,
             closing: None,
             fresh: true,
             blank_line_taken: false,
@@ -194,30 +194,30 @@ impl Connection {
         input: &mut &'i [u8],
         out: &mut Output,
     ) -> Option<Event<'i>> {
-        match self.recall(cx, input) {
+        match self.receive_cached(cx, input) {
             Some(request) => Some(request.into()),
-            None => self.receive_anew(cx, input, out),
+            None => self.receive_uncached(cx, input, out),
         }
     }
 
     /// The first half of [`receive`](Self::receive): a request whose head says the same to the byte as the one that was
     /// given back last, for clients repeat themselves. Otherwise nothing is done.
     #[inline]
-    pub fn recall(&mut self, cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request> {
+    pub fn receive_cached(&mut self, cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request> {
         if !matches!(self.reading, Reading::Head) || self.searched > 0 || self.is_full(cx.limits) {
             return None;
         }
-        let head = cx.heads.recall(head_window(input, cx.limits))?;
+        let head = cx.heads.cached(head_window(input, cx.limits))?;
         *input = input.get(head.bytes.len()..).unwrap_or_default();
         self.unread = !input.is_empty();
-        if !head.is_plain() {
+        if !head.is_simple() {
             return Some(self.begin(head));
         }
         // What `begin` comes to for most heads.
         self.fresh = false;
         self.blank_line_taken = false;
         Some(Request {
-            stream: self.queue.push(Exchange::PLAIN),
+            stream: self.queue.push(Exchange::SIMPLE),
             head,
             ended: true,
         })
@@ -231,7 +231,7 @@ impl Connection {
 
     /// The second half of [`receive`](Self::receive): whatever else there is.
     #[inline]
-    pub fn receive_anew<'i>(
+    pub fn receive_uncached<'i>(
         &mut self,
         cx: &mut Context<'_>,
         input: &mut &'i [u8],
@@ -247,12 +247,16 @@ impl Connection {
     /// Offer all input to `receive` first. Requests that are complete are still answered. If `receive` left
     /// bytes over because the pipeline was full or the body not wanted, nothing is decided yet: go on
     /// offering them.
-    pub fn finish(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+    pub fn receive_eof(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Output,
+    ) -> Option<Event<'static>> {
         self.peer_finished = true;
         if self.unread && !self.wants_input(cx.limits) {
             return None;
         }
-        self.conclude(cx, out)
+        self.end_input(cx, out)
     }
 
     /// Does what the application wants to happen to `stream`; nothing if that has ended already.
@@ -305,7 +309,7 @@ impl Connection {
         plain: PlainResponse<'_>,
         out: &mut Output,
     ) -> bool {
-        let is_all = FAST_PATHS && self.queue.awaits_plainly(stream) && self.goes_on_with_a_head();
+        let is_all = FAST_PATHS && self.queue.is_only_simple(stream) && self.goes_on_with_a_head();
         if !is_all {
             return false;
         }
@@ -376,7 +380,7 @@ impl Connection {
         let is_last = is_newest && !self.queue.is_empty() && self.searched == 0;
         let holds = is_last && !self.draining && matches!(self.reading, Reading::Head);
         if holds {
-            self.reading = Reading::Held;
+            self.reading = Reading::AwaitsUpgrade;
         }
         holds
     }
@@ -391,7 +395,7 @@ impl Connection {
         fields: &Fields,
         out: &mut Output,
     ) -> Result<(), Fault> {
-        let is_held = matches!(self.reading, Reading::Held);
+        let is_held = matches!(self.reading, Reading::AwaitsUpgrade);
         let mut result = Err(Fault::ResponseOrder);
         self.with_exchange(index, out, |exchange, out| {
             if is_held {
@@ -479,7 +483,7 @@ impl Connection {
             Reading::Head => !self.is_full(limits),
             Reading::Exact(_) | Reading::Chunked(_) => self.body_may_come(),
             Reading::Tunnel => self.credit > 0,
-            Reading::Held | Reading::Over => false,
+            Reading::AwaitsUpgrade | Reading::Over => false,
         }
     }
 
@@ -508,7 +512,7 @@ impl Connection {
                 }
             }
             // Whoever digs a tunnel knows how long silence may last in it.
-            Reading::Held | Reading::Tunnel | Reading::Over => 0,
+            Reading::AwaitsUpgrade | Reading::Tunnel | Reading::Over => 0,
         };
         (patience_ms > 0).then(|| self.since.saturating_add(patience_ms))
     }
@@ -523,7 +527,7 @@ impl Connection {
                 self.refuse_head(cx, Fault::HeadTooSlow, out);
                 None
             }
-            Reading::Held | Reading::Tunnel => None,
+            Reading::AwaitsUpgrade | Reading::Tunnel => None,
             Reading::Head | Reading::Over => {
                 self.reading = Reading::Over;
                 self.closing = Some(Closing::Clean);
@@ -566,7 +570,7 @@ impl Connection {
         out: &mut Output,
     ) -> Option<Event<'static>> {
         match self.reading {
-            Reading::Held | Reading::Tunnel | Reading::Over => None,
+            Reading::AwaitsUpgrade | Reading::Tunnel | Reading::Over => None,
             Reading::Exact(_) | Reading::Chunked(_) => self.break_body(cx, fault, out),
             Reading::Head => {
                 self.refuse_head(cx, fault, out);
@@ -585,10 +589,20 @@ impl Connection {
     /// Bytes of the content of the response that the fault got, or will get when it is its turn; for the log.
     #[cold]
     pub fn fault_response_bytes(&self) -> u64 {
-        match (self.last_words, self.fault) {
-            (LastWords::Due { head_only: false }, Some(fault)) => encode::fault_bytes(fault),
+        match (self.fault_response, self.fault) {
+            (FaultResponse::Due { head_only: false }, Some(fault)) => encode::fault_bytes(fault),
             _ => 0,
         }
+    }
+
+    /// The request whose header section was refused; for the log. `unread` is what [`receive`](Self::receive) has
+    /// left over, which begins with that section.
+    #[cold]
+    pub fn refused_head(&self, unread: &[u8]) -> Option<RefusedHead> {
+        let fault = self.fault.filter(|_| self.last_words != LastWords::None)?;
+        let (line, version) = head::request_line_so_far(unread);
+        let bytes = self.fault_response_bytes();
+        Some(RefusedHead::new(fault, version, line, bytes))
     }
 
     /// The rule the peer broke, if that is why reading ended; for the log.
@@ -649,10 +663,10 @@ impl Connection {
     ) -> Option<Event<'i>> {
         loop {
             match &mut self.reading {
-                Reading::Held if self.peer_finished => return self.conclude(cx, out),
-                Reading::Held | Reading::Over => return None,
+                Reading::AwaitsUpgrade if self.peer_finished => return self.end_input(cx, out),
+                Reading::AwaitsUpgrade | Reading::Over => return None,
                 Reading::Tunnel if input.is_empty() && self.peer_finished => {
-                    return self.conclude(cx, out);
+                    return self.end_input(cx, out);
                 }
                 Reading::Tunnel => return self.take_raw(input),
                 Reading::Head => {
@@ -661,7 +675,7 @@ impl Connection {
                     }
                     match self.take_head(cx, input) {
                         Ok(Some(head)) => return Some(self.begin(head).into()),
-                        Ok(None) if self.peer_finished => return self.conclude(cx, out),
+                        Ok(None) if self.peer_finished => return self.end_input(cx, out),
                         Ok(None) => return None,
                         Err(fault) => {
                             self.refuse_head(cx, fault, out);
@@ -687,13 +701,13 @@ impl Connection {
                                 return Some(event);
                             }
                         }
-                        Piece::Starved if self.peer_finished => return self.conclude(cx, out),
-                        Piece::Held if self.discarding => {
+                        Piece::Starved if self.peer_finished => return self.end_input(cx, out),
+                        Piece::NoCredit if self.discarding => {
                             // Dropping the rest would cost more than a new connection.
                             self.stop_reading(cx, out);
                             return None;
                         }
-                        Piece::Starved | Piece::Held => return None,
+                        Piece::Starved | Piece::NoCredit => return None,
                     }
                 }
             }
@@ -827,13 +841,13 @@ impl Connection {
                 let size = usize::try_from(self.credit.min(*left)).unwrap_or(usize::MAX);
                 let (data, rest) = input.split_at_checked(size).unwrap_or((*input, &[]));
                 if data.is_empty() {
-                    return Ok(Piece::Held);
+                    return Ok(Piece::NoCredit);
                 }
                 *left = left.saturating_sub(data.len() as u64);
                 *input = rest;
                 Ok(Piece::Data(data))
             }
-            Reading::Chunked(_) if !may_come && !input.is_empty() => Ok(Piece::Held),
+            Reading::Chunked(_) if !may_come && !input.is_empty() => Ok(Piece::NoCredit),
             Reading::Chunked(chunked) => {
                 let before = input.len();
                 let piece = chunked.decode(input, self.credit, cx.limits);
@@ -843,7 +857,9 @@ impl Connection {
                 }
                 piece
             }
-            Reading::Head | Reading::Held | Reading::Tunnel | Reading::Over => Ok(Piece::Starved),
+            Reading::Head | Reading::AwaitsUpgrade | Reading::Tunnel | Reading::Over => {
+                Ok(Piece::Starved)
+            }
         }
     }
 
@@ -890,11 +906,11 @@ impl Connection {
     }
 
     /// Nothing more will come; whatever is incomplete stays so.
-    fn conclude(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+    fn end_input(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
         match &self.reading {
             Reading::Over => {}
             Reading::Head if self.searched > 0 => self.refuse_head(cx, Fault::Truncated, out),
-            Reading::Head | Reading::Held => self.stop_reading(cx, out),
+            Reading::Head | Reading::AwaitsUpgrade => self.stop_reading(cx, out),
             Reading::Tunnel => {
                 self.reading = Reading::Over;
                 return Some(Event::End {
@@ -915,7 +931,7 @@ impl Connection {
         self.reading = Reading::Over;
         self.lingers = true;
         self.fault = Some(fault);
-        self.last_words = LastWords::Due { head_only: false };
+        self.fault_response = FaultResponse::Due { head_only: false };
         self.advance(cx, out);
     }
 
@@ -940,7 +956,7 @@ impl Connection {
             Some(newest) => {
                 let head_only = newest.head_only;
                 self.queue.remove_newest();
-                self.last_words = LastWords::Due { head_only };
+                self.fault_response = FaultResponse::Due { head_only };
             }
             None => {}
         }
@@ -977,9 +993,11 @@ impl Connection {
     #[inline]
     fn rest_of_body(&self) -> Rest {
         match &self.reading {
-            Reading::Head | Reading::Held | Reading::Tunnel | Reading::Over | Reading::Exact(0) => {
-                Rest::Nothing
-            }
+            Reading::Head
+            | Reading::AwaitsUpgrade
+            | Reading::Tunnel
+            | Reading::Over
+            | Reading::Exact(0) => Rest::Nothing,
             Reading::Exact(left) => Rest::Known(*left),
             Reading::Chunked(_) => Rest::Unknown,
         }
@@ -1044,7 +1062,8 @@ impl Connection {
             Rest::Nothing => {
                 if closes || self.draining {
                     self.end_reading_if_complete(done);
-                } else if done && matches!(self.reading, Reading::Exact(0) | Reading::Held) {
+                } else if done && matches!(self.reading, Reading::Exact(0) | Reading::AwaitsUpgrade)
+                {
                     self.reading = Reading::Head;
                 }
             }
@@ -1115,7 +1134,7 @@ impl Connection {
         if self.closing.is_some() {
             return;
         }
-        if let (LastWords::Due { head_only }, Some(fault)) = (self.last_words, self.fault) {
+        if let (FaultResponse::Due { head_only }, Some(fault)) = (self.fault_response, self.fault) {
             encode::fault(out, cx, fault, Persistence::Close, head_only);
         }
         self.closing = Some(self.kind_of_end());

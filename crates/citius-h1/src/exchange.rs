@@ -61,8 +61,8 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Of a request whose head [is plain](Head::is_plain).
-    pub(crate) const PLAIN: Self = Self {
+    /// Of a request whose head [is simple](Head::is_simple).
+    pub(crate) const SIMPLE: Self = Self {
         parked: None,
         progress: Progress::AwaitsResponse,
         closes: false,
@@ -102,7 +102,7 @@ impl Exchange {
     /// Whether a plain response is all that is to be said: nothing is said yet, no `connection` field is due, and the
     /// body goes with the head.
     #[inline]
-    fn is_plain(&self) -> bool {
+    fn is_simple(&self) -> bool {
         self.progress == Progress::AwaitsResponse && !self.closes && !self.head_only && !self.http10
     }
 
@@ -202,7 +202,7 @@ impl Exchange {
         match (response.content_type, framing) {
             (Some(_), Framing::Length(length))
                 if response.status == Status::OK
-                    && response.fields.is_plain()
+                    && response.fields.adds_nothing()
                     && persistence == Persistence::Implied =>
             {
                 encode::plain_head(out.tail(), cx, media_type, is_known, length, body_bytes);
@@ -482,10 +482,10 @@ impl Queue {
 
     /// Whether `stream` is the only exchange and a plain response is all that is to be said.
     #[inline]
-    pub(crate) fn awaits_plainly(&self, stream: u32) -> bool {
+    pub(crate) fn is_only_simple(&self, stream: u32) -> bool {
         stream == self.first
             && self.behind.is_empty()
-            && self.front.as_ref().is_some_and(Exchange::is_plain)
+            && self.front.as_ref().is_some_and(Exchange::is_simple)
     }
 
     /// Forgets all.

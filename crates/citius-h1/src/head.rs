@@ -43,7 +43,7 @@ fn parse_by<const FAST: bool>(
     let mut facts = Facts::default();
     let length = loop {
         let host_line = if FAST && facts.host.is_none() {
-            Line::host(rest, input)
+            FieldLine::host(rest, input)
         } else {
             None
         };
@@ -52,7 +52,7 @@ fn parse_by<const FAST: bool>(
                 facts.host_is_valid = true;
                 line
             }
-            None => match Line::read(rest, input)? {
+            None => match FieldLine::read(rest, input)? {
                 Some(line) => line,
                 None => break offset(input, rest).wrapping_add(2),
             },
@@ -69,7 +69,7 @@ fn parse_by<const FAST: bool>(
         });
         rest = line.next;
     };
-    facts.settle(input, head).map_err(Stop::Fault)?;
+    facts.apply_to(input, head).map_err(Stop::Fault)?;
     head.bytes
         .extend_from_slice(input.get(..length).unwrap_or_default());
     head.is_verbatim = true;
@@ -127,7 +127,7 @@ pub(crate) fn parse_lines(
     mut field: impl FnMut(&[u8], &[u8]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let mut rest = section;
-    while let Some(line) = Line::read(rest, section).map_err(fault_of)? {
+    while let Some(line) = FieldLine::read(rest, section).map_err(fault_of)? {
         field(line.name, line.value)?;
         rest = line.next;
     }
@@ -187,6 +187,23 @@ fn request_line<'i, const FAST: bool>(
     Ok(next)
 }
 
+/// Method and target at the start of a header section that was refused, and its version: whatever stands in their
+/// places, up to the fault.
+#[cold]
+pub(crate) fn request_line_so_far(input: &[u8]) -> ((&[u8], &[u8]), Version) {
+    let Ok((method, rest)) = method(input) else {
+        return ((b"", b""), Version::default());
+    };
+    let end = rest.iter().position(|byte| b" \r\n".contains(byte));
+    let (target, version) = split(rest, end.unwrap_or(rest.len()));
+    let version = if version.starts_with(b" HTTP/1.0") {
+        Version::Http10
+    } else {
+        Version::Http11
+    };
+    ((method, target), version)
+}
+
 /// The method at the start of `input` and what follows the space behind it.
 #[inline]
 fn method(input: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
@@ -199,7 +216,7 @@ fn method(input: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
 }
 
 /// A field line (RFC 9112 §5).
-struct Line<'i> {
+struct FieldLine<'i> {
     name: &'i [u8],
     /// Without white space around it.
     value: &'i [u8],
@@ -209,7 +226,7 @@ struct Line<'i> {
     next: &'i [u8],
 }
 
-impl<'i> Line<'i> {
+impl<'i> FieldLine<'i> {
     /// Reads the line at the start of `rest` if it is a plain Host line, as every request has one.
     ///
     /// One pass does what [`read`](Self::read) and [`host::is_valid`] do in three, and says the same.
@@ -388,7 +405,7 @@ impl Facts {
 
     /// Decides what the head means as a whole.
     #[inline]
-    fn settle(&self, input: &[u8], head: &mut Head) -> Result<(), Fault> {
+    fn apply_to(&self, input: &[u8], head: &mut Head) -> Result<(), Fault> {
         let http11 = head.version == Version::Http11;
         let authority = target_form(input, head)?;
         match self.host.and_then(|index| head.fields.get_mut(index)) {
@@ -531,8 +548,8 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
 
-    use citius_testkit::dice::Dice;
-    use citius_testkit::{storm, variants};
+    use citius_testkit::rng::Rng;
+    use citius_testkit::{campaign, variants};
 
     use super::*;
 
@@ -548,16 +565,16 @@ mod tests {
     fn the_fast_ways_to_read_a_head_read_the_same() {
         let (mut n_read, mut n_host, mut n_get) = (0, 0, 0);
         for seed in 0..4000 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let limits = Limits {
                 fields_max: if seed % 8 == 0 { 3 } else { 100 },
                 target_bytes_max: if seed % 8 == 1 { 2 } else { 8192 },
                 ..Limits::default()
             };
-            for variant in variants::run(&mut dice, 8) {
+            for variant in variants::run(&mut rng, 8) {
                 let mut bytes = variant.to_http1();
-                for _ in 0..dice.below(3) {
-                    storm::mutate(&mut dice, &mut bytes, &[]);
+                for _ in 0..rng.below(3) {
+                    campaign::mutate(&mut rng, &mut bytes, &[]);
                 }
                 let fast = read::<true>(&bytes, &limits);
                 let slow = read::<false>(&bytes, &limits);

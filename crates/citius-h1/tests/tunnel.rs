@@ -154,7 +154,7 @@ fn the_peer_may_end_its_side_first() {
     peer.want(0, 3);
     assert_eq!(peer.receive(b"abcdef"), ["data 0 abc"]);
     let finish = |peer: &mut Peer| {
-        peer.with(|connection, cx, out| connection.finish(cx, out).as_ref().map(words))
+        peer.with(|connection, cx, out| connection.receive_eof(cx, out).as_ref().map(words))
     };
     assert_eq!(finish(&mut peer), None, "there is something unread");
     peer.want(0, 10);

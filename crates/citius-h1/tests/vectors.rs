@@ -4,7 +4,7 @@ use std::path::Path;
 
 use citius_http::{Blame, Fault};
 use citius_testkit::driver::{Driver, Echo};
-use citius_testkit::play;
+use citius_testkit::replay;
 use citius_testkit::transcript::{self, Step, Transcript};
 
 fn vectors() -> Vec<(String, Transcript)> {
@@ -18,7 +18,7 @@ fn every_vector_comes_out_as_written_however_it_is_cut() {
     let failures: Vec<String> = vectors
         .iter()
         .filter_map(|(name, vector)| {
-            let reason = play::play_all_cuts(vector).err()?;
+            let reason = replay::replay_all_splits(vector).err()?;
             Some(format!("{name}: {reason}"))
         })
         .collect();

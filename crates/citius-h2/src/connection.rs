@@ -5,18 +5,20 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use citius_http::{Closing, Event, Fault, Fields, Head, HeadPool, Limits, Method, Millis, Output};
+use citius_http::{
+    Closing, Event, Fault, Fields, Head, HeadPool, Limits, Method, Millis, Output, RefusedHead,
+};
 
 use crate::budget::Budget;
 use crate::frame::{self, Code, WINDOW_BYTES, WINDOW_MAX};
 use crate::head::{Facts, Scratch};
 use crate::hpack::{Decoder, Encoder};
 use crate::priority::Early;
-use crate::receive::{Block, Memo, Reading};
+use crate::receive::{Block, LastBlock, Reading};
 use crate::response::Template;
 use crate::settings::{self, Settings};
 use crate::state::State;
-use crate::stream::{Expecting, Stream, Streams};
+use crate::stream::{Broken, Expecting, Stream, Streams};
 
 /// What a call may look at besides its input.
 #[derive(Debug)]
@@ -44,13 +46,13 @@ pub struct Options {
 
 /// How far the server has taken leave (RFC 9113 §6.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leave {
+pub(crate) enum Shutdown {
     /// Not at all.
     No,
     /// The client was told to stop at some time, and may have sent requests before it knew.
     Announced(Millis),
     /// The client was told which request is the last.
-    Taken,
+    Final,
 }
 
 /// One HTTP/2 connection, server side.
@@ -73,7 +75,7 @@ pub struct Connection {
     /// Where field blocks are put together; kept for its memory.
     pub(crate) field_block: Vec<u8>,
     pub(crate) scratch: Scratch,
-    pub(crate) memo: Option<Box<Memo>>,
+    pub(crate) last_block: Option<Box<LastBlock>>,
     /// The head of which continuations are awaited.
     pub(crate) block: Option<Box<Block>>,
     pub(crate) peer: Settings,
@@ -104,7 +106,11 @@ pub struct Connection {
     /// Streams of which something waits to be told.
     pub(crate) ready: VecDeque<u32>,
     /// Streams that are over, to be told.
-    pub(crate) broken: VecDeque<(u32, Fault)>,
+    pub(crate) broken: VecDeque<Broken>,
+    /// What was sent for the fault of the stream that was told last to be over.
+    pub(crate) fault_response_bytes: u64,
+    /// Requests whose heads were refused since they were taken last. The budget of resets bounds them.
+    pub(crate) refused: Vec<RefusedHead>,
     /// Accept, or the end of the last response.
     pub(crate) since: Millis,
     /// When the frame began that is incomplete.
@@ -112,8 +118,8 @@ pub struct Connection {
     /// When our settings went out, until they are acknowledged.
     pub(crate) settings_at: Option<Millis>,
     /// When streams are to be looked at that may have come to a standstill.
-    pub(crate) look_at: Option<Millis>,
-    pub(crate) leave: Leave,
+    pub(crate) stall_check_at: Option<Millis>,
+    pub(crate) shutdown: Shutdown,
     pub(crate) fault: Option<Fault>,
     pub(crate) closing: Option<Closing>,
     /// No request was taken so far.
@@ -121,9 +127,9 @@ pub struct Connection {
     /// The peer has closed its sending side.
     pub(crate) peer_finished: bool,
     /// Our settings are on their way.
-    pub(crate) announced: bool,
+    pub(crate) settings_sent: bool,
     /// The client's settings have come.
-    pub(crate) greeted: bool,
+    pub(crate) settings_received: bool,
 }
 
 impl Connection {
@@ -145,7 +151,7 @@ impl Connection {
             template: Template::default(),
             field_block: Vec::new(),
             scratch: Scratch::default(),
-            memo: None,
+            last_block: None,
             block: None,
             peer: Settings::default(),
             streams: Streams::default(),
@@ -164,17 +170,19 @@ impl Connection {
             n_served: 0,
             ready: VecDeque::new(),
             broken: VecDeque::new(),
+            fault_response_bytes: 0,
+            refused: Vec::new(),
             since: now,
             partial_at: None,
             settings_at: None,
-            look_at: None,
-            leave: Leave::No,
+            stall_check_at: None,
+            shutdown: Shutdown::No,
             fault: None,
             closing: None,
             fresh: true,
             peer_finished: false,
-            announced: false,
-            greeted: false,
+            settings_sent: false,
+            settings_received: false,
         }
     }
 
@@ -196,7 +204,7 @@ impl Connection {
         let payload = settings::from_base64url(http2_settings).ok_or(Fault::SettingsValue)?;
         connection.peer.take(&payload)?;
         connection.encoder.allow(connection.peer.table_bytes);
-        connection.announce(cx, out);
+        connection.send_settings(cx, out);
         connection.send_window = UNGREETED_BYTES;
         connection.withheld = WINDOW_BYTES.saturating_sub(UNGREETED_BYTES);
         connection.open_stream(cx, 1, head, true, &Facts::default());
@@ -207,7 +215,11 @@ impl Connection {
     /// The peer has closed its sending side: a request that is not complete will never be.
     ///
     /// Offer all input to `receive` first. Requests that are complete are still answered.
-    pub fn finish(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
+    pub fn receive_eof(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Output,
+    ) -> Option<Event<'static>> {
         if self.closing.is_some() {
             return None;
         }
@@ -222,7 +234,7 @@ impl Connection {
         for id in incomplete {
             self.break_stream(cx, id, Fault::Truncated, out);
         }
-        self.conclude();
+        self.close_if_done();
         self.next_broken()
     }
 
@@ -249,9 +261,9 @@ impl Connection {
         if found.buffered.is_some() {
             self.ready.push_back(stream);
         } else if is_due && found.state.awaits_headers() {
-            self.say_continue(stream, out);
+            self.write_continue(stream, out);
         }
-        self.look_later(cx.now.saturating_add(cx.limits.body_read_ms));
+        self.check_stalled_by(cx.now.saturating_add(cx.limits.body_read_ms));
     }
 
     /// The body of `stream` may have at most `bytes_max` bytes. Call it before any of it is wanted.
@@ -274,9 +286,10 @@ impl Connection {
         }
         if let Err(fault) = self.budget.reset(cx.now, cx.limits) {
             self.end_with(cx, fault, out);
+            self.fault_response_bytes = 0;
         } else {
             self.end_stream(cx, stream, Fault::BodyTooLong, out);
-            self.conclude();
+            self.close_if_done();
         }
         true
     }
@@ -309,8 +322,8 @@ impl Connection {
             _ if self.fresh => limits.head_read_ms,
             _ => limits.keep_alive_ms,
         };
-        let leaving = match self.leave {
-            Leave::Announced(at) => Some(at),
+        let leaving = match self.shutdown {
+            Shutdown::Announced(at) => Some(at),
             _ => None,
         };
         [
@@ -318,7 +331,7 @@ impl Connection {
             after(self.partial_at, limits.head_read_ms),
             after(self.settings_at, limits.head_read_ms),
             after(leaving, limits.linger_ms.max(1)),
-            self.look_at,
+            self.stall_check_at,
         ]
         .into_iter()
         .flatten()
@@ -337,15 +350,15 @@ impl Connection {
             self.end_with(cx, Fault::HeadTooSlow, out);
         } else if is_over(self.settings_at, cx.limits.head_read_ms) {
             self.end_with(cx, Fault::SettingsTimeout, out);
-        } else if let Leave::Announced(at) = self.leave
+        } else if let Shutdown::Announced(at) = self.shutdown
             && is_over(Some(at), cx.limits.linger_ms.max(1))
         {
-            self.take_leave(out);
-        } else if self.look_at.is_some_and(|at| at <= cx.now) {
-            self.look(cx, out);
+            self.send_final_goaway(out);
+        } else if self.stall_check_at.is_some_and(|at| at <= cx.now) {
+            self.check_stalled(cx, out);
         } else if self.broken.is_empty() {
             // Nobody has asked anything for long.
-            self.say_go_away(Code::NoError, out);
+            self.write_goaway(Code::NoError, out);
             self.closing = Some(Closing::Clean);
         }
         self.next_broken()
@@ -353,13 +366,13 @@ impl Connection {
 
     /// Stops taking new requests, in two steps: requests that cross the first notice are still answered.
     pub fn drain(&mut self, cx: &mut Context<'_>, out: &mut Output) {
-        if self.leave != Leave::No || self.closing.is_some() {
+        if self.shutdown != Shutdown::No || self.closing.is_some() {
             return;
         }
-        self.announce(cx, out);
+        self.send_settings(cx, out);
         frame::go_away(out.tail(), 0x7fff_ffff, Code::NoError);
-        frame::ping(out.tail(), LEAVE, 0);
-        self.leave = Leave::Announced(cx.now);
+        frame::ping(out.tail(), SHUTDOWN_PING, 0);
+        self.shutdown = Shutdown::Announced(cx.now);
     }
 
     /// Ends the connection for reasons this machine does not know, such as [`Fault::Overloaded`]: the client is told
@@ -381,6 +394,25 @@ impl Connection {
     #[inline]
     pub fn closing(&self) -> Option<Closing> {
         self.closing
+    }
+
+    /// Bytes of the content of the response that the fault of the latest [`Event::Broken`] got, or the body that
+    /// [`limit_body`](Self::limit_body) has refused; for the log.
+    #[cold]
+    pub fn fault_response_bytes(&self) -> u64 {
+        self.fault_response_bytes
+    }
+
+    /// Whether heads were refused since [`take_refused`](Self::take_refused).
+    #[inline]
+    pub fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// The requests whose heads were refused since this was called last; for the log.
+    #[cold]
+    pub fn take_refused(&mut self) -> Vec<RefusedHead> {
+        core::mem::take(&mut self.refused)
     }
 
     /// The rule the peer broke, if that is why the connection ends; for the log.
@@ -422,11 +454,11 @@ impl Connection {
     // --- among ourselves ----------------------------------------------------------------------
 
     /// Sends our settings, once.
-    pub(crate) fn announce(&mut self, cx: &Context<'_>, out: &mut Output) {
-        if self.announced {
+    pub(crate) fn send_settings(&mut self, cx: &Context<'_>, out: &mut Output) {
+        if self.settings_sent {
             return;
         }
-        self.announced = true;
+        self.settings_sent = true;
         settings::announce(out.tail(), cx.limits, self.options.extended_connect);
         self.receive_window = settings::connection_window(cx.limits);
         self.settings_at = Some(cx.now);
@@ -480,9 +512,9 @@ impl Connection {
     /// The connection ends for a fault: the last word is `GOAWAY`.
     #[cold]
     pub(crate) fn end_with(&mut self, cx: &Context<'_>, fault: Fault, out: &mut Output) {
-        self.announce(cx, out);
+        self.send_settings(cx, out);
         self.fault = Some(fault);
-        self.say_go_away(Code::of(fault), out);
+        self.write_goaway(Code::of(fault), out);
         self.reading = Reading::Over;
         self.streams.clear();
         self.n_waiting = 0;
@@ -508,32 +540,42 @@ impl Connection {
         let (was_delivered, is_open) = (stream.is_request_delivered(), stream.is_open());
         // Complete for the application, and its client will never have all of it.
         let is_cut = stream.waiting.is_some();
-        self.end_stream(cx, id, fault, out);
+        let response_bytes = self.end_stream(cx, id, fault, out);
         if is_open || !was_delivered || is_cut {
-            self.broken.push_back((id, fault));
+            self.broken.push_back(Broken {
+                stream: id,
+                fault,
+                response_bytes,
+            });
         }
     }
 
-    /// A stream ends for a fault: with its status where that can still be said.
+    /// A stream ends for a fault: with its status where that can still be said. Returns the bytes of content that are
+    /// sent with it.
     #[cold]
-    fn end_stream(&mut self, cx: &mut Context<'_>, id: u32, fault: Fault, out: &mut Output) {
+    fn end_stream(&mut self, cx: &mut Context<'_>, id: u32, fault: Fault, out: &mut Output) -> u64 {
         let Some(index) = self.streams.index_of(id) else {
-            return;
+            return 0;
         };
         let Some(stream) = self.streams.at(index) else {
-            return;
+            return 0;
         };
+        let mut response_bytes = 0;
         self.since = cx.now;
         let may_respond = stream.state.awaits_headers()
             && !crate::head::is_malformed(fault)
             && fault != Fault::StreamReset;
         if may_respond {
-            self.respond_to_fault(cx, index, fault, out);
+            response_bytes = self.respond_to_fault(cx, index, fault, out);
         }
         if self.streams.index_of(id).is_some() {
+            // What waits for a window is dropped with the stream.
+            let unsent = self.waiting_bytes_of(id).unwrap_or(0);
+            response_bytes = response_bytes.saturating_sub(unsent);
             let by_peer = fault == Fault::StreamReset;
             self.drop_stream(id, (!by_peer).then(|| Code::of(fault)), out);
         }
+        response_bytes
     }
 
     /// Bytes of the response of `stream` that wait for a window; `None` if there are none.
@@ -555,7 +597,7 @@ impl Connection {
             self.n_waiting = self.n_waiting.saturating_sub(1);
         }
         if let Some(buffered) = stream.buffered {
-            self.give_back(buffered.bytes.len(), out);
+            self.release_window(buffered.bytes.len(), out);
         }
         if let Some(code) = code {
             self.reset(id, code, out);
@@ -569,7 +611,7 @@ impl Connection {
     }
 
     /// Opens the connection's window by what was taken, from half of it on.
-    pub(crate) fn give_back(&mut self, n_bytes: usize, out: &mut Output) {
+    pub(crate) fn release_window(&mut self, n_bytes: usize, out: &mut Output) {
         self.consumed = self
             .consumed
             .saturating_add(u32::try_from(n_bytes).unwrap_or(u32::MAX));
@@ -585,31 +627,36 @@ impl Connection {
 
     /// Streams are to be looked at no later than `at`.
     #[inline]
-    pub(crate) fn look_later(&mut self, at: Millis) {
-        self.look_at = Some(self.look_at.map_or(at, |earlier| earlier.min(at)));
+    pub(crate) fn check_stalled_by(&mut self, at: Millis) {
+        self.stall_check_at = Some(self.stall_check_at.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// The next stream that is over.
     pub(crate) fn next_broken(&mut self) -> Option<Event<'static>> {
-        let (stream, fault) = self.broken.pop_front()?;
+        let Broken {
+            stream,
+            fault,
+            response_bytes,
+        } = self.broken.pop_front()?;
+        self.fault_response_bytes = response_bytes;
         Some(Event::Broken { stream, fault })
     }
 
     /// Tells the client which request is the last.
-    pub(crate) fn take_leave(&mut self, out: &mut Output) {
-        self.say_go_away(Code::NoError, out);
-        self.leave = Leave::Taken;
-        self.conclude();
+    pub(crate) fn send_final_goaway(&mut self, out: &mut Output) {
+        self.write_goaway(Code::NoError, out);
+        self.shutdown = Shutdown::Final;
+        self.close_if_done();
     }
 
-    fn say_go_away(&self, code: Code, out: &mut Output) {
+    fn write_goaway(&self, code: Code, out: &mut Output) {
         frame::go_away(out.tail(), self.last_stream, code);
     }
 
     /// Ends the connection where it is to end.
     #[inline]
-    pub(crate) fn conclude(&mut self) {
-        let is_last = self.leave == Leave::Taken || self.peer_finished;
+    pub(crate) fn close_if_done(&mut self) {
+        let is_last = self.shutdown == Shutdown::Final || self.peer_finished;
         if is_last && self.streams.is_empty() && self.closing.is_none() {
             self.closing = Some(if self.peer_finished {
                 Closing::Clean
@@ -620,8 +667,8 @@ impl Connection {
     }
 
     /// Looks for streams that have come to a standstill.
-    fn look(&mut self, cx: &mut Context<'_>, out: &mut Output) {
-        self.look_at = None;
+    fn check_stalled(&mut self, cx: &mut Context<'_>, out: &mut Output) {
+        self.stall_check_at = None;
         let limits = cx.limits;
         let mut next: Option<Millis> = None;
         let mut stuck: Vec<(u32, Fault)> = Vec::new();
@@ -658,7 +705,7 @@ impl Connection {
                 due(stream.waiting_at.saturating_add(limits.write_stall_ms));
             }
         }
-        self.look_at = next;
+        self.stall_check_at = next;
         if waits_for_connection {
             let span_ms = cx.now.saturating_sub(self.waiting_at);
             if span_ms >= limits.write_stall_ms {
@@ -672,7 +719,7 @@ impl Connection {
         for (id, fault) in stuck {
             self.break_stream(cx, id, fault, out);
         }
-        self.conclude();
+        self.close_if_done();
     }
 }
 
@@ -681,4 +728,4 @@ impl Connection {
 const UNGREETED_BYTES: i64 = 16 * 1024;
 
 /// The payload of the ping that tells when the first notice of leave has arrived.
-pub(crate) const LEAVE: &[u8; 8] = b"citius\0\x02";
+pub(crate) const SHUTDOWN_PING: &[u8; 8] = b"citius\0\x02";

@@ -28,6 +28,13 @@ pub(crate) struct Scratch {
     seen: u8,
 }
 
+impl Scratch {
+    /// Method and path of the head that was read last, as far as they were there.
+    pub(crate) fn request_line(&self) -> (&[u8], &[u8]) {
+        (&self.method, &self.path)
+    }
+}
+
 const METHOD: u8 = 1;
 const SCHEME: u8 = 2;
 const AUTHORITY: u8 = 4;

@@ -4,10 +4,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use citius_http::{Event, FAST_PATHS, Fault, Fields, Head, Limits, Millis, Output};
+use citius_http::{
+    Event, FAST_PATHS, Fault, Fields, Head, Limits, Millis, Output, RefusedHead, Version,
+};
 
 use crate::budget;
-use crate::connection::{Connection, Context, LEAVE, Leave};
+use crate::connection::{Connection, Context, SHUTDOWN_PING, Shutdown};
 use crate::frame::{
     self, ACK, Code, END_HEADERS, END_STREAM, HEADER_BYTES, Header, Kind, PADDED, WINDOW_MAX,
 };
@@ -51,7 +53,7 @@ pub(crate) struct Block {
 
 /// The last block that was all in the tables, and what it means: clients repeat themselves.
 #[derive(Debug)]
-pub(crate) struct Memo {
+pub(crate) struct LastBlock {
     block: Vec<u8>,
     generation: u64,
     ended: bool,
@@ -60,8 +62,8 @@ pub(crate) struct Memo {
 }
 
 /// Bytes of a block and of a head that are worth remembering.
-const MEMO_BLOCK_BYTES_MAX: usize = 256;
-const MEMO_HEAD_BYTES_MAX: usize = 2048;
+const CACHED_BLOCK_BYTES_MAX: usize = 256;
+const CACHED_HEAD_BYTES_MAX: usize = 2048;
 
 /// What came of a frame.
 type Outcome = Result<Option<Event<'static>>, Fault>;
@@ -147,7 +149,7 @@ impl Connection {
                     return Ok(Step::Starved);
                 }
                 self.reading = Reading::Frame;
-                self.announce(cx, out);
+                self.send_settings(cx, out);
                 let withheld = core::mem::take(&mut self.withheld);
                 self.send_window = self.send_window.saturating_add(withheld);
                 self.pump_due |= withheld > 0;
@@ -219,7 +221,7 @@ impl Connection {
                 Err(Fault::FrameSequence)
             };
         }
-        if !self.greeted && (header.kind != Kind::Settings || header.has(ACK)) {
+        if !self.settings_received && (header.kind != Kind::Settings || header.has(ACK)) {
             return Err(Fault::PrefaceSyntax);
         }
         let is_right = match header.kind {
@@ -280,7 +282,7 @@ impl Connection {
                 self.budget.reset(cx.now, cx.limits)?;
                 if self.streams.find(header.stream).is_some() {
                     self.break_stream(cx, header.stream, fault, out);
-                    self.conclude();
+                    self.close_if_done();
                 } else {
                     self.reset(header.stream, Code::of(fault), out);
                 }
@@ -294,7 +296,7 @@ impl Connection {
         });
         // Padding and its length count, and are nobody's.
         let overhead = header.length.saturating_sub(left);
-        self.note_taken(header.stream, overhead, out);
+        self.release_stream_window(header.stream, overhead, out);
         Ok(Step::Again)
     }
 
@@ -360,11 +362,11 @@ impl Connection {
             self.reading = Reading::Data(data);
             match found {
                 None => {
-                    self.note_taken(data.stream, length, out);
+                    self.release_stream_window(data.stream, length, out);
                 }
                 Some(stream) if is_wanted => {
                     stream.credit = stream.credit.saturating_sub(length as u64);
-                    self.note_taken(data.stream, length, out);
+                    self.release_stream_window(data.stream, length, out);
                     let stream = data.stream;
                     return Step::Event(Event::Data { stream, bytes });
                 }
@@ -393,11 +395,11 @@ impl Connection {
     }
 
     /// So many bytes of a stream are taken: the windows open again by them.
-    fn note_taken(&mut self, id: u32, n_bytes: usize, out: &mut Output) {
+    fn release_stream_window(&mut self, id: u32, n_bytes: usize, out: &mut Output) {
         if n_bytes == 0 {
             return;
         }
-        self.give_back(n_bytes, out);
+        self.release_window(n_bytes, out);
         let Some(stream) = self.streams.find_mut(id) else {
             return;
         };
@@ -471,8 +473,8 @@ impl Connection {
             core::mem::replace(&mut buffered.bytes, rest)
         };
         stream.credit = stream.credit.saturating_sub(bytes.len() as u64);
-        self.note_taken(id, bytes.len(), out);
-        Some(Event::Held {
+        self.release_stream_window(id, bytes.len(), out);
+        Some(Event::Buffered {
             stream: id,
             bytes: Bytes::from(bytes),
         })
@@ -557,7 +559,7 @@ impl Connection {
         let mut head = cx.heads.take();
         let facts = self.read_head(cx.limits, block, ends, &mut head)?;
         let is_refused = self.streams.len() >= (cx.limits.h2_streams_max as usize).max(1)
-            || self.leave == Leave::Taken;
+            || self.shutdown == Shutdown::Final;
         match facts {
             _ if is_refused => {
                 cx.heads.give(head);
@@ -595,21 +597,21 @@ impl Connection {
         ended: bool,
         head: &mut Head,
     ) -> Result<Result<Facts, Fault>, Fault> {
-        if let Some(memo) = self.recalled(block, ended) {
-            head.copy_from(&memo.head);
-            return Ok(Ok(memo.facts));
+        if let Some(last_block) = self.cached_head(block, ended) {
+            head.copy_from(&last_block.head);
+            return Ok(Ok(last_block.facts));
         }
         self.read_new_head(limits, block, ended, head)
     }
 
     /// What the block means, if it is the one before.
     #[inline]
-    pub(crate) fn recalled(&self, block: &[u8], ended: bool) -> Option<&Memo> {
-        let memo = self.memo.as_deref().filter(|_| FAST_PATHS)?;
-        let is_same = memo.generation == self.decoder.generation()
-            && memo.ended == ended
-            && memo.block == block;
-        is_same.then_some(memo)
+    pub(crate) fn cached_head(&self, block: &[u8], ended: bool) -> Option<&LastBlock> {
+        let last_block = self.last_block.as_deref().filter(|_| FAST_PATHS)?;
+        let is_same = last_block.generation == self.decoder.generation()
+            && last_block.ended == ended
+            && last_block.block == block;
+        is_same.then_some(last_block)
     }
 
     fn read_new_head(
@@ -628,11 +630,11 @@ impl Connection {
         let facts = builder.finish(ended);
         if let Ok(facts) = facts
             && self.decoder.generation() == generation
-            && block.len() <= MEMO_BLOCK_BYTES_MAX
-            && head.bytes.len() <= MEMO_HEAD_BYTES_MAX
+            && block.len() <= CACHED_BLOCK_BYTES_MAX
+            && head.bytes.len() <= CACHED_HEAD_BYTES_MAX
         {
-            let memo = self.memo.get_or_insert_with(|| {
-                Box::new(Memo {
+            let last_block = self.last_block.get_or_insert_with(|| {
+                Box::new(LastBlock {
                     block: Vec::new(),
                     generation,
                     ended,
@@ -640,12 +642,12 @@ impl Connection {
                     facts,
                 })
             });
-            memo.block.clear();
-            memo.block.extend_from_slice(block);
-            memo.generation = generation;
-            memo.ended = ended;
-            memo.head.copy_from(head);
-            memo.facts = facts;
+            last_block.block.clear();
+            last_block.block.extend_from_slice(block);
+            last_block.generation = generation;
+            last_block.ended = ended;
+            last_block.head.copy_from(head);
+            last_block.facts = facts;
         }
         Ok(facts)
     }
@@ -661,13 +663,19 @@ impl Connection {
         fault: Fault,
         out: &mut Output,
     ) {
+        let line = self.scratch.request_line();
+        let refused = RefusedHead::new(fault, Version::Http2, line, 0);
+        self.refused.push(refused);
         if head::is_malformed(fault) {
             self.reset(id, Code::of(fault), out);
             return;
         }
         self.open_stream(cx, id, head, ends, &Facts::default());
         if let Some(index) = self.streams.index_of(id) {
-            self.respond_to_fault(cx, index, fault, out);
+            let bytes = self.respond_to_fault(cx, index, fault, out);
+            if let Some(refused) = self.refused.last_mut() {
+                refused.response_bytes = bytes;
+            }
         }
     }
 
@@ -708,7 +716,7 @@ impl Connection {
             Err(fault) => {
                 self.budget.reset(cx.now, cx.limits)?;
                 self.break_stream(cx, id, fault, out);
-                self.conclude();
+                self.close_if_done();
                 Ok(None)
             }
         }
@@ -729,7 +737,7 @@ impl Connection {
         self.check_not_idle(header.stream)?;
         self.budget.reset(cx.now, cx.limits)?;
         self.break_stream(cx, header.stream, Fault::StreamReset, out);
-        self.conclude();
+        self.close_if_done();
         Ok(None)
     }
 
@@ -764,7 +772,7 @@ impl Connection {
             if let Some(fault) = fault {
                 self.budget.reset(cx.now, cx.limits)?;
                 self.break_stream(cx, header.stream, fault, out);
-                self.conclude();
+                self.close_if_done();
                 return Ok(None);
             }
         }
@@ -788,8 +796,10 @@ impl Connection {
                 }
                 if !header.has(ACK) {
                     frame::ping(out.tail(), payload, ACK);
-                } else if payload == LEAVE && matches!(self.leave, Leave::Announced(_)) {
-                    self.take_leave(out);
+                } else if payload == SHUTDOWN_PING
+                    && matches!(self.shutdown, Shutdown::Announced(_))
+                {
+                    self.send_final_goaway(out);
                 }
                 Ok(())
             }
@@ -808,7 +818,7 @@ impl Connection {
                 let (id, value) = frame::number(payload).ok_or(Fault::FrameSize)?;
                 self.take_priority_update(cx, id, Priority::parse(value))
             }
-            // The client takes leave: what it has asked for it still gets.
+            // The client closes gracefully: requests it has sent are still answered.
             Kind::GoAway if payload.len() < 8 => Err(Fault::FrameSize),
             _ => Ok(()),
         }
@@ -860,7 +870,7 @@ impl Connection {
             self.settings_at = None;
             return Ok(());
         }
-        self.greeted = true;
+        self.settings_received = true;
         let before = self.peer.window;
         self.peer.take(payload)?;
         self.encoder.allow(self.peer.table_bytes);

@@ -131,7 +131,7 @@ impl Connection {
     fn abort(&mut self, cx: &Context<'_>, id: u32, code: Code, out: &mut Output) {
         self.since = cx.now;
         self.drop_stream(id, Some(code), out);
-        self.conclude();
+        self.close_if_done();
     }
 
     #[inline]
@@ -246,7 +246,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the server's own response to `fault`, and ends the stream.
+    /// Writes the server's own response to `fault`, and ends the stream. Returns the bytes of its content.
     ///
     /// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
     #[cold]
@@ -256,7 +256,7 @@ impl Connection {
         index: usize,
         fault: Fault,
         out: &mut Output,
-    ) {
+    ) -> u64 {
         let text = match fault.blame() {
             Blame::Peer => fault.text(),
             Blame::App => "internal server error",
@@ -267,12 +267,14 @@ impl Connection {
             fields: &Fields::EMPTY,
         };
         let body = [text.as_bytes(), b"\n"].concat();
+        let head_only = self.streams.at(index).is_some_and(|s| s.head_only);
         self.respond(cx, index, &response, Payload::Copied(&body), out)
             .expect("a plain response to a stream that has none");
+        if head_only { 0 } else { body.len() as u64 }
     }
 
     /// Writes `100 Continue`.
-    pub(crate) fn say_continue(&mut self, id: u32, out: &mut Output) {
+    pub(crate) fn write_continue(&mut self, id: u32, out: &mut Output) {
         let mut block = core::mem::take(&mut self.field_block);
         block.clear();
         self.encoder.begin(&mut block);
@@ -314,7 +316,7 @@ impl Connection {
             self.streams.discard(index);
         }
         self.since = cx.now;
-        self.conclude();
+        self.close_if_done();
     }
 
     /// Appends the head of a final response.
@@ -328,7 +330,7 @@ impl Connection {
         ends: bool,
         out: &mut Output,
     ) {
-        let is_plain = response.status == Status::OK && response.fields.is_plain();
+        let is_plain = response.status == Status::OK && response.fields.adds_nothing();
         if let (true, Some(media_type), Some(length)) = (is_plain, response.content_type, length) {
             let generation = self.encoder.generation();
             if self.template.is_for(cx, generation, media_type, length) {
@@ -384,7 +386,7 @@ impl Connection {
                 .field(&mut block, b"content-length", digits, Indexing::Once);
         }
         frame::headers(out.tail(), id, &block, ends);
-        let is_plain = response.status == Status::OK && response.fields.is_plain();
+        let is_plain = response.status == Status::OK && response.fields.adds_nothing();
         let is_stable = is_whole && self.encoder.generation() == generation;
         if let (true, true, Some(media_type), Some(length)) =
             (is_plain, is_stable, response.content_type, length)

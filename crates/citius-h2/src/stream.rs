@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use citius_http::{Fields, Millis, Payload, Status};
+use citius_http::{Fault, Fields, Millis, Payload, Status};
 
 use crate::priority::Priority;
 use crate::state::State;
@@ -36,6 +36,15 @@ pub(crate) struct Waiting {
     pub(crate) n_bytes: u64,
     /// What comes behind the pieces; `None` as long as more may follow.
     pub(crate) end: Option<Fields>,
+}
+
+/// A stream that is over, and what its fault got in response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Broken {
+    pub(crate) stream: u32,
+    pub(crate) fault: Fault,
+    /// Bytes of content.
+    pub(crate) response_bytes: u64,
 }
 
 /// One open stream.

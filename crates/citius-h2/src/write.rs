@@ -91,7 +91,7 @@ impl Connection {
             self.n_waiting = self.n_waiting.saturating_add(1);
             if cx.limits.write_stall_ms > 0 {
                 let at = cx.now.saturating_add(cx.limits.write_stall_ms);
-                self.look_later(at);
+                self.check_stalled_by(at);
             }
         }
         if let Some(stream) = self.streams.at_mut(index)

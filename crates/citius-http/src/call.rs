@@ -22,6 +22,8 @@ pub struct ProcedureCall<'a> {
     pub params: &'a [u8],
     /// How `params` is written and the result shall be.
     pub form: Form,
-    /// Somebody waits for a response.
+    /// The client waits for a response.
     pub wants_response: bool,
+    /// The id that the client has given it, if that is a number; for the log.
+    pub id: Option<u32>,
 }

@@ -9,7 +9,7 @@ use crate::{Fault, Fields, FileRange, Head, ProcedureCall, Status};
 /// What a connection has understood. `stream` numbers the requests of one connection, upwards: HTTP/1
 /// counts from 0, HTTP/2 has numbers of its own.
 ///
-/// For each stream: one `Request`; then, unless `ended`, any number of `Data` or `Held` and one `End`; or, in
+/// For each stream: one `Request`; then, unless `ended`, any number of `Data` or `Buffered` and one `End`; or, in
 /// place of what is missing, one `Broken`. In HTTP/2 a `Broken` may follow all of that: nobody waits for
 /// the response any more.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub enum Event<'a> {
         bytes: &'a [u8],
     },
     /// A piece of the request body that came before anybody wanted it; like `Data` otherwise.
-    Held {
+    Buffered {
         /// The request's number on this connection.
         stream: u32,
         /// The piece; never empty.

@@ -121,7 +121,7 @@ impl Fields {
 
     /// Whether there is nothing to say beyond what every response says.
     #[inline]
-    pub fn is_plain(&self) -> bool {
+    pub fn adds_nothing(&self) -> bool {
         self.lines.is_empty()
             && self.content_length.is_none()
             && !self.close

@@ -157,7 +157,7 @@ impl Head {
     /// Whether it is all of its request and the connection goes on behind it, as HTTP/1.1 has it where nothing else is
     /// said, and its response has a body.
     #[inline]
-    pub fn is_plain(&self) -> bool {
+    pub fn is_simple(&self) -> bool {
         self.body == BodyLength::None
             && self.keep_alive
             && self.version == Version::Http11
@@ -343,7 +343,7 @@ impl HeadPool {
 
     /// The head that would be taken next, if `input` begins with the very same bytes.
     #[inline]
-    pub fn recall(&mut self, input: &[u8]) -> Option<Box<Head>> {
+    pub fn cached(&mut self, input: &[u8]) -> Option<Box<Head>> {
         let next = self.0.last()?;
         if FAST_PATHS
             && next.is_verbatim
@@ -412,7 +412,7 @@ mod tests {
             head.origin = Some(Box::default());
             head.app_tag = 7;
         });
-        let head = pool.recall(b"GET / HTTP/1.1\r\n\r\nGET");
+        let head = pool.cached(b"GET / HTTP/1.1\r\n\r\nGET");
         let head = head.expect("the same bytes");
         assert_eq!(
             (head.bytes.len(), head.origin.is_none(), head.app_tag),
@@ -424,7 +424,7 @@ mod tests {
             b"",
         ] {
             given(&mut pool, |head| head.app_tag = 7);
-            assert!(pool.recall(other).is_none(), "{other:?}");
+            assert!(pool.cached(other).is_none(), "{other:?}");
             let head = pool.take();
             assert_eq!((head.bytes.len(), head.app_tag), (0, 0), "{other:?}");
         }
@@ -441,7 +441,7 @@ mod tests {
         for change in changes {
             let mut pool = HeadPool::default();
             given(&mut pool, change);
-            assert!(pool.recall(b"GET / HTTP/1.1\r\n\r\n").is_none());
+            assert!(pool.cached(b"GET / HTTP/1.1\r\n\r\n").is_none());
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod limits;
 pub mod origin;
 pub mod output;
 pub mod parameters;
+pub mod refused;
 pub mod status;
 pub mod tls;
 
@@ -41,6 +42,7 @@ pub use head::{BodyLength, Head, HeadPool, Method, Version};
 pub use limits::Limits;
 pub use origin::Origin;
 pub use output::Output;
+pub use refused::RefusedHead;
 pub use status::Status;
 pub use tls::Tls;
 

@@ -288,6 +288,13 @@ const _: () = assert!(
     "an idle peer is more welcome than a slow one"
 );
 
+/// Whether `value` has reached `limit`. A limit of 0, which stands for none, is never reached.
+#[inline]
+pub const fn reaches(value: u64, limit: u64) -> bool {
+    // 0 becomes the largest number.
+    value > limit.wrapping_sub(1)
+}
+
 macro_rules! limits {
     ($($(#[$doc:meta])* $field:ident : $kind:ty = $default:ident),+ $(,)?) => {
         /// The limits of one server, in force for all of its connections.

@@ -12,18 +12,18 @@
 //! No sockets, no Python; time comes in as a value.
 #![forbid(unsafe_code)]
 
-pub mod dice;
 pub mod format;
 pub mod line;
 pub mod observer;
+pub mod rng;
 pub mod slot;
 pub mod span;
 pub mod trace;
 pub mod writer;
 
-pub use dice::Dice;
 pub use format::Format;
 pub use observer::{Client, Ending, Note, Observer, Options};
+pub use rng::Rng;
 pub use slot::{Counter, Gauge, MetricsSlot};
 pub use span::{Span, Spans};
 pub use writer::{Lines, Sink};

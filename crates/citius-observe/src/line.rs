@@ -7,8 +7,8 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 
-use citius_http::Version;
 use citius_http::date::civil_from_days;
+use citius_http::{RefusedHead, Version};
 use smallvec::SmallVec;
 
 use crate::format::{Format, Part, Shape};
@@ -29,6 +29,20 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// Of a request of which there is no head.
+    #[cold]
+    pub(crate) fn of_refused(refused: &RefusedHead) -> Self {
+        let method_end = refused.method.len();
+        let bytes = [&refused.method[..], &refused.target].concat();
+        Self {
+            method_end,
+            target_end: bytes.len(),
+            bytes,
+            version: refused.version,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.fields.clear();

@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use citius_http::{Fault, Fields, Head, Method, origin};
+use citius_http::{Fault, Fields, Head, Method, RefusedHead, origin};
 use citius_route::{Captures, Found, Pattern, PatternError, Router};
 
-use crate::dice::Dice;
 use crate::format::Format;
 use crate::line::{self, Facts, Outcome, Stamps};
+use crate::rng::Rng;
 use crate::slot::{CLASSES_MAX, Counter, Gauge, METHODS, MetricsSlot, method_index};
 use crate::span::{Span, Spans};
 use crate::trace::{self, TraceContext};
@@ -115,7 +115,7 @@ pub struct Observer {
     has_patterns: bool,
     /// Labels by class; the first is that of requests without one.
     labels: Vec<Box<str>>,
-    dice: Dice,
+    rng: Rng,
     #[expect(
         clippy::vec_box,
         reason = "facts change owners by pointer; their memory is what is kept"
@@ -176,7 +176,7 @@ impl Observer {
             patterns: Router::default(),
             has_patterns: false,
             labels: vec![Box::from("")],
-            dice: Dice::new(),
+            rng: Rng::new(),
             spare: Vec::new(),
             wanted,
             wall_offset_us: 0,
@@ -282,7 +282,7 @@ impl Observer {
             facts.request_id = match given {
                 Some(id) if is_request_id(id) => facts.keep(id),
                 _ => {
-                    let id = [self.dice.hex16(), self.dice.hex16()].concat();
+                    let id = [self.rng.hex16(), self.rng.hex16()].concat();
                     facts.keep(&id)
                 }
             };
@@ -307,8 +307,8 @@ impl Observer {
         let given = (is_trusted && n_parents == 1)
             .then(|| head.field(b"traceparent"))
             .flatten();
-        let mut context = TraceContext::of(given, &mut self.dice);
-        if context.parent_id.is_none() && self.dice.roll() > self.trace_share {
+        let mut context = TraceContext::of(given, &mut self.rng);
+        if context.parent_id.is_none() && self.rng.next() > self.trace_share {
             context.flags = 0;
         }
         let states: Vec<&[u8]> = head
@@ -422,7 +422,7 @@ impl Observer {
             && (status >= 400
                 || fault.is_some()
                 || log.share == u64::MAX
-                || self.dice.roll() < log.share)
+                || self.rng.next() < log.share)
         {
             log.add(&facts, outcome, now_us.wrapping_add(self.wall_offset_us));
         }
@@ -444,17 +444,18 @@ impl Observer {
 
     /// A response to something that never became a request.
     #[cold]
-    pub fn refuse(&mut self, client: Client, fault: Fault, bytes: u64, now_us: u64) {
+    pub fn refuse(&mut self, client: Client, refused: &RefusedHead, now_us: u64) {
+        let fault = refused.fault;
         self.slot.add_fault(fault);
         self.slot.add_code(fault.status().code());
         if let Some(log) = &mut self.log {
             let facts = Facts {
                 client,
-                ..Facts::default()
+                ..Facts::of_refused(refused)
             };
             let outcome = Outcome {
                 status: fault.status().code(),
-                bytes,
+                bytes: refused.response_bytes,
                 duration_us: 0,
                 route: "",
                 fault: Some(fault_name(fault)),
@@ -501,7 +502,7 @@ impl Log {
     }
 }
 
-/// The number below which a throw of the dice falls with this probability.
+/// The number below which a random number falls with this probability.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

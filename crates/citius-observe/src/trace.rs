@@ -3,7 +3,7 @@
 //! What breaks a rule is treated as absent (Trace Context §3.2.2.3 and §3.3.1.1): a new trace begins, and a
 //! state is only passed on with the parent it belongs to.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Where a request stands in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ const TRACESTATE_BYTES_MAX: usize = 1024;
 
 impl TraceContext {
     /// The context of a request that came with `traceparent`, or with none.
-    pub fn of(traceparent: Option<&[u8]>, dice: &mut Dice) -> Self {
-        let span_id = dice.hex16();
+    pub fn of(traceparent: Option<&[u8]>, rng: &mut Rng) -> Self {
+        let span_id = rng.hex16();
         if let Some((trace_id, parent_id, flags)) = traceparent.and_then(parse) {
             return Self {
                 trace_id,
@@ -39,8 +39,8 @@ impl TraceContext {
         }
         let mut trace_id = [0; 32];
         let (high, low) = trace_id.split_at_mut(16);
-        high.copy_from_slice(&dice.hex16());
-        low.copy_from_slice(&dice.hex16());
+        high.copy_from_slice(&rng.hex16());
+        low.copy_from_slice(&rng.hex16());
         Self {
             trace_id,
             parent_id: None,
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_sound_parent_is_continued() {
-        let context = TraceContext::of(Some(GOOD), &mut Dice::new());
+        let context = TraceContext::of(Some(GOOD), &mut Rng::new());
         assert_eq!(&context.trace_id, b"0af7651916cd43dd8448eb211c80319c");
         assert_eq!(context.parent_id.as_ref(), Some(b"b7ad6b7169203331"));
         assert_ne!(context.parent_id, Some(context.span_id));
@@ -180,7 +180,7 @@ mod tests {
         for text in &broken {
             assert_eq!(parse(text), None, "{}", String::from_utf8_lossy(text));
         }
-        let fresh = TraceContext::of(Some(&broken[0]), &mut Dice::new());
+        let fresh = TraceContext::of(Some(&broken[0]), &mut Rng::new());
         assert_eq!((fresh.parent_id, fresh.flags), (None, 1));
         assert!(parse(&fresh.traceparent()).is_some());
     }

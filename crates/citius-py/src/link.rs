@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 
 use crate::data_types::DataTypes;
 use crate::fork::Process;
-use crate::report::Subject;
+use crate::report::{self, Subject};
 use crate::support::guarded;
 
 /// Shared by the reactor's gateway and everything that may answer late.
@@ -73,9 +73,19 @@ pub(crate) struct Callbacks {
     /// Hands work to the thread pool, if there is one.
     pub(crate) submit: Option<Py<PyAny>>,
     pub(crate) log: Option<Py<PyAny>>,
+    /// What messages about a request say of an application that has no routes here.
+    pub(crate) application: Option<Box<str>>,
 }
 
 impl Callbacks {
+    /// Nothing is called; messages name the application `app`.
+    pub(crate) fn of_application(py: Python<'_>, app: &Py<PyAny>) -> Self {
+        Self {
+            application: Some(report::describe_application(app.bind(py)).into()),
+            ..Self::none(py)
+        }
+    }
+
     /// Nothing is called.
     pub(crate) fn none(py: Python<'_>) -> Self {
         Self {
@@ -83,6 +93,7 @@ impl Callbacks {
             on_error: None,
             submit: None,
             log: None,
+            application: None,
         }
     }
 }

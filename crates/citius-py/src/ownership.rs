@@ -157,6 +157,33 @@ impl Memory {
     }
 }
 
+/// One field of the objects of a type, by its place in their memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Field(usize);
+
+impl Field {
+    /// The only field in which the memory of an object differs from what it was in `before`; `None` if there are
+    /// several, or it lies where the interpreter keeps it.
+    pub(crate) fn changed(py: Python<'_>, before: &Memory, object: &Py<PyAny>) -> Option<Self> {
+        let pairs = before.words.iter().zip(words(py, object));
+        let mut changed = pairs
+            .enumerate()
+            .filter(|(_, (held, word))| **held != load(word));
+        let (at, _) = changed.next()?;
+        let is_only = changed.next().is_none() && before.before == 0;
+        is_only.then_some(Self(TYPE_AT + at))
+    }
+
+    /// What the field holds in `object`, which is of that type.
+    #[inline]
+    pub(crate) fn of(self, _py: Python<'_>, object: &Py<PyAny>) -> usize {
+        // SAFETY: the field lies within the memory of every object of the type.
+        let word = unsafe { object.as_ptr().cast::<usize>().add(self.0) };
+        // SAFETY: it is aligned, and lives as long as the object; it is written whole.
+        load(unsafe { AtomicUsize::from_ptr(word) })
+    }
+}
+
 /// The words of an object's memory from its type on, and those that the interpreter keeps before it.
 #[inline]
 fn words<'a>(

@@ -5,7 +5,7 @@
 //! traceback and counted (`citius_handler_exceptions_total`) by [`Subject::exception`] alone, and so is what a compiled
 //! handler does in place of raising one ([`Link::note_failure`]).
 
-use citius_http::{Head, Millis};
+use citius_http::{Fault, Head, Millis, RefusedHead};
 use citius_reactor::StreamId;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -28,7 +28,12 @@ impl Subject {
     #[cold]
     pub(crate) fn new(link: &Link, head: &Head, route: Option<&str>) -> Self {
         let text = |span| printable(head.slice(span));
-        let mut details: Vec<String> = route.map(str::to_owned).into_iter().collect();
+        let application = link.callbacks.application.as_deref();
+        let mut details: Vec<String> = route
+            .or(application)
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
         if let Some(name) = &link.request_id_field
             && let Some(id) = head.field(name)
         {
@@ -36,6 +41,27 @@ impl Subject {
         }
         Self {
             request: format!("{} {}", text(head.method_span), text(head.target)),
+            details,
+        }
+    }
+
+    /// A request whose header section was refused, as far as it was read.
+    #[cold]
+    fn refused(refused: &RefusedHead) -> Self {
+        if refused.method.is_empty() {
+            return Self::named("a request".to_owned());
+        }
+        let (method, target) = (printable(&refused.method), printable(&refused.target));
+        Self::named(format!("{method} {target}"))
+    }
+
+    /// A call of a procedure, by the id that its client has given it.
+    #[cold]
+    pub(crate) fn of_call(procedure: &str, handler: &str, call_id: Option<u32>) -> Self {
+        let mut details = vec![format!("handler {handler}")];
+        details.extend(call_id.map(|id| format!("call id {id}")));
+        Self {
+            request: format!("CALL {procedure}"),
             details,
         }
     }
@@ -67,6 +93,8 @@ impl Subject {
         let mut details = Vec::new();
         if let Some(endpoint) = item("endpoint") {
             details.push(format!("handler {}", describe(&endpoint)));
+        } else if let Some(application) = &link.callbacks.application {
+            details.push(application.to_string());
         }
         if let Some(id) = link.request_id_field.as_ref().and_then(|name| {
             let pairs = item("headers")?.extract::<Vec<(Vec<u8>, Vec<u8>)>>().ok()?;
@@ -136,6 +164,32 @@ pub(crate) fn subject_of(py: Python<'_>, link: &Link, id: StreamId) -> Option<Su
     Some(subject(py))
 }
 
+/// Logs that a request was refused for a limit that an option sets. What else is wrong with a request only the access
+/// log tells: it is the client's business.
+#[cold]
+pub(crate) fn head_refused(py: Python<'_>, link: &Link, refused: &RefusedHead) {
+    let limits = &link.limits;
+    let (n, what, option) = match refused.fault {
+        Fault::HeadTooLong => (
+            limits.head_bytes_max,
+            "bytes of header section",
+            "--head-bytes-max",
+        ),
+        Fault::TargetTooLong => (
+            limits.target_bytes_max,
+            "bytes of request target",
+            "--target-bytes-max",
+        ),
+        Fault::TooManyFields => (limits.fields_max, "field lines", "--fields-max"),
+        _ => return,
+    };
+    let message = format!(
+        ": refused with {}, for it has more than {n} {what}; the limit is set by {option}",
+        refused.fault.status().code(),
+    );
+    Subject::refused(refused).log(py, link, LEVEL_WARNING, &message);
+}
+
 /// Logs that a request has kept the thread of the event loop for too long, at most once a minute.
 #[cold]
 pub(crate) fn slow(
@@ -163,6 +217,16 @@ fn printable(bytes: &[u8]) -> String {
         char => char.to_string(),
     });
     escaped.collect()
+}
+
+/// An application as messages call it: module, name, file and line.
+#[cold]
+pub(crate) fn describe_application(app: &Bound<'_, PyAny>) -> String {
+    let described = support::DESCRIBE_APPLICATION
+        .call1(app.py(), app)
+        .and_then(|text| text.extract::<String>());
+    let name = described.unwrap_or_else(|_| app.get_type().to_string());
+    format!("application {name}")
 }
 
 /// A handler as messages call it: name, file and line.

@@ -1,4 +1,4 @@
-//! What Rust borrows from Python: functions of `citius.web._support`, imported when first used.
+//! What Rust borrows from Python: functions of the package, imported when first used.
 //!
 //! Late imports keep msgspec and the parsers out of a process that never needs them.
 
@@ -26,15 +26,17 @@ pub(crate) fn clear_exception(py: Python<'_>) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(PyErr::take(py))));
 }
 
-/// A function of `citius.web._support`.
+/// A function of the package, or a class that is called like one.
 pub(crate) struct Function {
+    module: &'static str,
     name: &'static str,
     cell: PyOnceLock<Py<PyAny>>,
 }
 
 impl Function {
-    const fn new(name: &'static str) -> Self {
+    const fn new(module: &'static str, name: &'static str) -> Self {
         Self {
+            module,
             name,
             cell: PyOnceLock::new(),
         }
@@ -42,7 +44,7 @@ impl Function {
 
     pub(crate) fn get<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let function = self.cell.get_or_try_init(py, || {
-            let module = PyModule::import(py, intern!(py, "citius.web._support"))?;
+            let module = PyModule::import(py, PyString::new(py, self.module))?;
             Ok::<_, PyErr>(module.getattr(PyString::new(py, self.name))?.unbind())
         })?;
         Ok(function.bind(py).clone())
@@ -57,25 +59,29 @@ impl Function {
     }
 }
 
-pub(crate) static ENCODE_JSON: Function = Function::new("encode_json");
-pub(crate) static ENCODE_MSGPACK: Function = Function::new("encode_msgpack");
-pub(crate) static DECODE_JSON: Function = Function::new("decode_json");
-pub(crate) static DECODE_MSGPACK: Function = Function::new("decode_msgpack");
-pub(crate) static REFUSE_STATUS: Function = Function::new("refuse_status");
-pub(crate) static QUERY: Function = Function::new("query");
-pub(crate) static COOKIES: Function = Function::new("cookies");
-pub(crate) static FORM: Function = Function::new("form");
-pub(crate) static HEADERS: Function = Function::new("headers");
-pub(crate) static MUTABLE_HEADERS: Function = Function::new("mutable_headers");
-pub(crate) static STATE: Function = Function::new("state");
-pub(crate) static BODY_STREAM: Function = Function::new("body_stream");
-pub(crate) static READ: Function = Function::new("read");
-pub(crate) static PUMP_ASYNC: Function = Function::new("pump_async");
-pub(crate) static RPC_ERROR: Function = Function::new("rpc_error");
-pub(crate) static DESCRIBE: Function = Function::new("describe");
-pub(crate) static LOG_EXCEPTION: Function = Function::new("log_exception");
-pub(crate) static LOG_FAILURE: Function = Function::new("log_failure");
-pub(crate) static PUMP_BLOCKING: Function = Function::new("pump_blocking");
+pub(crate) static ENCODE_JSON: Function = Function::new("citius.web.codecs", "encode_json");
+pub(crate) static ENCODE_MSGPACK: Function = Function::new("citius.web.codecs", "encode_msgpack");
+pub(crate) static DECODE_JSON: Function = Function::new("citius.web.codecs", "decode_json");
+pub(crate) static DECODE_MSGPACK: Function = Function::new("citius.web.codecs", "decode_msgpack");
+pub(crate) static REFUSE_STATUS: Function = Function::new("citius.web.checks", "refuse_status");
+pub(crate) static QUERY: Function = Function::new("citius.web.headers", "Query");
+pub(crate) static COOKIES: Function = Function::new("citius.web.cookies", "cookies");
+pub(crate) static FORM: Function = Function::new("citius.web.forms", "form_of");
+pub(crate) static HEADERS: Function = Function::new("citius.web.headers", "Headers");
+pub(crate) static MUTABLE_HEADERS: Function = Function::new("citius.web.headers", "MutableHeaders");
+pub(crate) static STATE: Function = Function::new("types", "SimpleNamespace");
+pub(crate) static BODY_STREAM: Function = Function::new("citius.web.bodies", "BodyStream");
+pub(crate) static READ: Function = Function::new("citius.web.bodies", "read");
+pub(crate) static PUMP_ASYNC: Function = Function::new("citius.web.streaming", "pump_async");
+pub(crate) static RPC_ERROR: Function = Function::new("citius.web.procedures", "error_of");
+pub(crate) static DESCRIBE: Function = Function::new("citius.web.checks", "describe");
+pub(crate) static DESCRIBE_APPLICATION: Function =
+    Function::new("citius.web.checks", "describe_application");
+pub(crate) static LOG_EXCEPTION: Function =
+    Function::new("citius.observability.logging", "log_exception");
+pub(crate) static LOG_FAILURE: Function =
+    Function::new("citius.observability.logging", "log_failure");
+pub(crate) static PUMP_BLOCKING: Function = Function::new("citius.web.streaming", "pump_blocking");
 
 /// A new `citius.errors.ConnectionClosed`; without a close as after the connection was lost.
 pub(crate) fn connection_closed(py: Python<'_>, close: Option<&Close>) -> PyErr {

@@ -19,6 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
+use citius_http::limits;
 use citius_reactor::{Reply, StreamId, coarse_ms};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -30,7 +31,7 @@ use pyo3::{IntoPyObjectExt, ffi};
 
 use crate::fork::end_child;
 use crate::link::{Late, Link, Role, Sink, lock};
-use crate::ownership::{Memory, is_known_only, references};
+use crate::ownership::{Field, Memory, is_known_only, references};
 use crate::report::{self, Subject};
 use crate::support::{clear_exception, guarded};
 
@@ -117,7 +118,7 @@ impl LateStep<'_> {
         });
         end_child(py, link);
         let took_ms = coarse_ms().saturating_sub(began_ms);
-        if took_ms > link.limits.slow_handler_ms.wrapping_sub(1) {
+        if limits::reaches(took_ms, link.limits.slow_handler_ms) {
             report::slow(py, link, took_ms, || errand.subject(py));
         }
         progress.unwrap_or_else(|| {
@@ -225,7 +226,7 @@ impl Tasks {
             }
             Progress::Done(_) => {
                 errand.flush(py, reply);
-                self.retire_unless_fresh(py);
+                self.retire_if_kept(py);
             }
         }
     }
@@ -233,16 +234,9 @@ impl Tasks {
     /// Makes the spare the current task, with its context. Other code may have found the spare since it was left.
     #[inline]
     fn enter(&mut self, py: Python<'_>) -> PyResult<()> {
-        // Since it was found fresh in this turn, no other request has run; what this one has called before its first
-        // step may have found the task.
-        if self.place == Place::Spare && self.spare.as_ref().is_some_and(|spare| spare.is_left(py))
-        {
+        if self.retire_unless_fresh(py) && self.place == Place::Spare {
             return Ok(());
         }
-        if self.place == Place::Spare {
-            self.close(py);
-        }
-        self.retire_unless_fresh(py);
         self.leave(py);
         let asyncio = self.asyncio.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
@@ -279,6 +273,19 @@ impl Tasks {
         }
         self.close(py);
         false
+    }
+
+    /// After a coroutine that did not suspend: ends the spare at once if code waits for its task, and lets go of what the
+    /// coroutine has set in its context. Whatever else was done to the spare shows when it is [taken](Self::enter).
+    #[inline]
+    fn retire_if_kept(&mut self, py: Python<'_>) {
+        let is_kept = self
+            .spare
+            .as_ref()
+            .is_some_and(|spare| !spare.is_left(py, &self.pristine));
+        if is_kept {
+            self.close(py);
+        }
     }
 
     /// Makes room for Python code that is no coroutine's step: no current task, and a context that no
@@ -443,12 +450,13 @@ impl Asyncio {
 }
 
 impl Spare {
-    /// Whether the current task, which was found fresh, is known to us alone and unchanged.
+    /// Whether the current task is known to us alone and unchanged, and so are the values in its context.
     #[inline]
-    fn is_left(&self, py: Python<'_>) -> bool {
+    fn is_left(&self, py: Python<'_>, pristine: &Pristine) -> bool {
         let memory = self.memory.as_ref();
         references(py, &self.task) == self.counts.task + 1
             && memory.is_some_and(|memory| memory.is_same(py, &self.task))
+            && pristine.is_same(py, &self.context)
     }
 
     /// Whether task, driver and context are known to us alone, and as they were made. `is_current`: it is the current
@@ -526,6 +534,9 @@ struct Pristine {
     context: Py<PyAny>,
     /// Its variables and their values, so that looking for changes makes no objects.
     values: Vec<(Py<PyAny>, Py<PyAny>)>,
+    /// Where contexts keep their variables, all in one immutable object that a copy shares: while that is the same, so
+    /// are they. `None` where the interpreter does it otherwise.
+    variables: Option<Field>,
 }
 
 impl Pristine {
@@ -537,7 +548,33 @@ impl Pristine {
             let value = context.bind(py).get_item(&variable)?;
             values.push((variable.unbind(), value.unbind()));
         }
-        Ok(Self { context, values })
+        let mut this = Self {
+            context,
+            values,
+            variables: None,
+        };
+        this.variables = this.find_variables(py)?;
+        Ok(this)
+    }
+
+    /// Sets a variable in a copy, and looks what that has changed.
+    fn find_variables(&self, py: Python<'_>) -> PyResult<Option<Field>> {
+        let probe = self.copy(py)?;
+        let Some(before) = Memory::of(py, &probe) else {
+            return Ok(None);
+        };
+        let variable = py
+            .import("contextvars")?
+            .call_method1("ContextVar", ("citius",))?;
+        let set = variable.getattr("set")?;
+        let token = probe.bind(py).call_method1("run", (set, py.None()))?;
+        let field = Field::changed(py, &before, &probe);
+        drop(token);
+        let is_shared = |field: &Field| {
+            let copy = self.copy(py);
+            copy.is_ok_and(|copy| field.of(py, &copy) == field.of(py, &self.context))
+        };
+        Ok(field.filter(is_shared))
     }
 
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -550,6 +587,11 @@ impl Pristine {
     /// Whether `context` holds the very same values still. Not `==`, to which 0 and False are one.
     #[inline]
     fn is_same(&self, py: Python<'_>, context: &Py<PyAny>) -> bool {
+        if let Some(field) = self.variables
+            && field.of(py, context) == field.of(py, &self.context)
+        {
+            return true;
+        }
         let context = context.bind(py);
         let holds = |(variable, value): &(Py<PyAny>, Py<PyAny>)| {
             context.get_item(variable).is_ok_and(|held| held.is(value))

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use citius_compress::Streams;
 use citius_http::{FileRange, Limits, Millis, Output};
 use citius_observe::Note;
-use citius_tls::{Bench, Session, Stop};
+use citius_tls::{Session, Stop, TlsScratch};
 use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
@@ -231,9 +231,9 @@ impl Conn {
     /// # Errors
     /// The socket's; `EPROTO` if TLS has failed, `EPROTONOSUPPORT` if the peer does not speak it.
     #[inline]
-    pub(crate) fn read(&mut self, buffer: &mut [u8], bench: &mut Bench) -> Result<usize> {
+    pub(crate) fn read(&mut self, buffer: &mut [u8], scratch: &mut TlsScratch) -> Result<usize> {
         match &mut self.transport {
-            Transport::Tls(secured) => secured.read(buffer, bench),
+            Transport::Tls(secured) => secured.read(buffer, scratch),
             Transport::Socket(socket) => {
                 rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(_, n)| n)
             }
@@ -273,10 +273,10 @@ impl Conn {
     /// # Errors
     /// The socket's; the file's, `ENODATA` for one that ended too early, if a file comes next.
     #[inline]
-    pub(crate) fn flush(&mut self, now: Millis, bench: &mut Bench) -> Result<bool> {
+    pub(crate) fn flush(&mut self, now: Millis, scratch: &mut TlsScratch) -> Result<bool> {
         let mut file_bytes_max = FILE_BYTES_PER_FLUSH;
         while self.wants_write() {
-            match self.write_once(&mut file_bytes_max, bench) {
+            match self.write_once(&mut file_bytes_max, scratch) {
                 Ok(n) => {
                     self.output.advance(n);
                     self.written_bytes += n as u64;
@@ -296,9 +296,9 @@ impl Conn {
         Ok(true)
     }
 
-    fn write_once(&mut self, file_bytes_max: &mut u64, bench: &mut Bench) -> Result<usize> {
+    fn write_once(&mut self, file_bytes_max: &mut u64, scratch: &mut TlsScratch) -> Result<usize> {
         match (&mut self.transport, self.output.single()) {
-            (Transport::Tls(secured), _) => secured.write(&self.output, file_bytes_max, bench),
+            (Transport::Tls(secured), _) => secured.write(&self.output, file_bytes_max, scratch),
             (Transport::Socket(socket), Some(bytes)) => {
                 rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
             }
@@ -364,9 +364,9 @@ impl Conn {
 
 impl Secured {
     /// Reads once and deciphers. Nothing may come of it (`EAGAIN`): half a record, or a message of the handshake's.
-    fn read(&mut self, buffer: &mut [u8], bench: &mut Bench) -> Result<usize> {
+    fn read(&mut self, buffer: &mut [u8], scratch: &mut TlsScratch) -> Result<usize> {
         let (socket, mut has_ended) = (&self.socket, false);
-        let read = self.session.receive(bench, buffer, |room| {
+        let read = self.session.receive(scratch, buffer, |room| {
             let n = rustix::net::recv(socket, room, RecvFlags::empty())?.1;
             has_ended = n == 0;
             Ok(n)
@@ -380,7 +380,7 @@ impl Secured {
             Err(Stop::Failed(failure)) => {
                 self.failure = Some(failure.to_string());
                 // The alert; whoever does not take it now will not miss it.
-                let _ = self.write_some(&[], bench);
+                let _ = self.write_some(&[], scratch);
                 Err(Errno::PROTO)
             }
         }
@@ -391,7 +391,7 @@ impl Secured {
         &mut self,
         output: &Output,
         file_bytes_max: &mut u64,
-        bench: &mut Bench,
+        scratch: &mut TlsScratch,
     ) -> Result<usize> {
         if let Some(range) = output.file() {
             if !self.session.is_sending() {
@@ -400,22 +400,22 @@ impl Secured {
                 }
                 let bytes = read_file(range)?;
                 *file_bytes_max = file_bytes_max.saturating_sub(bytes.len() as u64);
-                return self.write_some(&[&bytes], bench);
+                return self.write_some(&[&bytes], scratch);
             }
-            return self.write_some(&[], bench);
+            return self.write_some(&[], scratch);
         }
         if let Some(bytes) = output.single() {
-            return self.write_some(&[bytes], bench);
+            return self.write_some(&[bytes], scratch);
         }
         let pieces: SmallVec<[&[u8]; 8]> = output.pieces().take(PIECES_MAX).collect();
-        self.write_some(&pieces, bench)
+        self.write_some(&pieces, scratch)
     }
 
-    fn write_some(&mut self, pieces: &[&[u8]], bench: &mut Bench) -> Result<usize> {
+    fn write_some(&mut self, pieces: &[&[u8]], scratch: &mut TlsScratch) -> Result<usize> {
         let socket = &self.socket;
         let sent = self
             .session
-            .transmit(bench, pieces.iter().copied(), |sealed| {
+            .transmit(scratch, pieces.iter().copied(), |sealed| {
                 rustix::net::send(socket, sealed, SendFlags::NOSIGNAL)
             });
         sent.map_err(|stop| match stop {

@@ -1,6 +1,6 @@
 //! The one way back for responses that come late or from another thread.
 //!
-//! A letter is posted under a lock that is held for a push; the turn takes all letters at once. The
+//! A command is posted under a lock that is held for a push; the turn takes all commands at once. The
 //! wake-up is separate from the post, because who posts knows best how to wake: a coroutine on the
 //! reactor's own thread schedules the next turn on its loop, a foreign thread writes the eventfd.
 
@@ -98,13 +98,13 @@ pub enum StreamCommand {
     Close(Close),
 }
 
-/// Letters on their way to the next turn.
+/// Commands on their way to the next turn.
 #[derive(Debug)]
 pub struct Mailbox {
-    letters: Mutex<Vec<(StreamId, StreamCommand)>>,
+    commands: Mutex<Vec<(StreamId, StreamCommand)>>,
     /// The next turn is certain: it runs, or somebody has been told to wake it.
     expected: AtomicBool,
-    /// There may be casts among the letters.
+    /// There may be broadcasts among the commands.
     has_broadcasts: AtomicBool,
     wakeup: OwnedFd,
 }
@@ -113,30 +113,30 @@ impl Mailbox {
     pub(crate) fn new() -> Result<Self> {
         let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self {
-            letters: Mutex::default(),
+            commands: Mutex::default(),
             expected: AtomicBool::new(false),
             has_broadcasts: AtomicBool::new(false),
             wakeup,
         })
     }
 
-    /// Posts a letter. `true`: no turn is certain to come, so the caller has to wake one, by
+    /// Posts a command. `true`: no turn is certain to come, so the caller has to wake one, by
     /// [`wake`](Self::wake) or by calling the turn.
-    #[must_use = "without a wake-up the letter waits for somebody else's"]
-    pub fn post(&self, id: StreamId, letter: StreamCommand) -> bool {
-        self.lock().push((id, letter));
+    #[must_use = "without a wake-up the command waits for somebody else's"]
+    pub fn post(&self, id: StreamId, command: StreamCommand) -> bool {
+        self.lock().push((id, command));
         !self.expected.swap(true, Ordering::AcqRel)
     }
 
     /// Posts one message to all of `ids`; as [`post`](Self::post) otherwise.
-    #[must_use = "without a wake-up the letters wait for somebody else's"]
+    #[must_use = "without a wake-up the commands wait for somebody else's"]
     pub fn post_broadcast(
         &self,
         ids: impl Iterator<Item = StreamId>,
-        cast: &Arc<Broadcast>,
+        broadcast: &Arc<Broadcast>,
     ) -> bool {
-        let letter = |id| (id, StreamCommand::Broadcast(Arc::clone(cast)));
-        self.lock().extend(ids.map(letter));
+        let command = |id| (id, StreamCommand::Broadcast(Arc::clone(broadcast)));
+        self.lock().extend(ids.map(command));
         self.has_broadcasts.store(true, Ordering::Release);
         !self.expected.swap(true, Ordering::AcqRel)
     }
@@ -162,19 +162,19 @@ impl Mailbox {
         self.expected.store(expected, Ordering::Release);
     }
 
-    /// Takes all letters; `spare` is the empty vector that collects the next ones.
+    /// Takes all commands; `spare` is the empty vector that collects the next ones.
     ///
-    /// Several casts are sorted by their receivers, so that each writes once.
+    /// Several broadcasts are sorted by their receivers, so that each writes once.
     pub(crate) fn take(
         &self,
         spare: Vec<(StreamId, StreamCommand)>,
     ) -> Vec<(StreamId, StreamCommand)> {
-        let mut letters = std::mem::replace(&mut *self.lock(), spare);
+        let mut commands = std::mem::replace(&mut *self.lock(), spare);
         if self.has_broadcasts.load(Ordering::Acquire) {
             self.has_broadcasts.store(false, Ordering::Release);
-            letters.sort_by_key(|(id, _)| id.connection);
+            commands.sort_by_key(|(id, _)| id.connection);
         }
-        letters
+        commands
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -183,7 +183,7 @@ impl Mailbox {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(StreamId, StreamCommand)>> {
         // A push cannot panic half-way, so a poisoned lock holds a whole vector.
-        self.letters
+        self.commands
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -155,7 +155,7 @@ impl Reactor {
         if socket.is_paused {
             return;
         }
-        let event = socket.codec.finish();
+        let event = socket.codec.receive_eof();
         self.tell(conn, stream, event, service);
     }
 
@@ -252,7 +252,7 @@ impl Reactor {
         &mut self,
         conn: &mut Conn,
         stream: u32,
-        cast: &Broadcast,
+        broadcast: &Broadcast,
         is_slow: bool,
         service: &mut S,
     ) {
@@ -261,15 +261,15 @@ impl Reactor {
             return;
         };
         if !is_slow {
-            let bits = socket.codec.compresses(cast.payload.len(), limits);
-            let frame = cast.frame(bits, &mut self.codecs.tools, limits);
+            let bits = socket.codec.compresses(broadcast.payload.len(), limits);
+            let frame = broadcast.frame(bits, &mut self.codecs.tools, limits);
             let data = Action::Data(Payload::Shared(frame));
             // Refused only when the connection is being cut already.
             let _ = self.reply(conn, stream).send_on(data);
             return;
         }
-        cast.missed.fetch_add(1, Ordering::Relaxed);
-        if let Slow::Close(code) = cast.slow {
+        broadcast.missed.fetch_add(1, Ordering::Relaxed);
+        if let Slow::Close(code) = broadcast.slow {
             // Who does not read will not answer a close frame either: it is the last thing sent.
             let close = Close::new(code, "too slow");
             let mut reply = self.reply(conn, stream);

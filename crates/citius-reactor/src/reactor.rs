@@ -9,7 +9,7 @@ use citius_forwarded::Proxies;
 use citius_h1::Template;
 use citius_http::{Fields, HeadPool, Limits, Millis};
 use citius_observe::Observer;
-use citius_tls::{Bench, Server};
+use citius_tls::{Server, TlsScratch};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Result;
 
@@ -91,7 +91,7 @@ pub struct Reactor {
     /// When its files were looked at last.
     pub(crate) tls_looked_at: Millis,
     /// The memory that TLS works in, for all connections.
-    pub(crate) bench: Bench,
+    pub(crate) scratch: TlsScratch,
     /// Connections whose handshakes can go on.
     pub(crate) handshakes: VecDeque<ConnectionId>,
     /// When the turn began.
@@ -210,7 +210,7 @@ impl Reactor {
             protocols: options.protocols,
             tls: None,
             tls_looked_at: 0,
-            bench: Bench::new(READ_BYTES),
+            scratch: TlsScratch::new(READ_BYTES),
             handshakes: VecDeque::new(),
             started_at: 0,
             slow: SlowHandlers::default(),

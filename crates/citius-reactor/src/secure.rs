@@ -45,7 +45,7 @@ impl Reactor {
             self.table.put(Box::new(conn));
             return self.in_hand(id, service, |reactor, conn, _| {
                 conn.output.tail().extend_from_slice(OVERLOADED);
-                reactor.take_leave(conn)
+                reactor.flush_and_close(conn)
             });
         }
         let protocols = conn.protocols;
@@ -123,7 +123,7 @@ impl Reactor {
 
     /// One step of a handshake.
     fn shake_hand<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
-        let came = match conn.read(&mut self.inbox, &mut self.bench) {
+        let came = match conn.read(&mut self.inbox, &mut self.scratch) {
             Err(Errno::AGAIN | Errno::INTR) => 0,
             Ok(n) if n > 0 => n,
             Ok(_) => return self.fail_hand(conn, "the peer has left", service),
@@ -140,7 +140,7 @@ impl Reactor {
             Err(error) => return self.fail_hand(conn, &error.to_string(), service),
         };
         let Some(is_resumed) = conn.secured().and_then(Secured::is_resumed) else {
-            return match conn.flush(self.tools.clock.now, &mut self.bench) {
+            return match conn.flush(self.tools.clock.now, &mut self.scratch) {
                 Ok(_) => Verdict::Keep,
                 Err(error) => self.fail_hand(conn, &error.to_string(), service),
             };
@@ -154,7 +154,7 @@ impl Reactor {
         if conn.has_heard_the_end() {
             return self.peer_closed(conn, service);
         }
-        self.settle(conn, service)
+        self.flush(conn, service)
     }
 
     /// Takes note of a handshake that comes to nothing.
@@ -188,12 +188,12 @@ impl Reactor {
         } else {
             CLEAR_TEXT
         });
-        self.take_leave(conn)
+        self.flush_and_close(conn)
     }
 
     /// Sends what is there and goes, slowly enough for it to be read.
-    fn take_leave(&mut self, conn: &mut Conn) -> Verdict {
-        if conn.flush(self.tools.clock.now, &mut self.bench) == Ok(true) {
+    fn flush_and_close(&mut self, conn: &mut Conn) -> Verdict {
+        if conn.flush(self.tools.clock.now, &mut self.scratch) == Ok(true) {
             self.begin_close(conn, Closing::Linger)
         } else {
             Verdict::Close

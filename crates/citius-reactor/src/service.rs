@@ -6,7 +6,7 @@ use citius_compress::{Compressor, Sink};
 use citius_http::coding::Coding;
 use citius_http::{
     Action, Fault, Fields, FileRange, Head, Limits, Millis, Payload, PlainResponse, ProcedureCall,
-    ResponseHead,
+    RefusedHead, ResponseHead,
 };
 use citius_observe::Ending;
 use citius_ws::{Close, Kind};
@@ -89,6 +89,11 @@ pub trait Service {
     fn writable(&mut self, reply: &mut Reply<'_>);
     /// The connection is gone, and with it whoever waited for responses.
     fn disconnected(&mut self, connection: ConnectionId);
+    /// A request was refused before its header section was complete, or the connection ended for a fault that is no
+    /// request's.
+    fn head_refused(&mut self, connection: ConnectionId, refused: &RefusedHead) {
+        let _ = (connection, refused);
+    }
     /// An action of the application's was refused; `what` says where it came from.
     fn refused(&mut self, id: StreamId, fault: Fault);
     /// A file did not give what a response had promised of it; the connection is cut.
@@ -368,9 +373,9 @@ impl Reply<'_> {
         }
     }
 
-    /// Does what a letter says.
-    pub(crate) fn deliver(&mut self, letter: StreamCommand) -> Result<(), Fault> {
-        match letter {
+    /// Does what a command says.
+    pub(crate) fn deliver(&mut self, command: StreamCommand) -> Result<(), Fault> {
+        match command {
             StreamCommand::Act(action) => self.send(action.borrowed()),
             StreamCommand::Want(bytes) => {
                 self.want(bytes);

@@ -108,7 +108,7 @@ impl Reactor {
                 conn.output.tail().extend_from_slice(refusal);
             }
             // A peer that cannot be told is gone. What it has sent is read, for closing would reset it otherwise.
-            let _ = conn.flush(now, &mut self.bench);
+            let _ = conn.flush(now, &mut self.scratch);
             conn.shut_down_write();
             let _ = conn.discard(&mut self.inbox);
             drop(conn);

@@ -5,7 +5,7 @@
 //! is timed for a while from then on, so that twenty quick ones are not taken for a slow one.
 //! Tests: `tests/observe/test_slow.py`.
 
-use citius_http::Millis;
+use citius_http::{Millis, limits};
 
 use crate::clock::coarse_ms;
 use crate::id::{ConnectionId, StreamId};
@@ -38,8 +38,7 @@ impl Reactor {
         service: &mut S,
     ) -> Millis {
         let now = coarse_ms();
-        // A limit of 0 becomes one that is never reached.
-        if now - self.slow.since > self.tools.limits.slow_handler_ms.wrapping_sub(1) {
+        if limits::reaches(now - self.slow.since, self.tools.limits.slow_handler_ms) {
             self.tell_slow(id, now, service);
         }
         self.slow.since = now;
@@ -69,7 +68,7 @@ impl Reactor {
     pub(crate) fn time_event<S: Service>(&mut self, id: ConnectionId, service: &mut S) {
         let now = coarse_ms();
         let took_ms = now.saturating_sub(self.slow.since);
-        if took_ms > self.tools.limits.slow_handler_ms.wrapping_sub(1) {
+        if limits::reaches(took_ms, self.tools.limits.slow_handler_ms) {
             let is_request = self.requests_total != self.slow.requests_before;
             let request = self.slow.latest.filter(|_| is_request);
             self.name_slow(id, request, took_ms, service);

@@ -36,7 +36,7 @@ use crate::reactor::{
 use crate::refusal::REFUSAL;
 use crate::service::{Notice, Reply, Service};
 use crate::socket;
-use crate::watch::Course;
+use crate::watch::Admission;
 use crate::wire::{Protocols, Wire};
 
 /// Milliseconds after which a turn leaves the rest to the next one; the coarse clock's own tick is four.
@@ -94,7 +94,7 @@ impl Reactor {
         self.tools.refresh_clock();
         self.started_at = self.tools.clock.now;
         self.watch.begin_turn();
-        self.deliver_letters(service);
+        self.run_commands(service);
         self.serve_ready(service);
         self.go_on(service);
         self.shake_hands(service);
@@ -102,7 +102,7 @@ impl Reactor {
         self.mailbox.set_expected(false);
         if !self.mailbox.is_empty() {
             self.mailbox.set_expected(true);
-            self.deliver_letters(service);
+            self.run_commands(service);
             self.mailbox.set_expected(false);
         }
         // Events that were left over are ready still, but their descriptors' first report may not be.
@@ -237,7 +237,7 @@ impl Reactor {
                 reactor.lend_output(conn);
                 reactor.close_sockets(conn, Code::SERVICE_RESTART);
                 reactor.drain_wire(conn);
-                reactor.settle(conn, service)
+                reactor.flush(conn, service)
             });
         }
         let tell = ConnectionId {
@@ -314,7 +314,7 @@ impl Reactor {
         }
     }
 
-    /// Does something with a connection and puts it back or buries it.
+    /// Does something with a connection and puts it back or destroys it.
     #[inline]
     pub(crate) fn in_hand<S: Service>(
         &mut self,
@@ -333,11 +333,11 @@ impl Reactor {
                 self.watch(&mut conn);
                 self.table.put(conn);
             }
-            Ok(Verdict::Close) => self.bury(conn, service),
+            Ok(Verdict::Close) => self.destroy(conn, service),
             Err(_) => {
                 self.restore_inbox();
                 service.panicked(id);
-                self.bury(conn, service);
+                self.destroy(conn, service);
             }
         }
     }
@@ -352,7 +352,7 @@ impl Reactor {
         match conn.phase {
             Phase::Lingering { .. } => self.linger(conn),
             Phase::Handshaking { .. } => self.await_handshake(conn),
-            Phase::Flushing => self.settle(conn, service),
+            Phase::Flushing => self.flush(conn, service),
             // Nothing is read at present, and the peer has left: it will never be read. What was reported
             // before this turn began to read again does not count.
             Phase::Open if flags.contains(EventFlags::RDHUP) && conn.hears_only_the_end() => {
@@ -373,7 +373,7 @@ impl Reactor {
                 if flags.intersects(readable) && !conn.peer_closed {
                     self.receive(conn, service)
                 } else {
-                    self.settle(conn, service)
+                    self.flush(conn, service)
                 }
             }
         }
@@ -381,7 +381,7 @@ impl Reactor {
 
     /// ② read, then all that follows.
     pub(crate) fn receive<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
-        match conn.read(&mut self.inbox, &mut self.bench) {
+        match conn.read(&mut self.inbox, &mut self.scratch) {
             Ok(0) => return self.peer_closed(conn, service),
             Ok(n) => {
                 self.take_in(conn, n, service);
@@ -393,7 +393,7 @@ impl Reactor {
             // The peer has reset the connection: nobody is there to be answered.
             Err(_) => return Verdict::Close,
         }
-        self.settle(conn, service)
+        self.flush(conn, service)
     }
 
     /// The first `n` bytes of the inbox are `conn`'s.
@@ -433,7 +433,7 @@ impl Reactor {
                 conn.is_held_back = !conn.wire.wants_input(&self.tools.limits);
                 return;
             }
-            if let Some(request) = conn.wire.recall(&mut self.tools.context(), input) {
+            if let Some(request) = conn.wire.receive_cached(&mut self.tools.context(), input) {
                 self.request(conn, request, service);
                 if self.slow.is_timing {
                     self.time_event(conn.id, service);
@@ -475,7 +475,7 @@ impl Reactor {
         }
         conn.knows_of_end = true;
         let mut context = self.tools.context();
-        if let Some(event) = conn.wire.finish(&mut context, &mut conn.output) {
+        if let Some(event) = conn.wire.receive_eof(&mut context, &mut conn.output) {
             self.dispatch(conn, event, service);
         }
     }
@@ -491,7 +491,7 @@ impl Reactor {
     #[cold]
     fn relieve(&mut self, conn: &mut Conn, most: usize) -> bool {
         // An error shows again when the connection is settled.
-        let _ = conn.flush(self.tools.clock.now, &mut self.bench);
+        let _ = conn.flush(self.tools.clock.now, &mut self.scratch);
         conn.output.len() < most
     }
 
@@ -515,14 +515,16 @@ impl Reactor {
             Event::Data { stream, bytes } if socket::is_socket(&conn.sockets, stream) => {
                 self.receive_frames(conn, stream, bytes, service);
             }
-            Event::Held { stream, bytes } if socket::is_socket(&conn.sockets, stream) => {
+            Event::Buffered { stream, bytes } if socket::is_socket(&conn.sockets, stream) => {
                 self.receive_frames(conn, stream, &bytes, service);
             }
             Event::End { stream, .. } if socket::is_socket(&conn.sockets, stream) => {
                 self.end_frames(conn, stream, service);
             }
             Event::Data { stream, bytes } => service.data(bytes, &mut self.reply(conn, stream)),
-            Event::Held { stream, bytes } => service.data(&bytes, &mut self.reply(conn, stream)),
+            Event::Buffered { stream, bytes } => {
+                service.data(&bytes, &mut self.reply(conn, stream))
+            }
             Event::End { stream, trailers } => service.end(trailers, &mut self.reply(conn, stream)),
             Event::Broken { stream, fault } => {
                 conn.rooms.retain(|waiting| *waiting != stream);
@@ -562,12 +564,12 @@ impl Reactor {
             head.tls = secured.session.facts().cloned();
         }
         if conn.is_trusted {
-            self.proxies.believe(&mut head);
+            self.proxies.apply(&mut head);
         }
         if self.watch.is_on {
-            let course = self.watch.begin(conn, stream, &mut head);
-            if course != Course::Serve {
-                return self.respond_ourselves(conn, stream, head, course);
+            let admission = self.watch.begin(conn, stream, &mut head);
+            if admission != Admission::Serve {
+                return self.respond_ourselves(conn, stream, head, admission);
             }
         }
         if let Some(compressor) = &self.compressor {
@@ -598,19 +600,19 @@ impl Reactor {
             connection: conn.id,
             stream,
         });
-        if self.watch.is_on && self.begin_call(conn, stream, &call) != Course::Serve {
+        if self.watch.is_on && self.begin_call(conn, stream, &call) != Admission::Serve {
             return self.reply(conn, stream).fail(Fault::Overloaded);
         }
         service.call(call, &mut self.reply(conn, stream));
     }
 
     /// Takes note of a call, by a head that says as much of it as a line of the log can.
-    fn begin_call(&mut self, conn: &mut Conn, stream: u32, call: &ProcedureCall<'_>) -> Course {
+    fn begin_call(&mut self, conn: &mut Conn, stream: u32, call: &ProcedureCall<'_>) -> Admission {
         let mut head = self.tools.heads.take();
         head.be_call(&call.method);
-        let course = self.watch.begin(conn, stream, &mut head);
+        let admission = self.watch.begin(conn, stream, &mut head);
         self.tools.heads.give(head);
-        course
+        admission
     }
 
     /// A request asks for another protocol; returns the stream on which it is to be answered.
@@ -634,18 +636,24 @@ impl Reactor {
 
     /// Answers a request that the service never hears of.
     #[cold]
-    fn respond_ourselves(&mut self, conn: &mut Conn, stream: u32, head: Box<Head>, course: Course) {
+    fn respond_ourselves(
+        &mut self,
+        conn: &mut Conn,
+        stream: u32,
+        head: Box<Head>,
+        admission: Admission,
+    ) {
         let is_ready = self.watch.observer.as_ref().is_some_and(|o| o.is_ready());
-        let (status, text) = match course {
-            Course::TellHealth(false) => (200, "live"),
-            Course::TellHealth(true) if is_ready && !self.draining => (200, "ready"),
-            Course::TellHealth(true) => (503, "not ready"),
-            Course::Serve | Course::Shed => (503, Fault::Overloaded.text()),
+        let (status, text) = match admission {
+            Admission::Health(false) => (200, "live"),
+            Admission::Health(true) if is_ready && !self.draining => (200, "ready"),
+            Admission::Health(true) => (503, "not ready"),
+            Admission::Serve | Admission::Shed => (503, Fault::Overloaded.text()),
         };
         let mut fields = Fields::default();
-        let extra: (&[u8], &[u8]) = match course {
-            Course::TellHealth(_) => (b"cache-control", b"no-store"),
-            Course::Serve | Course::Shed => (b"retry-after", b"1"),
+        let extra: (&[u8], &[u8]) = match admission {
+            Admission::Health(_) => (b"cache-control", b"no-store"),
+            Admission::Serve | Admission::Shed => (b"retry-after", b"1"),
         };
         fields.push(extra.0, extra.1).expect("a valid field");
         let response = ResponseHead {
@@ -672,10 +680,10 @@ impl Reactor {
     }
 
     /// ⑥ write, and whatever that makes possible: closing, more of a stream, held requests.
-    pub(crate) fn settle<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
+    pub(crate) fn flush<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         let mut rounds = 0;
         let verdict = loop {
-            match conn.flush(self.tools.clock.now, &mut self.bench) {
+            match conn.flush(self.tools.clock.now, &mut self.scratch) {
                 Err(error) => break Self::write_failed(conn, error, service),
                 Ok(false) => {
                     // What runs is for nobody once the last request has been taken.
@@ -688,6 +696,7 @@ impl Reactor {
                 break Verdict::Close;
             }
             if let Some(closing) = conn.wire.closing() {
+                self.tell_refused(conn, service);
                 break self.begin_close(conn, closing);
             }
             if !self.has_more(conn) {
@@ -713,7 +722,22 @@ impl Reactor {
         if !conn.leaving.is_empty() {
             self.watch.end_sent(conn);
         }
+        if conn.wire.has_refused() {
+            self.tell_refused(conn, service);
+        }
         verdict
+    }
+
+    /// Tells of requests that the protocol has refused before they were complete.
+    fn tell_refused<S: Service>(&mut self, conn: &mut Conn, service: &mut S) {
+        if !conn.wire.has_refused() && (conn.fault_told || conn.wire.fault().is_none()) {
+            return;
+        }
+        // In the order in which the client has asked.
+        self.watch.end_sent(conn);
+        for refused in self.watch.take_refused(conn) {
+            service.head_refused(conn.id, &refused);
+        }
     }
 
     /// The socket takes nothing more, or the file that comes next gives nothing more.
@@ -790,7 +814,6 @@ impl Reactor {
 
     /// The protocol has ended and everything is written.
     pub(crate) fn begin_close(&mut self, conn: &mut Conn, closing: Closing) -> Verdict {
-        self.watch.tell_fault(conn);
         match closing {
             Closing::Clean => Verdict::Close,
             Closing::Abort => {
@@ -823,7 +846,7 @@ impl Reactor {
         conn.peer_closed = true;
         self.lend_output(conn);
         self.tell_end(conn, service);
-        self.settle(conn, service)
+        self.flush(conn, service)
     }
 
     /// Whether a peer that has closed its side has got all it will get, apart from what is in the queue.
@@ -939,7 +962,7 @@ impl Reactor {
     /// Turns a connection away and tells it why.
     pub(crate) fn refuse(&mut self, conn: &mut Conn) -> Verdict {
         conn.output.tail().extend_from_slice(REFUSAL);
-        if conn.flush(self.tools.clock.now, &mut self.bench) == Ok(true) {
+        if conn.flush(self.tools.clock.now, &mut self.scratch) == Ok(true) {
             self.begin_close(conn, Closing::Linger)
         } else {
             Verdict::Close
@@ -973,34 +996,34 @@ impl Reactor {
     }
 
     /// Late responses join the turn: those of one connection together, then one write.
-    fn deliver_letters<S: Service>(&mut self, service: &mut S) {
+    fn run_commands<S: Service>(&mut self, service: &mut S) {
         let spare = std::mem::take(&mut self.spare_commands);
-        let mut letters = self.mailbox.take(spare);
-        let mut rest = letters.drain(..).peekable();
-        while let Some((id, letter)) = rest.next() {
+        let mut commands = self.mailbox.take(spare);
+        let mut rest = commands.drain(..).peekable();
+        while let Some((id, command)) = rest.next() {
             self.in_hand(id.connection, service, |reactor, conn, service| {
                 reactor.lend_output(conn);
-                let mut next = Some((id, letter));
-                while let Some((id, letter)) = next {
-                    match letter {
+                let mut next = Some((id, command));
+                while let Some((id, command)) = next {
+                    match command {
                         StreamCommand::Resume => reactor.resume_frames(conn, id.stream, service),
-                        StreamCommand::Broadcast(cast) => {
+                        StreamCommand::Broadcast(broadcast) => {
                             let is_slow = reactor.is_congested(conn);
-                            reactor.send_broadcast(conn, id.stream, &cast, is_slow, service);
+                            reactor.send_broadcast(conn, id.stream, &broadcast, is_slow, service);
                         }
-                        letter => {
-                            if let Err(fault) = reactor.reply(conn, id.stream).deliver(letter) {
+                        command => {
+                            if let Err(fault) = reactor.reply(conn, id.stream).deliver(command) {
                                 service.refused(id, fault);
                             }
                         }
                     }
                     next = rest.next_if(|(other, _)| other.connection == id.connection);
                 }
-                reactor.settle(conn, service)
+                reactor.flush(conn, service)
             });
         }
         drop(rest);
-        self.spare_commands = letters;
+        self.spare_commands = commands;
     }
 
     /// Connections that had had their share of the last turn: another share for each of them.
@@ -1018,7 +1041,7 @@ impl Reactor {
                         if conn.is_held_back && conn.phase == Phase::Open {
                             reactor.parse_held(conn, service);
                         }
-                        reactor.settle(conn, service)
+                        reactor.flush(conn, service)
                     }
                 }
             });
@@ -1107,10 +1130,10 @@ impl Reactor {
         if conn.drain_at <= now {
             conn.drain_at = NEVER;
             self.drain_wire(conn);
-            return self.settle(conn, service);
+            return self.flush(conn, service);
         }
         if !conn.sockets.is_empty() && self.expire_sockets(conn, service) {
-            return self.settle(conn, service);
+            return self.flush(conn, service);
         }
         if conn
             .wire
@@ -1129,7 +1152,7 @@ impl Reactor {
         if conn.has_asked && conn.wire.closing() == Some(Closing::Clean) {
             self.watch.count(Counter::KeepAliveOver, 1);
         }
-        self.settle(conn, service)
+        self.flush(conn, service)
     }
 
     /// Lets epoll and the timers know what a connection waits for.
@@ -1181,7 +1204,7 @@ impl Reactor {
     }
 
     /// Ends a connection.
-    fn bury<S: Service>(&mut self, mut conn: Box<Conn>, service: &mut S) {
+    fn destroy<S: Service>(&mut self, mut conn: Box<Conn>, service: &mut S) {
         let id = conn.id;
         if let Some(descriptor) = conn.descriptor() {
             // A process that a handler has forked may hold the socket open: dropping ours would neither
@@ -1192,6 +1215,7 @@ impl Reactor {
                 conn.shut_down();
             }
         }
+        self.tell_refused(&mut conn, service);
         if self.watch.is_on {
             self.watch.end_all(&mut conn);
             self.watch.count(Counter::BytesSent, conn.take_written());

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use citius_http::{Action, Fault, Head, Limits, Method};
+use citius_http::{Action, Fault, Head, Limits, Method, RefusedHead, Version};
 use citius_observe::{Counter, Ending, Gauge, Note, Observer};
 
 use crate::clock::{exact_us, wall_us};
@@ -29,13 +29,13 @@ const ROUTES_TOLD: usize = 5;
 
 /// What is to be done with a request that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum Admission {
     /// The service answers it.
     Serve,
     /// Too many are open.
     Shed,
     /// It asks whether we live, or (`true`) whether we are ready.
-    TellHealth(bool),
+    Health(bool),
 }
 
 impl Watch {
@@ -65,7 +65,7 @@ impl Watch {
     }
 
     /// A request has come.
-    pub(crate) fn begin(&mut self, conn: &mut Conn, stream: u32, head: &mut Head) -> Course {
+    pub(crate) fn begin(&mut self, conn: &mut Conn, stream: u32, head: &mut Head) -> Admission {
         let note = match &mut self.observer {
             Some(observer) => observer.begin(
                 stream,
@@ -80,16 +80,16 @@ impl Watch {
         self.open += 1;
         if let Some(observer) = &mut self.observer {
             if let Some(wants_ready) = observer.asks_for_health(head.path()) {
-                return Course::TellHealth(wants_ready);
+                return Admission::Health(wants_ready);
             }
             if self.open_max > 0 && self.open > self.open_max {
                 observer.slot().add(Counter::RequestsShed, 1);
             }
         }
         if self.open_max > 0 && self.open > self.open_max {
-            Course::Shed
+            Admission::Shed
         } else {
-            Course::Serve
+            Admission::Serve
         }
     }
 
@@ -185,7 +185,6 @@ impl Watch {
 
     /// The connection has gone; whoever was not answered never will be.
     pub(crate) fn end_all(&mut self, conn: &mut Conn) {
-        self.tell_fault(conn);
         let unsent = conn.output.len() as u64;
         self.end_unsent(conn);
         while let Some(mut note) = conn.notes.pop() {
@@ -194,14 +193,24 @@ impl Watch {
         }
     }
 
-    /// A head that was refused is no request: its fault is told when the connection ends.
-    pub(crate) fn tell_fault(&mut self, conn: &mut Conn) {
-        if let (Some(observer), Some(fault)) = (&mut self.observer, conn.wire.fault())
+    /// Counts and returns the requests whose heads were refused since the last call, and the fault that has ended
+    /// reading, where no request was told of it.
+    #[cold]
+    pub(crate) fn take_refused(&mut self, conn: &mut Conn) -> Vec<RefusedHead> {
+        let mut all = conn.wire.take_refused();
+        if let Some(fault) = conn.wire.fault()
             && !std::mem::replace(&mut conn.fault_told, true)
         {
-            let bytes = conn.wire.fault_response_bytes();
-            observer.refuse(conn.peer.address(), fault, bytes, exact_us());
+            let refused = conn.wire.refused_head(&conn.input);
+            let unknown = || RefusedHead::new(fault, Version::default(), (b"", b""), 0);
+            all.push(refused.unwrap_or_else(unknown));
         }
+        if let Some(observer) = &mut self.observer {
+            for refused in &all {
+                observer.refuse(conn.peer.address(), refused, exact_us());
+            }
+        }
+        all
     }
 
     /// Withdraws readiness, or gives it back.

@@ -8,7 +8,8 @@
 
 use citius_h1::{Context, Request};
 use citius_http::{
-    Action, Closing, Event, Fault, Head, Limits, Millis, Output, PlainResponse, Version,
+    Action, Closing, Event, Fault, Head, Limits, Millis, Output, PlainResponse, RefusedHead,
+    Version,
 };
 
 /// Which protocols a reactor speaks, and how connections come to HTTP/2.
@@ -143,9 +144,13 @@ impl Wire {
 
     /// The next request, if it says the same as one before it, which HTTP/1 alone remembers.
     #[inline]
-    pub(crate) fn recall(&mut self, cx: &mut Context<'_>, input: &mut &[u8]) -> Option<Request> {
+    pub(crate) fn receive_cached(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut &[u8],
+    ) -> Option<Request> {
         match self {
-            H1(wire) => wire.recall(cx, input),
+            H1(wire) => wire.receive_cached(cx, input),
             H2(_) | Rpc(_) => None,
         }
     }
@@ -159,7 +164,7 @@ impl Wire {
         }
     }
 
-    /// Takes as much of `input` as it can and returns the next event, unless [`recall`](Self::recall) has one; to be
+    /// Takes as much of `input` as it can and returns the next event, unless [`receive_cached`](Self::receive_cached) has one; to be
     /// called until `None`.
     #[inline]
     pub(crate) fn receive<'i>(
@@ -169,23 +174,23 @@ impl Wire {
         out: &mut Output,
     ) -> Option<Event<'i>> {
         match self {
-            H1(wire) => wire.receive_anew(cx, input, out),
+            H1(wire) => wire.receive_uncached(cx, input, out),
             H2(wire) => apart(|| wire.receive(&mut h2(cx), input, out)),
             Rpc(wire) => apart(|| wire.receive(rpc(cx), input, out)),
         }
     }
 
     /// The peer has closed its sending side.
-    pub(crate) fn finish(
+    pub(crate) fn receive_eof(
         &mut self,
         cx: &mut Context<'_>,
         out: &mut Output,
     ) -> Option<Event<'static>> {
         match self {
-            H1(wire) => wire.finish(cx, out),
-            H2(wire) => wire.finish(&mut h2(cx), out),
+            H1(wire) => wire.receive_eof(cx, out),
+            H2(wire) => wire.receive_eof(&mut h2(cx), out),
             Rpc(wire) => {
-                wire.finish();
+                wire.receive_eof();
                 None
             }
         }
@@ -388,12 +393,41 @@ impl Wire {
         }
     }
 
-    /// Bytes of the content of the server's own response to the peer's fault, if there is one.
+    /// Bytes of the content of the server's own response to the fault of the stream that was broken last.
     #[cold]
     pub(crate) fn fault_response_bytes(&self) -> u64 {
         match self {
             H1(wire) => wire.fault_response_bytes(),
-            H2(_) | Rpc(_) => 0,
+            H2(wire) => wire.fault_response_bytes(),
+            Rpc(_) => 0,
+        }
+    }
+
+    /// The request whose header section was the last thing that was read of the connection, if it was refused.
+    /// `unread` is what the connection has left over.
+    #[cold]
+    pub(crate) fn refused_head(&self, unread: &[u8]) -> Option<RefusedHead> {
+        match self {
+            H1(wire) => wire.refused_head(unread),
+            H2(_) | Rpc(_) => None,
+        }
+    }
+
+    /// Whether [`take_refused`](Self::take_refused) has something to give.
+    #[inline]
+    pub(crate) fn has_refused(&self) -> bool {
+        match self {
+            H1(_) | Rpc(_) => false,
+            H2(wire) => wire.has_refused(),
+        }
+    }
+
+    /// Requests whose header sections were refused on a connection that goes on.
+    #[cold]
+    pub(crate) fn take_refused(&mut self) -> Vec<RefusedHead> {
+        match self {
+            H1(_) | Rpc(_) => Vec::new(),
+            H2(wire) => wire.take_refused(),
         }
     }
 

@@ -204,13 +204,13 @@ fn a_parked_file_waits_for_the_answer_before_it() {
     // One parked file is more than may wait, so the third request is not taken yet.
     assert_eq!(rig.reactor.requests_total(), 2);
     let body = rig.service.file.payload(10, 50_000).expect("it is there");
-    let letter = StreamCommand::Act(ResponseAction::Respond {
+    let command = StreamCommand::Act(ResponseAction::Respond {
         status: Status::OK,
         content_type: None,
         fields: Fields::EMPTY,
         body,
     });
-    if rig.reactor.mailbox().post(rig.service.late[0], letter) {
+    if rig.reactor.mailbox().post(rig.service.late[0], command) {
         rig.reactor.mailbox().wake();
     }
     let file = [&head(100_000)[..], &content].concat();

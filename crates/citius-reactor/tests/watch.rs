@@ -195,10 +195,59 @@ fn what_is_not_understood_is_told_too() {
     assert_eq!(rig.slot.faults(Fault::MethodSyntax), 1);
     let log = rig.log();
     // The bytes are those of the response: the text of the fault and the end of its line.
-    let line = |fault: Fault, name| format!("- - 400 {} - {name} -", fault.text().len() + 1);
-    assert_eq!(log[0], line(Fault::HostMissing, "host_missing"));
-    assert_eq!(log[1], line(Fault::MethodSyntax, "method_syntax"));
+    let line = |what: &str, fault: Fault, name| {
+        format!("{what} 400 {} - {name} -", fault.text().len() + 1)
+    };
+    assert_eq!(log[0], line("GET /", Fault::HostMissing, "host_missing"));
+    assert_eq!(log[1], line("- -", Fault::MethodSyntax, "method_syntax"));
     assert_eq!(log.len(), 3, "{log:?}");
+}
+
+#[test]
+fn a_refused_head_is_logged_with_what_was_read_of_it() {
+    let limits = Limits {
+        target_bytes_max: 40,
+        head_bytes_max: 200,
+        ..Limits::default()
+    };
+    let long = format!("/{}", "x".repeat(60));
+    let mut rig = Rig::new(limits, |_| {});
+    rig.ask(&format!("PUT {long} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    rig.ask(&format!("PUT {long}"));
+    let head = get("/many").replace("\r\n\r\n", &format!("\r\nA: {long}").repeat(4));
+    rig.ask(&head);
+    rig.ask("GET /a\x7fb HTTP/1.1\r\n\r\n");
+    rig.ask("GET /old HTTP/0.9\r\n\r\n");
+    // The answers before it have left by then.
+    rig.ask(&[&get("/a"), "DELETE /b HTTP/1.1\r\n bad\r\n\r\n"].concat());
+    // A body that is dropped, and is malformed, has no head.
+    let late = rig.reactor.open_memory();
+    let chunked = "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    rig.feed(late, chunked.as_bytes());
+    rig.feed(late, b"GET /body HTTP/1.1\r\n\r\n");
+    // It ends before it is complete.
+    let cut = rig.reactor.open_memory();
+    rig.feed(cut, b"GET /cut HTTP/1.1\r\nHos");
+    rig.feed(cut, b"");
+    let all = rig.log();
+    let log: Vec<String> = all
+        .iter()
+        .map(|line| line.split(' ').take(3).collect::<Vec<_>>().join(" "))
+        .collect();
+    let long = format!("PUT {long} 414");
+    let told = [
+        &long,
+        &long,
+        "GET /many 431",
+        r"GET /a\x7fb 400",
+        "GET /old 505",
+        "GET /a 200",
+        "DELETE /b 400",
+        "POST /c 200",
+        "- - 400",
+        "GET /cut 400",
+    ];
+    assert_eq!(log, told, "{all:?}");
 }
 
 #[test]

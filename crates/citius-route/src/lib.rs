@@ -10,9 +10,9 @@
 //! after matching. No I/O, no Python, nothing unsafe.
 #![forbid(unsafe_code)]
 
+mod exact;
 mod pattern;
 mod percent;
-mod plain;
 mod router;
 
 pub use pattern::{Converter, Param, Pattern, PatternError};

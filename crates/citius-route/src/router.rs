@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
+use crate::exact::ExactPaths;
 use crate::pattern::{Param, Pattern, PatternError};
 use crate::percent::{decode, normalize};
-use crate::plain::Plain;
 
 /// Parameter values in the order of [`Pattern::params`], percent-decoded.
 pub type Captures = SmallVec<[Vec<u8>; 2]>;
@@ -13,7 +13,7 @@ pub type Captures = SmallVec<[Vec<u8>; 2]>;
 #[derive(Clone, Debug)]
 pub struct Router<T> {
     /// Patterns without parameters, by their normal form: most services' most asked paths.
-    plain: Plain<T>,
+    paths: ExactPaths<T>,
     /// Patterns of a fixed number of segments.
     exact: matchit::Router<usize>,
     /// Patterns that end in a rest, with and without it; asked when `exact` has no response.
@@ -52,7 +52,7 @@ pub enum Found<'r, T> {
 impl<T> Default for Router<T> {
     fn default() -> Self {
         Self {
-            plain: Plain::default(),
+            paths: ExactPaths::default(),
             exact: matchit::Router::new(),
             rests: matchit::Router::new(),
             nodes: Vec::new(),
@@ -149,7 +149,7 @@ impl<T: Clone> Router<T> {
             });
         }
         if pattern.params.is_empty() {
-            let entry = self.plain.entry(shape.as_bytes(), index);
+            let entry = self.paths.entry(shape.as_bytes(), index);
             if method == "GET" {
                 entry.get = Some(value);
             }
@@ -165,7 +165,7 @@ impl<T> Router<T> {
     #[inline]
     pub fn find(&self, method: &str, path: &[u8], captures: &mut Captures) -> Found<'_, T> {
         if cfg!(not(feature = "slow-paths"))
-            && let Some(entry) = self.plain.get(path)
+            && let Some(entry) = self.paths.get(path)
         {
             match &entry.get {
                 Some(value) if method == "GET" => return Found::Route(value),

@@ -159,7 +159,7 @@ impl Batches {
     }
 
     /// An element is done with. After the last one returns the responses, if there are any.
-    pub(crate) fn settle(&mut self, batch: u32) -> Option<Vec<u8>> {
+    pub(crate) fn complete_one(&mut self, batch: u32) -> Option<Vec<u8>> {
         let batch = self.slots.get_mut(batch as usize)?;
         batch.left = batch.left.saturating_sub(1);
         if batch.left > 0 {

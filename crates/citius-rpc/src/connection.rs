@@ -117,12 +117,12 @@ impl Connection {
                 Err(fault) => self.refuse(fault, input, out),
             }
         }
-        self.conclude(out);
+        self.close_if_done(out);
         None
     }
 
     /// The peer has closed its sending side.
-    pub fn finish(&mut self) {
+    pub fn receive_eof(&mut self) {
         self.peer_finished = true;
     }
 
@@ -156,7 +156,7 @@ impl Connection {
         self.respond(&call, outcome, out);
         if self.calls.is_empty() {
             self.since = cx.now;
-            self.conclude(out);
+            self.close_if_done(out);
         }
         result
     }
@@ -198,7 +198,7 @@ impl Connection {
             } else {
                 self.draining = true;
             }
-            self.conclude(out);
+            self.close_if_done(out);
         }
         None
     }
@@ -206,7 +206,7 @@ impl Connection {
     /// No further call is taken; the connection ends when the open ones are answered.
     pub fn drain(&mut self, out: &mut Output) {
         self.draining = true;
-        self.conclude(out);
+        self.close_if_done(out);
     }
 
     /// How the connection is to be closed once the output is flushed; `None` while it is open.
@@ -320,6 +320,7 @@ impl Connection {
             params,
             form: Form::MessagePack,
             wants_response: msgid.is_some(),
+            id: msgid,
         };
         let id = msgid.map_or(Id::None, Id::Number);
         Ok(Step::Event(self.open(cx, id, None, call)))
@@ -359,6 +360,7 @@ impl Connection {
             params: request.params,
             form: Form::Json,
             wants_response: request.id.is_some(),
+            id: request.id.and_then(json::small_number),
         };
         let id = request.id.map_or(Id::None, |id| Id::Json(id.into()));
         Step::Event(self.open(cx, id, batch, call))
@@ -439,7 +441,7 @@ impl Connection {
     fn break_off(&mut self, call: &OpenCall, fault: Fault, out: &mut Output) -> Event<'static> {
         let failure = Failure::of(fault.status());
         self.respond(call, Outcome::Failure(failure, fault.text().into()), out);
-        self.conclude(out);
+        self.close_if_done(out);
         Event::Broken {
             stream: call.stream,
             fault,
@@ -490,7 +492,7 @@ impl Connection {
 
     /// Ends the connection if nothing keeps it.
     #[inline]
-    fn conclude(&mut self, out: &mut Output) {
+    fn close_if_done(&mut self, out: &mut Output) {
         let is_over = self.fault.is_some() || self.draining;
         if !is_over || self.closing.is_some() || !self.calls.is_empty() || !self.elements.is_empty()
         {
@@ -538,7 +540,7 @@ impl Connection {
     }
 
     fn settle_batch(&mut self, batch: Option<u32>, out: &mut Output) {
-        if let Some(responses) = batch.and_then(|batch| self.batches.settle(batch)) {
+        if let Some(responses) = batch.and_then(|batch| self.batches.complete_one(batch)) {
             out.push(Payload::Shared(responses.into()));
         }
     }

@@ -240,6 +240,11 @@ impl<'de> Visitor<'de> for &mut BatchReader {
     }
 }
 
+/// An `id` that is a number, if it is a small one.
+pub(crate) fn small_number(id: &[u8]) -> Option<u32> {
+    core::str::from_utf8(id).ok()?.parse().ok()
+}
+
 /// `{"jsonrpc":"2.0","id":…,` and then a member and a bracket, which the caller writes.
 pub(crate) fn open(id: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");

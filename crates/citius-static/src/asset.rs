@@ -42,7 +42,7 @@ pub(crate) struct Variant {
 #[derive(Debug)]
 enum Content {
     /// All of it; the descriptor is free again.
-    Held(Bytes),
+    Memory(Bytes),
     Open(Arc<File>),
 }
 
@@ -117,7 +117,7 @@ impl Asset {
         variants
             .chain([&self.plain])
             .map(|variant| match &variant.content {
-                Content::Held(bytes) => bytes.len(),
+                Content::Memory(bytes) => bytes.len(),
                 Content::Open(_) => 0,
             })
             .sum()
@@ -162,7 +162,7 @@ impl Variant {
         let content = if length < File::SENT_BYTES_MIN {
             let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
             file.read_exact(0, &mut bytes)?;
-            Content::Held(Bytes::from(bytes))
+            Content::Memory(Bytes::from(bytes))
         } else {
             Content::Open(file)
         };
@@ -195,7 +195,7 @@ impl Variant {
     pub(crate) fn payload(&self, offset: u64, length: u64) -> Result<Payload<'_>, Errno> {
         match &self.content {
             Content::Open(file) => file.payload(offset, length),
-            Content::Held(bytes) => {
+            Content::Memory(bytes) => {
                 let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
                 let held = bytes.get(place(offset)..place(offset.saturating_add(length)));
                 held.map(Payload::Copied).ok_or(Errno::NODATA)

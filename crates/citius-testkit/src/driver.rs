@@ -13,7 +13,7 @@ use citius_http::{
     ResponseHead, Status, Tls,
 };
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::transcript::{Deed, Start};
 
 /// An event that outlives its input.
@@ -162,7 +162,7 @@ pub struct Driver<'a> {
     /// The fast paths are taken; without them nothing is known of earlier requests.
     pub is_fast: bool,
     /// Changes heads before they are given back, as what is above a connection does.
-    pub spoils: Option<Dice>,
+    pub spoils: Option<Rng>,
     /// Heads that came out of the cache.
     pub n_recalled: usize,
     /// Responses that were written as plain ones.
@@ -233,13 +233,13 @@ impl<'a> Driver<'a> {
     pub fn offer(&mut self, pieces: impl IntoIterator<Item = Vec<u8>>) {
         self.pieces
             .extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
-        self.settle();
+        self.run_until_idle();
     }
 
     /// The peer closes its sending side, behind what it has sent.
     pub fn finish(&mut self) {
         self.finish_is_due = true;
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Time passes; the deadline is honoured if it is over.
@@ -253,26 +253,26 @@ impl<'a> Driver<'a> {
             let event = self.with(Connection::expire);
             self.note_owned(event);
         }
-        self.settle();
+        self.run_until_idle();
     }
 
     /// The server stops taking requests.
     pub fn drain(&mut self) {
         self.connection.drain();
-        self.settle();
+        self.run_until_idle();
     }
 
     /// The server refuses the connection.
     pub fn refuse(&mut self, fault: Fault) {
         let event = self.with(|connection, cx, out| connection.refuse(cx, fault, out));
         self.note_owned(event);
-        self.settle();
+        self.run_until_idle();
     }
 
     /// The application does something.
     pub fn act(&mut self, stream: u32, deed: Deed) {
         self.perform(stream, deed);
-        self.settle();
+        self.run_until_idle();
     }
 
     /// The application does one thing that it has put off; false if there is none.
@@ -300,7 +300,7 @@ impl<'a> Driver<'a> {
         !self.pieces.is_empty() || !self.unread.is_empty() || self.finish_is_due
     }
 
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         loop {
             self.pump();
             if self.connection.closing().is_some() {
@@ -312,7 +312,7 @@ impl<'a> Driver<'a> {
                 self.unread.extend(piece);
             } else if self.pieces.is_empty() && self.finish_is_due {
                 self.finish_is_due = false;
-                let event = self.with(Connection::finish);
+                let event = self.with(Connection::receive_eof);
                 self.note_owned(event);
             } else {
                 break;
@@ -327,12 +327,13 @@ impl<'a> Driver<'a> {
         let mut input = unread.as_slice();
         loop {
             let before = input.len();
-            let event = self.with(
-                |connection, cx, out| match connection.recall(cx, &mut input) {
-                    Some(request) => (true, Some(Event::from(request))),
-                    None => (false, connection.receive_anew(cx, &mut input, out)),
-                },
-            );
+            let event =
+                self.with(
+                    |connection, cx, out| match connection.receive_cached(cx, &mut input) {
+                        Some(request) => (true, Some(Event::from(request))),
+                        None => (false, connection.receive_uncached(cx, &mut input, out)),
+                    },
+                );
             let (is_recalled, event) = event;
             self.n_recalled += usize::from(is_recalled);
             assert!(input.len() <= before, "input grew");
@@ -372,7 +373,7 @@ impl<'a> Driver<'a> {
                 Seen::Data { stream, bytes }
             }
             Event::Call { .. } => unreachable!("HTTP has requests"),
-            Event::Held { .. } => unreachable!("HTTP/1 leaves what is not wanted in the input"),
+            Event::Buffered { .. } => unreachable!("HTTP/1 leaves what is not wanted in the input"),
             Event::End { stream, trailers } => Seen::End {
                 stream,
                 trailers: trailers.lines().to_vec(),
@@ -391,7 +392,7 @@ impl<'a> Driver<'a> {
     /// A head is done with.
     fn give_back(&mut self, mut head: Box<Head>) {
         head.app_tag = summary(&head.bytes);
-        match self.spoils.as_mut().map(|dice| dice.below(12)) {
+        match self.spoils.as_mut().map(|rng| rng.below(12)) {
             Some(0) => head.origin = Some(Box::default()),
             Some(1) => head.tls = Some(Arc::new(encryption())),
             Some(2) => head.set_field(b"x-request-id", b"1"),

@@ -1,6 +1,6 @@
 //! The fast paths of a connection against its slow ones: the same input, the same events, the same output.
 //!
-//! Compared are the head cache ([`Connection::recall`](citius_h1::Connection::recall)), the response template, and
+//! Compared are the head cache ([`Connection::receive_cached`](citius_h1::Connection::receive_cached)), the response template, and
 //! plain responses ([`Connection::respond`](citius_h1::Connection::respond)). Some connections in turn share the
 //! cache, as those of a reactor do, whatever their listeners: heads come back to it with fields that TLS, a trusted
 //! proxy or the observer have added.
@@ -8,9 +8,9 @@
 use citius_h1::Closing;
 use citius_http::{Fault, Limits};
 
-use crate::dice::Dice;
+use crate::campaign::{Moody, mutate};
 use crate::driver::{Application, Driver, Echo, Seen};
-use crate::storm::{Moody, mutate};
+use crate::rng::Rng;
 use crate::variants;
 
 /// How often the fast paths were taken.
@@ -37,8 +37,8 @@ struct Outcome {
 /// If they differ.
 pub fn check(seed: u64) -> Hits {
     let inputs = inputs_of(seed);
-    let (fast, hits) = play(&inputs, seed, true);
-    let (slow, none) = play(&inputs, seed, false);
+    let (fast, hits) = replay(&inputs, seed, true);
+    let (slow, none) = replay(&inputs, seed, false);
     assert_eq!((none.recalled, none.plain), (0, 0), "slow means slow");
     for (at, (fast, slow)) in fast.iter().zip(&slow).enumerate() {
         assert_eq!(fast, slow, "seed {seed}, connection {at}");
@@ -48,23 +48,23 @@ pub fn check(seed: u64) -> Hits {
 
 /// The pieces that three connections send.
 fn inputs_of(seed: u64) -> Vec<Vec<Vec<u8>>> {
-    let mut dice = Dice::new(seed);
-    let run = variants::run(&mut dice, 24);
+    let mut rng = Rng::new(seed);
+    let run = variants::run(&mut rng, 24);
     let connection = |requests: &[variants::Variant]| {
         let mut bytes: Vec<u8> = requests
             .iter()
             .flat_map(variants::Variant::to_http1)
             .collect();
-        if dice.once_in(4) {
-            mutate(&mut dice, &mut bytes, &[]);
+        if rng.once_in(4) {
+            mutate(&mut rng, &mut bytes, &[]);
         }
-        let size = 1 + dice.below(400);
+        let size = 1 + rng.below(400);
         bytes.chunks(size).map(<[u8]>::to_vec).collect()
     };
     run.chunks(8).map(connection).collect()
 }
 
-fn play(inputs: &[Vec<Vec<u8>>], seed: u64, is_fast: bool) -> (Vec<Outcome>, Hits) {
+fn replay(inputs: &[Vec<Vec<u8>>], seed: u64, is_fast: bool) -> (Vec<Outcome>, Hits) {
     let limits = Limits::default();
     let (mut outcomes, mut hits, mut caches) = (Vec::new(), Hits::default(), None);
     for (pieces, number) in inputs.iter().zip(0..) {
@@ -76,7 +76,7 @@ fn play(inputs: &[Vec<Vec<u8>>], seed: u64, is_fast: bool) -> (Vec<Outcome>, Hit
         };
         let mut driver = Driver::new(&limits, application);
         driver.is_fast = is_fast;
-        driver.spoils = Some(Dice::new(seed));
+        driver.spoils = Some(Rng::new(seed));
         driver.caches = caches.take().unwrap_or_default();
         driver.sign(Some("s"), Some(&format!("day {}", number / 2)));
         driver.offer(pieces.clone());

@@ -1,19 +1,19 @@
 //! What tests and fuzz targets of the protocol crates share.
 //!
 //! - [`transcript`]: the vectors' file format, `vectors/**/*.t`.
-//! - [`play`]: plays a transcript against a [`citius_h1::Connection`], whole or cut anywhere.
+//! - [`replay`]: replays a transcript against a [`citius_h1::Connection`], whole or cut anywhere.
 //! - [`driver`]: the reactor's part without sockets: pieces of input, virtual time, an application.
 //! - [`responses`]: a reader of HTTP/1.1 responses that shares no code with the server.
-//! - [`storm`]: arbitrary bytes, cuts and application behaviour, and what must hold all the same.
+//! - [`campaign`]: arbitrary bytes, cuts and application behaviour, and what must hold all the same.
 //! - [`variants`]: runs of requests that resemble each other.
 //! - [`fast_paths`]: the fast paths of a connection against its slow ones.
-//! - [`dice`]: the same random numbers for the same seed.
+//! - [`rng`]: the same random numbers for the same seed.
 
-pub mod dice;
+pub mod campaign;
 pub mod driver;
 pub mod fast_paths;
-pub mod play;
+pub mod replay;
 pub mod responses;
-pub mod storm;
+pub mod rng;
 pub mod transcript;
 pub mod variants;

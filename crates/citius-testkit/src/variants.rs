@@ -3,7 +3,7 @@
 //! A run is a sequence in which most requests are the same as one before, and the others are seeded mutations of one:
 //! of names, values, order, case, duplicates, method, target and version.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// One request without a protocol's framing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,15 +78,15 @@ impl Variant {
     }
 
     /// Changes one thing.
-    pub fn mutate(&mut self, dice: &mut Dice) {
-        let at = dice.below(self.fields.len());
-        let other = dice.below(self.fields.len());
-        let (name, value) = (pick(dice, &NAMES), pick(dice, &VALUES));
-        match dice.below(12) {
-            0 => self.method = pick(dice, &METHODS).into(),
-            1 => self.target = pick(dice, &TARGETS).into(),
-            2 => self.version = pick(dice, &VERSIONS),
-            3 => self.separator = pick(dice, &SEPARATORS),
+    pub fn mutate(&mut self, rng: &mut Rng) {
+        let at = rng.below(self.fields.len());
+        let other = rng.below(self.fields.len());
+        let (name, value) = (pick(rng, &NAMES), pick(rng, &VALUES));
+        match rng.below(12) {
+            0 => self.method = pick(rng, &METHODS).into(),
+            1 => self.target = pick(rng, &TARGETS).into(),
+            2 => self.version = pick(rng, &VERSIONS),
+            3 => self.separator = pick(rng, &SEPARATORS),
             4 if self.fields.len() < 12 => self.fields.insert(at, (name.into(), value.into())),
             5 if !self.fields.is_empty() => drop(self.fields.remove(at)),
             6 if !self.fields.is_empty() => self.fields.swap(at, other),
@@ -95,8 +95,8 @@ impl Variant {
             9 => self.change(at, |(name, _)| flip_case(name, other)),
             10 if self.fields.len() < 12 => self.fields.extend(self.fields.get(at).cloned()),
             _ => {
-                let byte = BYTES.get(dice.below(BYTES.len())).copied().unwrap_or(0);
-                let (in_name, place) = (dice.once_in(2), dice.below(3));
+                let byte = BYTES.get(rng.below(BYTES.len())).copied().unwrap_or(0);
+                let (in_name, place) = (rng.once_in(2), rng.below(3));
                 self.change(at, |(name, value)| {
                     let bytes = if in_name { name } else { value };
                     bytes.insert(place.min(bytes.len()), byte);
@@ -145,26 +145,26 @@ fn flip_case(name: &mut [u8], at: usize) {
 }
 
 /// `length` requests, of which about one in four differs from all before.
-pub fn run(dice: &mut Dice, length: usize) -> Vec<Variant> {
+pub fn run(rng: &mut Rng, length: usize) -> Vec<Variant> {
     let mut run = vec![Variant::plain()];
     while run.len() < length {
-        let from = if dice.once_in(4) {
-            dice.below(run.len())
+        let from = if rng.once_in(4) {
+            rng.below(run.len())
         } else {
             run.len() - 1
         };
         let mut next = run.get(from).cloned().unwrap_or_else(Variant::plain);
-        if dice.once_in(4) {
-            next.mutate(dice);
+        if rng.once_in(4) {
+            next.mutate(rng);
         }
         run.push(next);
     }
     run
 }
 
-fn pick<'w>(dice: &mut Dice, words: &[&'w str]) -> &'w str {
+fn pick<'w>(rng: &mut Rng, words: &[&'w str]) -> &'w str {
     words
-        .get(dice.below(words.len()))
+        .get(rng.below(words.len()))
         .copied()
         .unwrap_or_default()
 }

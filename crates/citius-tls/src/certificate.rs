@@ -6,7 +6,7 @@ use x509_cert::der::{Decode, oid::AssociatedOid};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use crate::Trouble;
+use crate::Reason;
 
 /// A certificate's readable parts.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Facts {
 }
 
 /// The parts of a DER certificate.
-pub(crate) fn read(der: &[u8]) -> Result<Facts, Trouble> {
+pub(crate) fn read(der: &[u8]) -> Result<Facts, Reason> {
     let certificate = Certificate::from_der(der)
         .map_err(|error| format!("it is no X.509 certificate ({error})"))?;
     let certificate = certificate.tbs_certificate;

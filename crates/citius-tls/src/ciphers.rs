@@ -7,7 +7,7 @@
 use rustls::SupportedCipherSuite;
 use rustls::crypto::ring::cipher_suite as suites;
 
-use crate::Trouble;
+use crate::Reason;
 
 /// A suite under its names and the words of cipher lists that mean it.
 struct Suite {
@@ -99,7 +99,7 @@ fn contains(suites: &[&Suite], suite: &Suite) -> bool {
 }
 
 /// The suites that a list means.
-pub(crate) fn chosen(list: Option<&str>) -> Result<Vec<SupportedCipherSuite>, Trouble> {
+pub(crate) fn chosen(list: Option<&str>) -> Result<Vec<SupportedCipherSuite>, Reason> {
     let (tls13, tls12): (Vec<&Suite>, Vec<&Suite>) = SUITES.iter().partition(|s| s.is_tls13());
     let Some(list) = list else {
         return Ok(SUITES.iter().map(|known| known.inner).collect());
@@ -164,7 +164,7 @@ fn meaning(token: &str) -> Vec<&'static Suite> {
     }
 }
 
-fn unknown(token: &str) -> Trouble {
+fn unknown(token: &str) -> Reason {
     format!(
         "no cipher suite here is called {token:?}: only those with forward secrecy and authenticated encryption are \
          spoken; {}",

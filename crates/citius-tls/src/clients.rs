@@ -11,7 +11,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
 use crate::settings::{ClientAuth, Settings};
-use crate::{Trouble, certificate, files, identity};
+use crate::{Reason, certificate, files, identity};
 
 /// How clients are judged, and what identifies these rules.
 pub(crate) struct Rules {
@@ -25,7 +25,7 @@ pub(crate) struct Rules {
 fn revocation_lists(
     settings: &Settings,
     now_s: u64,
-) -> Result<(Vec<CertificateRevocationListDer<'static>>, Vec<String>), Trouble> {
+) -> Result<(Vec<CertificateRevocationListDer<'static>>, Vec<String>), Reason> {
     let (mut lists, mut warnings) = (Vec::new(), Vec::new());
     for path in &settings.crls {
         let pem = files::read(settings, path, "revocation list")?;
@@ -61,7 +61,7 @@ pub(crate) fn rules(
     settings: &Settings,
     provider: Arc<CryptoProvider>,
     now_s: u64,
-) -> Result<Rules, Trouble> {
+) -> Result<Rules, Reason> {
     let mut context = Context::new(&SHA256);
     context.update(&[match settings.client_auth {
         ClientAuth::Off => 0,

@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::identity::{self, Identity};
 use crate::settings::{IdentityFiles, Settings};
-use crate::{Trouble, tickets};
+use crate::{Reason, tickets};
 
 /// Where the certificate is, and how to know it again.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ const DAY_S: u64 = 24 * 60 * 60;
 ///
 /// # Errors
 /// It can be neither read nor written there.
-pub fn development(directory: &Path) -> Result<Development, Trouble> {
+pub fn development(directory: &Path) -> Result<Development, Reason> {
     let files = IdentityFiles {
         certificate: directory.join("localhost.pem"),
         key: directory.join("localhost-key.pem"),
@@ -65,7 +65,7 @@ pub fn development(directory: &Path) -> Result<Development, Trouble> {
     })
 }
 
-fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, Trouble> {
+fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, Reason> {
     let cannot = |error: rcgen::Error| format!("cannot make a development certificate: {error}");
     let mut params = CertificateParams::new(NAMES.map(String::from).to_vec()).map_err(cannot)?;
     params.distinguished_name = DistinguishedName::new();

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::{Settings, Trouble};
+use crate::{Reason, Settings};
 
 /// The files of a server and how they looked.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Stamps {
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// All of a file; `what` says what it should be.
-pub(crate) fn read(settings: &Settings, path: &Path, what: &str) -> Result<Vec<u8>, Trouble> {
+pub(crate) fn read(settings: &Settings, path: &Path, what: &str) -> Result<Vec<u8>, Reason> {
     let cannot = |why: &str| format!("cannot read the {what} {}: {why}", path.display());
     let source = settings.source(path);
     match fs::metadata(source) {

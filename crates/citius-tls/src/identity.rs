@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::{self, Facts};
 use crate::settings::{IdentityFiles, Settings};
-use crate::{Trouble, files};
+use crate::{Reason, files};
 
 /// A certificate chain and its key, ready for handshakes.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// What the two files hold.
-    pub(crate) fn load(settings: &Settings, from: &IdentityFiles) -> Result<Self, Trouble> {
+    pub(crate) fn load(settings: &Settings, from: &IdentityFiles) -> Result<Self, Reason> {
         let chain = chain(settings, &from.certificate)?;
         let key = key(settings, &from.key)?;
         Self::new(chain, &key).map_err(|why| {
@@ -46,7 +46,7 @@ impl Identity {
     pub(crate) fn new(
         chain: Vec<CertificateDer<'static>>,
         key: &PrivateKeyDer<'static>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Reason> {
         let own = chain.first().ok_or("there is no certificate")?;
         let certificate = Arc::from(own.as_ref());
         let Facts {
@@ -75,7 +75,7 @@ impl Identity {
 }
 
 /// Why the first certificate of a chain is not that of its key.
-fn why_not(key: &CertifiedKey) -> Trouble {
+fn why_not(key: &CertifiedKey) -> Reason {
     let own = key.cert.iter().skip(1).position(|certificate| {
         let alone = CertifiedKey::new(vec![certificate.clone()], Arc::clone(&key.key));
         alone.keys_match().is_ok()
@@ -111,7 +111,7 @@ fn disorder(chain: &[CertificateDer<'static>]) -> Option<String> {
 pub(crate) fn chain(
     settings: &Settings,
     path: &Path,
-) -> Result<Vec<CertificateDer<'static>>, Trouble> {
+) -> Result<Vec<CertificateDer<'static>>, Reason> {
     certificates(&files::read(settings, path, "certificate")?, path)
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn chain(
 pub(crate) fn certificates(
     pem: &[u8],
     path: &Path,
-) -> Result<Vec<CertificateDer<'static>>, Trouble> {
+) -> Result<Vec<CertificateDer<'static>>, Reason> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found = found.map_err(|error| format!("{} is no valid PEM: {error}", path.display()))?;
     if found.is_empty() {
@@ -137,7 +137,7 @@ pub(crate) fn certificates(
 }
 
 /// The private key of a file.
-fn key(settings: &Settings, path: &Path) -> Result<PrivateKeyDer<'static>, Trouble> {
+fn key(settings: &Settings, path: &Path) -> Result<PrivateKeyDer<'static>, Reason> {
     let pem = files::read(settings, path, "key")?;
     let name = path.display();
     if pem.windows(10).any(|w| w == b"4,ENCRYPTE") {
@@ -167,7 +167,7 @@ fn key(settings: &Settings, path: &Path) -> Result<PrivateKeyDer<'static>, Troub
 }
 
 /// The encrypted PKCS#8 key of a file, if it holds one.
-fn encrypted(pem: &[u8]) -> Result<Option<Vec<u8>>, Trouble> {
+fn encrypted(pem: &[u8]) -> Result<Option<Vec<u8>>, Reason> {
     const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
     const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
     let text = String::from_utf8_lossy(pem);
@@ -186,7 +186,7 @@ fn encrypted(pem: &[u8]) -> Result<Option<Vec<u8>>, Trouble> {
     Ok(Some(document.as_bytes().to_vec()))
 }
 
-fn decrypt(sealed: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, Trouble> {
+fn decrypt(sealed: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, Reason> {
     let info = EncryptedPrivateKeyInfo::from_der(sealed).map_err(|error| {
         format!("its encryption is not understood ({error}); PBES2 with AES is")
     })?;

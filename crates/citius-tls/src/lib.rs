@@ -1,7 +1,7 @@
 //! TLS as a stage between socket and protocol: ciphertext in, plaintext out, and back (RFC 8446, RFC 5246).
 //!
 //! A [`Session`] is one connection, sans-IO: it is handed functions that receive and send, and calls each at most once.
-//! It holds no buffers while it rests; all sessions of a thread work in one [`Bench`]. A [`Server`] is what sessions are
+//! It holds no buffers while it rests; all sessions of a thread work in one [`TlsScratch`]. A [`Server`] is what sessions are
 //! made from: certificates, rules and ticket keys, loaded from the files that [`Settings`] name and loaded again when they
 //! change. Files that cannot be used never take the place of those that could.
 //!
@@ -26,9 +26,9 @@ mod tickets;
 pub use certificate::pem;
 pub use development::{Development, development};
 pub use server::Server;
-pub use session::{Bench, Failure, Session, Stop, is_clear_text};
+pub use session::{Failure, Session, Stop, TlsScratch, is_clear_text};
 pub use settings::{ClientAuth, IdentityFiles, Settings, Version};
 pub use tickets::Tickets;
 
 /// Why settings cannot be used: what was expected, what was found, what to do.
-pub type Trouble = String;
+pub type Reason = String;

@@ -11,7 +11,7 @@ use crate::resolver::Resolver;
 use crate::session::{Failure, Session};
 use crate::settings::{ClientAuth, Settings, Version};
 use crate::tickets::{self, Ticketer, Tickets};
-use crate::{Trouble, ciphers, clients, files};
+use crate::{Reason, ciphers, clients, files};
 
 /// Certificates, rules and ticket keys of one worker.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Server {
     ///
     /// # Errors
     /// Something is missing, unreadable, or does not fit.
-    pub fn load(mut settings: Settings, tickets: Tickets) -> Result<Self, Trouble> {
+    pub fn load(mut settings: Settings, tickets: Tickets) -> Result<Self, Reason> {
         let stamps = files::Stamps::take(&settings);
         let (config, warnings) = configure(&settings, &tickets)?;
         settings.opened.clear();
@@ -57,7 +57,7 @@ impl Server {
     /// # Errors
     /// They cannot be used as they are now. What was loaded before stays in force, and they are tried again when they
     /// have changed again.
-    pub fn renew(&mut self) -> Option<Result<(), Trouble>> {
+    pub fn renew(&mut self) -> Option<Result<(), Reason>> {
         if !self.stamps.are_stale() {
             return None;
         }
@@ -102,7 +102,7 @@ impl Server {
 fn load_identities(
     settings: &Settings,
     now_s: u64,
-) -> Result<(Vec<Arc<Identity>>, Vec<String>), Trouble> {
+) -> Result<(Vec<Arc<Identity>>, Vec<String>), Reason> {
     let (mut identities, mut warnings) = (Vec::new(), Vec::new());
     for from in &settings.identities {
         let identity = Identity::load(settings, from)?;
@@ -136,7 +136,7 @@ fn load_identities(
 fn configure(
     settings: &Settings,
     tickets: &Tickets,
-) -> Result<(ServerConfig, Vec<String>), Trouble> {
+) -> Result<(ServerConfig, Vec<String>), Reason> {
     let now_s = tickets::wall_s();
     let (identities, mut warnings) = load_identities(settings, now_s)?;
     if identities.is_empty() {

@@ -1,8 +1,8 @@
 //! One connection's TLS, from the first byte of its handshake to its last word.
 //!
 //! ```text
-//!  socket ── receive() ─► [held | new] in Bench::incoming ─► rustls ─► plaintext
-//!  socket ◄─ transmit() ─ [unsent | sealed] in Bench::outgoing ◄─ rustls ◄─ plaintext
+//!  socket ── receive() ─► [held | new] in TlsScratch::incoming ─► rustls ─► plaintext
+//!  socket ◄─ transmit() ─ [unsent | sealed] in TlsScratch::outgoing ◄─ rustls ◄─ plaintext
 //! ```
 //!
 //! What a session holds between two calls: an unfinished record or handshake message (`held`), and sealed bytes that
@@ -29,12 +29,12 @@ const SEALED_BYTES_MAX: usize = 4 * RECORD_BYTES;
 const OVERHEAD_BYTES: usize = 64;
 /// Bytes of one whole record on the wire at most (RFC 8446 §5.2).
 const RECORD_WIRE_BYTES_MAX: usize = 5 + RECORD_BYTES + 256;
-/// Bytes of a bench's incoming side at least: a record that is held, and room for the next.
+/// Bytes of the incoming side at least: a record that is held, and room for the next.
 const INCOMING_BYTES_MIN: usize = 2 * RECORD_WIRE_BYTES_MAX;
 
 /// The memory that all sessions of a thread work in; empty until the first one does.
 #[derive(Debug)]
-pub struct Bench {
+pub struct TlsScratch {
     incoming: Vec<u8>,
     incoming_bytes: usize,
     outgoing: Vec<u8>,
@@ -44,8 +44,8 @@ pub struct Bench {
     gathered: Vec<u8>,
 }
 
-impl Bench {
-    /// A bench on which `incoming_bytes` are received at once.
+impl TlsScratch {
+    /// Scratch memory with which `incoming_bytes` are received at once.
     ///
     /// # Panics
     /// Two records would not fit.
@@ -189,27 +189,27 @@ impl Session {
     /// `fetch`'s, or the session's end.
     ///
     /// # Panics
-    /// `plain` is smaller than the bench.
+    /// `plain` is smaller than the scratch memory.
     pub fn receive<E>(
         &mut self,
-        bench: &mut Bench,
+        scratch: &mut TlsScratch,
         plain: &mut [u8],
         fetch: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> Result<usize, Stop<E>> {
-        bench.set_up();
+        scratch.set_up();
         assert!(
-            plain.len() >= bench.incoming.len(),
+            plain.len() >= scratch.incoming.len(),
             "plaintext is never longer than ciphertext"
         );
         let held = self.held.len();
-        let n = fetch(&mut bench.incoming[held..]).map_err(Stop::Io)?;
+        let n = fetch(&mut scratch.incoming[held..]).map_err(Stop::Io)?;
         if n == 0 || self.has_failed {
             return Ok(0);
         }
         // The rest must have room to come.
-        let held_bytes_max = self.held_bytes_max.min(bench.incoming.len() / 2);
-        bench.incoming[..held].copy_from_slice(&self.held);
-        let incoming = &mut bench.incoming[..held + n];
+        let held_bytes_max = self.held_bytes_max.min(scratch.incoming.len() / 2);
+        scratch.incoming[..held].copy_from_slice(&self.held);
+        let incoming = &mut scratch.incoming[..held + n];
         if !self.has_begun {
             self.has_begun = true;
             if is_clear_text(incoming) {
@@ -278,7 +278,7 @@ impl Session {
                     self.choice = Some(choice);
                 }
                 if !self.conn.is_handshaking() {
-                    self.conclude();
+                    self.record_handshake();
                 }
             }
             if is_blocked {
@@ -288,7 +288,7 @@ impl Session {
     }
 
     /// Writes down what the handshake has agreed on.
-    fn conclude(&mut self) {
+    fn record_handshake(&mut self) {
         let (Some(choice), Some(suite), Some(version)) = (
             self.choice.take(),
             self.conn.negotiated_cipher_suite(),
@@ -328,7 +328,7 @@ impl Session {
     /// `send`'s, or the session's end.
     pub fn transmit<'p, E>(
         &mut self,
-        bench: &mut Bench,
+        scratch: &mut TlsScratch,
         pieces: impl IntoIterator<Item = &'p [u8]>,
         send: impl FnOnce(&[u8]) -> Result<usize, E>,
     ) -> Result<usize, Stop<E>> {
@@ -336,17 +336,17 @@ impl Session {
             return Err(Stop::Failed(Failure("the session is over".into())));
         }
         if self.covers == 0 {
-            bench.set_up();
-            bench.filled = 0;
+            scratch.set_up();
+            scratch.filled = 0;
             if self.wants_write() {
                 let unsent = &self.unsent[self.unsent_from..];
-                bench.room(unsent.len())[..unsent.len()].copy_from_slice(unsent);
-                bench.filled = unsent.len();
+                scratch.room(unsent.len())[..unsent.len()].copy_from_slice(unsent);
+                scratch.filled = unsent.len();
             }
             if !self.has_failed {
-                self.seal(bench, pieces).map_err(Stop::Failed)?;
+                self.seal(scratch, pieces).map_err(Stop::Failed)?;
             }
-            let sealed = &bench.outgoing[..bench.filled];
+            let sealed = &scratch.outgoing[..scratch.filled];
             if sealed.is_empty() {
                 return Ok(0);
             }
@@ -374,12 +374,12 @@ impl Session {
     /// Seals a call's worth of `pieces` into records that are as full as can be.
     fn seal<'p>(
         &mut self,
-        bench: &mut Bench,
+        scratch: &mut TlsScratch,
         pieces: impl IntoIterator<Item = &'p [u8]>,
     ) -> Result<(), Failure> {
         let mut left = SEALED_BYTES_MAX;
         let mut pieces = pieces.into_iter().peekable();
-        let mut gathered = std::mem::take(&mut bench.gathered);
+        let mut gathered = std::mem::take(&mut scratch.gathered);
         while let Some(piece) = pieces.next() {
             let mut piece = &piece[..piece.len().min(left)];
             left -= piece.len();
@@ -391,7 +391,7 @@ impl Session {
                 gathered.extend_from_slice(now);
                 piece = rest;
                 if gathered.len() == RECORD_BYTES || is_last {
-                    self.encrypt(&gathered, bench)?;
+                    self.encrypt(&gathered, scratch)?;
                     gathered.clear();
                 }
             }
@@ -400,17 +400,17 @@ impl Session {
             } else {
                 piece.len() / RECORD_BYTES * RECORD_BYTES
             };
-            self.encrypt(&piece[..whole], bench)?;
+            self.encrypt(&piece[..whole], scratch)?;
             gathered.extend_from_slice(&piece[whole..]);
             if is_last {
                 break;
             }
         }
-        bench.gathered = gathered;
+        scratch.gathered = gathered;
         Ok(())
     }
 
-    fn encrypt(&mut self, plain: &[u8], bench: &mut Bench) -> Result<(), Failure> {
+    fn encrypt(&mut self, plain: &[u8], scratch: &mut TlsScratch) -> Result<(), Failure> {
         if plain.is_empty() {
             return Ok(());
         }
@@ -420,9 +420,9 @@ impl Session {
             let status = self.conn.process_tls_records(&mut self.held);
             match status.state? {
                 ConnectionState::WriteTraffic(mut traffic) => {
-                    match traffic.encrypt(plain, bench.room(room)) {
+                    match traffic.encrypt(plain, scratch.room(room)) {
                         Ok(n) => {
-                            bench.filled += n;
+                            scratch.filled += n;
                             return Ok(());
                         }
                         // Messages of the handshake's go before.
@@ -435,8 +435,8 @@ impl Session {
                 ConnectionState::EncodeTlsData(data) => {
                     let mut message = Vec::new();
                     encode(data, &mut message)?;
-                    bench.room(message.len())[..message.len()].copy_from_slice(&message);
-                    bench.filled += message.len();
+                    scratch.room(message.len())[..message.len()].copy_from_slice(&message);
+                    scratch.filled += message.len();
                 }
                 ConnectionState::TransmitTlsData(data) => data.done(),
                 ConnectionState::PeerClosed => self.peer_has_closed = true,

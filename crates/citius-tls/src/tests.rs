@@ -190,7 +190,7 @@ impl Scene {
 struct Pair {
     client: ClientConnection,
     session: Session,
-    bench: Bench,
+    scratch: TlsScratch,
     step: usize,
     /// What the server has understood.
     plain: Vec<u8>,
@@ -206,7 +206,7 @@ impl Pair {
         Self {
             client: ClientConnection::new(Arc::new(client), name).unwrap(),
             session: server.session().unwrap(),
-            bench: Bench::new(INBOX_BYTES),
+            scratch: TlsScratch::new(INBOX_BYTES),
             step: usize::MAX,
             plain: Vec::new(),
             queue: Vec::new(),
@@ -242,7 +242,7 @@ impl Pair {
             room[..bytes.len()].copy_from_slice(bytes);
             Ok::<_, ()>(bytes.len())
         };
-        match self.session.receive(&mut self.bench, &mut inbox, fetch) {
+        match self.session.receive(&mut self.scratch, &mut inbox, fetch) {
             Ok(n) => self.plain.extend_from_slice(&inbox[..n]),
             Err(Stop::Failed(failure)) => {
                 // The alert reaches the client, which has its own word for it.
@@ -260,7 +260,7 @@ impl Pair {
         let (client, responses, step) = (&mut self.client, &mut self.responses, self.step);
         let mut failure = None;
         let done = self.session.transmit(
-            &mut self.bench,
+            &mut self.scratch,
             self.queue.iter().map(Vec::as_slice),
             |sealed| {
                 let n = sealed.len().min(step);
@@ -348,7 +348,7 @@ fn records_are_filled_and_plaintext_counts_when_all_of_it_is_sent() {
     let large = vec![b'x'; 100_000];
     let mut wire = Vec::new();
     let pieces = [&b"head"[..], &large];
-    let done = pair.session.transmit(&mut pair.bench, pieces, |sealed| {
+    let done = pair.session.transmit(&mut pair.scratch, pieces, |sealed| {
         wire.extend_from_slice(sealed);
         Ok::<_, ()>(sealed.len())
     });
@@ -369,7 +369,7 @@ fn records_are_filled_and_plaintext_counts_when_all_of_it_is_sent() {
     for (taken, expected) in [(10, 0), (100, 0), (usize::MAX, 64 * 1024)] {
         let done = pair
             .session
-            .transmit(&mut pair.bench, [&large[..]], |sealed| {
+            .transmit(&mut pair.scratch, [&large[..]], |sealed| {
                 Ok::<_, ()>(sealed.len().min(taken))
             });
         assert_eq!(done, Ok(expected));
@@ -377,7 +377,7 @@ fn records_are_filled_and_plaintext_counts_when_all_of_it_is_sent() {
     }
     let full = pair
         .session
-        .transmit(&mut pair.bench, [&b"x"[..]], |_| Err::<usize, _>("full"));
+        .transmit(&mut pair.scratch, [&b"x"[..]], |_| Err::<usize, _>("full"));
     assert_eq!(full, Err(Stop::Io("full")));
     assert!(pair.session.wants_write() && pair.session.is_sending());
 }
@@ -542,13 +542,13 @@ fn garbage_ends_the_session_with_an_alert() {
     let mut sealed = Vec::new();
     assert!(
         pair.session
-            .receive(&mut pair.bench, &mut vec![0; INBOX_BYTES], |room| {
+            .receive(&mut pair.scratch, &mut vec![0; INBOX_BYTES], |room| {
                 room[..9].copy_from_slice(b"\x16\x03\x01\x00\x04\x01\x00\x00\x00");
                 Ok::<_, ()>(9)
             })
             .is_err()
     );
-    let sent = pair.session.transmit(&mut pair.bench, [], |bytes| {
+    let sent = pair.session.transmit(&mut pair.scratch, [], |bytes| {
         sealed.extend_from_slice(bytes);
         Ok::<_, ()>(bytes.len())
     });

@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// The transport has ended: there will be no close frame any more.
-    pub fn finish(&mut self) -> Option<Event> {
+    pub fn receive_eof(&mut self) -> Option<Event> {
         if self.state == State::Over {
             return None;
         }
@@ -247,7 +247,7 @@ impl Connection {
                 }
                 None
             }
-            _ => self.finish(),
+            _ => self.receive_eof(),
         }
     }
 

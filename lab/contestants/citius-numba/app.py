@@ -1,8 +1,13 @@
 """The contract on Citius with handlers that numba compiles where the work is arithmetic."""
 
+import os
+
 import numba
 import plain
 from citius import App
+
+# Set by the variant citius-numba-pool: the loop runs in the pool of threads.
+POOL = bool(os.environ.get("POOL"))
 
 app = App()
 plain.add(app)
@@ -13,7 +18,7 @@ LAB = b"lab.nexedi.com"
 ERP5 = b"www.erp5.com"
 
 
-@app.get("/million-loop", compiled=True, content_type="text/plain")
+@app.get("/million-loop", compiled=True, pool=POOL, content_type="text/plain")
 def million_loop(seed: int = 1):
     total = seed
     for i in range(1000000):

@@ -41,7 +41,7 @@ def log(level: int, message: str) -> None:
 
 
 def info(message: str) -> None:
-    """A notice for whoever watches."""
+    """A notice for the operator."""
     log(20, message)
 
 
@@ -56,7 +56,7 @@ def error(message: str) -> None:
 
 
 def log_exception(message: str, exception: BaseException) -> None:
-    """An exception nobody caught, with its traceback."""
+    """An unhandled exception, with its traceback."""
     if _count_exception is not None:
         _count_exception()
     _logger().error("%s", message, exc_info=(type(exception), exception, exception.__traceback__))
@@ -70,7 +70,7 @@ def log_failure(message: str) -> None:
 
 
 def count_exceptions(count: Callable[[], object] | None) -> None:
-    """Have ``count`` called for every exception that nobody caught; ``None``: no more."""
+    """Have ``count`` called for every unhandled exception; ``None``: no more."""
     global _count_exception
     _count_exception = count
 

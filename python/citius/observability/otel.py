@@ -60,7 +60,7 @@ class Exporter:
         self._thread.start()
 
     def close(self) -> None:
-        """Export what is left; whoever does not answer in time gets nothing."""
+        """Export what is left; a collector that does not respond in time gets nothing."""
         self._stopped.set()
         self._thread.join(CLOSE_S)
 

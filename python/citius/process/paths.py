@@ -213,5 +213,5 @@ def _can_change(status: os.stat_result, identity: Identity) -> bool:
 
 
 def _protects(status: os.stat_result, entry: str) -> bool:
-    """Whether a directory lets nobody but an entry's owner replace it: its sticky bit is set."""
+    """Whether only the owner of an entry can replace it: the sticky bit of the directory is set."""
     return bool(entry and status.st_mode & stat.S_ISVTX and os.path.lexists(entry))

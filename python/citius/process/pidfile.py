@@ -83,7 +83,7 @@ def remove(path: str, *, guarded: bool = False) -> None:
 def _read(path: str, directory: int, name: str) -> tuple[int, float] | None:
     """The number in the file and when it was put there; `None` without a file, or in an empty one."""
     try:
-        # A FIFO would keep us waiting for whoever writes to it.
+        # Opening a FIFO would wait for a writer.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         fd = os.open(name, flags, dir_fd=directory)
     except FileNotFoundError:

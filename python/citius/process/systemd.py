@@ -47,7 +47,7 @@ def named_sockets() -> list[tuple[int, str]]:
 
 
 def forget() -> None:
-    """Take systemd's variables away, so that nobody we start takes them for its own."""
+    """Take systemd's variables away, so that no child process takes them for its own."""
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC",
                  "WATCHDOG_PID"):  # fmt: skip
         os.environ.pop(name, None)

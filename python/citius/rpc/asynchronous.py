@@ -1,6 +1,6 @@
 """The client for coroutines: one connection on the running event loop.
 
-Calls of one turn of the loop leave in one write; while the server takes nothing, whoever calls waits.
+Calls of one turn of the loop leave in one write; while the server reads nothing, callers wait.
 """
 
 from __future__ import annotations

@@ -134,12 +134,12 @@ class Request:
 
 
 def notification(method: str, params: tuple[Any, ...] | Mapping[str, Any]) -> bytes:
-    """A call that nobody answers."""
+    """A call that gets no response."""
     return encode((2, method, params))
 
 
 def cancellation(msgid: int) -> bytes:
-    """Tell the server that nobody waits for this call any more."""
+    """Tell the server that the client no longer waits for this call."""
     return encode((2, "$/cancelRequest", (msgid,)))
 
 
@@ -184,7 +184,7 @@ def not_understood(error: ValueError, data: bytes) -> str:
     """Why a connection ends on which something came that is no message."""
     if data.startswith(_ALERT):
         return f"the server speaks TLS; put {TLS} before its address"
-    return f"what the server sent is not to be understood: {error}"
+    return f"invalid MessagePack-RPC message: {error}"
 
 
 class _Error(msgspec.Struct):

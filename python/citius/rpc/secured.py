@@ -4,7 +4,7 @@ OpenSSL's own way with sockets will not do: one connection must not be read by o
 another at once, and greenlets' patched sockets are none of its. So TLS is spoken in memory, under a lock that
 is held for as long as that takes and never while anybody waits, and the socket is read and written beside it.
 
-Nothing is said at the end: messages know where they end, so whoever cuts a connection can only cut whole
+Nothing is said at the end: messages know where they end, so cutting a connection can only remove whole
 ones off, as without TLS.
 """
 
@@ -26,7 +26,7 @@ class Secured:
     """A connected socket behind a handshake; reads and writes as one that never blocks.
 
     Args:
-        made: The socket, connected; closed by whoever calls if this raises.
+        made: The socket, connected; closed by the caller if this raises.
         context: The client's rules.
         server_name: What the certificate has to be for.
         deadline: When the handshake has to be over, on the monotonic clock.

@@ -135,7 +135,7 @@ class Client:
     ) -> Call:
         """Send a call and return at once; ``result`` of what is returned waits for the answer.
 
-        Answers are read while somebody waits for one: one's own or another's.
+        Responses are read while a caller waits for one: its own or another caller's.
         """
         request = Request(method, params if named is None else named, type, idempotent)
         call = Call(self, request, self._deadline(timeout_s))

@@ -96,7 +96,7 @@ class Greenlets:
 
 
 class Kill:
-    """Ends a call that nobody waits for any more, unless it is through (on the hub)."""
+    """Ends a call whose client is gone, unless it is complete (on the hub)."""
 
     __slots__ = ("_throw", "is_over")
 
@@ -117,11 +117,11 @@ class GreenletPool:
     """What ``pool.BlockingPool`` is for threads, for ``def`` handlers under gevent: nothing queues."""
 
     def __init__(self) -> None:
-        from citius.web import _support
+        from citius.web import waiting
 
         self._greenlets = Greenlets()
         # Handlers that read their body in pieces wait for it in their greenlets.
-        _support.wait_here = self._wait_if_possible
+        waiting.wait_here = self._wait_if_possible
 
     def submit(self, request: Request, handler: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Call ``handler(*args)`` in a greenlet and answer ``request`` (on the hub)."""
@@ -164,7 +164,7 @@ class GreenletPool:
 
     def drive(self, stream: Stream, iterator: Iterator[bytes | str]) -> None:
         """Send what ``iterator`` yields, in this greenlet or in another."""
-        from citius.web._support import drive_in_thread
+        from citius.web.streaming import drive_in_thread
 
         if self._greenlets.is_on_hub():
             self._greenlets.run(lambda kill: drive_in_thread(stream, iterator, self.wait_for))

@@ -6,9 +6,9 @@ places: made here, inherited by number (``--fd``, systemd, see systemd.py), or h
 before us (``HANDOVER_ENV``: a reload, or USR2). What is not ours alone keeps accepting and is never
 unlinked.
 
-Giving up: a connection that the kernel has completed and that nobody has accepted is reset when its
+Giving up: a connection that the kernel has completed and that no process has accepted is reset when its
 socket closes. ``stop_accepting`` stops new ones first (a packet filter that drops SYN, or the removal of the
-path), so that whoever accepts the rest loses none; a client that came too late tries again and is refused.
+path), so that none is lost when the rest is accepted; a later client tries again and is refused.
 """
 
 from __future__ import annotations

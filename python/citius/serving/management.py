@@ -31,7 +31,7 @@ no descriptor left, as it may where the worker is in it."""
 
 
 class Management:
-    """The server; whoever owns it waits for ``fileno`` and calls ``turn``, or calls ``start`` once."""
+    """The server; its owner waits for ``fileno`` and calls ``turn``, or calls ``start`` once."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Management:
         return self._fileno
 
     def turn(self) -> None:
-        """Answer whoever asks; never blocks."""
+        """Serve what has arrived; never blocks."""
         if self._reactor is not None:
             self._reactor.turn()
 

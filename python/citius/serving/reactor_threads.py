@@ -95,7 +95,7 @@ class ReactorThread:
         return not self._thread.is_alive()
 
     def drain(self, on_drained: Callable[[], object]) -> None:
-        """Let open requests end; ``on_drained`` is called on the loop of whoever calls this."""
+        """Let open requests end; ``on_drained`` is called on the caller's event loop."""
         home = asyncio.get_running_loop()
 
         def drained() -> None:

@@ -47,7 +47,7 @@ class WorkerContext:
     ready: Callable[[], object]
     """Called once, when clients are served."""
     stop_accepting: Callable[[], object] | None = None
-    """Called before the drain, where nobody else keeps new connections away."""
+    """Called before the drain, unless the supervisor keeps new connections away."""
     heartbeat: Callable[[int], object] | None = None
     """Called every ``heartbeat_interval_s`` by a loop that turns, with the requests taken so far."""
     heartbeat_interval_s: float = 1.0
@@ -112,7 +112,7 @@ class Service:
             self._watch = Watch(
                 config, registry=context.metrics, slot=context.metrics_slot, checks=checks
             )
-        # When whatever is still at work is left behind; `None` while nobody wants to stop.
+        # When work that is not done is left behind; `None` before a stop.
         self._left_at: float | None = None
         self.is_ending = False
         """Nothing goes on any more but the application's shutdown hooks."""
@@ -216,7 +216,7 @@ class Service:
 
     @property
     def heartbeat_interval_s(self) -> float | None:
-        """How often a host has to call ``heartbeat``; ``None`` if nobody listens."""
+        """How often a host has to call ``heartbeat``; ``None`` if it is not needed."""
         if self._watch is None:
             return None if self.context.heartbeat is None else self.context.heartbeat_interval_s
         return min(observe.HEARTBEAT_INTERVAL_S, self.context.heartbeat_interval_s)

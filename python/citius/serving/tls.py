@@ -27,7 +27,7 @@ _PROTOCOLS = ("h2", "http/1.1")
 """What is spoken above TLS, the best first (RFC 7301), where a listener does not speak one version alone."""
 
 _NEEDS_NO_TLS = ("tls://", "unix:", "fd://", "127.", "localhost:", "[::1]:")
-"""Addresses of procedures that have it, stay on this machine, or are somebody else's choice."""
+"""Addresses of procedures that have it, stay on this machine, or were chosen by another process."""
 
 _CLIENT_AUTH = {"0": "none", "1": "optional", "2": "required"}
 

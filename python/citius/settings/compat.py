@@ -1,8 +1,8 @@
 """The flags of uvicorn, gunicorn, granian and uWSGI, and what each of them is here.
 
-Most are spellings of our own options (config.py has them as aliases). The others are in ``ANSWERS``: what
+Most are spellings of our own options (config.py has them as aliases). The others are in ``REPLIES``: what
 needs no flag here is said and passed over, what would change behaviour is refused with what to do instead.
-The command line asks ``answer``; docs/guides/coming-from.md is made of ``rows``; ``advice`` reads a
+The command line asks ``reply``; docs/guides/coming-from.md is made of ``rows``; ``advice`` reads a
 ``gunicorn.conf.py`` without running it.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FlagReply:
     """What is said to a flag that is no option here."""
 
     says: str
@@ -29,12 +29,12 @@ class Answer:
     takes_value: bool = True
 
 
-def _not_needed(says: str, *, takes_value: bool = True) -> Answer:
-    return Answer(f"not needed: {says}", takes_value=takes_value)
+def _not_needed(says: str, *, takes_value: bool = True) -> FlagReply:
+    return FlagReply(f"not needed: {says}", takes_value=takes_value)
 
 
-def _refused(says: str, *, takes_value: bool = True) -> Answer:
-    return Answer(says, goes_on=False, takes_value=takes_value)
+def _refused(says: str, *, takes_value: bool = True) -> FlagReply:
+    return FlagReply(says, goes_on=False, takes_value=takes_value)
 
 
 _TLS_VERSION = _not_needed(
@@ -60,9 +60,9 @@ _SWITCH_RESPAWN = _not_needed(
     "a worker that dies is replaced, after growing pauses if it dies repeatedly"
 )
 
-ANSWERS: Final[dict[str, Answer]] = {
+REPLIES: Final[dict[str, FlagReply]] = {
     # uvicorn
-    "--http2": Answer(_HTTP2.says, takes_value=False),
+    "--http2": FlagReply(_HTTP2.says, takes_value=False),
     "--ws": _WEBSOCKET,
     "--reset-contextvars": _not_needed(
         "every request starts from the context of the start-up", takes_value=False
@@ -87,7 +87,7 @@ ANSWERS: Final[dict[str, Answer]] = {
         "docs/guides/deployment.md", takes_value=False,
     ),
     "--limit-request-field_size": _not_needed("--head-bytes-max limits the header section as a whole"),
-    "--disable-redirect-access-to-syslog": Answer(_SYSLOG.says, takes_value=False),
+    "--disable-redirect-access-to-syslog": FlagReply(_SYSLOG.says, takes_value=False),
     "--access-logformat": _refused("the format of access lines is fixed"),
     "--capture-output": _not_needed(
         "--log-file and --access-log-file include what is written to the descriptors", takes_value=False
@@ -174,7 +174,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     "--metrics-port": _refused("use --management HOST:PORT, which serves /metrics"),
     "--metrics-scrape-interval": _not_needed("metrics are counted with each response"),
     "--process-name": _not_needed("the command line names the process"),
-    "--respawn-failed-workers": Answer(_SWITCH_RESPAWN.says, takes_value=False),
+    "--respawn-failed-workers": FlagReply(_SWITCH_RESPAWN.says, takes_value=False),
     "--no-respawn-failed-workers": _refused(
         "a worker that dies is replaced, always", takes_value=False
     ),
@@ -324,11 +324,11 @@ def accepted() -> dict[str, str]:
     return found
 
 
-def unclaimed() -> Iterator[tuple[list[str], Answer]]:
+def unclaimed() -> Iterator[tuple[list[str], FlagReply]]:
     """The spellings of others that are no options of ours, with what to say."""
     known = accepted()
     letters = {long: short for short, long in SHORT.items() if short not in known}
-    for flag, answer in ANSWERS.items():
+    for flag, answer in REPLIES.items():
         if flag not in known:
             yield ([flag, letters[flag]] if flag in letters else [flag]), answer
 
@@ -339,7 +339,7 @@ def reply(flag: str, value: str | None) -> str:
     Raises:
         ConfigError: It cannot be passed over.
     """
-    answer = ANSWERS[flag]
+    answer = REPLIES[flag]
     says, goes_on = answer.says, answer.goes_on
     if flag == "--worker-class" and value is not None:
         kind = next((word for word in WORKER_CLASSES if word in value.lower()), None)
@@ -364,7 +364,7 @@ def rows(server: str) -> Iterator[tuple[str, str]]:
             unit = f" ({option.unit})" if option is not None and factor != 1 else ""
             yield flag, "the same" if own == flag else f"the same, or `{own}`{unit}"
         else:
-            yield flag, ANSWERS[flag].says
+            yield flag, REPLIES[flag].says
 
 
 def advice(path: str) -> str:
@@ -399,8 +399,8 @@ def _advise(name: str, value: ast.expr, lines: list[str], notes: list[str]) -> N
     if option is None:
         if name == "wsgi_app":
             notes.append(f"wsgi_app: citius serve {ast.unparse(value)}")
-        elif flag in ANSWERS:
-            notes.append(f"{name}: {ANSWERS[flag].says}")
+        elif flag in REPLIES:
+            notes.append(f"{name}: {REPLIES[flag].says}")
         elif not name.startswith("_") and name in SETTINGS:
             notes.append(f"{name}: nothing of that kind here")
         return

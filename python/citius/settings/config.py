@@ -440,7 +440,7 @@ class Config:
         self._check_tls()
         if self.supervisor is False and self.workers > 1:
             raise ConfigError(
-                "supervisor is off and workers is above 1: somebody has to start them"
+                "supervisor is off and workers is above 1: workers > 1 requires the supervisor"
             )
 
         if self.reactor_threads > 1:

@@ -101,7 +101,7 @@ class Client:
 
     Args:
         app: The application; it can have several clients, one after the other or at once.
-        raise_errors: Raise in the test what a handler raised and nobody expected, instead of showing
+        raise_errors: Raise in the test what a handler raised unexpectedly, instead of showing
             its 500.
         limits: Overrides of the server's limits.
         headers: Fields of every request.
@@ -507,11 +507,11 @@ def _encode_body(
     if sum(given is not None for given in (content, json, msgpack, form)) > 1:
         raise TypeError("a request has one body: give one of content, json, msgpack, form")
     if json is not None:
-        from citius.web._support import encode_json
+        from citius.web.codecs import encode_json
 
         return encode_json(json), "application/json"
     if msgpack is not None:
-        from citius.web._support import encode_msgpack
+        from citius.web.codecs import encode_msgpack
 
         return encode_msgpack(msgpack), "application/msgpack"
     if form is not None:

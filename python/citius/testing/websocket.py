@@ -105,7 +105,7 @@ class Socket:
             head = bytes((0x80 | opcode, 0xFE)) + size.to_bytes(2, "big")
         else:
             head = bytes((0x80 | opcode, 0xFF)) + size.to_bytes(8, "big")
-        # A mask of zeros protects nobody, and there is nobody to protect.
+        # A mask of zeros: there is no proxy to protect here.
         self._client._feed(self._connection, head + bytes(4) + payload)  # pyright: ignore[reportPrivateUsage]
 
     def _take_frames(self) -> None:

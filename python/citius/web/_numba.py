@@ -78,7 +78,7 @@ def compile_function(function: Callable[..., Any], arguments: list[Argument]) ->
         if path is not None and path.exists():
             try:
                 return _load(path.read_text(), path, dispatcher)
-            except Exception as error:  # a file that somebody has cut or changed, say
+            except Exception as error:  # such as a file that was cut or changed
                 logging.warning(f"{path} is of no use ({error!r}); {path.stem} is compiled anew")
                 path = None
         dispatcher.compile(argument_types)
@@ -374,7 +374,7 @@ def _cache_directory() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     directory = Path(base) / "citius" / "numba"
     try:
-        # What lies there is run: nobody else may write to it.
+        # The files are executed: no other user may write to them.
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = directory.stat()
     except OSError:

@@ -19,7 +19,6 @@ from citius._core import Native, Room
 from citius.errors import ConfigError
 from citius.process.processors import processors
 from citius.web import checks
-from citius.web.binding import Kind, kind_of
 from citius.web.compose import ErrorHandlers, finish, log_ended, log_unexpected, on_error_of
 from citius.web.procedures import Procedure, add, procedure
 from citius.web.routes import (
@@ -33,6 +32,7 @@ from citius.web.routes import (
     set_unmatched,
     with_head,
 )
+from citius.web.signature import Kind, kind_of
 from citius.web.static import Mount
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ class App:
         """Answer exceptions of a class, or an error status, with the decorated ``(request, exception)``.
 
         The handler of the closest class wins. A status covers ``HTTPError`` with that status, 404
-        and 405 for paths and methods without a route, and 500 what nobody else handles.
+        and 405 for paths and methods without a route, and 500 unhandled exceptions.
         """
         self._check_open()
         checks.check_error_key(what)

@@ -27,6 +27,15 @@ def describe(function: object) -> str:
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
+def describe_application(app: object) -> str:
+    """An application as a message calls it: ``shop.wsgi:app (/srv/shop/wsgi.py:3)``, or the class of an object."""
+    named = app if hasattr(app, "__qualname__") else type(app)
+    name = f"{getattr(named, '__module__', '?')}:{getattr(named, '__qualname__', '?')}"
+    target = inspect.unwrap(app) if named is app and callable(app) else getattr(named, "__call__", None)
+    code = getattr(target, "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
+
+
 def check_pattern(pattern: object, decorator: str) -> None:
     """Refuse a path that is none; a function stands there if the decorator has no parentheses.
 

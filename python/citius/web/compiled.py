@@ -8,7 +8,6 @@ Everything happens once per process: what cannot be compiled or called is refuse
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -22,8 +21,8 @@ from citius._core import (
     read_real,
 )
 from citius.errors import ConfigError, UnprocessableContent
-from citius.web.binding import path_parameters
 from citius.web.checks import describe
+from citius.web.signature import MISSING, REQUEST_PARTS, compiled_parameters, path_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 TypeName = Literal["bytes", "int", "float", "bool"]
 
 _TYPES: Final[dict[Any, TypeName]] = {bytes: "bytes", int: "int", float: "float", bool: "bool"}
-# Parameters of these names are the parts of the request that they name, as they were sent.
-_PARTS = ("raw_path", "raw_query", "body")
 
 _CAPSULE = f"citius.handler.{C_ABI_VERSION}"
 
@@ -160,7 +157,7 @@ class Compiled:
         if isinstance(result, str):
             return Response(result, status, content_type=self.content_type)
         if isinstance(result, (bool, int, float)):
-            from citius.web._support import encode_json
+            from citius.web.codecs import encode_json
 
             media = self.content_type or "application/json"
             return Response(encode_json(result), status, content_type=media)
@@ -180,31 +177,22 @@ def arguments_of(function: Callable[..., Any], pattern: str) -> list[Argument]:
     target = getattr(function, "py_func", function)  # what numba.njit has been through
     places = list(path_parameters(pattern))
     arguments: list[Argument] = []
-    for parameter in inspect.signature(target, eval_str=True).parameters.values():
+    for parameter in compiled_parameters(target, pattern):
         name, annotation = parameter.name, parameter.annotation
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ConfigError(
-                f"{describe(target)} takes *{name}: compiled functions name their parameters"
-            )
         kind = _TYPES.get(annotation)
         if kind is None:
-            said = "no type" if annotation is parameter.empty else f"the type {annotation!r}"
+            said = "no type" if annotation is MISSING else f"the type {annotation!r}"
             raise ConfigError(
                 f"the parameter {name} of {describe(target)} has {said}; a compiled function takes "
                 "bytes, int, float and bool"
             )
-        if name in places:
-            source = str(places.index(name))
-        elif name in _PARTS:
-            source = name
-            if kind != "bytes":
-                raise ConfigError(
-                    f"the parameter {name} of {describe(target)} is {kind}, and the {name} of a "
-                    "request is bytes"
-                )
-        else:
-            source = "query"
-        default = None if parameter.default is parameter.empty else parameter.default
+        if parameter.source in REQUEST_PARTS and kind != "bytes":
+            raise ConfigError(
+                f"the parameter {name} of {describe(target)} is {kind}, and the {name} of a "
+                "request is bytes"
+            )
+        source = str(places.index(name)) if parameter.source == "path" else parameter.source
+        default = None if parameter.default is MISSING else parameter.default
         if default is not None and not _fits(default, annotation):
             raise ConfigError(
                 f"the default of {name} in {describe(target)} is {default!r}, which is not {kind}"
@@ -228,7 +216,7 @@ def _values(request: Request, arguments: list[Argument], names: list[str]) -> li
     mistakes: list[dict[str, str]] = []
     values: list[Any] = []
     for argument in arguments:
-        if argument.source in _PARTS:
+        if argument.source in REQUEST_PARTS:
             taken = (
                 request.body() if argument.source == "body" else getattr(request, argument.source)
             )

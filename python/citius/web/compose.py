@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
     from citius._core import Request
-    from citius.web.binding import Kind
     from citius.web.pool import BlockingPool
+    from citius.web.signature import Kind
 
     Middleware = Callable[[Request, Callable[[Request], Any]], Any]
 
@@ -59,7 +59,7 @@ class ErrorHandlers:
         return None
 
     def find_last_resort(self) -> Callable[..., Any] | None:
-        """The handler of exceptions that nobody expected."""
+        """The handler of unexpected exceptions."""
         return self.by_type.get(Exception) or self.by_status.get(500)
 
 
@@ -76,7 +76,7 @@ def _find_handler(
 
 def problem(request: Request, error: HTTPError) -> Response:
     """The answer to an ``HTTPError`` without a handler: problem details (RFC 9457)."""
-    from citius.web._support import encode_json
+    from citius.web.codecs import encode_json
 
     details: dict[str, object] = {"title": phrase(error.status_code), "status": error.status_code}
     if error.detail:
@@ -95,15 +95,21 @@ def on_error_of(
 
     def on_error(request: Request, error: BaseException) -> Any:
         handler = _find_handler((errors,), error)
-        if handler is not None:
-            return handler(request, error)
-        report(request, error)
-        last_resort = errors.find_last_resort()
-        if last_resort is not None:
-            return last_resort(request, error)
-        return Response("Internal Server Error", 500)
+        if handler is None:
+            report(request, error)
+            handler = errors.find_last_resort()
+        if handler is None:
+            return Response("Internal Server Error", 500)
+        value = handler(request, error)
+        if hasattr(value, "__await__"):
+            return _await_error_handler(value, handler)
+        return _of_error_handler(value, handler)
 
     return on_error
+
+
+async def _await_error_handler(value: Awaitable[Any], handler: Callable[..., Any]) -> Any:
+    return _of_error_handler(await value, handler)
 
 
 def log_unexpected(request: Request, error: BaseException) -> None:
@@ -192,6 +198,16 @@ def _of_middleware(value: Any, function: Middleware) -> Response:
     return _as_response(value, function)
 
 
+def _of_error_handler(value: Any, function: Callable[..., Any]) -> Any:
+    """What an error handler returned, which may be anything but nothing."""
+    if value is None:
+        raise TypeError(
+            f"the error handler {describe(function)} returned nothing; an error handler returns a "
+            'response: Response("no such item", 404), or Response(b"", 204) for an empty one'
+        )
+    return value
+
+
 def _guard(
     endpoint: Callable[[Request], Any],
     errors: tuple[ErrorHandlers, ...],
@@ -204,7 +220,7 @@ def _guard(
             handler = _find_handler(errors, error)
             if handler is None:
                 raise
-            return _as_response(handler(request, error), handler)
+            return _as_response(_of_error_handler(handler(request, error), handler), handler)
         return _as_response(value, function)
 
     return guarded
@@ -222,7 +238,8 @@ def _guard_async(
             handler = _find_handler(errors, error)
             if handler is None:
                 raise
-            return _as_response(await finish(handler(request, error)), handler)
+            value = _of_error_handler(await finish(handler(request, error)), handler)
+            return _as_response(value, handler)
         return _as_response(value, function)
 
     return guarded

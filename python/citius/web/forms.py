@@ -17,6 +17,8 @@ from citius.web.headers import Headers, Query
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from citius._core import Request
+
 FIELDS_MAX = 1000
 """Fields of one form. Origin: Django, 1000. Exceeded: 413. Test: tests/unit/test_forms.py."""
 
@@ -56,6 +58,11 @@ class Form(Query):
     def files_list(self, name: str) -> list[Upload]:
         """All files of that field."""
         return [upload for key, upload in self._files if key == name]
+
+
+def form_of(request: Request) -> Form:
+    """The form in the body of a request."""
+    return parse_form(request.header("content-type") or "", request.body())
 
 
 def parse_form(content_type: str, body: bytes) -> Form:

@@ -21,6 +21,8 @@ from citius._core import Response
 from citius.errors import ServiceUnavailable
 from citius.observability import logging
 from citius.process.forks import end_child
+from citius.web.streaming import Driven, close, drive_in_thread
+from citius.web.waiting import in_pool, on_thread, release_slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -133,7 +135,7 @@ class BlockingPool:
         deadline = monotonic() + wait_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - monotonic()))
-        # Not whether the threads have ended: those that are idle may need a moment, and nobody waits.
+        # Not whether the threads have ended: idle ones may need a moment, and no request waits for them.
         with self._lock:
             return self._unfinished == 0
 
@@ -146,7 +148,7 @@ class BlockingPool:
                 return False
             self._open += 1
             self._unfinished += 1
-            # Under the lock: behind the marks that `close` puts there nobody would take it.
+            # Under the lock: behind the marks that `close` puts there no thread would take it.
             self._put_at.append(monotonic())
             self._jobs.put(job)
         return True
@@ -174,11 +176,11 @@ class BlockingPool:
                 self._report(error)
 
     def _work(self) -> None:
-        _local.pool = self
+        on_thread.pool = self
         home = os.getpid()
         while (job := self._jobs.get()) is not None:
             self._put_at.popleft()
-            _local.has_place = True
+            on_thread.has_slot = True
             try:
                 job()
             except BaseException as error:
@@ -219,7 +221,7 @@ class BlockingPool:
         return answer
 
 
-class Threaded:
+class Threaded(Driven):
     """An iterator that may block, and the pool it has to be driven in."""
 
     __slots__ = ("_iterator", "_pool", "_run")
@@ -239,8 +241,6 @@ class Threaded:
 
     def drive(self, stream: Stream) -> None:
         """Send everything to ``stream`` from a thread of the pool: this one, if it is one."""
-        from citius.web._support import close, drive_in_thread
-
         if in_pool():
             # To queue up again would be to lose the rest of the answer to a full queue.
             self._run(drive_in_thread, stream, self._iterator)
@@ -254,21 +254,5 @@ def _is_streamed(answer: Any) -> bool:
     return type(answer) is Threaded or (type(answer) is Response and type(answer.body) is Threaded)
 
 
-def in_pool() -> bool:
-    """Whether the current thread may block."""
-    return getattr(_local, "pool", None) is not None
-
-
-def release_slot() -> None:
-    """The current thread's job has only its answer to send: let in the next."""
-    try:
-        if getattr(_local, "has_place", False):
-            _local.pool._release_slot()
-            _local.has_place = False
-    except MemoryError:
-        return  # tried again when the job is over; the answer must not be lost for it
-
-
 # How long a thread waits for memory.
 _NO_MEMORY_S = 0.01
-_local = threading.local()

@@ -8,20 +8,20 @@ the function is not called. What the caller sees of an exception, ``error_of`` s
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from citius import errors
 from citius.errors import ConfigError, HTTPError, RpcError
-from citius.web.binding import copier_of, is_of, kind_of, name_of
+from citius.web.annotations import copier_of
 from citius.web.checks import describe
+from citius.web.signature import Parameter, kind_of, procedure_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import Native
-    from citius.web.binding import PythonKind
+    from citius.web.signature import PythonKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,60 +61,22 @@ def add(native: Native, one: Procedure, *, in_pool: bool) -> None:
     Raises:
         ConfigError: Its signature can take no call.
     """
-    parameters = _parameters(one.handler)
+    parameters = procedure_parameters(one.handler)
     native.add_procedure(
         one.name,
         one.handler,
         kind="blocking" if in_pool and one.kind == "def" else one.kind,
-        takes_nothing=all(_is_optional(parameter) for parameter in parameters),
+        takes_nothing=not any(parameter.is_required for parameter in parameters),
         decoders=_Decoders(one.handler, parameters),
         call_ms=None if one.deadline_s is None else max(1, round(one.deadline_s * 1000)),
         handler_name=describe(one.handler),
     )
 
 
-def _parameters(handler: Callable[..., Any]) -> list[inspect.Parameter]:
-    from citius._core import Request
-
-    try:
-        signature = inspect.signature(handler, eval_str=True)
-    except NameError as error:
-        raise ConfigError(
-            f"an annotation of {describe(handler)} cannot be resolved: {error}; import the name at "
-            "run time, not under TYPE_CHECKING"
-        ) from None
-    except (TypeError, ValueError):
-        raise ConfigError(f"{describe(handler)} has no readable signature") from None
-    parameters = list(signature.parameters.values())
-    for one in parameters:
-        if one.kind is one.VAR_KEYWORD:
-            raise ConfigError(f"{describe(handler)} takes **{one.name}: name its parameters")
-        if one.kind is one.VAR_POSITIONAL and len(parameters) > 1:
-            raise ConfigError(
-                f"{describe(handler)} takes *{one.name} besides other parameters; a procedure takes "
-                "either"
-            )
-        if one.annotation is Request or (one.name == "request" and one.annotation is one.empty):
-            raise ConfigError(
-                f"{describe(handler)} takes the HTTP request, which a call has none of; expose a "
-                "function that takes what it needs of it"
-            )
-        if one.default is not one.empty and not is_of(one.default, _annotation(one)):
-            raise ConfigError(
-                f"the parameter {one.name} of {describe(handler)} is annotated as "
-                f"{name_of(one.annotation)}, and its default is {one.default!r}"
-            )
-    return parameters
-
-
-def _is_optional(parameter: inspect.Parameter) -> bool:
-    return parameter.default is not parameter.empty or parameter.kind is parameter.VAR_POSITIONAL
-
-
 class _Decoders:
     """For each way to write parameters a function that decodes them and calls the handler."""
 
-    def __init__(self, handler: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
+    def __init__(self, handler: Callable[..., Any], parameters: tuple[Parameter, ...]) -> None:
         from msgspec import json, msgpack
 
         try:
@@ -127,17 +89,17 @@ class _Decoders:
 
 
 def _pair(
-    handler: Callable[..., Any], parameters: list[inspect.Parameter], decoder: Callable[[Any], Any]
+    handler: Callable[..., Any], parameters: tuple[Parameter, ...], decoder: Callable[[Any], Any]
 ) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any]]:
     import msgspec
 
-    if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
-        many: Any = list[_annotation(parameters[0])]
+    if parameters and parameters[0].is_variable:
+        many: Any = list[parameters[0].type]
         return _spread(handler, decoder(many).decode), _unnamed(handler)
     fields = [
-        (p.name, _annotation(p))
-        if p.default is p.empty
-        else (p.name, _annotation(p), msgspec.field(default_factory=_just(p.default)))
+        (p.name, p.type)
+        if p.is_required
+        else (p.name, p.type, msgspec.field(default_factory=_just(p.default)))
         for p in parameters
     ]
 
@@ -147,16 +109,12 @@ def _pair(
         )
 
     by_name = _unpacked(handler, parameters, decoder(struct(array_like=False)).decode)
-    if parameters and all(p.default is p.empty for p in parameters):
+    if parameters and all(p.is_required for p in parameters):
         # A tuple is unpacked faster than a structure is read.
-        whole: Any = tuple[tuple(_annotation(p) for p in parameters)]
-        if all(p.kind is not p.KEYWORD_ONLY for p in parameters):
+        whole: Any = tuple[tuple(p.type for p in parameters)]
+        if all(not p.is_keyword_only for p in parameters):
             return _spread(handler, decoder(whole).decode), by_name
     return _unpacked(handler, parameters, decoder(struct(array_like=True)).decode), by_name
-
-
-def _annotation(parameter: inspect.Parameter) -> Any:
-    return Any if parameter.annotation is parameter.empty else parameter.annotation
 
 
 def _just(value: Any) -> Callable[[], Any]:
@@ -188,13 +146,12 @@ def _unnamed(handler: Callable[..., Any]) -> Callable[[bytes], Any]:
 
 def _unpacked(
     handler: Callable[..., Any],
-    parameters: list[inspect.Parameter],
+    parameters: tuple[Parameter, ...],
     decode: Callable[[bytes], Any],
 ) -> Callable[[bytes], Any]:
     """Generate ``def call(params): …; return handler(values.a, values.b)``."""
     call = ", ".join(
-        f"{p.name}=values.{p.name}" if p.kind is p.KEYWORD_ONLY else f"values.{p.name}"
-        for p in parameters
+        f"{p.name}=values.{p.name}" if p.is_keyword_only else f"values.{p.name}" for p in parameters
     )
     source = (
         "def call(params):\n"

@@ -16,7 +16,7 @@ def json_response(
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> Response:
     """``value`` as JSON, whatever the client accepts."""
-    from citius.web._support import encode_json
+    from citius.web.codecs import encode_json
 
     return Response(encode_json(value), status_code, headers, "application/json")
 
@@ -27,7 +27,7 @@ def msgpack_response(
     headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> Response:
     """``value`` as MessagePack, whatever the client accepts."""
-    from citius.web._support import encode_msgpack
+    from citius.web.codecs import encode_msgpack
 
     return Response(encode_msgpack(value), status_code, headers, "application/msgpack")
 

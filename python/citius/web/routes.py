@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from citius._core import CompiledHandler, Native
 from citius.errors import ConfigError
-from citius.web.binding import Kind, bind, check_path_parameters
+from citius.web.binding import bind
 from citius.web.checks import describe
 from citius.web.compose import (
     ErrorHandlers,
@@ -22,6 +22,7 @@ from citius.web.compose import (
     spread,
     unmatched_error,
 )
+from citius.web.signature import Kind, check_path_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable

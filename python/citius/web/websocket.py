@@ -12,13 +12,12 @@ under gevent in a greenlet, and gets a :class:`SerialWebSocket`, whose methods w
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Room, WebSocket
-from citius.errors import ConfigError, ConnectionClosed
-from citius.web.binding import Bound, path_parameters
-from citius.web.checks import describe
+from citius.errors import ConnectionClosed
+from citius.web.binding import Bound
+from citius.web.signature import websocket_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,7 +68,7 @@ class SerialWebSocket:
         Raises:
             ConnectionClosed: It is over.
         """
-        from citius.web._support import wait_in_thread
+        from citius.web.waiting import wait_in_thread
 
         while True:
             message = self._socket._take()  # pyright: ignore[reportPrivateUsage]
@@ -90,7 +89,7 @@ class SerialWebSocket:
         self._socket.close(code, reason)
 
     def _wait_for(self, has_room: bool) -> None:
-        from citius.web._support import wait_in_thread
+        from citius.web.waiting import wait_in_thread
 
         if not has_room:
             wait_in_thread(self._socket._on_writable)  # pyright: ignore[reportPrivateUsage]
@@ -147,37 +146,9 @@ def bind_websocket(handler: Callable[..., Any], pattern: str, *, serial: bool) -
     Raises:
         ConfigError: A parameter has no source.
     """
-    in_path = path_parameters(pattern)
-    kinds = (WebSocket, SerialWebSocket)
-    try:
-        parameters = inspect.signature(handler, eval_str=True).parameters.values()
-    except NameError as error:
-        raise ConfigError(
-            f"an annotation of {describe(handler)} cannot be resolved: {error}; import the name at "
-            "run time, not under TYPE_CHECKING"
-        ) from None
-    args: list[str | None] = []
-    for parameter in parameters:
-        name, annotation = parameter.name, parameter.annotation
-        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            raise ConfigError(f"{describe(handler)}: {name} has to be a plain positional parameter")
-        if name in in_path:
-            args.append(name)
-        elif annotation in kinds or (annotation is parameter.empty and None not in args):
-            if annotation is SerialWebSocket and not serial:
-                raise ConfigError(f"{describe(handler)} is `async def`: it gets a citius.WebSocket")
-            if annotation is WebSocket and serial:
-                raise ConfigError(
-                    f"{describe(handler)} is a `def`: it gets a citius.SerialWebSocket"
-                )
-            args.append(None)
-        else:
-            raise ConfigError(
-                f"the parameter {name} of {describe(handler)} is neither the WebSocket nor in the path "
-                f"{pattern}; the query is in ws.query"
-            )
-    if None not in args:
-        raise ConfigError(f"{describe(handler)} has no parameter for the WebSocket")
+    socket = SerialWebSocket if serial else WebSocket
+    parameters = websocket_parameters(handler, pattern, socket, (WebSocket, SerialWebSocket))
+    args = [None if one.source == "socket" else one.name for one in parameters]
     return Bound(_serial(handler, args) if serial else handler, tuple(args))
 
 

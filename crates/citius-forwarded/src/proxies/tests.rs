@@ -58,7 +58,7 @@ fn show(origin: Option<&Origin>) -> String {
 #[track_caller]
 fn check(lines: &[&str], expected: &str) {
     let mut head = head(lines);
-    proxies("127.0.0.1,10.0.0.0/8,::1", &Names::ALL).believe(&mut head);
+    proxies("127.0.0.1,10.0.0.0/8,::1", &Names::ALL).apply(&mut head);
     assert_eq!(show(head.origin.as_deref()), expected, "{lines:?}");
 }
 
@@ -215,10 +215,10 @@ fn only_names_that_are_believed_are_read() {
         "X-Forwarded-Proto: https",
     ];
     let mut all = head(&lines);
-    proxies("*", &["x-forwarded-for"]).believe(&mut all);
+    proxies("*", &["x-forwarded-for"]).apply(&mut all);
     assert_eq!(show(all.origin.as_deref()), "192.0.2.1:0 - - - -");
     let mut none = head(&lines);
-    proxies("*", &[]).believe(&mut none);
+    proxies("*", &[]).apply(&mut none);
     assert_eq!(show(none.origin.as_deref()), "nothing");
     assert!(!Names::default().add("x-real-ip"));
 }
@@ -226,7 +226,7 @@ fn only_names_that_are_believed_are_read() {
 #[test]
 fn everybody_trusted_means_that_the_first_hop_is_believed() {
     let mut head = head(&["X-Forwarded-For: 192.0.2.1, 198.51.100.1"]);
-    proxies("*", &Names::ALL).believe(&mut head);
+    proxies("*", &Names::ALL).apply(&mut head);
     assert_eq!(show(head.origin.as_deref()), "192.0.2.1:0 - - - -");
 }
 
@@ -252,7 +252,7 @@ fn a_host_replaces_the_field() {
         (&["Host: a", "Forwarded: host=b;proto=https"], "b"),
     ] {
         let mut head = head(lines);
-        proxies("*", &Names::ALL).believe(&mut head);
+        proxies("*", &Names::ALL).apply(&mut head);
         assert_eq!(head.field(b"host"), Some(host.as_bytes()), "{lines:?}");
         let hosts = head
             .fields()

@@ -307,7 +307,7 @@ pub(super) fn spell(event: Event<'_>) -> String {
         }
         Event::Call { .. } => unreachable!("HTTP/2 has requests"),
         Event::Data { stream, bytes } => format!("data {stream} {}", text(bytes)),
-        Event::Held { stream, bytes } => format!("held {stream} {}", text(&bytes)),
+        Event::Buffered { stream, bytes } => format!("held {stream} {}", text(&bytes)),
         Event::End { stream, trailers } => {
             let trailers = text(trailers.lines());
             format!("end {stream} {}", trailers.trim())

@@ -1,9 +1,12 @@
 //! Requests and responses, well-formed and not.
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use citius_http::{Action, Closing, Fault, Fields, Head, HeadPool, Limits, Output, Payload};
+use citius_http::{
+    Action, Closing, Fault, Fields, Head, HeadPool, Limits, Output, Payload, Version,
+};
 
 use super::client::{Client, raw, response, with};
 use crate::frame;
@@ -290,6 +293,61 @@ fn faults_of_the_connection_end_it() {
 }
 
 #[test]
+fn a_refused_head_is_kept_for_the_log() {
+    let limits = Limits {
+        target_bytes_max: 8,
+        h2_resets_max: 100,
+        ..Limits::default()
+    };
+    let mut client = Client::with(limits);
+    let mut refused = |id: u32, fields: &[(&str, &str)]| {
+        let block = client.block(fields);
+        client.frame(1, frame::END_HEADERS | frame::END_STREAM, id, &block);
+        let written = client.read();
+        let [head] = &client.connection.take_refused()[..] else {
+            panic!("one head was refused");
+        };
+        let told = (
+            String::from_utf8_lossy(&head.method).into_owned(),
+            String::from_utf8_lossy(&head.target).into_owned(),
+        );
+        assert_eq!(head.version, Version::Http2);
+        (head.fault, told, head.response_bytes, written)
+    };
+    let own = [(":method", "PUT"), (":scheme", "http"), (":authority", "a")];
+    let long = [&own[..], &[(":path", "/long/target")]].concat();
+    let (fault, told, bytes, written) = refused(1, &long);
+    assert_eq!(fault, Fault::TargetTooLong);
+    assert_eq!(told, ("PUT".into(), "/long/target".into()));
+    assert!(written.contains(":status=414"), "{written}");
+    assert!(
+        written.contains(&format!("content-length={bytes};")),
+        "{written}"
+    );
+    let malformed = [&own[..], &[(":path", "/a"), ("Upper", "x")]].concat();
+    let (fault, told, bytes, written) = refused(3, &malformed);
+    assert_eq!(fault, Fault::FieldNameSyntax);
+    assert_eq!((told, bytes), (("PUT".into(), "/a".into()), 0));
+    assert!(written.starts_with("RST_STREAM 3"), "{written}");
+    let (_, told, ..) = refused(5, &[(":method", "GET"), (":unknown", "x")]);
+    assert_eq!(told, ("GET".into(), String::new()));
+    assert!(!client.connection.has_refused());
+}
+
+#[test]
+fn the_log_is_told_what_a_refused_body_got() {
+    let mut client = Client::new();
+    client.post(1);
+    assert!(!client.limit_body(1, 2));
+    assert_eq!(client.want(1, 100), "");
+    assert_eq!(client.data(1, b"xyz", false), "broken 1 BodyTooLong");
+    let bytes = client.connection.fault_response_bytes();
+    let written = client.read();
+    let announced = format!("content-length={bytes};");
+    assert!(bytes > 0 && written.contains(&announced), "{written}");
+}
+
+#[test]
 fn frames_on_closed_streams() {
     let mut client = Client::new();
     client.get(1);
@@ -334,7 +392,7 @@ fn leave_is_taken_in_two_steps() {
     with!(&mut client, |connection, cx, out| connection.drain(cx, out));
     assert_eq!(client.read(), "GOAWAY 2147483647 0; PING");
     assert_eq!(client.get(3), "GET 3 / end", "it crossed the notice");
-    client.frame(6, 1, 0, crate::connection::LEAVE);
+    client.frame(6, 1, 0, crate::connection::SHUTDOWN_PING);
     assert_eq!(client.read(), "GOAWAY 3 0");
     assert_eq!(client.get(5), "");
     assert_eq!(client.read(), "RST_STREAM 5 7");
@@ -415,7 +473,7 @@ fn a_client_that_closes_gets_what_it_has_asked_for() {
     client.get(1);
     client.post(3);
     let event = with!(&mut client, |connection, cx, out| connection
-        .finish(cx, out));
+        .receive_eof(cx, out));
     assert_eq!(
         event.map(super::client::spell).as_deref(),
         Some("broken 3 Truncated")

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use citius_http::{Action, Event, FAST_PATHS, Fields, Payload, ResponseHead, Status};
-use citius_testkit::dice::Dice;
+use citius_testkit::rng::Rng;
 use citius_testkit::variants::{self, Variant};
 
 use super::client::{Client, raw, with};
@@ -38,13 +38,13 @@ impl Side {
     /// Has the slow side know nothing of what was before.
     fn forget(&mut self) {
         if !self.is_fast {
-            self.client.connection.memo = None;
+            self.client.connection.last_block = None;
             self.client.connection.template = crate::response::Template::default();
         }
     }
 
     /// Takes frames, and answers the requests that come of them.
-    fn take(&mut self, bytes: &[u8], responses: &mut Dice) {
+    fn take(&mut self, bytes: &[u8], responses: &mut Rng) {
         let (mut input, mut streams) = (bytes, Vec::new());
         loop {
             self.forget();
@@ -67,22 +67,22 @@ impl Side {
         self.client.out.clear();
     }
 
-    fn respond(&mut self, stream: u32, dice: &mut Dice) {
+    fn respond(&mut self, stream: u32, rng: &mut Rng) {
         self.forget();
         let mut fields = Fields::default();
-        if dice.once_in(8) {
+        if rng.once_in(8) {
             fields.push(b"x-a", b"b").expect("a field");
         }
         let media: [&[u8]; 4] = [b"text/plain", b"text/plain", b"text/html", b"bad\r\n"];
-        let n_media = if dice.once_in(10) { 4 } else { 3 };
-        let media = media[dice.below(n_media)];
-        let status = [200, 200, 200, 200, 404, 204, 304][dice.below(7)];
+        let n_media = if rng.once_in(10) { 4 } else { 3 };
+        let media = media[rng.below(n_media)];
+        let status = [200, 200, 200, 200, 404, 204, 304][rng.below(7)];
         let response = ResponseHead {
             status: Status::new(status).expect("a status"),
-            content_type: (!dice.once_in(10)).then_some(media),
+            content_type: (!rng.once_in(10)).then_some(media),
             fields: &fields,
         };
-        let body = &b"Welcome!"[..[8, 8, 8, 0, 3][dice.below(5)]];
+        let body = &b"Welcome!"[..[8, 8, 8, 0, 3][rng.below(5)]];
         let length = body.len() as u64;
         let (is_known, sent) = with!(&mut self.client, |connection, cx, out| {
             let generation = connection.encoder.generation();
@@ -98,7 +98,7 @@ impl Side {
 }
 
 /// The field block of a request.
-fn block_of(variant: &Variant, dice: &mut Dice, encoder: &mut Encoder) -> Vec<u8> {
+fn block_of(variant: &Variant, rng: &mut Rng, encoder: &mut Encoder) -> Vec<u8> {
     let mut block = Vec::new();
     encoder.begin(&mut block);
     let mut fields: Vec<(&[u8], &[u8])> = Vec::from([
@@ -114,7 +114,7 @@ fn block_of(variant: &Variant, dice: &mut Dice, encoder: &mut Encoder) -> Vec<u8
             name => (name, value),
         });
     }
-    let how = if dice.once_in(8) {
+    let how = if rng.once_in(8) {
         Indexing::Once
     } else {
         Indexing::Keep
@@ -126,15 +126,15 @@ fn block_of(variant: &Variant, dice: &mut Dice, encoder: &mut Encoder) -> Vec<u8
 }
 
 /// The frames of one request: with or without its end, whole or continued, now and then with settings before it.
-fn frames_of(block: &[u8], id: u32, dice: &mut Dice) -> (Vec<u8>, bool) {
+fn frames_of(block: &[u8], id: u32, rng: &mut Rng) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
-    if dice.once_in(12) {
-        let table_bytes = [0, 64, 4096][dice.below(3)];
+    if rng.once_in(12) {
+        let table_bytes = [0, 64, 4096][rng.below(3)];
         frame::settings(&mut bytes, &[(1, table_bytes)]);
     }
-    let ends = if dice.once_in(6) { 0 } else { END_STREAM };
-    if dice.once_in(8) {
-        let at = dice.below(block.len());
+    let ends = if rng.once_in(6) { 0 } else { END_STREAM };
+    if rng.once_in(8) {
+        let at = rng.below(block.len());
         bytes.extend(raw(1, ends, id, &block[..at]));
         bytes.extend(raw(9, END_HEADERS, id, &block[at..]));
     } else {
@@ -147,16 +147,17 @@ fn frames_of(block: &[u8], id: u32, dice: &mut Dice) -> (Vec<u8>, bool) {
 fn fast_paths_come_to_the_same_as_slow_ones() {
     let (mut n_recalled, mut n_templates) = (0, 0);
     for seed in 0..1500 {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let (mut fast, mut slow) = (Side::new(true), Side::new(false));
         let mut encoder = Encoder::new();
-        for (variant, id) in variants::run(&mut dice, 16).iter().zip((1..).step_by(2)) {
-            let block = block_of(variant, &mut dice, &mut encoder);
-            let (bytes, ends) = frames_of(&block, id, &mut dice);
-            fast.n_recalled += usize::from(fast.client.connection.recalled(&block, ends).is_some());
-            let responses = dice.roll();
+        for (variant, id) in variants::run(&mut rng, 16).iter().zip((1..).step_by(2)) {
+            let block = block_of(variant, &mut rng, &mut encoder);
+            let (bytes, ends) = frames_of(&block, id, &mut rng);
+            fast.n_recalled +=
+                usize::from(fast.client.connection.cached_head(&block, ends).is_some());
+            let responses = rng.next();
             for side in [&mut fast, &mut slow] {
-                side.take(&bytes, &mut Dice::new(responses));
+                side.take(&bytes, &mut Rng::new(responses));
             }
             assert_eq!(fast.seen, slow.seen, "seed {seed}, stream {id}");
             assert_eq!(fast.written, slow.written, "seed {seed}, stream {id}");

@@ -1,12 +1,12 @@
 //! Dialogues with a whole connection: frames in, events and frames out.
 
 mod budgets;
+mod campaign;
 mod client;
 mod exchange;
 mod fast_paths;
 mod flow;
 mod priorities;
-mod storm;
 
 #[test]
 fn every_fault_of_http_2_is_shown() {

@@ -6,7 +6,7 @@
 //! events of a [`Service`]. What a gateway keeps of an open exchange is its [`Role`](crate::link::Role).
 
 use citius_http::{
-    Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, ResponseHead,
+    Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, RefusedHead, ResponseHead,
 };
 use citius_reactor::ws::{Close, Kind, Opening};
 use citius_reactor::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
@@ -61,10 +61,12 @@ impl Gateway {
         }
         if let Ok(asgi) = object.cast::<asgi::Asgi>() {
             let plan = asgi.get().plan(py, event_loop)?;
-            return Ok((Self::Asgi(plan), Callbacks::none(py)));
+            let callbacks = Callbacks::of_application(py, &plan.app);
+            return Ok((Self::Asgi(plan), callbacks));
         }
         if let Ok(wsgi) = object.cast::<wsgi::Wsgi>() {
-            return Ok((Self::Wsgi(wsgi.clone().unbind()), Callbacks::none(py)));
+            let callbacks = Callbacks::of_application(py, &wsgi.get().app);
+            return Ok((Self::Wsgi(wsgi.clone().unbind()), callbacks));
         }
         Err(PyTypeError::new_err(format!(
             "expected a gateway (Native, Asgi or Wsgi), got {}",
@@ -106,40 +108,36 @@ impl Service for Dispatch<'_, '_> {
         if head.method == Method::Connect && !self.may_connect(&head) {
             return Self::refuse_connect(head, reply);
         }
-        match self.gateway {
-            Gateway::Native(routes) => native::request(&mut self.turn, routes, head, ended, reply),
-            Gateway::Asgi(plan) => asgi::request(&mut self.turn, plan, head, ended, reply),
-            Gateway::Wsgi(gateway) => wsgi::request(&mut self.turn, gateway, head, ended, reply),
-        }
-        end_child(self.turn.py, self.turn.link);
+        self.in_application(|turn, gateway| match gateway {
+            Gateway::Native(routes) => native::request(turn, routes, head, ended, reply),
+            Gateway::Asgi(plan) => asgi::request(turn, plan, head, ended, reply),
+            Gateway::Wsgi(gateway) => wsgi::request(turn, gateway, head, ended, reply),
+        });
     }
 
     #[inline]
     fn call(&mut self, call: ProcedureCall<'_>, reply: &mut Reply<'_>) {
-        match self.gateway {
-            Gateway::Native(routes) => rpc::call(&mut self.turn, routes.procedures(), &call, reply),
+        self.in_application(|turn, gateway| match gateway {
+            Gateway::Native(routes) => rpc::call(turn, routes.procedures(), &call, reply),
             // They have no procedures, and nobody listens for calls of them.
             Gateway::Asgi(_) | Gateway::Wsgi(_) => rpc::answer_unknown(&call, reply),
-        }
-        end_child(self.turn.py, self.turn.link);
+        });
     }
 
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>) {
-        match self.gateway {
-            Gateway::Native(_) => native::data(&mut self.turn, bytes, reply),
-            Gateway::Asgi(_) => asgi::data(&mut self.turn, bytes, reply),
-            Gateway::Wsgi(gateway) => wsgi::data(&mut self.turn, gateway, bytes, reply),
-        }
-        end_child(self.turn.py, self.turn.link);
+        self.in_application(|turn, gateway| match gateway {
+            Gateway::Native(_) => native::data(turn, bytes, reply),
+            Gateway::Asgi(_) => asgi::data(turn, bytes, reply),
+            Gateway::Wsgi(gateway) => wsgi::data(turn, gateway, bytes, reply),
+        });
     }
 
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>) {
-        match self.gateway {
-            Gateway::Native(_) => native::end(&mut self.turn, trailers, reply),
-            Gateway::Asgi(plan) => asgi::end(&mut self.turn, plan, trailers, reply),
-            Gateway::Wsgi(gateway) => wsgi::end(&mut self.turn, gateway, reply),
-        }
-        end_child(self.turn.py, self.turn.link);
+        self.in_application(|turn, gateway| match gateway {
+            Gateway::Native(_) => native::end(turn, trailers, reply),
+            Gateway::Asgi(plan) => asgi::end(turn, plan, trailers, reply),
+            Gateway::Wsgi(gateway) => wsgi::end(turn, gateway, reply),
+        });
     }
 
     fn broken(&mut self, id: StreamId, fault: Fault) {
@@ -157,9 +155,7 @@ impl Service for Dispatch<'_, '_> {
     }
 
     fn message(&mut self, kind: Kind, bytes: &[u8], reply: &mut Reply<'_>) -> bool {
-        let is_taken = ws::message(&mut self.turn, kind, bytes, reply);
-        end_child(self.turn.py, self.turn.link);
-        is_taken
+        self.in_application(|turn, _| ws::message(turn, kind, bytes, reply))
     }
 
     fn closed(
@@ -175,12 +171,11 @@ impl Service for Dispatch<'_, '_> {
         if ws::room(&mut self.turn, reply) {
             return;
         }
-        match self.gateway {
-            Gateway::Native(_) => native::room(&mut self.turn, reply),
-            Gateway::Asgi(plan) => asgi::room(&mut self.turn, plan, reply),
-            Gateway::Wsgi(_) => wsgi::room(&mut self.turn, reply),
-        }
-        end_child(self.turn.py, self.turn.link);
+        self.in_application(|turn, gateway| match gateway {
+            Gateway::Native(_) => native::room(turn, reply),
+            Gateway::Asgi(plan) => asgi::room(turn, plan, reply),
+            Gateway::Wsgi(_) => wsgi::room(turn, reply),
+        });
     }
 
     fn disconnected(&mut self, connection: ConnectionId) {
@@ -194,6 +189,10 @@ impl Service for Dispatch<'_, '_> {
         let what = format!(": {} ({})", fault.text(), fault.spec());
         self.subject(id)
             .log(self.turn.py, self.turn.link, LEVEL_ERROR, &what);
+    }
+
+    fn head_refused(&mut self, _connection: ConnectionId, refused: &RefusedHead) {
+        report::head_refused(self.turn.py, self.turn.link, refused);
     }
 
     fn slow(
@@ -291,7 +290,15 @@ fn tls_notice(note: TlsNotice<'_>) -> (u8, String) {
     }
 }
 
-impl Dispatch<'_, '_> {
+impl<'a, 'py> Dispatch<'a, 'py> {
+    /// Does what may call application code; in a child that it has forked this does not return.
+    #[inline]
+    fn in_application<R>(&mut self, act: impl FnOnce(&mut Turn<'a, 'py>, &'a Gateway) -> R) -> R {
+        let result = act(&mut self.turn, self.gateway);
+        end_child(self.turn.py, self.turn.link);
+        result
+    }
+
     /// Whether an extended CONNECT (RFC 8441) is for something that there is.
     #[cold]
     fn may_connect(&self, head: &Head) -> bool {

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::answer::{self, Asked, NativeRequest, conclude_in_turn, convert};
 use crate::gateway::body_limit::BodyLimit;
-use crate::gateway::compiled::{self, CompiledHandler, Handler, pool::Pool};
+use crate::gateway::compiled::{self, CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self, Line, WebSocket};
@@ -221,7 +221,8 @@ impl Native {
             decoders,
             class: routes.class_of(name),
             call_ms,
-            label: format!("CALL {name} failed [handler {handler_name}]").into(),
+            name: name.into(),
+            handler_name: handler_name.into(),
         };
         let procedures = Arc::get_mut(&mut routes.procedures)
             .ok_or_else(|| PyRuntimeError::new_err("the application is being served"))?;

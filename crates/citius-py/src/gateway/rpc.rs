@@ -37,8 +37,10 @@ pub(crate) struct Procedure {
     pub(super) class: u16,
     /// Milliseconds it may take, if not those of all.
     pub(super) call_ms: Option<u64>,
-    /// What the log says when it has failed.
-    pub(super) label: Box<str>,
+    /// What it is called by.
+    pub(crate) name: Box<str>,
+    /// Its handler in messages, with file and line.
+    pub(crate) handler_name: Box<str>,
 }
 
 /// Functions that take encoded parameters and call the handler with what they say.
@@ -85,6 +87,7 @@ pub(super) fn call(
         id: reply.id(),
         form: call.form,
         is_notification: !call.wants_response,
+        call_id: call.id,
         procedure,
         is_entered: false,
     };
@@ -148,6 +151,8 @@ struct Calling<'a> {
     id: StreamId,
     form: Form,
     is_notification: bool,
+    /// The id that the client has given it, if that is a number; for the log.
+    call_id: Option<u32>,
     procedure: &'a Arc<Procedure>,
     /// It is in the table of open exchanges.
     is_entered: bool,
@@ -167,6 +172,7 @@ impl Calling<'_> {
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
+            call_id: self.call_id,
             procedure: Arc::clone(self.procedure),
         }
     }
@@ -238,11 +244,10 @@ impl Calling<'_> {
     fn send_error<S: Sink>(&self, py: Python<'_>, error: &PyErr, sink: &mut S) {
         // By way of `into_value`, which puts the traceback where Python looks for it.
         let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
+        let message = self.subject(py).message(" failed");
         let made = support::RPC_ERROR
             .get(py)
-            .and_then(|make| {
-                make.call1((exception, self.form == Form::Json, &*self.procedure.label))
-            })
+            .and_then(|make| make.call1((exception, self.form == Form::Json, message)))
             .and_then(|made| made.extract::<(u16, Py<PyBytes>)>());
         match made {
             Ok((code, encoded)) => {
@@ -296,7 +301,11 @@ impl Errand for Calling<'_> {
     }
 
     fn subject(&self, _py: Python<'_>) -> Subject {
-        Subject::named(self.procedure.label.to_string())
+        Subject::of_call(
+            &self.procedure.name,
+            &self.procedure.handler_name,
+            self.call_id,
+        )
     }
 
     #[inline]
@@ -341,6 +350,7 @@ struct OpenCall {
     id: StreamId,
     form: Form,
     is_notification: bool,
+    call_id: Option<u32>,
     procedure: Arc<Procedure>,
 }
 
@@ -351,6 +361,7 @@ impl OpenCall {
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
+            call_id: self.call_id,
             procedure: &self.procedure,
             is_entered: true,
         }

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use citius_testkit::dice::Dice;
+use citius_testkit::rng::Rng;
 use citius_testkit::transcript::{escape, inputs_under};
-use citius_testkit::{fast_paths, storm};
+use citius_testkit::{campaign, fast_paths};
 
 struct Options {
     seconds: u64,
@@ -57,21 +57,21 @@ fn main() -> ExitCode {
 }
 
 fn check(input: &[u8], seed: u64) {
-    storm::check(input, seed);
+    campaign::check(input, seed);
     fast_paths::check(seed);
 }
 
-/// The input of storm `seed`.
+/// The input of campaign `seed`.
 fn brew(corpus: &[Vec<u8>], seed: u64) -> Vec<u8> {
-    let mut dice = Dice::new(seed);
-    let one = corpus.get(dice.below(corpus.len()));
-    let Some(one) = one.filter(|_| !dice.once_in(3)) else {
-        return storm::compose(&mut dice);
+    let mut rng = Rng::new(seed);
+    let one = corpus.get(rng.below(corpus.len()));
+    let Some(one) = one.filter(|_| !rng.once_in(3)) else {
+        return campaign::compose(&mut rng);
     };
-    let other = corpus.get(dice.below(corpus.len()));
+    let other = corpus.get(rng.below(corpus.len()));
     let mut input = one.clone();
-    for _ in 0..=dice.below(4) {
-        storm::mutate(&mut dice, &mut input, other.map_or(&[], Vec::as_slice));
+    for _ in 0..=rng.below(4) {
+        campaign::mutate(&mut rng, &mut input, other.map_or(&[], Vec::as_slice));
     }
     input
 }

@@ -98,7 +98,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Numbers that look random and are the same each time.
-fn dice() -> impl FnMut() -> u64 {
+fn rng() -> impl FnMut() -> u64 {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     move || {
         state ^= state << 13;
@@ -250,7 +250,7 @@ fn every_rule_of_frames_closes_with_its_code() {
                 "{fault:?}"
             );
             assert_eq!(peer.out, last_words(*fault), "{fault:?}");
-            assert!(peer.connection.is_over() && peer.connection.finish().is_none());
+            assert!(peer.connection.is_over() && peer.connection.receive_eof().is_none());
         }
     }
 }
@@ -337,7 +337,7 @@ fn compressed_messages_both_ways() {
     assert_eq!((read, inflated), (Ok(()), long.clone().into_bytes()));
     assert_eq!(peer.send(Kind::Text, b"short"), b"\x81\x05short");
     // What does not get shorter is sent as it is.
-    let mut next = dice();
+    let mut next = rng();
     let noise: Vec<u8> = (0..2000).map(|_| (next() >> 24) as u8).collect();
     assert_eq!(peer.send(Kind::Binary, &noise)[0], 0x82);
     assert_eq!(Peer::new().send(Kind::Text, long.as_bytes())[0], 0x81);
@@ -454,14 +454,14 @@ fn a_transport_that_ends_is_an_abnormal_close() {
         fault: None,
     };
     assert_eq!(
-        (peer.connection.finish(), peer.connection.finish()),
+        (peer.connection.receive_eof(), peer.connection.receive_eof()),
         (Some(lost), None)
     );
 }
 
 #[test]
 fn storms_of_bytes_end_in_a_close_or_in_messages() {
-    let mut next = dice();
+    let mut next = rng();
     for round in 0..2000u64 {
         let mut input: Vec<u8> = (0..next() % 6)
             .flat_map(|_| {

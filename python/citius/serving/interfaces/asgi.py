@@ -122,7 +122,7 @@ class _Lifespan:
             self._ended(None)
 
     def _ended(self, error: BaseException | None) -> None:
-        """The application has left the conversation; whoever waits for it is told what that means."""
+        """The application has returned; what waits for it is told what that means."""
         if self._started.done():
             if not self._stopped.done():
                 if isinstance(error, Exception):

@@ -87,7 +87,7 @@ class WsgiApp:
         os.abort()
 
     async def stop(self) -> None:
-        """Let the threads go; answers that nobody has waited for are left behind."""
+        """Let the threads end; responses that the drain has not waited for are left behind."""
         assert self._gateway is not None, "frozen first"
         self._gateway.close()
         until = monotonic() + _STOP_S
@@ -118,5 +118,5 @@ def _temporary_file() -> IO[bytes]:
 
 # Failures of one thread outside of the application's calls, after which its worker is not trusted any more.
 _FAILURES_MAX = 10
-# The drain has waited for every request; a thread that is at work now works for nobody.
+# The drain has waited for every request; a thread that is still busy has no client.
 _STOP_S = 0.5

@@ -299,7 +299,7 @@ class Supervisor:
             self._reap_orphans()
 
     def _reap_orphans(self) -> None:
-        """As PID 1 we inherit processes whose parents have gone, and nobody else can bury them."""
+        """PID 1 inherits processes whose parents have ended, and only it can reap them."""
         ours = {worker.pid for _, worker in self._workers()}
         while True:
             try:
@@ -426,7 +426,7 @@ class Supervisor:
         if self._upgrade is not None and self._upgrade.ready_fd >= 0:
             self._upgrade.process.terminate()
         self._notifier.stopping()
-        # Whoever comes now is refused when the sockets are closed; whoever has come is served.
+        # New clients are refused when the sockets are closed; connected ones are served.
         self._listeners.stop_accepting()
         for slot in self._slots:
             for listener in slot.listeners:
@@ -445,7 +445,7 @@ class Supervisor:
         self._drain()
         for _, worker in self._workers():
             worker.kill(signal.SIGQUIT)
-            # Whoever asks again and again does not want to wait longer.
+            # A repeated signal must not prolong the wait.
             worker.kill_at = min(worker.kill_at, time.monotonic() + KILL_GRACE_S)
 
     def _restart(self) -> None:
@@ -587,7 +587,7 @@ class Supervisor:
         ]
 
     def _start(self, slot: Slot) -> Worker | None:
-        """A new worker; nobody if the system is short of something, and then it is tried again."""
+        """A new worker; ``None`` if the system is short of something, and then it is tried again."""
         try:
             self._renew_sockets(slot)
             if self._config.is_tls and self._tickets is None:

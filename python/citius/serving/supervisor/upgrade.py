@@ -56,7 +56,7 @@ class Upgrade:
         is_ready = os.read(self.ready_fd, 1) != b""
         self.give_up()
         if is_ready:
-            self.process.returncode = 0  # it outlives us: nobody waits for it
+            self.process.returncode = 0  # it outlives this process, which does not wait for it
         return is_ready
 
     def give_up(self) -> None:

@@ -6,14 +6,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::Head;
+use citius_http::{FAST_PATHS, Head};
 use citius_reactor::Reply;
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::gateway::asgi::conversation::{Common, Conversation};
 use crate::link::{Link, lock};
-use crate::ownership::is_known_only;
+use crate::ownership::{is_known_only, references};
 
 /// What an application is called with besides the scope.
 pub(super) struct Callables {
@@ -48,10 +48,11 @@ impl Spare {
         Ok(callables)
     }
 
-    /// Takes back the callables of a request whose application has been stepped, if nobody has kept any.
+    /// Takes back the callables of a request whose application has been stepped, if it has kept none. Whether anything
+    /// else knows them is asked when they are [taken](Self::take).
     #[inline]
     pub(super) fn give(&self, py: Python<'_>, callables: Callables) {
-        if callables.are_ours(py) {
+        if FAST_PATHS && callables.are_free(py) {
             callables.conversation.get().forget();
             let replaced = lock(&self.0).replace(callables);
             drop(replaced);
@@ -60,7 +61,15 @@ impl Spare {
 }
 
 impl Callables {
-    /// Whether nothing else can use them. Both callables know the conversation.
+    /// Whether nothing refers to them. Both callables know the conversation.
+    #[inline]
+    fn are_free(&self, py: Python<'_>) -> bool {
+        references(py, &self.receive) == 1
+            && references(py, &self.send) == 1
+            && references(py, &self.conversation) == 3
+    }
+
+    /// Whether nothing else can use them.
     #[inline]
     fn are_ours(&self, py: Python<'_>) -> bool {
         is_known_only(py, &self.receive, 1)

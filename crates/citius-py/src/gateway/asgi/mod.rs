@@ -215,7 +215,7 @@ fn call(
         Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
         Err(error) => talk.fail(py, &error, reply),
     }
-    plan.scopes.settle(py);
+    plan.scopes.let_go(py);
     plan.spare.give(py, callables);
 }
 

@@ -6,8 +6,8 @@
 //! (`own.rs`, `fields.rs`); the rest are immutable objects, from small bounded caches where they are likely to
 //! be needed again.
 //!
-//! Invariant: once a request's application has been stepped and the sheet is *settled*, all that it can still reach
-//! is its own, and nothing it has put anywhere is kept here.
+//! Invariant: when a request gets its scope the sheet has been *settled*: nothing else can reach what is in there, and
+//! nothing that an application has put anywhere is left.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -120,9 +120,20 @@ impl Scopes {
         Ok(made)
     }
 
-    /// The application that has the latest scope has been stepped.
+    /// The application that has the latest scope has been stepped: what it has put there is let go, if there is
+    /// something. Whether the next request may have the scope is asked when that [takes](Self::make) it.
     #[inline]
-    pub(crate) fn settle(&self, py: Python<'_>) {
+    pub(crate) fn let_go(&self, py: Python<'_>) {
+        let holds_more = lock(&self.sheet)
+            .as_ref()
+            .is_some_and(|sheet| sheet.holds_more(py));
+        if holds_more {
+            self.settle(py);
+        }
+    }
+
+    #[cold]
+    fn settle(&self, py: Python<'_>) {
         let sheet = lock(&self.sheet).take();
         if let Some(mut sheet) = sheet
             && sheet.settle(py).is_ok()
@@ -325,6 +336,15 @@ impl Sheet {
         };
         self.given = version(&scope).map(|version| (scope.clone().unbind(), version));
         Ok(scope)
+    }
+
+    /// Whether the latest request's application has kept or changed its scope, or put something into its state.
+    #[inline]
+    fn holds_more(&self, py: Python<'_>) -> bool {
+        let is_changed = self.given.as_ref().is_some_and(|(given, made)| {
+            references(py, given) != 1 || version(given.bind(py)) != Some(*made)
+        });
+        is_changed || !self.state.bind(py).is_empty()
     }
 
     /// Lets go of everything that the latest request's application knows or has changed.

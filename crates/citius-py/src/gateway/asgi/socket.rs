@@ -294,7 +294,7 @@ pub(super) fn request(
         Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
         Err(error) => talk.fail(py, &error, reply),
     }
-    plan.scopes.settle(py);
+    plan.scopes.let_go(py);
 }
 
 /// A socket as the errand of the coroutine that has it.

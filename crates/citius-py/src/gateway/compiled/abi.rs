@@ -254,7 +254,7 @@ impl Answering {
 
     /// Makes it ready for another answer.
     pub(crate) fn clear(&mut self, body_bytes_max: usize) {
-        if !self.fields.is_plain() {
+        if !self.fields.adds_nothing() {
             self.fields.clear();
         }
         self.content_type.clear();

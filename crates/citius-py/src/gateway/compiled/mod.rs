@@ -96,6 +96,38 @@ impl Role for InPool {
     }
 }
 
+/// A request on its way through a thread.
+pub(crate) struct Job {
+    handler: Arc<Handler>,
+    route: Arc<super::native::Route>,
+    link: Arc<Link>,
+    id: StreamId,
+    head: Box<Head>,
+    captures: Captures,
+    body: Vec<u8>,
+    /// The client has left.
+    is_gone: Arc<AtomicBool>,
+}
+
+/// Where requests are handled that take long.
+pub(crate) type Pool = pool::Pool<Job>;
+
+impl pool::Job for Job {
+    type Rest = (Arc<Link>, StreamId);
+
+    fn rest(&self) -> Self::Rest {
+        (Arc::clone(&self.link), self.id)
+    }
+
+    fn run(self, place: pool::Place<'_, Self>) {
+        run_in_pool(self, place);
+    }
+
+    fn give_up((link, id): Self::Rest) {
+        link.cut(id);
+    }
+}
+
 /// What came of a call, to be sent.
 enum Made {
     /// What the handler has written, in the buffer it was given.
@@ -213,10 +245,11 @@ impl Handler {
     }
 }
 
-/// `GET /x: the compiled handler NAME: WHAT [request id 5f]`.
-fn complaint(link: &Link, handler: &Handler, head: &Head, what: &str) -> String {
-    let what = format!(": the compiled handler {}: {what}", handler.name);
-    Subject::new(link, head, None).message(&what)
+/// `GET /x: the compiled handler NAME: WHAT [route /x, handler NAME, request id 5f]`.
+fn complaint(link: &Link, route: &super::native::Route, head: &Head, what: &str) -> String {
+    let name = route.compiled.as_ref().map_or("", |handler| &handler.name);
+    let what = format!(": the compiled handler {name}: {what}");
+    Subject::new(link, head, Some(&route.info.label)).message(&what)
 }
 
 /// A request for a compiled handler: calls it now, or when the body is there.
@@ -258,7 +291,7 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, awaits: AwaitsBody, reply: &mut Reply
 
 fn call(
     turn: &mut Turn<'_, '_>,
-    route: &super::native::Route,
+    route: &Arc<super::native::Route>,
     head: Box<Head>,
     captures: Captures,
     body: Vec<u8>,
@@ -268,8 +301,9 @@ fn call(
         return;
     };
     if let Some(pool) = &route.pool {
-        let job = pool::Job {
+        let job = Job {
             handler: Arc::clone(handler),
+            route: Arc::clone(route),
             link: Arc::clone(turn.link),
             id: reply.id(),
             head,
@@ -294,10 +328,10 @@ fn call(
             });
         let tell = |level, what: &str| {
             turn.link
-                .log(py, level, &complaint(turn.link, handler, &head, what));
+                .log(py, level, &complaint(turn.link, route, &head, what));
         };
         if let Some(mistake) = mistake {
-            report::failure(py, &complaint(turn.link, handler, &head, &mistake));
+            report::failure(py, &complaint(turn.link, route, &head, &mistake));
         }
         if let Err(fault) = send(py, handler, made, answering, reply) {
             tell(LEVEL_ERROR, &format!("{} ({})", fault.text(), fault.spec()));
@@ -403,7 +437,7 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCom
 }
 
 /// Hands a request to the threads.
-fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mut Reply<'_>) {
+fn submit(turn: &mut Turn<'_, '_>, pool: &Pool, job: Job, reply: &mut Reply<'_>) {
     // Before the job is there for the taking: a thread may answer it before this returns.
     turn.link
         .enter(reply.id(), InPool(Arc::clone(&job.is_gone)));
@@ -416,9 +450,10 @@ fn submit(turn: &mut Turn<'_, '_>, pool: &pool::Pool, job: pool::Job, reply: &mu
 
 /// What a thread of the pool does; `place` is given back before the client can know of it, so that who has an
 /// answer finds room.
-fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
-    let pool::Job {
+fn run_in_pool(job: Job, place: pool::Place<'_, Job>) {
+    let Job {
         handler,
+        route,
         link,
         id,
         head,
@@ -443,7 +478,7 @@ fn run_in_pool(job: pool::Job, place: pool::Place<'_>) {
         (letter(&handler, made, answering), mistake)
     });
     if let Some(mistake) = mistake {
-        link.note_failure(complaint(&link, &handler, &head, &mistake));
+        link.note_failure(complaint(&link, &route, &head, &mistake));
     }
     drop(place);
     post(&link, id, letter);

@@ -1,48 +1,41 @@
 //! Threads for compiled handlers that take long: they never have the GIL, so they use all cores.
 //!
 //! As `pool.py` for Python: a bounded queue in front of a bounded number of threads, which are started
-//! when first needed. `submit` never waits. Nothing here touches a socket: answers go by the mailbox.
+//! when first needed. `submit` never waits. Nothing here touches a socket: responses go by the mailbox. What a job is,
+//! its own module says; a job that panics loses its request alone. Test: `crates/citius-py/tests/pool.rs`.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use citius_http::Head;
-use citius_reactor::StreamId;
-use citius_route::Captures;
+/// What a thread does.
+pub(crate) trait Job: Send + 'static {
+    /// What is left to do where [`run`](Self::run) has panicked.
+    type Rest;
 
-use super::Handler;
-use crate::link::{Link, lock};
+    fn rest(&self) -> Self::Rest;
 
-/// A request on its way through a thread.
-pub(crate) struct Job {
-    pub(super) handler: Arc<Handler>,
-    pub(super) link: Arc<Link>,
-    pub(super) id: StreamId,
-    pub(super) head: Box<Head>,
-    pub(super) captures: Captures,
-    pub(super) body: Vec<u8>,
-    /// The client has left.
-    pub(super) is_gone: Arc<AtomicBool>,
+    fn run(self, place: Place<'_, Self>)
+    where
+        Self: Sized;
+
+    fn give_up(rest: Self::Rest);
 }
 
 /// At most `threads_max` threads; at most `queue_max` jobs wait for one of them.
-pub(crate) struct Pool {
-    shared: Arc<Shared>,
+pub(crate) struct Pool<J> {
+    shared: Arc<Shared<J>>,
     threads_max: usize,
     queue_max: usize,
 }
 
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct Shared<J> {
+    state: Mutex<State<J>>,
     ready: Condvar,
 }
 
-#[derive(Default)]
-struct State {
-    jobs: VecDeque<Box<Job>>,
+struct State<J> {
+    jobs: VecDeque<Box<J>>,
     /// Jobs that are not done, those at work included: this is bounded.
     open: usize,
     threads: usize,
@@ -54,18 +47,27 @@ struct State {
 /// As much as a process's first thread has by default: native code may expect it.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-impl Pool {
+impl<J: Job> Pool<J> {
     pub(crate) fn new(threads_max: usize, queue_max: usize) -> Self {
         Self {
-            shared: Arc::default(),
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    jobs: VecDeque::new(),
+                    open: 0,
+                    threads: 0,
+                    idle: 0,
+                    is_closed: false,
+                }),
+                ready: Condvar::new(),
+            }),
             threads_max,
             queue_max,
         }
     }
 
     /// Has `job` done by a thread; gives it back if the queue is full.
-    pub(super) fn submit(&self, job: Box<Job>) -> Result<(), Box<Job>> {
-        let mut state = lock(&self.shared.state);
+    pub(crate) fn submit(&self, job: Box<J>) -> Result<(), Box<J>> {
+        let mut state = self.shared.lock();
         if state.open >= self.queue_max + self.threads_max {
             return Err(job);
         }
@@ -89,31 +91,38 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl<J> Drop for Pool<J> {
     fn drop(&mut self) {
-        lock(&self.shared.state).is_closed = true;
+        self.shared.lock().is_closed = true;
         // Nobody waits for them: whoever is in the middle of a job ends with it.
         self.shared.ready.notify_all();
     }
 }
 
 /// What a job takes of the bounded number of open ones, until it is dropped.
-pub(super) struct Place<'a>(&'a Shared);
+pub(crate) struct Place<'a, J>(&'a Shared<J>);
 
-impl Drop for Place<'_> {
+impl<J> Drop for Place<'_, J> {
     fn drop(&mut self) {
-        lock(&self.0.state).open -= 1;
+        self.0.lock().open -= 1;
     }
 }
 
-impl Shared {
+impl<J> Shared<J> {
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
+        // A panic between two changes of the state is none of a job's.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<J: Job> Shared<J> {
     fn work(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 self.run(*job);
-                state = lock(&self.state);
+                state = self.lock();
             } else if state.is_closed {
                 return;
             } else {
@@ -122,16 +131,15 @@ impl Shared {
         }
     }
 
-    /// Does a job. A panic costs its connection, and neither the thread nor the job's place.
-    fn run(&self, job: Job) {
-        let (link, id) = (Arc::clone(&job.link), job.id);
-        let place = Place(self);
-        if catch_unwind(AssertUnwindSafe(|| super::run_in_pool(job, place))).is_err() {
-            link.cut(id);
+    /// Does a job. A panic costs its request, and neither the thread nor the job's place.
+    fn run(&self, job: J) {
+        let (rest, place) = (job.rest(), Place(self));
+        if catch_unwind(AssertUnwindSafe(|| job.run(place))).is_err() {
+            J::give_up(rest);
         }
     }
 
-    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State<J>>) -> MutexGuard<'a, State<J>> {
         state.idle += 1;
         let mut state = self
             .ready

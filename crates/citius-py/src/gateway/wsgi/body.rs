@@ -20,7 +20,7 @@ use super::start::{Said, Shared, block};
 use crate::answer::{self, Asked};
 use crate::file;
 use crate::fork::end_child_with;
-use crate::link::{LEVEL_ERROR, LEVEL_WARNING, Link, Sink, payload};
+use crate::link::{LEVEL_ERROR, LEVEL_WARNING, Sink, payload};
 use crate::support;
 use crate::task::{Tasks, in_context};
 
@@ -215,7 +215,7 @@ fn begin<S: Sink>(
     let is_complete = {
         let said = &mut *shared.in_hand();
         if let Some(first) = first {
-            send_block(py, &first, said, asked.link, sink)?;
+            send_block(py, &first, said, sink)?;
         }
         let is_complete = ended || said.due_bytes == Some(0) || is_head && said.is_sent;
         if is_complete {
@@ -254,7 +254,7 @@ fn respond<S: Sink>(
     if said.is_sent {
         // `write` has begun the answer.
         for block in blocks {
-            send_block(py, block, said, asked.link, sink)?;
+            send_block(py, block, said, sink)?;
         }
         end(py, said, asked, sink);
         return Ok(());
@@ -342,7 +342,11 @@ fn start<S: Sink>(py: Python<'_>, said: &mut Said, sink: &mut S) {
     let _ = sink.send(py, Action::Start(said.answer()));
     let written = std::mem::take(&mut said.written);
     if !written.is_empty() {
-        let bytes = said.trimmed(written.len() as u64);
+        let offered = written.len() as u64;
+        let bytes = said.trimmed(offered);
+        if bytes < offered {
+            said.mistake = Some(TOO_LONG);
+        }
         let body = first_bytes(Payload::Shared(Bytes::from(written)), bytes);
         let _ = sink.send(py, Action::Data(body));
     }
@@ -362,12 +366,11 @@ impl Said {
     }
 }
 
-/// Puts a block on its way, after the head.
+/// Puts a block on its way, after the head. What is wrong with it is logged at the [end](end) of the response.
 pub(super) fn send_block<S: Sink>(
     py: Python<'_>,
     block: &Bound<'_, PyBytes>,
     said: &mut Said,
-    link: &Link,
     sink: &mut S,
 ) -> PyResult<()> {
     if !said.is_announced {
@@ -379,12 +382,12 @@ pub(super) fn send_block<S: Sink>(
     let offered = block.as_bytes().len() as u64;
     let bytes = said.trimmed(offered);
     if bytes < offered {
-        link.log(py, LEVEL_WARNING, TOO_LONG);
+        said.mistake = Some(TOO_LONG);
     }
     if bytes > 0 {
         let body = first_bytes(payload(block), bytes);
         if let Err(fault) = sink.send(py, Action::Data(body)) {
-            link.log(py, LEVEL_WARNING, fault.text());
+            said.mistake = Some(fault.text());
         }
     }
     Ok(())
@@ -392,6 +395,10 @@ pub(super) fn send_block<S: Sink>(
 
 /// The body is complete, or should be.
 fn end<S: Sink>(py: Python<'_>, said: &mut Said, asked: &Asked<'_>, sink: &mut S) {
+    if let Some(mistake) = said.mistake.take() {
+        let what = format!(": {mistake}");
+        asked.subject(py).log(py, asked.link, LEVEL_WARNING, &what);
+    }
     let is_bodiless = said.answer().status.has_no_body() || is_head(py, asked);
     match said.due_bytes {
         Some(due) if due > 0 && !is_bodiless => {
@@ -519,7 +526,7 @@ impl Pump {
         }
         let is_complete = {
             let said = &mut *shared.in_hand();
-            send_block(py, bytes, said, asked.link, sink)?;
+            send_block(py, bytes, said, sink)?;
             let is_complete = said.due_bytes == Some(0) || is_head(py, asked);
             if is_complete {
                 end(py, said, asked, sink);

@@ -310,7 +310,7 @@ impl Call {
             ));
         }
         let mut late = self.late();
-        body::send_block(py, bytes, &mut shared.in_hand(), &self.link, &mut late)?;
+        body::send_block(py, bytes, &mut shared.in_hand(), &mut late)?;
         if unsent_bytes > self.ahead_bytes_max() {
             self.transfer().unsent_bytes = 0;
             self.await_room(py)?;

@@ -31,6 +31,8 @@ pub(super) struct Said {
     pub(super) written: Vec<u8>,
     /// Bytes that the announced length leaves to be sent, once the head is on its way.
     pub(super) due_bytes: Option<u64>,
+    /// What the log is to be told at the end of the response.
+    pub(super) mistake: Option<&'static str>,
     /// The call that all of this is about.
     call: u32,
 }
@@ -59,6 +61,7 @@ impl Said {
         self.is_sent = false;
         self.written = Vec::new();
         self.due_bytes = None;
+        self.mistake = None;
         self.call = call;
     }
 }

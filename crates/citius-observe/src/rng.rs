@@ -4,9 +4,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 /// A generator of identities (xoroshiro128++ by Blackman and Vigna).
 #[derive(Clone, Debug)]
-pub struct Dice([u64; 2]);
+pub struct Rng([u64; 2]);
 
-impl Dice {
+impl Rng {
     /// Seeded by the system, so that two processes of one parent differ.
     ///
     /// # Panics
@@ -23,7 +23,7 @@ impl Dice {
     }
 
     /// The next number.
-    pub fn roll(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         let [a, b] = self.0;
         let mixed = a.wrapping_add(b).rotate_left(17).wrapping_add(a);
         let c = a ^ b;
@@ -33,7 +33,7 @@ impl Dice {
 
     /// Sixteen lower-case hexadecimal digits, not all zero.
     pub fn hex16(&mut self) -> [u8; 16] {
-        let mut number = self.roll();
+        let mut number = self.next();
         if number == 0 {
             number = 1;
         }
@@ -41,7 +41,7 @@ impl Dice {
     }
 }
 
-impl Default for Dice {
+impl Default for Rng {
     fn default() -> Self {
         Self::new()
     }
@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn two_generators_differ_and_one_does_not_repeat() {
-        let (mut one, mut other) = (Dice::new(), Dice::new());
-        let mut seen: Vec<u64> = (0..1000).flat_map(|_| [one.roll(), other.roll()]).collect();
+        let (mut one, mut other) = (Rng::new(), Rng::new());
+        let mut seen: Vec<u64> = (0..1000).flat_map(|_| [one.next(), other.next()]).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 2000);

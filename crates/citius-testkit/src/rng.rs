@@ -2,9 +2,9 @@
 
 /// A source of numbers.
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// Numbers that depend on `seed` alone.
     pub fn new(seed: u64) -> Self {
         // A state of zero would stay zero; the constant is the golden ratio's fraction.
@@ -12,7 +12,7 @@ impl Dice {
     }
 
     /// The next number.
-    pub fn roll(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -21,7 +21,7 @@ impl Dice {
 
     /// A number below `bound`; 0 if `bound` is.
     pub fn below(&mut self, bound: usize) -> usize {
-        let roll = usize::try_from(self.roll() >> 33).unwrap_or(0);
+        let roll = usize::try_from(self.next() >> 33).unwrap_or(0);
         roll.checked_rem(bound).unwrap_or(0)
     }
 

@@ -16,12 +16,12 @@ pub(crate) struct Entry<T> {
 
 /// A table with open addressing; at most a quarter of it is in use.
 #[derive(Clone, Debug)]
-pub(crate) struct Plain<T> {
+pub(crate) struct ExactPaths<T> {
     slots: Vec<Option<Entry<T>>>,
     n_entries: usize,
 }
 
-impl<T> Default for Plain<T> {
+impl<T> Default for ExactPaths<T> {
     fn default() -> Self {
         Self {
             slots: Vec::new(),
@@ -30,7 +30,7 @@ impl<T> Default for Plain<T> {
     }
 }
 
-impl<T> Plain<T> {
+impl<T> ExactPaths<T> {
     /// What `path` leads to.
     #[inline]
     pub(crate) fn get(&self, path: &[u8]) -> Option<&Entry<T>> {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn finds_what_was_entered_and_nothing_else() {
-        let mut table = Plain::<()>::default();
+        let mut table = ExactPaths::<()>::default();
         assert!(table.get(b"/").is_none());
         let paths: Vec<String> = (0..500)
             .map(|n| format!("/{}", "ab".repeat(n % 23)) + &n.to_string())
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn similar_paths_are_spread() {
-        let mut table = Plain::<()>::default();
+        let mut table = ExactPaths::<()>::default();
         for n in 0..1000 {
             table.entry(format!("/api/v1/{n:04}/settings").as_bytes(), n);
         }

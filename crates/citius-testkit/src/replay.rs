@@ -7,7 +7,7 @@ use crate::transcript::{Block, Deadline, Step, Transcript, escape};
 
 /// How the peer's bytes are cut up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cutting {
+pub enum Split {
     /// Each `>` line in one piece, together with those that follow it directly.
     Whole,
     /// In two pieces at this index of all bytes.
@@ -20,7 +20,7 @@ pub enum Cutting {
 ///
 /// # Errors
 /// The first block that came out otherwise, and how.
-pub fn play(transcript: &Transcript, cutting: Cutting) -> Result<(), String> {
+pub fn replay(transcript: &Transcript, cutting: Split) -> Result<(), String> {
     let (mut echo, mut silent) = (Echo::default(), Silent);
     let application: &mut dyn Application = if transcript.echo {
         &mut echo
@@ -51,22 +51,22 @@ pub fn play(transcript: &Transcript, cutting: Cutting) -> Result<(), String> {
 /// Plays `transcript` whole, byte by byte, and cut in two at (nearly) every place.
 ///
 /// # Errors
-/// See [`play`].
-pub fn play_all_cuts(transcript: &Transcript) -> Result<(), String> {
-    play(transcript, Cutting::Whole)?;
-    play(transcript, Cutting::Bytes)?;
+/// See [`replay`].
+pub fn replay_all_splits(transcript: &Transcript) -> Result<(), String> {
+    replay(transcript, Split::Whole)?;
+    replay(transcript, Split::Bytes)?;
     let n_bytes = transcript.input().len();
     // Long inputs are runs of one byte: a prime step visits enough of their inside.
     let step = if n_bytes > 2000 { 97 } else { 1 };
     let inside = (1..n_bytes).step_by(step);
     let edges = (1..n_bytes.min(200)).chain(n_bytes.saturating_sub(200)..n_bytes);
     for at in inside.chain(edges) {
-        play(transcript, Cutting::At(at))?;
+        replay(transcript, Split::At(at))?;
     }
     Ok(())
 }
 
-fn perform(driver: &mut Driver<'_>, block: &Block, cutting: Cutting, n_sent: &mut usize) {
+fn perform(driver: &mut Driver<'_>, block: &Block, cutting: Split, n_sent: &mut usize) {
     let mut steps = block.steps.iter().peekable();
     while let Some(step) = steps.next() {
         match step {
@@ -89,15 +89,15 @@ fn perform(driver: &mut Driver<'_>, block: &Block, cutting: Cutting, n_sent: &mu
     }
 }
 
-fn cut(bytes: &[u8], cutting: Cutting, n_before: usize) -> Vec<Vec<u8>> {
+fn cut(bytes: &[u8], cutting: Split, n_before: usize) -> Vec<Vec<u8>> {
     match cutting {
-        Cutting::Whole => vec![bytes.to_vec()],
-        Cutting::At(at) => {
+        Split::Whole => vec![bytes.to_vec()],
+        Split::At(at) => {
             let inside = at.saturating_sub(n_before).min(bytes.len());
             let (first, second) = bytes.split_at(inside);
             vec![first.to_vec(), second.to_vec()]
         }
-        Cutting::Bytes => bytes.chunks(1).map(<[u8]>::to_vec).collect(),
+        Split::Bytes => bytes.chunks(1).map(<[u8]>::to_vec).collect(),
     }
 }
 

@@ -9,9 +9,9 @@ use super::client::{Client, raw, response, with};
 use crate::frame;
 
 /// xorshift64*.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -22,54 +22,54 @@ impl Dice {
 }
 
 /// Frames of a client that is sometimes mistaken, behind a preface.
-fn compose(dice: &mut Dice) -> Vec<u8> {
+fn compose(rng: &mut Rng) -> Vec<u8> {
     let mut client = Client::new();
     let mut bytes = frame::PREFACE.to_vec();
     frame::settings(&mut bytes, &[]);
     frame::settings_ack(&mut bytes);
     let mut id = 1u32;
-    for _ in 0..=dice.below(12) {
-        let any = |dice: &mut Dice| u32::try_from(dice.below(12)).unwrap();
-        match dice.below(16) {
+    for _ in 0..=rng.below(12) {
+        let any = |rng: &mut Rng| u32::try_from(rng.below(12)).unwrap();
+        match rng.below(16) {
             0..=3 => {
                 bytes.extend(client.head(id, "GET", &[], true));
                 id += 2;
             }
             4..=6 => {
                 bytes.extend(client.head(id, "POST", &[], false));
-                for _ in 0..dice.below(4) {
-                    bytes.extend(raw(0, 0, id, &[b'x'; 50][..dice.below(50)]));
+                for _ in 0..rng.below(4) {
+                    bytes.extend(raw(0, 0, id, &[b'x'; 50][..rng.below(50)]));
                 }
                 bytes.extend(raw(0, 1, id, b"end"));
                 id += 2;
             }
-            7 => bytes.extend(raw(8, 0, any(dice), &[0, 0, 1, 0])),
+            7 => bytes.extend(raw(8, 0, any(rng), &[0, 0, 1, 0])),
             8 => bytes.extend(raw(
                 4,
                 0,
                 0,
-                &[0, 4, 0, 0, 0, u8::try_from(dice.below(256)).unwrap()],
+                &[0, 4, 0, 0, 0, u8::try_from(rng.below(256)).unwrap()],
             )),
-            9 => bytes.extend(raw(3, 0, any(dice), &[0, 0, 0, 8])),
+            9 => bytes.extend(raw(3, 0, any(rng), &[0, 0, 0, 8])),
             10 => bytes.extend(raw(6, 0, 0, b"12345678")),
-            11 => bytes.extend(raw(0, 8, any(dice), &[3, b'a', 0, 0, 0])),
-            12 => bytes.extend(raw(0x55, 0, any(dice), &[7; 30])),
+            11 => bytes.extend(raw(0, 8, any(rng), &[3, b'a', 0, 0, 0])),
+            12 => bytes.extend(raw(0x55, 0, any(rng), &[7; 30])),
             13 => {
                 let head = client.head(id, "PUT", &[("content-length", "2")], false);
-                let (block, at) = (&head[9..], dice.below(head.len() - 9));
+                let (block, at) = (&head[9..], rng.below(head.len() - 9));
                 bytes.extend(raw(1, 0, id, &block[..at]));
                 bytes.extend(raw(9, 4, id, &block[at..]));
                 bytes.extend(raw(0, 1, id, b"ab"));
                 id += 2;
             }
             14 => {
-                let kind = u8::try_from(dice.below(18)).unwrap();
-                let flags = u8::try_from(dice.below(256)).unwrap();
-                bytes.extend(raw(kind, flags, any(dice), &[1; 20][..dice.below(20)]));
+                let kind = u8::try_from(rng.below(18)).unwrap();
+                let flags = u8::try_from(rng.below(256)).unwrap();
+                bytes.extend(raw(kind, flags, any(rng), &[1; 20][..rng.below(20)]));
             }
             _ => {
-                let at = dice.below(bytes.len());
-                bytes[at] ^= 1 << dice.below(8);
+                let at = rng.below(bytes.len());
+                bytes[at] ^= 1 << rng.below(8);
             }
         }
     }
@@ -116,7 +116,7 @@ fn run(input: &[u8], mut pieces: impl FnMut() -> usize, responses: bool) -> (Str
     }
     let mut written = client.read();
     let broken = with!(&mut client, |connection, cx, out| connection
-        .finish(cx, out));
+        .receive_eof(cx, out));
     seen.extend(broken.map(super::client::spell));
     let mut patience = 0;
     while let Some(at) = client.connection.deadline(&client.limits) {
@@ -136,13 +136,13 @@ fn run(input: &[u8], mut pieces: impl FnMut() -> usize, responses: bool) -> (Str
 #[test]
 fn no_cut_shows_and_nothing_hangs() {
     for seed in 1..1500u64 {
-        let input = compose(&mut Dice(seed));
+        let input = compose(&mut Rng(seed));
         for responses in [false, true] {
             let whole = run(&input, || usize::MAX, responses);
             let bytes = run(&input, || 1, responses);
             assert_eq!(whole, bytes, "seed {seed}, byte by byte");
-            let mut dice = Dice(seed);
-            let random = run(&input, || 1 + dice.below(40), responses);
+            let mut rng = Rng(seed);
+            let random = run(&input, || 1 + rng.below(40), responses);
             assert_eq!(whole, random, "seed {seed}, at random");
         }
     }
@@ -151,10 +151,10 @@ fn no_cut_shows_and_nothing_hangs() {
 #[test]
 fn bytes_without_sense_do_no_harm() {
     for seed in 1..500u64 {
-        let mut dice = Dice(seed);
+        let mut rng = Rng(seed);
         let mut input = frame::PREFACE.to_vec();
         frame::settings(&mut input, &[]);
-        input.extend((0..200).map(|_| u8::try_from(dice.below(256)).unwrap()));
+        input.extend((0..200).map(|_| u8::try_from(rng.below(256)).unwrap()));
         let whole = run(&input, || usize::MAX, true);
         assert_eq!(whole, run(&input, || 1, true), "seed {seed}");
     }

@@ -17,10 +17,10 @@ use std::fmt;
 use citius_h1::Closing;
 use citius_http::{Fault, Limits};
 
-use crate::dice::Dice;
 use crate::driver::{Application, Driver, Seen};
-use crate::play::spell;
+use crate::replay::spell;
 use crate::responses::{self, Asked};
+use crate::rng::Rng;
 use crate::transcript::{Deed, Start, escape};
 
 /// Feeds `input` to an application whose every mood depends on `seed`, whole and cut, and compares.
@@ -33,10 +33,10 @@ pub fn check(input: &[u8], seed: u64) {
     whole.check(&limits);
     let bytes = input.chunks(1).map(<[u8]>::to_vec).collect();
     whole.compare(&run(bytes, seed, &limits), "byte by byte");
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let (mut rest, mut pieces) = (input, Vec::new());
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at(1 + dice.below(rest.len()));
+        let (piece, after) = rest.split_at(1 + rng.below(rest.len()));
         pieces.push(piece.to_vec());
         rest = after;
     }
@@ -126,15 +126,15 @@ impl Record {
 
 /// Time passes, the server drains or refuses: nothing to compare with, and still no panic, no hang.
 fn weather(input: &[u8], seed: u64, limits: &Limits) {
-    let mut dice = Dice::new(seed ^ 1);
+    let mut rng = Rng::new(seed ^ 1);
     let mut moody = Moody::new(seed);
     let mut driver = Driver::new(limits, &mut moody);
-    for piece in input.chunks(1 + dice.below(64)) {
+    for piece in input.chunks(1 + rng.below(64)) {
         driver.offer([piece.to_vec()]);
-        match dice.below(12) {
-            0 => driver.wait(dice.roll() % 100_000),
-            1 if dice.once_in(4) => driver.drain(),
-            2 if dice.once_in(4) => driver.refuse(Fault::Overloaded),
+        match rng.below(12) {
+            0 => driver.wait(rng.next() % 100_000),
+            1 if rng.once_in(4) => driver.drain(),
+            2 if rng.once_in(4) => driver.refuse(Fault::Overloaded),
             3 | 4 => {
                 driver.resume();
             }
@@ -151,20 +151,20 @@ fn weather(input: &[u8], seed: u64, limits: &Limits) {
 }
 
 fn limits_of(seed: u64) -> Limits {
-    let mut dice = Dice::new(seed ^ 2);
+    let mut rng = Rng::new(seed ^ 2);
     let mut limits = Limits::default();
-    if dice.once_in(2) {
-        limits.pipeline_max = 1 + u32::try_from(dice.below(4)).unwrap_or(0);
+    if rng.once_in(2) {
+        limits.pipeline_max = 1 + u32::try_from(rng.below(4)).unwrap_or(0);
     }
-    if dice.once_in(4) {
+    if rng.once_in(4) {
         limits.write_queue_bytes_max = 100;
     }
-    if dice.once_in(4) {
+    if rng.once_in(4) {
         limits.head_bytes_max = 200;
         limits.target_bytes_max = 20;
         limits.fields_max = 5;
     }
-    if dice.once_in(4) {
+    if rng.once_in(4) {
         limits.body_bytes_max = 64;
         limits.discard_bytes_max = 16;
         limits.trailer_bytes_max = 24;
@@ -179,7 +179,7 @@ fn limits_of(seed: u64) -> Limits {
 pub(crate) struct Moody {
     seed: u64,
     may_fall_silent: bool,
-    dice: Dice,
+    rng: Rng,
     put_off: Vec<(u32, VecDeque<Deed>)>,
 }
 
@@ -188,13 +188,13 @@ impl Moody {
         Self {
             seed,
             may_fall_silent: seed.is_multiple_of(8),
-            dice: Dice::new(seed ^ 3),
+            rng: Rng::new(seed ^ 3),
             put_off: Vec::new(),
         }
     }
 
     fn mood(&self, stream: u32) -> usize {
-        Dice::new(
+        Rng::new(
             self.seed
                 .wrapping_add(u64::from(stream).wrapping_mul(0x1234_5678_9abc)),
         )
@@ -283,7 +283,7 @@ impl Application for Moody {
     }
 
     fn resume(&mut self) -> Option<(u32, Deed)> {
-        let index = self.dice.below(self.put_off.len());
+        let index = self.rng.below(self.put_off.len());
         let (stream, deeds) = self.put_off.get_mut(index)?;
         let stream = *stream;
         let deed = deeds.pop_front();
@@ -331,18 +331,18 @@ fn end() -> Deed {
 }
 
 /// Requests put together at random from parts that servers have stumbled over, mostly well-formed.
-pub fn compose(dice: &mut Dice) -> Vec<u8> {
+pub fn compose(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for _ in 0..=dice.below(4) {
-        compose_request(dice, &mut bytes);
+    for _ in 0..=rng.below(4) {
+        compose_request(rng, &mut bytes);
     }
-    for _ in 0..dice.below(3) {
-        mutate(dice, &mut bytes, &[]);
+    for _ in 0..rng.below(3) {
+        mutate(rng, &mut bytes, &[]);
     }
     bytes
 }
 
-fn compose_request(dice: &mut Dice, bytes: &mut Vec<u8>) {
+fn compose_request(rng: &mut Rng, bytes: &mut Vec<u8>) {
     const METHODS: [&str; 8] = [
         "GET", "GET", "HEAD", "POST", "PUT", "OPTIONS", "PURGE", "CONNECT",
     ];
@@ -356,37 +356,37 @@ fn compose_request(dice: &mut Dice, bytes: &mut Vec<u8>) {
         "/long/er/than/twenty/bytes",
     ];
     const VERSIONS: [&str; 6] = ["1.1", "1.1", "1.1", "1.1", "1.0", "2.0"];
-    let method = pick(dice, &METHODS);
+    let method = pick(rng, &METHODS);
     let mut line = |text: &str| {
         bytes.extend_from_slice(text.as_bytes());
         bytes.extend_from_slice(b"\r\n");
     };
     line(&format!(
         "{method} {} HTTP/{}",
-        pick(dice, &TARGETS),
-        pick(dice, &VERSIONS)
+        pick(rng, &TARGETS),
+        pick(rng, &VERSIONS)
     ));
     line("Host: a");
-    for _ in 0..dice.below(4) {
-        line(pick(dice, &LINES));
+    for _ in 0..rng.below(4) {
+        line(pick(rng, &LINES));
     }
-    let n_bytes = dice.below(40);
+    let n_bytes = rng.below(40);
     let body = "b".repeat(n_bytes);
-    match dice.below(5) {
+    match rng.below(5) {
         0 => line(&format!("Content-Length: {n_bytes}\r\n\r\n{body}")),
         1 => {
             line("Transfer-Encoding: chunked\r\n");
-            let (first, second) = body.split_at(dice.below(n_bytes + 1));
+            let (first, second) = body.split_at(rng.below(n_bytes + 1));
             for part in [first, second].into_iter().filter(|part| !part.is_empty()) {
                 line(&format!(
                     "{:x}{}\r\n{part}",
                     part.len(),
-                    pick(dice, &EXTENSIONS)
+                    pick(rng, &EXTENSIONS)
                 ));
             }
             line("0");
-            if dice.once_in(3) {
-                line(pick(dice, &LINES));
+            if rng.once_in(3) {
+                line(pick(rng, &LINES));
             }
             line("");
         }
@@ -412,7 +412,7 @@ const LINES: [&str; 12] = [
 const EXTENSIONS: [&str; 6] = ["", "", ";a", ";a=b", " ; a = \"q\\\"\"", ";"];
 
 /// Changes `bytes` in one of the ways that find mistakes; may take a piece of `other`.
-pub fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
+pub fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>, other: &[u8]) {
     const WORDS: [&[u8]; 16] = [
         b"\r\n",
         b"\n",
@@ -431,19 +431,19 @@ pub fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
         b"Transfer-Encoding: chunked\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     ];
-    let at = dice.below(bytes.len() + 1);
-    let until = at + dice.below(bytes.len() - at + 1).min(40);
-    match dice.below(7) {
+    let at = rng.below(bytes.len() + 1);
+    let until = at + rng.below(bytes.len() - at + 1).min(40);
+    match rng.below(7) {
         0 => {
             if let Some(byte) = bytes.get_mut(at) {
-                *byte = u8::try_from(dice.below(256)).unwrap_or(0);
+                *byte = u8::try_from(rng.below(256)).unwrap_or(0);
             }
         }
         1 => {
             bytes.splice(
                 at..at,
                 WORDS
-                    .get(dice.below(WORDS.len()))
+                    .get(rng.below(WORDS.len()))
                     .copied()
                     .unwrap_or_default()
                     .to_vec(),
@@ -458,21 +458,21 @@ pub fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
         }
         4 => bytes.truncate(at),
         5 => {
-            let from = dice.below(other.len() + 1);
+            let from = rng.below(other.len() + 1);
             let piece = other.get(from..).unwrap_or_default();
             bytes.splice(at..until, piece.iter().copied());
         }
         _ => {
             if let Some(byte) = bytes.get_mut(at) {
-                *byte ^= 1 << dice.below(8);
+                *byte ^= 1 << rng.below(8);
             }
         }
     }
 }
 
-fn pick<'w>(dice: &mut Dice, words: &[&'w str]) -> &'w str {
+fn pick<'w>(rng: &mut Rng, words: &[&'w str]) -> &'w str {
     words
-        .get(dice.below(words.len()))
+        .get(rng.below(words.len()))
         .copied()
         .unwrap_or_default()
 }
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn two_thousand_storms_are_weathered() {
         for seed in 0..2000 {
-            check(&compose(&mut Dice::new(seed)), seed);
+            check(&compose(&mut Rng::new(seed)), seed);
         }
     }
 }

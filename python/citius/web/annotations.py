@@ -1,0 +1,160 @@
+"""Annotations: what a type says of the values that a request may bring.
+
+Types in, facts out: whether values come in a body, whether msgspec can make them, whether a default is one of
+them. Nothing is known here of parameters or routes. msgspec is imported when it is first needed. Tests:
+``tests/unit/test_binding.py``, ``tests/unit/test_checks.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from dataclasses import is_dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, is_typeddict
+
+from citius.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _BodyMarker:
+    """See ``Body``."""
+
+    def __repr__(self) -> str:
+        return "citius.Body"
+
+
+Body: Final = _BodyMarker()
+"""``Annotated[list[int], Body]``: this parameter is the request's body, not a query parameter."""
+
+
+# What the text of a path or a query is already.
+AS_SENT = (inspect.Parameter.empty, str, Any)
+
+
+def is_body(annotation: Any) -> bool:
+    """Whether values of this type come in a body: they have fields or keys, or are said to be one."""
+    if hasattr(annotation, "__metadata__"):  # Annotated
+        return Body in annotation.__metadata__ or is_body(annotation.__origin__)
+    origin = get_origin(annotation)
+    if origin is dict:
+        return True
+    if origin is Union or origin is types.UnionType or origin in (list, tuple, set, frozenset):
+        return any(is_body(argument) for argument in get_args(annotation))
+    plain: Any = origin or annotation
+    if not isinstance(plain, type):
+        return False
+    cls: type[Any] = plain
+    return (
+        cls is dict
+        or hasattr(cls, "__struct_fields__")  # msgspec.Struct, without importing it
+        or is_dataclass(cls)
+        or is_typeddict(cls)
+        or hasattr(cls, "__attrs_attrs__")
+    )
+
+
+def wants_list(annotation: Any) -> bool:
+    """``list[int]``, ``tuple[str, ...]``, ``set[int] | None``."""
+    if hasattr(annotation, "__metadata__"):
+        return wants_list(annotation.__origin__)
+    origin = get_origin(annotation)
+    if origin is Union or origin is types.UnionType:
+        return any(wants_list(argument) for argument in get_args(annotation))
+    return (origin or annotation) in (list, tuple, set, frozenset)
+
+
+_BUILT_IN = (int, float, bool, str, bytes, dict, Any)
+
+
+def foreign_type(annotation: Any, where: str) -> type | None:
+    """The class in a type that msgspec cannot make of text or of a body, if there is one."""
+    if annotation in _BUILT_IN:
+        return None
+    import msgspec.inspect
+
+    try:
+        return _custom_in(msgspec.inspect.type_info(annotation), set())
+    except (TypeError, NameError) as error:
+        raise ConfigError(f"{where} has a type that msgspec cannot read: {error}") from None
+
+
+def _custom_in(info: Any, seen: set[Any]) -> type | None:
+    """The first custom class in ``info``; fields with defaults may have one, as they need not be sent."""
+    import msgspec.inspect as types_of
+
+    if isinstance(info, types_of.CustomType):
+        return info.cls
+    if id(info) in seen or not isinstance(info, types_of.Type):
+        return None
+    seen.add(id(info))
+    inner: list[Any] = [*getattr(info, "types", ()), *getattr(info, "item_types", ())]
+    inner += [getattr(info, name, None) for name in ("type", "item_type", "key_type", "value_type")]
+    inner += [field.type for field in getattr(info, "fields", ()) if field.required]
+    found = (_custom_in(one, seen) for one in inner)
+    return next((cls for cls in found if cls is not None), None)
+
+
+def qualified(cls: type) -> str:
+    """A class with its module."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def instead_of(cls: type) -> str:
+    """What to write in the place of a class that msgspec does not know."""
+    if any(base.__module__.partition(".")[0] == "pydantic" for base in cls.__mro__):
+        return (
+            "write the model as a msgspec.Struct or a dataclass, or take the request and call "
+            f"{cls.__name__}.model_validate_json(request.body())"
+        )
+    return "use a msgspec.Struct, a dataclass, a TypedDict or a type that msgspec knows"
+
+
+def is_of(value: Any, annotation: Any) -> bool:
+    """Whether a default is of its parameter's type; constraints of the type are left to the author."""
+    if annotation is Any:
+        return True
+    if hasattr(annotation, "__metadata__"):  # Annotated
+        return is_of(value, annotation.__origin__)
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        cls: type[Any] = annotation
+        if not is_typeddict(cls):
+            return isinstance(value, (int, float) if cls is float else cls)
+    import msgspec
+
+    try:
+        msgspec.convert(value, annotation, from_attributes=True)
+    except msgspec.ValidationError:
+        return _is_converted(value, annotation)
+    return True
+
+
+def _is_converted(value: Any, annotation: Any) -> bool:
+    """Whether what a value looks like in JSON is of the type: enums, tuples and the like."""
+    import msgspec
+
+    try:
+        msgspec.convert(msgspec.to_builtins(value), annotation)
+    except (msgspec.ValidationError, TypeError):
+        return False
+    return True
+
+
+def name_of(annotation: Any) -> str:
+    """A type as its parameter's annotation says it."""
+    return annotation.__name__ if type(annotation) is type else str(annotation)
+
+
+def copier_of(default: Any) -> Callable[[], Any] | None:
+    """What copies a default that a handler could change for the next request; ``None`` for all others."""
+    cls = cast("Any", type(default))
+    is_record = hasattr(cls, "__struct_fields__") or is_dataclass(cls)
+    if not is_record and cls not in (list, dict, set, bytearray):
+        return None
+    if not is_record and not default:
+        return cast("Callable[[], Any]", cls)
+    from copy import deepcopy
+
+    return partial(deepcopy, default)

@@ -1,0 +1,89 @@
+"""JSON and MessagePack by msgspec: values to bytes, bytes to values of a type.
+
+The encoders are made when they are first needed (module ``__getattr__``), because a service that sends text
+never needs msgspec and its worker should not pay for it. Decoders raise ``HTTPError``: 400 for bytes that are
+no JSON or MessagePack, 422 for well-formed data of the wrong shape, with the place. The extension calls this
+module (citius-py/src/support.rs). Tests: ``tests/unit/test_support.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from citius.errors import BadRequest, HTTPError, UnprocessableContent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    encode_json: Callable[[object], bytes]
+    encode_msgpack: Callable[[object], bytes]
+
+
+def __getattr__(name: str) -> Any:
+    """Make ``encode_json`` and ``encode_msgpack`` when they are first needed."""
+    if name == "encode_json":
+        import msgspec
+
+        value = msgspec.json.Encoder().encode
+    elif name == "encode_msgpack":
+        import msgspec
+
+        value = msgspec.msgpack.Encoder().encode
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def decode_json(type: Any, data: bytes) -> Any:
+    """``data`` as JSON; of that type, unless ``type`` is ``None``."""
+    return _decode("json", "JSON", type, data)
+
+
+def decode_msgpack(type: Any, data: bytes) -> Any:
+    """``data`` as MessagePack; of that type, unless ``type`` is ``None``."""
+    return _decode("msgpack", "MessagePack", type, data)
+
+
+def _decode(format: str, label: str, type: Any, data: bytes) -> Any:
+    try:
+        return decoder(format, type)(data)
+    except Exception as error:
+        refusal = refusal_of(error, label)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def refusal_of(error: Exception, label: str) -> HTTPError | None:
+    """What a client is told whose body msgspec did not decode; ``None`` if it was not the body's fault."""
+    import msgspec
+
+    if isinstance(error, msgspec.ValidationError):
+        return UnprocessableContent(
+            "the body is not of the expected shape", errors=[mistake(error, "body")]
+        )
+    if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
+        return BadRequest(f"the body is no valid {label}: {error}")
+    return None
+
+
+def decoder(format: str, type: Any) -> Callable[[bytes], Any]:
+    """What decodes bodies of that type; made when it is first needed, and kept."""
+    if (kept := _decoders.get((format, type))) is not None:
+        return kept
+    import msgspec
+
+    wanted = Any if type is None else type
+    made = msgspec.json.Decoder(wanted) if format == "json" else msgspec.msgpack.Decoder(wanted)
+    decode = _decoders[format, type] = made.decode
+    return decode
+
+
+_decoders: dict[tuple[str, Any], Callable[[bytes], Any]] = {}
+
+
+def mistake(error: Exception, place: str) -> dict[str, str]:
+    """What msgspec says about invalid data, split into where and what."""
+    message, _, path = str(error).partition(" - at `")
+    return {"in": place, "path": path.rstrip("`") or "$", "message": message}

@@ -1,0 +1,378 @@
+"""Signatures: a function that an application registers in, one ``Parameter`` for each of its parameters out.
+
+The only reader of signatures. Each kind of function has its rules for the source of a parameter:
+
+- ``http_parameters``, first match wins:
+
+  1. its name is a path parameter: that (converted if annotated and the pattern has no converter);
+  2. annotated ``Request``, or called ``request``: the request;
+  3. annotated ``bytes``: the raw body;
+  4. annotated with a msgspec Struct, dataclass, TypedDict, ``dict``, a container or union of those, or
+     ``Annotated[…, Body]``: the body, JSON or MessagePack by its ``Content-Type``;
+  5. otherwise: the query parameter of that name; ``list[…]`` takes all of them.
+
+- ``websocket_parameters``: the socket, or the path.
+- ``procedure_parameters``: the parameters of the call.
+- ``compiled_parameters``: the path, a part of the request by its name, or the query.
+
+Reading happens once per function, when the application is frozen. A signature that no request can satisfy is
+a ``ConfigError`` with the function's file and line. Tests: ``tests/unit/test_binding.py``,
+``tests/unit/test_checks.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from citius._core import Request, WebSocket
+from citius.errors import ConfigError
+from citius.web.annotations import (
+    AS_SENT,
+    foreign_type,
+    instead_of,
+    is_body,
+    is_of,
+    name_of,
+    qualified,
+)
+from citius.web.checks import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PythonKind = Literal["def", "async", "blocking"]
+Kind = Literal["def", "async", "blocking", "compiled", "pooled"]
+
+Source = Literal[
+    "path",
+    "request",
+    "socket",
+    "raw_body",
+    "body",
+    "query",
+    "call",
+    "raw_path",
+    "raw_query",
+    "unknown",
+]
+"""Where the value of a parameter comes from; ``unknown`` until the rules have been applied."""
+
+MISSING: Final = inspect.Parameter.empty
+"""The annotation or default of a parameter that has none."""
+
+REQUEST_PARTS: Final = ("raw_path", "raw_query", "body")
+"""Parameters of compiled functions with these names are the parts of the request that they name, as sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a function, with its annotation resolved."""
+
+    name: str
+    kind: inspect._ParameterKind  # pyright: ignore[reportPrivateUsage]
+    annotation: Any = MISSING
+    default: Any = MISSING
+    source: Source = "unknown"
+
+    @property
+    def type(self) -> Any:
+        """The annotation; ``Any`` where there is none."""
+        return Any if self.annotation is MISSING else self.annotation
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the function cannot be called without it."""
+        return self.default is MISSING and self.kind is not inspect.Parameter.VAR_POSITIONAL
+
+    @property
+    def is_variable(self) -> bool:
+        """``*args`` or ``**kwargs``."""
+        return self.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+    @property
+    def is_keyword_only(self) -> bool:
+        """Whether it has to be passed by name."""
+        return self.kind is inspect.Parameter.KEYWORD_ONLY
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it takes the HTTP request: by its annotation, or by its name without one."""
+        return self.annotation is Request or (self.name == "request" and self.annotation is MISSING)
+
+
+def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """The parameters of a function, their sources unknown.
+
+    Raises:
+        ConfigError: An annotation cannot be resolved, or there is no signature.
+    """
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except NameError as error:
+        raise ConfigError(
+            f"an annotation of {describe(function)} cannot be resolved: {error}; import the name at "
+            "run time, not under TYPE_CHECKING"
+        ) from None
+    except (TypeError, ValueError):
+        raise ConfigError(f"{describe(function)} has no readable signature") from None
+    return tuple(
+        Parameter(one.name, one.kind, one.annotation, one.default)
+        for one in signature.parameters.values()
+    )
+
+
+def path_parameters(pattern: str) -> dict[str, str]:
+    """Names and converters of the parameters in ``/items/{id:int}``."""
+    return {
+        name: converter or "str"
+        for name, converter in re.findall(r"\{([^{}:]+)(?::([^{}]*))?\}", pattern)
+    }
+
+
+def kind_of(handler: Callable[..., Any], *, blocking: bool) -> PythonKind:
+    """How a handler is called; an async generator function is a ``def`` that returns an iterator."""
+    target = inspect.unwrap(handler)
+    if not inspect.isroutine(target) and not inspect.isclass(target):
+        target = type(target).__call__  # an instance may have `async def __call__`
+    if inspect.iscoroutinefunction(target):
+        if blocking:
+            raise ConfigError(
+                f"{describe(handler)} is `async def`, so blocking=True has nothing to send to a "
+                "thread; make it `def` or drop blocking=True"
+            )
+        return "async"
+    return "blocking" if blocking else "def"
+
+
+# --- handlers of routes -------------------------------------------------------------------------
+
+
+def http_parameters(
+    handler: Callable[..., Any], pattern: str, *, stream: bool = False
+) -> tuple[Parameter, ...]:
+    """The parameters of a route's handler and their sources.
+
+    Raises:
+        ConfigError: A parameter has no source, or two that contradict each other.
+    """
+    in_path = path_parameters(pattern)
+    parameters = tuple(_of_http(handler, one, pattern, in_path) for one in read(handler))
+    _check(handler, parameters, pattern, stream=stream)
+    return parameters
+
+
+def _of_http(
+    handler: Callable[..., Any], parameter: Parameter, pattern: str, in_path: dict[str, str]
+) -> Parameter:
+    name, annotation = parameter.name, parameter.annotation
+    if parameter.is_variable:
+        raise ConfigError(
+            f"{describe(handler)} takes *{name}: name the parameters it needs, a route fills no "
+            "variable ones"
+        )
+    source: Source = "query"
+    if name in in_path:
+        source = "path"
+        _check_converter(handler, name, annotation, pattern, in_path[name])
+    elif parameter.is_request:
+        source = "request"
+    elif annotation is bytes:
+        source = "raw_body"
+    elif is_body(annotation):
+        source = "body"
+    found = replace(parameter, source=source)
+    _check_type(handler, found, in_path)
+    return found
+
+
+def _check(
+    handler: Callable[..., Any], parameters: tuple[Parameter, ...], pattern: str, *, stream: bool
+) -> None:
+    bodies = [p.name for p in parameters if p.source in ("body", "raw_body")]
+    if len(bodies) > 1:
+        raise ConfigError(
+            f"{describe(handler)} wants the body of the request as {' and as '.join(bodies)}; one "
+            "parameter can have it"
+        )
+    if bodies and stream:
+        raise ConfigError(
+            f"{describe(handler)} has stream=True and a parameter {bodies[0]} for the whole body; "
+            "read request.stream() or drop stream=True"
+        )
+    if any(p.name == "request" and p.source == "query" for p in parameters):
+        raise ConfigError(
+            f"the parameter `request` of {describe(handler)} is annotated with something other than "
+            "citius.Request"
+        )
+    for name in path_parameters(pattern):
+        if not name.isidentifier():
+            raise ConfigError(f"the path parameter {{{name}}} of {pattern} is no Python name")
+
+
+def check_path_parameters(
+    handler: Callable[..., Any], pattern: str, *, otherwise: str = ""
+) -> None:
+    """Refuse a handler that cannot see a parameter of its own path.
+
+    Args:
+        handler: What the route calls.
+        pattern: The route's own path, without the prefixes of mounts.
+        otherwise: The name of a parameter that has the whole path.
+
+    Raises:
+        ConfigError: Neither the parameter nor the request is in the signature.
+    """
+    parameters = read(handler)
+    if any(p.is_request or p.name == otherwise for p in parameters):
+        return
+    names = [p.name for p in parameters]
+    for name in path_parameters(pattern):
+        if name not in names and not name.startswith("_"):
+            raise ConfigError(
+                f"{describe(handler)} takes ({', '.join(names)}), which lacks the path parameter {name} of "
+                f"{pattern}; add it to the signature, or write {{_{name}}} in the path if it is not needed"
+            )
+
+
+_CONVERTED: dict[str, Any] = {"int": int, "float": float, "str": str, "path": str}
+
+
+def _check_converter(
+    handler: Callable[..., Any], name: str, annotation: Any, pattern: str, converter: str
+) -> None:
+    made = _CONVERTED.get(converter)
+    if converter in ("int", "float") and annotation in (str, int, float) and annotation is not made:
+        raise ConfigError(
+            f"{pattern} makes {name} an {converter}, {describe(handler)} expects "
+            f"{annotation.__name__}"
+        )
+
+
+def needs_conversion(parameter: Parameter, in_path: dict[str, str]) -> bool:
+    """Whether the extension's value is a string and the annotation says otherwise."""
+    return in_path[parameter.name] in ("str", "path") and parameter.annotation not in AS_SENT
+
+
+def _check_type(handler: Callable[..., Any], parameter: Parameter, in_path: dict[str, str]) -> None:
+    """Refuse a type that no request can bring, and a default that is not of the type."""
+    annotation = parameter.annotation
+    if parameter.source in ("request", "raw_body") or annotation in AS_SENT[::2]:
+        return
+    if parameter.source != "path" or needs_conversion(parameter, in_path):
+        foreign = foreign_type(annotation, f"the parameter {parameter.name} of {describe(handler)}")
+        if foreign is not None:
+            raise ConfigError(
+                f"the parameter {parameter.name} of {describe(handler)} has the type {annotation!r}: "
+                f"{qualified(foreign)} cannot be read from a request; {instead_of(foreign)}"
+            )
+    if parameter.source == "path" or parameter.is_required:
+        return
+    if not is_of(parameter.default, annotation):
+        raise ConfigError(
+            f"the parameter {parameter.name} of {describe(handler)} is annotated as {name_of(annotation)}, "
+            f"and its default is {parameter.default!r}; write {_with_default(parameter)}"
+        )
+
+
+def _with_default(parameter: Parameter) -> str:
+    """How the parameter can be written."""
+    name, annotation = parameter.name, name_of(parameter.annotation)
+    if parameter.default is None:
+        return f"`{name}: {annotation} | None = None`"
+    return f"`{name}: {annotation}` with a default of that type, or without one"
+
+
+# --- other functions ----------------------------------------------------------------------------
+
+
+def websocket_parameters(
+    handler: Callable[..., Any], pattern: str, socket: type, sockets: tuple[type, ...]
+) -> tuple[Parameter, ...]:
+    """The parameters of a WebSocket handler: the socket, and those of the path.
+
+    Args:
+        handler: The function.
+        pattern: The path of its route.
+        socket: The class that it is called with.
+        sockets: All classes of sockets.
+
+    Raises:
+        ConfigError: A parameter has no source, or none is the socket.
+    """
+    in_path = path_parameters(pattern)
+    found: list[Parameter] = []
+    for one in read(handler):
+        name, annotation = one.name, one.annotation
+        if one.is_variable or one.is_keyword_only:
+            raise ConfigError(f"{describe(handler)}: {name} has to be a plain positional parameter")
+        has_socket = any(other.source == "socket" for other in found)
+        if name in in_path:
+            found.append(replace(one, source="path"))
+        elif annotation in sockets or (annotation is MISSING and not has_socket):
+            if annotation not in (socket, MISSING):
+                how = "`async def`" if socket is WebSocket else "a `def`"
+                raise ConfigError(
+                    f"{describe(handler)} is {how}: it gets a citius.{socket.__name__}"
+                )
+            found.append(replace(one, source="socket"))
+        else:
+            raise ConfigError(
+                f"the parameter {name} of {describe(handler)} is neither the WebSocket nor in the path "
+                f"{pattern}; the query is in ws.query"
+            )
+    if not any(one.source == "socket" for one in found):
+        raise ConfigError(f"{describe(handler)} has no parameter for the WebSocket")
+    return tuple(found)
+
+
+def procedure_parameters(handler: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """The parameters of a procedure: all are parameters of the call.
+
+    Raises:
+        ConfigError: A call cannot bring one of them.
+    """
+    parameters = tuple(replace(one, source="call") for one in read(handler))
+    for one in parameters:
+        if one.kind is inspect.Parameter.VAR_KEYWORD:
+            raise ConfigError(f"{describe(handler)} takes **{one.name}: name its parameters")
+        if one.is_variable and len(parameters) > 1:
+            raise ConfigError(
+                f"{describe(handler)} takes *{one.name} besides other parameters; a procedure takes "
+                "either"
+            )
+        if one.is_request:
+            raise ConfigError(
+                f"{describe(handler)} takes the HTTP request, which a call has none of; expose a "
+                "function that takes what it needs of it"
+            )
+        if one.default is not MISSING and not is_of(one.default, one.type):
+            raise ConfigError(
+                f"the parameter {one.name} of {describe(handler)} is annotated as "
+                f"{name_of(one.annotation)}, and its default is {one.default!r}"
+            )
+    return parameters
+
+
+def compiled_parameters(function: Callable[..., Any], pattern: str) -> tuple[Parameter, ...]:
+    """The parameters of a function that is compiled; compiled.py says which types they may have.
+
+    Raises:
+        ConfigError: One is variable.
+    """
+    in_path = path_parameters(pattern)
+    found: list[Parameter] = []
+    for one in read(function):
+        if one.is_variable:
+            raise ConfigError(
+                f"{describe(function)} takes *{one.name}: compiled functions name their parameters"
+            )
+        source: Source = "query"
+        if one.name in in_path:
+            source = "path"
+        elif one.name in REQUEST_PARTS:
+            source = one.name  # pyright: ignore[reportAssignmentType]
+        found.append(replace(one, source=source))
+    return tuple(found)

@@ -1,0 +1,144 @@
+"""Streamed responses: what an iterator yields goes to the extension's ``Stream``.
+
+``pump_async`` is for asynchronous iterators, ``pump_blocking`` for the others; iterators of blocking handlers
+are ``Driven`` where waiting is allowed. All keep to the client's pace, close the iterator whatever happens
+and abort the response when the iterator raises: a part of a response must not look like the whole. The
+extension calls this module (citius-py/src/support.rs).
+"""
+
+from __future__ import annotations
+
+from contextvars import copy_context
+from typing import TYPE_CHECKING
+
+from citius.errors import ClientDisconnected
+from citius.observability.logging import log_exception
+from citius.web.waiting import called_back, release_slot, wait_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from citius._core import Stream
+
+
+class Driven:
+    """An iterator that sends itself from where it may wait."""
+
+    __slots__ = ()
+
+    def drive(self, stream: Stream) -> None:
+        """Send everything to ``stream``; returns at once."""
+        raise NotImplementedError
+
+
+async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str]) -> None:
+    """Send what ``iterator`` yields; runs as a task, which the extension cancels when the client is gone."""
+    try:
+        async for chunk in iterator:
+            if not stream.send(chunk):
+                await called_back(stream.on_writable)
+        stream.end()
+    except ClientDisconnected:
+        stream.abort()
+    except BaseException as error:
+        from asyncio import CancelledError
+
+        is_told_to_end = isinstance(error, CancelledError | GeneratorExit)
+        # Most streams of events end by cancellation after the client has left.
+        is_surprise = not (is_told_to_end and _is_gone(stream))
+        stream.abort()
+        if is_surprise:
+            _log_broken_stream(stream, error)
+        if is_told_to_end:
+            raise
+    finally:
+        aclose = getattr(iterator, "aclose", None)
+        if aclose is not None:
+            await aclose()
+
+
+def pump_blocking(stream: Stream, iterator: Iterator[bytes | str]) -> None:
+    """Send what ``iterator`` yields, from the reactor's thread, without ever waiting there.
+
+    Iterators of blocking handlers go back to the pool, where waiting is allowed.
+    """
+    if isinstance(iterator, Driven):
+        iterator.drive(stream)
+    else:
+        _Pump(stream, iterator).send()
+
+
+class _Pump:
+    """A synchronous iterator between two turns: it goes on when there is room again.
+
+    In one context from its first step to its last: what a generator sets in between it finds again.
+    """
+
+    __slots__ = ("_context", "_iterator", "_stream")
+
+    def __init__(self, stream: Stream, iterator: Iterator[bytes | str]) -> None:
+        self._stream = stream
+        self._iterator = iterator
+        self._context = copy_context()
+
+    def send(self) -> None:
+        self._context.run(self._send)
+
+    def _send(self) -> None:
+        try:
+            for chunk in self._iterator:
+                if not self._stream.send(chunk):
+                    self._stream.on_writable(self.send)
+                    return
+            self._stream.end()
+        except ClientDisconnected:
+            self._stream.abort()
+        except BaseException as error:
+            # What ends a process or a task elsewhere came from a generator that has neither.
+            self._stream.abort()
+            _log_broken_stream(self._stream, error)
+        close(self._stream, self._iterator)
+
+
+def drive_in_thread(
+    stream: Stream,
+    iterator: Iterator[bytes | str],
+    wait: Callable[[Callable[[Callable[[], object]], None]], object] = wait_in_thread,
+) -> None:
+    """Send what ``iterator`` yields from a thread of the pool, which waits for room."""
+    try:
+        for chunk in iterator:
+            if not stream.send(chunk):
+                wait(stream.on_writable)
+        release_slot()
+        stream.end()
+    except ClientDisconnected:
+        stream.abort()
+    except BaseException as error:
+        stream.abort()
+        _log_broken_stream(stream, error)
+    close(stream, iterator)
+
+
+def close(stream: Stream, iterator: object) -> None:
+    """Let a generator run its ``finally`` blocks now, not when the collector comes by."""
+    method = getattr(iterator, "close", None)
+    if method is not None:
+        try:
+            method()
+        except BaseException as error:
+            _log_broken_stream(stream, error)
+
+
+def _is_gone(stream: Stream) -> bool:
+    try:
+        stream.send(b"")
+    except ClientDisconnected:
+        return True
+    return False
+
+
+def _log_broken_stream(stream: Stream, error: BaseException) -> None:
+    # The extension makes the message, because the streamed response may be all that is left of its request.
+    message = stream._message(": its streamed response broke off")  # pyright: ignore[reportPrivateUsage]
+    log_exception(message, error)
