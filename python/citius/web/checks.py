@@ -31,7 +31,9 @@ def describe_application(app: object) -> str:
     """An application as a message calls it: ``shop.wsgi:app (/srv/shop/wsgi.py:3)``, or the class of an object."""
     named = app if hasattr(app, "__qualname__") else type(app)
     name = f"{getattr(named, '__module__', '?')}:{getattr(named, '__qualname__', '?')}"
-    target = inspect.unwrap(app) if named is app and callable(app) else getattr(named, "__call__", None)
+    target = (
+        inspect.unwrap(app) if named is app and callable(app) else getattr(named, "__call__", None)
+    )
     code = getattr(target, "__code__", None)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
