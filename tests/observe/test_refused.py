@@ -16,9 +16,11 @@ LIMITS = ("--target-bytes-max", "64", "--head-bytes-max", "4096", "--fields-max"
 LONG = "/" + "x" * 100
 MANY = {f"x-{n}": "a" for n in range(12)}
 CASES = [
-    (f"PUT {LONG}?a=b", {}, 414, "target_too_long", "64 bytes of request target; the limit is set by --target-bytes-max"),
+    (f"PUT {LONG}?a=b", {}, 414, "target_too_long",
+     "64 bytes of request target; the limit is set by --target-bytes-max"),
     ("GET /many", MANY, 431, "too_many_fields", "8 field lines; the limit is set by --fields-max"),
-    ("GET /long", {"x-a": "y" * 5000}, 431, "head_too_long", "4096 bytes of header section; the limit is set by --head-bytes-max"),
+    ("GET /long", {"x-a": "y" * 5000}, 431, "head_too_long",
+     "4096 bytes of header section; the limit is set by --head-bytes-max"),
 ]  # fmt: skip
 
 

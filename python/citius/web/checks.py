@@ -28,12 +28,12 @@ def describe(function: object) -> str:
 
 
 def describe_application(app: object) -> str:
-    """An application as a message calls it: ``shop.wsgi:app (/srv/shop/wsgi.py:3)``, or the class of an object."""
+    """An application as a message calls it: ``shop.wsgi:app (/srv/shop/wsgi.py:3)``, or an object's class."""
     named = app if hasattr(app, "__qualname__") else type(app)
     name = f"{getattr(named, '__module__', '?')}:{getattr(named, '__qualname__', '?')}"
-    target = (
-        inspect.unwrap(app) if named is app and callable(app) else getattr(named, "__call__", None)
-    )
+    # The method itself, for its code; not whether there is one.
+    method = getattr(named, "__call__", None)  # noqa: B004
+    target = inspect.unwrap(app) if named is app and callable(app) else method
     code = getattr(target, "__code__", None)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
