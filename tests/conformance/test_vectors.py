@@ -49,9 +49,11 @@ def server(tmp_path_factory: pytest.TempPathFactory):
     # What HTTP/2 begins with is a fault in HTTP/1.1, and these are its rules.
     options = ["--http", "1", "--no-access-log", "--no-server-header", "--no-date-header"]
     made = Server(["main.py", "--port", "0", *options], {}, directory).wait_ready()
-    yield made
-    assert made.get("/").body == b"GET / 0\n", "a transcript ended the server"
-    made.kill()
+    try:
+        yield made
+        assert made.get("/").body == b"GET / 0\n", "a transcript ended the server"
+    finally:
+        made.kill()
 
 
 def play(peer: Peer, block: Block, *, by_byte: bool) -> None:

@@ -31,8 +31,9 @@ def describe_application(app: object) -> str:
     """An application as a message calls it: ``shop.wsgi:app (/srv/wsgi.py:3)``, or an object's class."""
     named = app if hasattr(app, "__qualname__") else type(app)
     name = f"{getattr(named, '__module__', '?')}:{getattr(named, '__qualname__', '?')}"
-    is_function = named is app and callable(app)
-    target = inspect.unwrap(app) if is_function else vars(named).get("__call__")
+    # The method itself, for its code; not whether there is one.
+    method = getattr(named, "__call__", None)  # noqa: B004
+    target = inspect.unwrap(app) if named is app and callable(app) else method
     code = getattr(target, "__code__", None)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
