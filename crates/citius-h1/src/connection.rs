@@ -599,7 +599,9 @@ impl Connection {
     /// left over, which begins with that section.
     #[cold]
     pub fn refused_head(&self, unread: &[u8]) -> Option<RefusedHead> {
-        let fault = self.fault.filter(|_| self.fault_response != FaultResponse::None)?;
+        let fault = self
+            .fault
+            .filter(|_| self.fault_response != FaultResponse::None)?;
         let (line, version) = head::request_line_so_far(unread);
         let bytes = self.fault_response_bytes();
         Some(RefusedHead::new(fault, version, line, bytes))
