@@ -128,11 +128,11 @@ NOTHING = """
 class Quiet(Exception): pass
 class Later(Exception): pass
 
-@app.error(Quiet)
+@app.exception_handler(Quiet)
 def quiet(request, error):
     return None if request.path != "/answered" else "told"
 
-@app.error(Later)
+@app.exception_handler(Later)
 async def later(request, error):
     await asyncio.sleep(0)
     return None if request.path != "/answered" else "told"
@@ -155,7 +155,7 @@ WITH_MIDDLEWARE = """
 async def around(request, next): return await next(request)
 """
 LAST_RESORT = """
-@app.error(Exception)
+@app.exception_handler(Exception)
 def last(request, error): return None if error.args else "unreachable"
 @app.get("/last")
 def unexpected(): raise KeyError("unexpected")

@@ -28,7 +28,6 @@ pub mod limits;
 pub mod origin;
 pub mod output;
 pub mod parameters;
-pub mod refused;
 pub mod status;
 pub mod tls;
 
@@ -38,11 +37,10 @@ pub use event::{Action, Closing, Event, Metadata, Payload, PlainResponse, Respon
 pub use fault::{Blame, Fault};
 pub use fields::Fields;
 pub use file::FileRange;
-pub use head::{BodyLength, Head, HeadPool, Method, Version};
+pub use head::{BodyLength, Head, HeadPool, Method, RefusedHead, Version};
 pub use limits::Limits;
 pub use origin::Origin;
 pub use output::Output;
-pub use refused::RefusedHead;
 pub use status::Status;
 pub use tls::Tls;
 

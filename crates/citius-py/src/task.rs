@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use citius_http::limits;
+use citius_http::{FAST_PATHS, limits};
 use citius_reactor::{Reply, StreamId, coarse_ms};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -221,7 +221,7 @@ impl Tasks {
         }
         match advance(py, &mut coroutine, Push::Next, errand, reply) {
             Progress::Suspended(awaited) => {
-                self.leave(py);
+                self.exit(py);
                 self.hand_over(py, coroutine, awaited, errand, reply);
             }
             Progress::Done(_) => {
@@ -275,14 +275,18 @@ impl Tasks {
         false
     }
 
-    /// After a coroutine that did not suspend: ends the spare at once if code waits for its task, and lets go of what the
-    /// coroutine has set in its context. Whatever else was done to the spare shows when it is [taken](Self::enter).
+    /// After a coroutine that did not suspend: ends the spare at once if code keeps its task, which may wait for it, and
+    /// lets go of what the coroutine has set in its context. What else was done to the task shows when it is
+    /// [left](Self::leave), and all else when it is [taken](Self::enter).
     #[inline]
     fn retire_if_kept(&mut self, py: Python<'_>) {
-        let is_kept = self
-            .spare
-            .as_ref()
-            .is_some_and(|spare| !spare.is_left(py, &self.pristine));
+        let known = ffi::Py_ssize_t::from(self.place == Place::Spare);
+        let is_kept = self.spare.as_ref().is_some_and(|spare| {
+            !FAST_PATHS
+                || spare.memory.is_none()
+                || references(py, &spare.task) != spare.counts.task + known
+                || !self.pristine.is_same(py, &spare.context)
+        });
         if is_kept {
             self.close(py);
         }
@@ -342,10 +346,19 @@ impl Tasks {
         current.is_ok_and(|task| task.is_none())
     }
 
-    /// Gives the thread back to its host's context. Undoes [`enter`](Self::enter) and
-    /// [`stand`](Self::stand).
+    /// Gives the thread back to its host's context. Undoes [`enter`](Self::enter) and [`stand`](Self::stand). Ends a
+    /// spare whose task was changed: callbacks that were added to it are called when it ends.
     #[inline]
     pub(crate) fn leave(&mut self, py: Python<'_>) {
+        let was_entered = self.place == Place::Spare;
+        self.exit(py);
+        if was_entered && self.spare.as_ref().is_some_and(|spare| !spare.is_left(py)) {
+            self.close(py);
+        }
+    }
+
+    #[inline]
+    fn exit(&mut self, py: Python<'_>) {
         match std::mem::replace(&mut self.place, Place::Outside) {
             Place::Outside => {}
             Place::Ground => exit_context(py, &self.ground),
@@ -394,7 +407,7 @@ impl Tasks {
 
     /// Lets the spare go: its task ends, so that the loop can close without a pending one.
     pub(crate) fn close(&mut self, py: Python<'_>) {
-        self.leave(py);
+        self.exit(py);
         if let Some(spare) = self.spare.take() {
             spare.driver.get().retire(py);
         }
@@ -450,13 +463,12 @@ impl Asyncio {
 }
 
 impl Spare {
-    /// Whether the current task is known to us alone and unchanged, and so are the values in its context.
+    /// Whether the task, which is not the current one, is known to us alone and unchanged.
     #[inline]
-    fn is_left(&self, py: Python<'_>, pristine: &Pristine) -> bool {
+    fn is_left(&self, py: Python<'_>) -> bool {
         let memory = self.memory.as_ref();
-        references(py, &self.task) == self.counts.task + 1
+        references(py, &self.task) == self.counts.task
             && memory.is_some_and(|memory| memory.is_same(py, &self.task))
-            && pristine.is_same(py, &self.context)
     }
 
     /// Whether task, driver and context are known to us alone, and as they were made. `is_current`: it is the current
@@ -592,6 +604,12 @@ impl Pristine {
         {
             return true;
         }
+        self.is_equal(py, context)
+    }
+
+    /// The same, whatever objects hold them.
+    #[inline(never)]
+    fn is_equal(&self, py: Python<'_>, context: &Py<PyAny>) -> bool {
         let context = context.bind(py);
         let holds = |(variable, value): &(Py<PyAny>, Py<PyAny>)| {
             context.get_item(variable).is_ok_and(|held| held.is(value))
