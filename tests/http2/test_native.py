@@ -17,8 +17,8 @@ from h2peer import (
     NO_ERROR,
     PREFACE,
     PRIORITY_UPDATE,
-    Answer,
     H2Peer,
+    StreamResponse,
     connect,
     frame,
     settings,
@@ -215,7 +215,7 @@ def test_bodies_come_whole_and_in_pieces(server: Server) -> None:
         assert peer.answer(1).body == body
         peer.send(peer.head(3, "POST", "/upper", end=False))
         peer.send(frame(DATA, 0, 3, b"abc"))
-        while peer.answers.get(3, Answer()).body != b"ABC":
+        while peer.answers.get(3, StreamResponse()).body != b"ABC":
             peer.step()
         peer.send(frame(DATA, END_STREAM, 3, b"de"))
         assert peer.answer(3).body == b"ABCDE"
@@ -270,7 +270,7 @@ def test_trailers_go_both_ways(server: Server) -> None:
 def test_continue_is_said_when_the_body_is_asked_for(server: Server) -> None:
     with connect(server) as peer:
         peer.send(peer.head(1, "POST", "/echo", [("expect", "100-continue")], end=False))
-        while not peer.answers.get(1, Answer()).informational:
+        while not peer.answers.get(1, StreamResponse()).informational:
             peer.step()
         peer.send(frame(DATA, END_STREAM, 1, b"now"))
         answer = peer.answer(1)
@@ -290,7 +290,7 @@ def test_an_answer_waits_for_its_window_and_holds_its_handler(server: Server) ->
         assert held <= 3 * 65536
         assert int(server.get("/sent").body) == held
         peer.open_window(1, 100)
-        while len(peer.answers.get(1, Answer()).body) < 100:
+        while len(peer.answers.get(1, StreamResponse()).body) < 100:
             peer.step()
         # The other one has a window of its own.
         peer.open_window(3, 5)
@@ -314,7 +314,7 @@ def test_a_reset_cancels_its_handler_and_nobody_elses(server: Server) -> None:
 def test_events_are_sent_at_once_and_end_with_their_reader(server: Server) -> None:
     with connect(server) as peer:
         peer.send(peer.head(1, "GET", "/ticks") + peer.head(3, "GET", "/ticks"))
-        while any(b"data: 3" not in peer.answers.get(n, Answer()).body for n in (1, 3)):
+        while any(b"data: 3" not in peer.answers.get(n, StreamResponse()).body for n in (1, 3)):
             peer.step()
         assert peer.answers[1].headers["content-type"].startswith("text/event-stream")
         peer.reset(1)

@@ -56,8 +56,8 @@ class Tunnel:
             peer.step()
 
     @property
-    def answer(self) -> h2peer.Answer:
-        return self.peer.answers.setdefault(self.stream, h2peer.Answer())
+    def answer(self) -> h2peer.StreamResponse:
+        return self.peer.answers.setdefault(self.stream, h2peer.StreamResponse())
 
     def send(self, data: bytes) -> None:
         for at in range(0, len(data), 16384):

@@ -83,7 +83,7 @@ fn events_of(told: &str) -> Vec<String> {
 
 /// A response at once, or for every third request in pieces.
 fn respond(client: &mut Client, id: u32) {
-    if id % 3 != 0 {
+    if !id.is_multiple_of(3) {
         return client.respond(id, 200, b"Welcome!\n");
     }
     let trailers = &Fields::EMPTY;
