@@ -120,9 +120,10 @@ test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI
 test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
 	scripts/matrix
 
+# The folders whose requests take the fast paths; the others would repeat in many minutes what these show in four.
 test-slow-paths: $(MADE)/extension ## tests of gateways and protocols, with nothing reused from earlier requests
 	@scripts/need cargo
-	scripts/slow-paths tests/gateway tests/asgi tests/wsgi tests/eager tests/http2 tests/server tests/conformance
+	scripts/slow-paths tests/gateway tests/asgi tests/wsgi tests/eager tests/conformance
 
 check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and serve from it
 	PYTHON=$(PYTHON) scripts/check-wheel

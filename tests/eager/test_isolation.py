@@ -141,6 +141,7 @@ TOUCHES = [
     "keep-weakly", "coroutine", "coroutine-weakly", "coroutine-sent", "wake-up", "context", "context-weakly",
     "variable",
 ]  # fmt: skip
+needs_reuse = pytest.mark.skipif(not FAST_PATHS, reason="no task waits for the next request")
 CLEAN = ["citius-request", False, 0, True, "start", False]
 
 
@@ -169,7 +170,7 @@ def test_what_a_handler_does_to_its_task_no_other_request_sees(server: Server, h
     assert [json.loads(body) for body in bodies[1::2]] == [CLEAN] * 5
 
 
-@pytest.mark.skipif(not FAST_PATHS, reason="no task waits for the next request")
+@needs_reuse
 @pytest.mark.parametrize("how", TOUCHES)
 def test_what_is_done_to_a_task_between_requests_no_request_sees(server: Server, how: str) -> None:
     with server.connect() as peer:
@@ -179,6 +180,7 @@ def test_what_is_done_to_a_task_between_requests_no_request_sees(server: Server,
         assert json.loads(peer.request("GET", "/look").body) == CLEAN, server.err
 
 
+@needs_reuse
 def test_a_task_to_which_nothing_is_done_is_reused(server: Server) -> None:
     with server.connect() as peer:
         peer.request("GET", "/at-once")
@@ -192,6 +194,7 @@ def test_a_task_to_which_nothing_is_done_is_reused(server: Server) -> None:
         assert peer.request("GET", "/made").body == made
 
 
+@needs_reuse
 def test_a_task_that_is_cancelled_between_requests_ends(server: Server) -> None:
     with server.connect() as peer:
         assert peer.request("GET", "/at-once").body == b"at once"
