@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgpack
 import msgspec
 import pytest
 from citius.rpc import AsyncClient, Client, ConnectionLost, RpcError, RpcTimeout
+from citius.rpc.link import Link
 from rig import wait_for
 from rpc_rig import rpc_address
 
@@ -270,6 +272,39 @@ def test_closing_ends_what_waits(procedures) -> None:
     assert len(errors) == 3
     with pytest.raises(ConnectionLost, match="closed"):
         client.call("hello")
+
+
+def test_a_close_is_no_response_to_what_it_takes_back(
+    procedures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server responds to calls that are taken back; the caller is told of the close all the same."""
+    flush = Link.flush
+    has_responded = threading.Event()
+
+    def flush_and_wait(link: Link, *arguments: Any, **more: Any) -> object:
+        result = flush(link, *arguments, **more)
+        if threading.current_thread() is threading.main_thread():
+            has_responded.wait(0.5)  # never set: the response comes meanwhile, if there is one
+        return result
+
+    monkeypatch.setattr(Link, "flush", flush_and_wait)
+    client = Client(rpc_address(procedures))
+    errors: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            client.call("sleep", 30)
+        except Exception as error:
+            errors.append(error)
+
+    before = client.call("seen")["called"]
+    thread = threading.Thread(target=wait)
+    thread.start()
+    with Client(rpc_address(procedures)) as other:
+        wait_for(lambda: other.call("seen")["called"] - before == 1, "the call")
+    client.close()
+    thread.join(30)
+    assert [type(error) for error in errors] == [ConnectionLost]
 
 
 # --- coroutines ---------------------------------------------------------------------------------

@@ -396,8 +396,11 @@ class Link:
     def close(self) -> None:
         """End it after what is queued has been sent; the server hears which calls are taken back."""
         try:
-            for call in list(self._open.values()):
-                self.put(cancellation(call.request.msgid))
+            with self._state:
+                msgids = list(self._open)
+                self._open.clear()  # the server's responses to these are for no caller any more
+            for msgid in msgids:
+                self.put(cancellation(msgid))
             self.flush(monotonic() + CLOSE_S, waits=True)
         finally:
             self.end("the client was closed")
