@@ -66,8 +66,8 @@ def test_mistakes_are_500_and_in_the_log(server: Server, name: str) -> None:
     assert answer.status == 500
     assert "set-cookie" not in answer.headers
     assert "x-a" not in answer.headers
-    what = f"GET /{name}: the compiled handler {name}: .*{MISTAKES[name]}"
-    server.wait_for_log(what)
+    what = rf"GET /{name}: the compiled handler {name}: .*{MISTAKES[name]}"
+    server.wait_for_log(rf"{what}.*\[route /{name}, handler ")
     assert server.get("/alive").body == b"yes"
 
 

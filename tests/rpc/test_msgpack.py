@@ -86,6 +86,7 @@ def test_errors_are_values_without_secrets(procedures) -> None:
         assert peer.call("fail")[0] == failed
         assert peer.call("odd")[0] == failed
         assert peer.call("hello") == (None, "Hello World!")
+    server.wait_for_log(r"CALL fail failed \[handler fail \(.*\.py:\d+\), call id \d+\]")
     server.wait_for_log("ValueError: the password is 1234")
     server.wait_for_log("Encoding objects of type object is unsupported")
 
