@@ -10,7 +10,7 @@ RUN    ?= quick
 SECONDS ?= 60
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
-JOBS    ?= 4
+JOBS    ?= 3
 PARALLEL := -n $(JOBS) --dist loadfile
 SHELL  := /bin/sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
