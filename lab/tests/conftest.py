@@ -3,10 +3,23 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from citius_lab.workloads import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def as_the_lab_has_them() -> Iterator[None]:
+    """The workloads of the lab alone: a command adds those of its arguments for its process."""
+    yield
+    contract.cache_clear()
 
 
 @pytest.fixture
