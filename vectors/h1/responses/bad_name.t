@@ -1,9 +1,11 @@
-# RFC 9110 §5.1; nothing was sent: 500
+# RFC 9110 §5.1: a space within the name, and no name; nothing was sent: 500
+? space x y
+? empty \x20
 : app none
 > GET /a HTTP/1.1\r\n
 > Host: a\r\n
 > \r\n
-~ 0 respond 200 x y: a\r\n\r\n
+~ 0 respond 200 \?: a\r\n\r\n
 = request 0 GET /a
 = app-fault 0 ResponseFieldName
 < HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain\r\ncontent-length: 22\r\n\r\ninternal server error\n
