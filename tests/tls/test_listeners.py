@@ -46,6 +46,25 @@ def protocol(peer: Peer) -> str | None:
     return peer.socket.selected_alpn_protocol()
 
 
+def check_http2_alone(port: int) -> None:
+    """Clear text, HTTP/2 and no other version."""
+    with clear(port) as peer:
+        peer.send(PREFACE)
+        assert peer.read(9)[3] == 4  # SETTINGS
+    with clear(port) as peer:
+        peer.send(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n")
+        assert not peer.read_to_end().startswith(b"HTTP/1.1 200")
+
+
+def check_http1_alone(port: int) -> None:
+    """Clear text, HTTP/1.1 and no other version."""
+    with clear(port) as peer:
+        assert peer.request("GET", "/").body == b"Hello"
+    with clear(port) as peer:
+        peer.send(PREFACE)
+        assert peer.read_to_end().startswith(b"HTTP/1.1 ")
+
+
 @pytest.mark.parametrize("more", [(), ("--workers", "2")])
 def test_each_speaks_what_it_says(
     secured: Callable[..., Server], pki: Pki, more: tuple[str, ...]
@@ -65,17 +84,8 @@ def test_each_speaks_what_it_says(
         encrypted(one, pki, "h2")
     with clear(both) as peer:
         assert peer.request("GET", "/").status == 400  # this port speaks HTTPS
-    with clear(two) as peer:
-        peer.send(PREFACE)
-        assert peer.read(9)[3] == 4  # SETTINGS
-    with clear(two) as peer:
-        peer.send(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n")
-        assert not peer.read_to_end().startswith(b"HTTP/1.1 200")
-    with clear(clear_one) as peer:
-        assert peer.request("GET", "/").body == b"Hello"
-    with clear(clear_one) as peer:
-        peer.send(PREFACE)
-        assert peer.read_to_end().startswith(b"HTTP/1.1 ")
+    check_http2_alone(two)
+    check_http1_alone(clear_one)
     with clear(six, "::1") as peer:
         assert peer.request("GET", "/").body == b"Hello"
     with clear(six, "::1") as peer:
@@ -131,17 +141,8 @@ def test_an_upgrade_keeps_what_each_speaks(
     assert server.process.wait(TIMEOUT_S) == 0
     try:
         for _ in range(4):
-            with clear(two) as peer:
-                peer.send(PREFACE)
-                assert peer.read(9)[3] == 4  # SETTINGS
-            with clear(two) as peer:
-                peer.send(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n")
-                assert not peer.read_to_end().startswith(b"HTTP/1.1 200")
-            with clear(one) as peer:
-                assert peer.request("GET", "/").body == b"Hello"
-            with clear(one) as peer:
-                peer.send(PREFACE)
-                assert peer.read_to_end().startswith(b"HTTP/1.1 ")
+            check_http2_alone(two)
+            check_http1_alone(one)
             with encrypted(tls, pki, "h2", "http/1.1") as peer:
                 assert protocol(peer) == "http/1.1"
                 assert peer.request("GET", "/").body == b"Hello"
