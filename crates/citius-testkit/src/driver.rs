@@ -295,11 +295,6 @@ impl<'a> Driver<'a> {
         Some(deadline.saturating_sub(self.now))
     }
 
-    /// Whether the socket holds bytes the connection does not want now, or was not asked about.
-    pub fn is_stuck(&self) -> bool {
-        !self.pieces.is_empty() || !self.unread.is_empty() || self.finish_is_due
-    }
-
     fn run_until_idle(&mut self) {
         loop {
             self.pump();
