@@ -183,13 +183,10 @@ impl Connection {
         }
         response.check_informational()?;
         let id = stream.id;
-        let mut block = core::mem::take(&mut self.field_block);
-        block.clear();
-        self.encoder.begin(&mut block);
-        status(&mut self.encoder, &mut block, response.status);
-        fields(&mut self.encoder, &mut block, response);
-        frame::headers(out.tail(), id, &block, false);
-        self.field_block = block;
+        self.write_block(id, false, out, |encoder, block| {
+            status(encoder, block, response.status);
+            fields(encoder, block, response);
+        });
         Ok(())
     }
 
@@ -248,7 +245,7 @@ impl Connection {
 
     /// Writes the server's own response to `fault`, and ends the stream. Returns the bytes of its content.
     ///
-    /// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
+    /// A peer learns which rule it broke; what is wrong with the application stays in the log.
     #[cold]
     pub(crate) fn respond_to_fault(
         &mut self,
@@ -275,23 +272,33 @@ impl Connection {
 
     /// Writes `100 Continue`.
     pub(crate) fn write_continue(&mut self, id: u32, out: &mut Output) {
-        let mut block = core::mem::take(&mut self.field_block);
-        block.clear();
-        self.encoder.begin(&mut block);
-        status(&mut self.encoder, &mut block, Status::from_const(100));
-        frame::headers(out.tail(), id, &block, false);
-        self.field_block = block;
+        self.write_block(id, false, out, |encoder, block| {
+            status(encoder, block, Status::from_const(100));
+        });
     }
 
     /// Appends a trailer section, and with it the end of the stream.
     pub(crate) fn write_trailers(&mut self, id: u32, trailers: &Fields, out: &mut Output) {
+        self.write_block(id, true, out, |encoder, block| {
+            for (name, value) in trailers.iter() {
+                encoder.field(block, name, value, Indexing::Once);
+            }
+        });
+    }
+
+    /// Appends a HEADERS frame, continued as needed, with the field block that `encode` makes.
+    fn write_block(
+        &mut self,
+        id: u32,
+        ends: bool,
+        out: &mut Output,
+        encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) {
         let mut block = core::mem::take(&mut self.field_block);
         block.clear();
         self.encoder.begin(&mut block);
-        for (name, value) in trailers.iter() {
-            self.encoder.field(&mut block, name, value, Indexing::Once);
-        }
-        frame::headers(out.tail(), id, &block, true);
+        encode(&mut self.encoder, &mut block);
+        frame::headers(out.tail(), id, &block, ends);
         self.field_block = block;
     }
 
@@ -452,7 +459,7 @@ fn default_field_indexing(name: &[u8], value: &[u8]) -> Indexing {
 /// Of the 4096 bytes of a table.
 const STANDING_INDEXED_BYTES_MAX: usize = 512;
 
-/// What responses repeat goes into the table; secrets go into nobody's.
+/// What responses repeat goes into the dynamic table; secrets go into no table (RFC 7541 §7.1.3).
 fn indexing(name: &[u8], value: &[u8]) -> Indexing {
     match name {
         b"set-cookie" | b"authorization" | b"www-authenticate" | b"proxy-authenticate" => {
