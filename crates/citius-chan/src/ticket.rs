@@ -33,7 +33,7 @@ pub enum Event<V> {
 
 /// One wait for one of several operations.
 ///
-/// States: free → claimed (somebody is about to complete or has cancelled it) → complete.
+/// States: free → claimed (an operation is about to complete it, or has cancelled it) → complete.
 #[derive(Debug)]
 pub struct Ticket<V, W> {
     is_claimed: AtomicBool,
@@ -43,7 +43,7 @@ pub struct Ticket<V, W> {
 }
 
 impl<V, W> Ticket<V, W> {
-    /// A ticket of nobody's yet.
+    /// A ticket that no operation waits with yet.
     pub fn new(waker: W) -> Self {
         Self {
             is_claimed: AtomicBool::new(false),

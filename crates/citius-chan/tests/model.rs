@@ -22,7 +22,7 @@ struct Bell {
 
 impl Wake<u64> for Bell {
     fn wake(ticket: Arc<Ticket<u64, Self>>) {
-        assert!(ticket.is_done(), "nobody is woken without an outcome");
+        assert!(ticket.is_done(), "a waiter was woken without an outcome");
         let bell = ticket.waker();
         bell.rung.lock().expect("no panic").push(bell.party);
     }

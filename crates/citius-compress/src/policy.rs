@@ -1,4 +1,4 @@
-//! Which responses are compressed, and what is said of them then.
+//! Which responses are compressed, and which fields a compressed response has.
 
 use citius_http::coding::Coding;
 use citius_http::{Fault, Fields, ResponseHead};

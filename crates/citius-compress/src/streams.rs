@@ -304,7 +304,7 @@ impl Streams {
 }
 
 impl Running {
-    /// Sends a piece in full: whoever streams means it to arrive.
+    /// Sends a piece in full: a streaming application expects each piece to arrive.
     fn data(&mut self, payload: &Payload<'_>, sink: &mut impl Sink) -> Result<(), Fault> {
         let n_bytes = payload.len();
         if n_bytes == 0 {

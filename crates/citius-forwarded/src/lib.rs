@@ -2,7 +2,7 @@
 //! [`Origin`](citius_http::Origin) out.
 //!
 //! Two questions, in this order. Is the *peer* of the connection believed ([`Proxies::trusts`], asked once a
-//! connection)? Then what does it say of this request ([`Proxies::apply`])? Anybody can send these fields, so a
+//! connection)? Then what does it say of this request ([`Proxies::apply`])? Any client can send these fields, so a
 //! list is read from its right end, which the trusted peer has written, and no further than the first hop
 //! that is not trusted itself: what stands left of it is that hop's word.
 //!

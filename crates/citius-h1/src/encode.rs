@@ -271,7 +271,7 @@ pub(crate) fn switching(out: &mut Vec<u8>, cx: &Context<'_>, protocol: &[u8], fi
 
 /// Appends the server's own response to `fault`; `head_only` for one to HEAD.
 ///
-/// A peer learns which rule it broke; what is wrong with the application is nobody's business outside.
+/// A peer learns which rule it broke; what is wrong with the application stays in the log.
 pub(crate) fn fault(
     out: &mut Output,
     cx: &Context<'_>,

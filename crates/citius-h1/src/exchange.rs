@@ -99,7 +99,7 @@ impl Exchange {
         self.parked.as_ref().map_or(0, |parked| parked.len() as u64)
     }
 
-    /// Whether a plain response is all that is to be said: nothing is said yet, no `connection` field is due, and the
+    /// Whether a plain response is all that is to be sent: nothing is sent yet, no `connection` field is due, and the
     /// body goes with the head.
     #[inline]
     fn is_simple(&self) -> bool {
@@ -480,7 +480,7 @@ impl Queue {
         }
     }
 
-    /// Whether `stream` is the only exchange and a plain response is all that is to be said.
+    /// Whether `stream` is the only exchange and a plain response is all that is to be sent.
     #[inline]
     pub(crate) fn is_only_simple(&self, stream: u32) -> bool {
         stream == self.first

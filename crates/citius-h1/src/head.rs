@@ -556,7 +556,7 @@ mod tests {
     fn read<const FAST: bool>(input: &[u8], limits: &Limits) -> (Result<usize, Stop>, String) {
         let mut head = Head::default();
         let read = parse_by::<FAST>(input, limits, &mut head);
-        // What an error leaves half read is nobody's.
+        // After an error no caller reads what was parsed so far.
         let head = read.map_or_else(|_| String::new(), |_| format!("{head:?}"));
         (read, head)
     }

@@ -1,4 +1,4 @@
-//! A plain response is the same however it is said: [`Connection::respond`] against [`Connection::send`].
+//! A plain response has the same bytes by both methods: [`Connection::respond`] against [`Connection::send`].
 
 use citius_h1::{Connection, Context, Template};
 use std::sync::LazyLock;

@@ -432,7 +432,7 @@ impl Connection {
         self.streams.find(stream).is_some_and(Stream::is_open)
     }
 
-    /// Bytes that whoever streams the response of `stream` may still say without piling up; 0 once it is over.
+    /// Bytes of the response of `stream` that may be sent before its queue is full; 0 once it is over.
     pub fn write_capacity(&self, stream: u32, limits: &Limits) -> usize {
         let most = limits.write_queue_bytes_max as usize;
         match self.streams.find(stream) {

@@ -294,7 +294,7 @@ impl Connection {
             padding,
             ends,
         });
-        // Padding and its length count, and are nobody's.
+        // Padding and its length count towards the windows, and reach no application.
         let overhead = header.length.saturating_sub(left);
         self.release_stream_window(header.stream, overhead, out);
         Ok(Step::Again)

@@ -124,8 +124,8 @@ pub const COMPRESS_BYTES_MAX: u32 = 1024 * 1024;
 /// Reached: further ones are sent as they are. Test: `tests/static/test_compress.py`.
 pub const COMPRESS_STREAMS_MAX: u32 = 64;
 
-/// Bytes of one response that a WSGI application may `write()` on the reactor's own thread, where nobody can wait until they
-/// have left; threads and greenlets wait. Origin: as much as a request's body.
+/// Bytes of one response that a WSGI application may `write()` on the reactor's own thread, where the call cannot wait
+/// until they have left; threads and greenlets wait. Origin: as much as a request's body.
 /// Exceeded: `write()` raises, and the response is cut. Test: `tests/wsgi/test_responses.py`.
 pub const WSGI_WRITE_BYTES_MAX: u32 = 16 * 1024 * 1024;
 

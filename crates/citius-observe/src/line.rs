@@ -318,7 +318,7 @@ fn json_text(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     out.push(b'"');
 }
 
-/// Only ASCII comes out: what a terminal or a log shipper makes of other text is nobody's to choose.
+/// Only ASCII comes out: a terminal or a log shipper may change other text.
 #[cold]
 fn json_escaped(out: &mut Vec<u8>, value: &[u8]) {
     let end = out.len() + QUOTE_BYTES_MAX;

@@ -743,7 +743,7 @@ impl Errand for Asked<'_> {
     }
 }
 
-/// A cancelled handler. With its client gone this goes nowhere; otherwise somebody cancelled it, or it
+/// A cancelled handler. With its client gone this goes nowhere; otherwise other code cancelled it, or it
 /// waited for something cancelled, and an answer is still expected.
 #[cold]
 fn end_with_task<S: Sink>(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, sink: &mut S) {

@@ -973,7 +973,7 @@ impl Driver {
         };
         drop(task);
         if let Some(work) = work {
-            // What a coroutine raises while it is closed is nobody's to handle.
+            // No caller handles what a coroutine raises while it is closed.
             let _ = work.coroutine.bind(py).call_method0(intern!(py, "close"));
         }
     }

@@ -126,7 +126,7 @@ fn an_early_answer_stops_the_request() {
         client.read(),
         "HEADERS 1 :status=403 content-type=text/plain content-length=0 end; RST_STREAM 1 0"
     );
-    // What crosses the reset is nobody's fault, and the connection's window gets it back.
+    // Frames that cross the reset break no rule, and the connection's window gets it back.
     assert_eq!(client.data(1, &[0; 1000], true), "");
     assert_eq!(
         (client.read().as_str(), client.connection.closing()),

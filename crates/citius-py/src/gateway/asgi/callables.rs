@@ -2,7 +2,7 @@
 //!
 //! Most applications keep neither beyond their answer; then the next request gets the same two, and the
 //! conversation they lead. Invariant: what a request gets is known to nothing but the server, by strong or weak reference,
-//! and its conversation holds nothing of the request before; what is said to it between two requests is refused.
+//! and its conversation holds nothing of the request before; a call between two requests is refused.
 
 use std::sync::{Arc, Mutex};
 
