@@ -261,6 +261,20 @@ def test_channels_of_the_parent_are_refused_in_a_child() -> None:
     """)
 
 
+def test_a_child_forked_while_a_goroutine_begins_to_wait() -> None:
+    check_alone("""
+        import os
+        from citius.go import chan, go
+        go(chan().recv)
+        child = os.fork()
+        if not child:
+            own = chan()
+            go(own.send, 2)
+            os._exit(0 if own.recv() == (2, True) else 2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """)
+
+
 WAITING_HANDLER = """
 from citius.go import ChannelMisuse, chan, go
 

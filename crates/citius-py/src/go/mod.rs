@@ -48,7 +48,7 @@ impl citius_chan::Wake<Value> for Waker {
 
 /// Adds the classes and functions.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    thread::watch_forks(module.py())?;
+    thread::prepare(module.py())?;
     module.add_class::<chan::Chan>()?;
     module.add_class::<group::WaitGroup>()?;
     module.add_function(wrap_pyfunction!(chan::select, module)?)?;

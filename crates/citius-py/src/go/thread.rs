@@ -117,7 +117,6 @@ pub(crate) fn block(
     ask: &mut Ask,
     timeout_s: Option<f64>,
 ) -> PyResult<Option<Outcome>> {
-    prepare(py)?;
     if timeout_s.is_some_and(f64::is_nan) {
         return Err(PyValueError::new_err(
             "a time to wait is a number of seconds, not nan",
@@ -267,22 +266,18 @@ fn attach_or_stay() {
     }
 }
 
-/// Once per process: learn whether there is a GIL, and when the interpreter ends.
-fn prepare(py: Python<'_>) -> PyResult<()> {
-    static PREPARED: PyOnceLock<()> = PyOnceLock::new();
-    PREPARED.get_or_try_init(py, || {
-        let end = wrap_pyfunction!(end, py)?;
-        if let Some(is_enabled) = py.import("sys")?.getattr_opt("_is_gil_enabled")? {
-            HAS_GIL.store(is_enabled.call0()?.extract()?, Ordering::Relaxed);
-        }
-        py.import("atexit")?.call_method1("register", (end,))?;
-        Ok::<_, PyErr>(())
-    })?;
-    Ok(())
-}
-
-/// Has children of this process learn that they are, once it is imported.
-pub(crate) fn watch_forks(py: Python<'_>) -> PyResult<()> {
+/// Once per process, when the module is imported: learn whether there is a GIL, when the interpreter ends, and what a
+/// child of a fork must know.
+///
+/// Nothing of this waits for the first use: a child forked while another thread is in the middle of it would wait for
+/// that thread, which it does not have.
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    std::sync::LazyLock::force(&HAS_CORES);
+    if let Some(is_enabled) = py.import("sys")?.getattr_opt("_is_gil_enabled")? {
+        HAS_GIL.store(is_enabled.call0()?.extract()?, Ordering::Relaxed);
+    }
+    let end = wrap_pyfunction!(end, py)?;
+    py.import("atexit")?.call_method1("register", (end,))?;
     let keywords = PyDict::new(py);
     keywords.set_item("after_in_child", wrap_pyfunction!(forked, py)?)?;
     py.import("os")?
@@ -355,7 +350,7 @@ thread_local! {
     static PATIENCE: Cell<Duration> = Cell::new(if *HAS_CORES { PATIENCE_MAX } else { Duration::ZERO });
 }
 
-/// Looking is of use only if somebody else can run meanwhile.
+/// Looking is of use only if another thread can run meanwhile. Evaluated when the module is imported.
 static HAS_CORES: std::sync::LazyLock<bool> =
     std::sync::LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|n| n.get() > 1));
 
