@@ -20,7 +20,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-all test-frameworks test-matrix test-slow-paths check-wheel h2spec autobahn bench bench-ws lab fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-matrix test-slow-paths check-wheel h2spec autobahn bench bench-ws lab fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ test-rust: $(MADE)/setup ## what cargo tests
 test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
 	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
+
+test-failed: $(MADE)/extension $(MADE)/lab ## the tests that failed when pytest last ran, one at a time
+	$(BIN)/pytest -q --last-failed -m "not slow" tests $(wildcard lab/tests)
 
 test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, the slow ones, the wheel, every Python at hand, slow paths
 	$(BIN)/pytest -m slow

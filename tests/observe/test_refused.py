@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from h2peer import H2Peer
@@ -44,7 +45,7 @@ def test_over_http1(serve, line: str, fields, status: int, fault: str, told: str
     assert (logged["method"], logged["target"], logged["protocol"]) == (method, target, "HTTP/1.1")
     assert (logged["status"], logged["fault"]) == (status, fault)
     assert logged["bytes"] == len(reply.body) > 0
-    assert f"{line}: refused with {status}, for it has more than {told}" in server.err
+    server.wait_for_log(re.escape(f"{line}: refused with {status}, for it has more than {told}"))
 
 
 @pytest.mark.parametrize(("line", "fields", "status", "fault", "told"), CASES)
@@ -59,7 +60,7 @@ def test_over_http2(serve, line: str, fields, status: int, fault: str, told: str
     assert (logged["method"], logged["target"], logged["protocol"]) == (method, target, "HTTP/2")
     assert (logged["status"], logged["fault"]) == (status, fault)
     assert logged["bytes"] == len(answer.body) > 0
-    assert f"{line}: refused with {status}, for it has more than {told}" in server.err
+    server.wait_for_log(re.escape(f"{line}: refused with {status}, for it has more than {told}"))
 
 
 def test_what_is_malformed(serve) -> None:
