@@ -29,7 +29,7 @@ use crate::route::RouteInfo;
 use crate::stream::{Stream, copy_of_buffer};
 use crate::support;
 use crate::task::{
-    Entry, Errand, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
 };
 
 /// One request as its answer needs it: with or without a Python object.
@@ -675,13 +675,13 @@ impl Resume for Waiting {
     }
 }
 
-impl Errand for Asked<'_> {
+impl CompletionHandler for Asked<'_> {
     fn exchange(&self) -> (&Arc<Link>, StreamId) {
         (self.link, self.id)
     }
 
     #[inline]
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -714,7 +714,7 @@ impl Errand for Asked<'_> {
         }
     }
 
-    fn suspend(&mut self, py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, py: Python<'_>) -> PyResult<Suspended> {
         let request = self.request(py, true)?.clone().unbind();
         let role = NativeRequest {
             request: request.clone_ref(py),

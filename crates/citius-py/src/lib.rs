@@ -15,7 +15,7 @@
 #![allow(
     unsafe_code,
     reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (ownership.rs, awaited.rs, items.rs, task.rs, below); native handlers are called by address (gateway/compiled/)"
+              (ownership.rs, awaitable.rs, items.rs, task.rs, below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
@@ -24,7 +24,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 mod answer;
-mod awaited;
+mod awaitable;
 mod data_types;
 mod file;
 mod fork;
@@ -71,8 +71,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
     if FAST_PATHS {
-        gateway::asgi::hasten_all(module.py());
-        gateway::ws::hasten_all(module.py());
+        gateway::asgi::install_am_send(module.py());
+        gateway::ws::install_am_send(module.py());
     }
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::ws::room::Room>()?;

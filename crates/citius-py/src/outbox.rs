@@ -12,7 +12,7 @@ use citius_reactor::{Reply, StreamCommand, StreamId};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::awaited::{Look, Looking, awaited_by_looking};
+use crate::awaitable::{Poll, PollAwaitable, impl_awaitable};
 use crate::link::Link;
 use crate::waiter::Waiter;
 
@@ -217,11 +217,11 @@ impl AwaitCapacity {
     }
 }
 
-impl Looking for AwaitCapacity {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+impl PollAwaitable for AwaitCapacity {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
         let waiter = self.0.wait(py)?;
-        Ok(waiter.map_or_else(|| Look::Over(py.None()), Waiter::look))
+        Ok(waiter.map_or_else(|| Poll::Ready(py.None()), Waiter::pending))
     }
 }
 
-awaited_by_looking!(AwaitCapacity);
+impl_awaitable!(AwaitCapacity);

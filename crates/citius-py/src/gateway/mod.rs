@@ -149,7 +149,7 @@ impl Service for Dispatch<'_, '_> {
             self.turn.link.log(self.turn.py, LEVEL_DEBUG, &message);
         }
         if let Some(exchange) = exchange {
-            self.turn.tasks.stand(self.turn.py);
+            self.turn.tasks.enter_shared(self.turn.py);
             exchange.disconnect(self.turn.py);
         }
     }
@@ -180,7 +180,7 @@ impl Service for Dispatch<'_, '_> {
 
     fn disconnected(&mut self, connection: ConnectionId) {
         for exchange in self.turn.link.take_all(connection) {
-            self.turn.tasks.stand(self.turn.py);
+            self.turn.tasks.enter_shared(self.turn.py);
             exchange.lose_connection(self.turn.py);
         }
     }

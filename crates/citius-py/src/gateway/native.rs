@@ -25,7 +25,7 @@ use crate::report::Subject;
 use crate::request::Request;
 use crate::route::{Kind, RouteInfo};
 use crate::settings::coding_from;
-use crate::task::{Errand as _, Next};
+use crate::task::{CompletionHandler as _, Next};
 
 /// Where a positional argument of a handler comes from.
 #[derive(Clone, Copy, Debug)]
@@ -505,7 +505,7 @@ fn find_route<'a>(
 /// Calls a handler that wants to know nothing of its request; most answer plainly, and nothing else has to be made.
 #[inline]
 fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     let result = route.info.handler.bind(turn.py).call0();
     if respond(&result, reply) {
         return reply.recycle(head);
@@ -519,7 +519,7 @@ fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply
 #[inline]
 fn call_alone(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
     let py = turn.py;
-    turn.tasks.stand(py);
+    turn.tasks.enter_shared(py);
     let made = Request::alone(reply.id(), reply.peer(), turn.link, &route.info, head);
     let request = match Bound::new(py, made) {
         Ok(request) => request,
@@ -548,7 +548,7 @@ fn respond(result: &PyResult<Bound<'_, PyAny>>, reply: &mut Reply<'_>) -> bool {
 
 /// A piece of the body.
 pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     let py = turn.py;
     let take = |exchange: &mut Exchange| {
         if let Some(awaits) = exchange.role_mut::<compiled::AwaitsBody>() {
@@ -569,7 +569,7 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
 /// The body is complete.
 pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'_>) {
     let (py, id) = (turn.py, reply.id());
-    turn.tasks.stand(py);
+    turn.tasks.enter_shared(py);
     if let Some(awaits) = turn.link.take_role::<AwaitsBody>(id) {
         let AwaitsBody { request, route } = *awaits;
         request.get().end_body(py, trailers);
@@ -588,7 +588,7 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'
 
 /// There is room for more of a streamed answer.
 pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     let py = turn.py;
     let stream = |role: &mut NativeRequest| role.stream.as_ref().map(|kept| kept.clone_ref(py));
     if let Some(stream) = turn.link.with_role(reply.id(), stream).flatten() {
@@ -678,14 +678,14 @@ fn open_socket<'a>(
     };
     let handler = route.info.handler.bind(py);
     if route.kind != Kind::Async {
-        turn.tasks.stand(py);
+        turn.tasks.enter_shared(py);
         submit_socket(turn, &socket, handler, &arguments, reply);
         return true;
     }
     match handler.call1(arguments) {
         Ok(coroutine) => turn.tasks.step(py, coroutine.unbind(), &mut chat, reply),
         Err(error) => {
-            if let Next::Coroutine(coroutine) = chat.conclude(py, Err(error), reply) {
+            if let Next::Coroutine(coroutine) = chat.on_result(py, Err(error), reply) {
                 turn.tasks.step(py, coroutine, &mut chat, reply);
             }
         }
@@ -821,7 +821,7 @@ fn call(
     let py = turn.py;
     let handler = route.info.handler.bind(py);
     if route.kind != Kind::Async {
-        turn.tasks.stand(py);
+        turn.tasks.enter_shared(py);
     }
     let arguments = match unmatched {
         Some(unmatched) => unmatched_arguments(py, unmatched, asked, body_ended),

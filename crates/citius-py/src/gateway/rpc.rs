@@ -21,7 +21,9 @@ use crate::link::{Late, Link, Role, Sink, payload};
 use crate::report::Subject;
 use crate::route::Kind;
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
 /// What is exposed, by name.
 pub(crate) type Procedures = HashMap<Vec<u8>, Arc<Procedure>>;
@@ -80,7 +82,7 @@ pub(super) fn call(
     }
     let py = turn.py;
     if procedure.kind != Kind::Async {
-        turn.tasks.stand(py);
+        turn.tasks.enter_shared(py);
     }
     let mut calling = Calling {
         link: turn.link,
@@ -107,7 +109,7 @@ pub(super) fn call(
             turn.tasks.step(py, coroutine.unbind(), &mut calling, reply);
         }
         result => {
-            calling.conclude(py, result, reply);
+            calling.on_result(py, result, reply);
         }
     }
 }
@@ -210,7 +212,7 @@ impl Calling<'_> {
                 send_plain(py, Fault::Overloaded, reply);
             }
             Err(error) => {
-                self.conclude(py, Err(error), reply);
+                self.on_result(py, Err(error), reply);
             }
         }
     }
@@ -295,7 +297,7 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     Ok(Some(encoded))
 }
 
-impl Errand for Calling<'_> {
+impl CompletionHandler for Calling<'_> {
     fn exchange(&self) -> (&Arc<Link>, StreamId) {
         (self.link, self.id)
     }
@@ -309,7 +311,7 @@ impl Errand for Calling<'_> {
     }
 
     #[inline]
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -329,7 +331,7 @@ impl Errand for Calling<'_> {
         Next::Done(ending)
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         Ok(Suspended {
             entry: Entry::As(Box::new(self.role())),
             resume: Box::new(self.open()),
@@ -404,6 +406,6 @@ impl RpcCall {
             link: &self.0.link,
             id: self.0.id,
         };
-        self.0.calling().conclude(py, result, &mut late);
+        self.0.calling().on_result(py, result, &mut late);
     }
 }

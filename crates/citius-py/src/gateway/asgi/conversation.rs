@@ -19,7 +19,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::awaited::Done;
+use crate::awaitable::Done;
 use crate::fork::end_child_with;
 use crate::gateway::asgi::message::{self, Body, Lexicon, Message, Start};
 use crate::gateway::asgi::waiting::Receive;
@@ -28,7 +28,8 @@ use crate::outbox::{AwaitCapacity, Capacity, Outbox, Speaker, Waiters};
 use crate::report::Subject;
 use crate::support;
 use crate::task::{
-    Entry, Errand, LateStep, Next, Progress as Stepped, Resume, Suspended, is_cancellation,
+    CompletionHandler, Entry, LateStep, Next, Progress as Stepped, Resume, Suspended,
+    is_cancellation,
 };
 use crate::waiter::Waiter;
 
@@ -695,7 +696,7 @@ impl Resume for Py<Conversation> {
     }
 }
 
-impl Errand for Talk<'_, '_> {
+impl CompletionHandler for Talk<'_, '_> {
     fn exchange(&self) -> (&Arc<Link>, StreamId) {
         let this = self.conversation.get();
         (&this.link, this.id())
@@ -706,7 +707,7 @@ impl Errand for Talk<'_, '_> {
     }
 
     #[inline]
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -745,7 +746,7 @@ impl Errand for Talk<'_, '_> {
         Next::Done(ends_task)
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         let kept = self.conversation.clone().unbind();
         let is_complete = lock(&kept.get().state).progress == Progress::Complete;
         let entry = if is_complete {

@@ -24,7 +24,7 @@ use crate::gateway::asgi::conversation::{Conversation, Talk, Uncalled};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
-use crate::task::Errand as _;
+use crate::task::CompletionHandler as _;
 
 mod callables;
 mod conversation;
@@ -36,7 +36,7 @@ mod scope;
 mod socket;
 mod waiting;
 
-pub(crate) use waiting::hasten_all;
+pub(crate) use waiting::install_am_send;
 
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::answer;
-use crate::awaited::{Done, Look, Looking, awaited_by_looking};
+use crate::awaitable::{Done, Poll, PollAwaitable, impl_awaitable};
 use crate::fork::end_child_with;
 use crate::gateway::asgi::Plan;
 use crate::gateway::asgi::message::{self, Start};
@@ -29,7 +29,9 @@ use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Link, Sink, lock};
 use crate::outbox::AwaitCapacity;
 use crate::report::Subject;
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
 /// One socket, as the application hears and answers it.
 #[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
@@ -241,15 +243,15 @@ impl Socket {
 #[pyclass(frozen, module = "citius._core", name = "_Connect")]
 struct Connect;
 
-impl Looking for Connect {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+impl PollAwaitable for Connect {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
         let message = PyDict::new(py);
         message.set_item(intern!(py, "type"), intern!(py, "websocket.connect"))?;
-        Ok(Look::Over(message.into_any().unbind()))
+        Ok(Poll::Ready(message.into_any().unbind()))
     }
 }
 
-awaited_by_looking!(Connect);
+impl_awaitable!(Connect);
 
 /// A request for a WebSocket.
 #[inline(never)]
@@ -325,7 +327,7 @@ impl Resume for Py<Socket> {
     }
 }
 
-impl Errand for SocketTalk<'_, '_> {
+impl CompletionHandler for SocketTalk<'_, '_> {
     fn exchange(&self) -> (&Arc<Link>, StreamId) {
         let line = &self.socket.get().line;
         (&line.link, line.id)
@@ -335,7 +337,7 @@ impl Errand for SocketTalk<'_, '_> {
         self.socket.get().subject.clone()
     }
 
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -375,7 +377,7 @@ impl Errand for SocketTalk<'_, '_> {
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         Ok(Suspended {
             entry: Entry::Known,
             resume: Box::new(self.socket.clone().unbind()),
@@ -391,7 +393,7 @@ impl Errand for SocketTalk<'_, '_> {
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         // There is no coroutine that could be gone on with.
-        let _ = self.conclude(py, Err(error.clone_ref(py)), reply);
+        let _ = self.on_result(py, Err(error.clone_ref(py)), reply);
         self.flush(py, reply);
     }
 }

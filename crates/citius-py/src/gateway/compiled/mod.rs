@@ -313,7 +313,7 @@ fn call(
         };
         return submit(turn, pool, job, reply);
     }
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     let began_ms = coarse_ms();
     with_answering(|answering| {
         let given = Given {

@@ -269,7 +269,7 @@ impl Line {
                 }
             }
             if on_change.is_some() {
-                turn.tasks.stand(py);
+                turn.tasks.enter_shared(py);
                 call_back(py, on_change);
             }
         }

@@ -23,7 +23,7 @@ pub(crate) mod room;
 pub(crate) mod socket;
 
 pub(crate) use line::Line;
-pub(crate) use receive::hasten_all;
+pub(crate) use receive::install_am_send;
 pub(crate) use socket::WebSocket;
 
 const OVERRUN: &str = "a WebSocket was closed with 1013: more bytes of messages than ws_queued_bytes_max wait for \

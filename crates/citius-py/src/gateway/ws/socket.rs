@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::answer::{self, Asked, NativeRequest, Settled, Stage as AnswerStage};
-use crate::awaited::Done;
+use crate::awaitable::Done;
 use crate::gateway::ws::line::{Line, Stage, Taken, json_of};
 use crate::gateway::ws::receive::{NextMessage, Shape};
 use crate::gateway::ws::{self, SocketRole, fields_from};
@@ -21,7 +21,9 @@ use crate::outbox::{AwaitCapacity, Speaker as _};
 use crate::report::Subject;
 use crate::request::Request;
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
 /// One WebSocket; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -303,7 +305,7 @@ impl WebSocket {
             id: line.id,
         };
         let mut chat = Chat::new(slf, None);
-        if let Next::Coroutine(coroutine) = chat.conclude(py, result, &mut late) {
+        if let Next::Coroutine(coroutine) = chat.on_result(py, result, &mut late) {
             // Only the loop's thread may step coroutines.
             let _ = coroutine.bind(py).call_method0("close");
             let error = PyRuntimeError::new_err(
@@ -425,7 +427,7 @@ impl Resume for Waiting {
     }
 }
 
-impl Errand for Chat<'_, '_> {
+impl CompletionHandler for Chat<'_, '_> {
     fn exchange(&self) -> (&Arc<Link>, StreamId) {
         let line = &self.socket.get().line;
         (&line.link, line.id)
@@ -436,7 +438,7 @@ impl Errand for Chat<'_, '_> {
         request.bind(py).get().subject().of_socket()
     }
 
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -452,7 +454,7 @@ impl Errand for Chat<'_, '_> {
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         let waiting = Waiting {
             socket: self.socket.clone().unbind(),
             answering: self.answering,

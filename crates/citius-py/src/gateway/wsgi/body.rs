@@ -554,13 +554,13 @@ impl Pump {
     /// Goes on in the context where it has stopped.
     pub(super) fn resume(&mut self, py: Python<'_>, tasks: &mut Tasks) {
         if let Some(context) = self.context.take() {
-            tasks.stand_in(py, context);
+            tasks.enter_shared_with(py, context);
         }
     }
 
     /// Stops, and keeps its context from whoever comes next.
     pub(super) fn pause(&mut self, py: Python<'_>, tasks: &mut Tasks) {
-        match tasks.take_ground(py) {
+        match tasks.take_shared(py) {
             Ok(context) => self.context = Some(context),
             Err(error) => error.write_unraisable(py, None),
         }

@@ -138,7 +138,7 @@ impl Wsgi {
         let mut contexts = Tasks::new(py, None)?;
         while let Some(call) = self.next_job(py) {
             // One that cannot be entered is told; the call is made in the thread's own context then.
-            let _ = guarded(py, || contexts.stand(py));
+            let _ = guarded(py, || contexts.enter_shared(py));
             call.run(py, self, None);
             let _ = guarded(py, || contexts.leave(py));
         }
@@ -365,7 +365,7 @@ pub(super) fn data(
     reply: &mut Reply<'_>,
 ) {
     if let Some(call) = call_of(turn.link, reply) {
-        turn.tasks.stand(turn.py);
+        turn.tasks.enter_shared(turn.py);
         let is_long = call.push(turn.py, bytes);
         if is_long && gateway.get().is_inline() {
             spool(turn, gateway.get(), &call, reply);
@@ -408,7 +408,7 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, reply: &mut Reply
     let Some(call) = call_of(turn.link, reply) else {
         return;
     };
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     if !call.end(turn.py) {
         return;
     }
@@ -435,7 +435,7 @@ pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     let Some(call) = call_of(turn.link, reply) else {
         return;
     };
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     if let Some(pump) = call.room(turn.py) {
         let Some(head) = call.take() else {
             return;
@@ -459,7 +459,7 @@ fn call_inline<'py>(
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
-    turn.tasks.stand(py);
+    turn.tasks.enter_shared(py);
     let limits = &asked.link.limits;
     let prepared = gateway.take_desk(py, limits).and_then(|mut desk| {
         let head = asked.head.as_deref().expect("put there by the caller");
@@ -535,7 +535,7 @@ fn submit(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, call: &Arc<Call>, reply: 
             }
         }
         Mode::Greenlets { spawn, .. } => {
-            turn.tasks.stand(py);
+            turn.tasks.enter_shared(py);
             let job = Job {
                 call: Arc::clone(call),
                 gateway: Some(gateway.clone_ref(py)),
