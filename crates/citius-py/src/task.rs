@@ -29,16 +29,19 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
+use crate::exchange::Role;
 use crate::fork::end_child;
-use crate::link::{Late, Link, Role, Sink, lock};
 use crate::ownership::{Field, Memory, is_known_only, references};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, Subject};
+use crate::sink::{Late, Sink};
 use crate::support::{clear_exception, guarded};
+use crate::sync::lock;
 
 /// Whom the result of a coroutine is for.
 pub(crate) trait CompletionHandler {
     /// The exchange that the coroutine works on.
-    fn exchange(&self) -> (&Arc<Link>, StreamId);
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId);
 
     /// Takes what a coroutine has returned or raised.
     fn on_result<S: Sink>(
@@ -104,8 +107,8 @@ pub(crate) struct LateStep<'a> {
 
 impl LateStep<'_> {
     pub(crate) fn run<E: CompletionHandler>(self, py: Python<'_>, handler: &mut E) -> Progress {
-        let (link, id) = handler.exchange();
-        let link = &Arc::clone(link);
+        let (handle, id) = handler.exchange();
+        let handle = &Arc::clone(handle);
         let began_ms = coarse_ms();
         let progress = guarded(py, || {
             advance(
@@ -113,16 +116,16 @@ impl LateStep<'_> {
                 self.coroutine,
                 self.input,
                 handler,
-                &mut Late { link, id },
+                &mut Late { handle, id },
             )
         });
-        end_child(py, link);
+        end_child(py, handle);
         let took_ms = coarse_ms().saturating_sub(began_ms);
-        if limits::reaches(took_ms, link.limits.slow_handler_ms) {
-            report::slow(py, link, took_ms, || handler.subject(py));
+        if limits::reaches(took_ms, handle.limits.slow_handler_ms) {
+            report::slow(py, handle, took_ms, || handler.subject(py));
         }
         progress.unwrap_or_else(|| {
-            link.cut(id);
+            handle.cut(id);
             Progress::Done(None)
         })
     }
@@ -397,11 +400,11 @@ impl Tasks {
             .on_suspend(py)
             .and_then(|Suspended { entry, resume }| {
                 handler.flush(py, reply);
-                let (link, id) = handler.exchange();
+                let (handle, id) = handler.exchange();
                 match entry {
-                    Entry::As(role) => link.suspend(id, Some(role), spare.task.clone_ref(py)),
-                    Entry::Known => link.suspend(id, None, spare.task.clone_ref(py)),
-                    Entry::Over => drop(link.take(id)),
+                    Entry::As(role) => handle.suspend(id, Some(role), spare.task.clone_ref(py)),
+                    Entry::Known => handle.suspend(id, None, spare.task.clone_ref(py)),
+                    Entry::Over => drop(handle.take(id)),
                 }
                 let SpareTask { task, driver, .. } = spare;
                 let suspended = SuspendedCoroutine { coroutine, resume };

@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::awaitable::Poll;
-use crate::link::{Link, lock};
+use crate::reactor_handle::ReactorHandle;
+use crate::sync::lock;
 use crate::task::{call_done_callback, enter_context, exit_context};
 
 /// A future that is done when there may be something to see.
@@ -35,8 +36,8 @@ struct WaiterState {
 }
 
 impl Waiter {
-    pub(crate) fn new(py: Python<'_>, link: &Link) -> PyResult<Py<Self>> {
-        let event_loop = link.event_loop.as_ref().ok_or_else(|| {
+    pub(crate) fn new(py: Python<'_>, handle: &ReactorHandle) -> PyResult<Py<Self>> {
+        let event_loop = handle.event_loop.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err(
                 "there is no event loop here to wait on; use citius.SerialWebSocket",
             )

@@ -14,12 +14,14 @@ use pyo3::exceptions::{PyBaseException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 
-use crate::answer::send_plain;
+use crate::exchange::Role;
 use crate::fork::end_child_with;
 use crate::gateway::turn::Turn;
-use crate::link::{Late, Link, Role, Sink, payload};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::respond::send_fault;
 use crate::route::Kind;
+use crate::sink::{Late, Sink, payload};
 use crate::support;
 use crate::task::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
@@ -85,7 +87,7 @@ pub(super) fn call(
         turn.tasks.enter_shared(py);
     }
     let mut calling = Calling {
-        link: turn.link,
+        handle: turn.handle,
         id: reply.id(),
         form: call.form,
         is_notification: !call.wants_response,
@@ -120,13 +122,13 @@ pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
     let name = String::from_utf8_lossy(&call.method);
     let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     let text = format!("nothing is exposed as {name:?}");
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: Status::from_const(404),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,
     };
     // A call that is just being made is open.
-    let _ = reply.send(Action::Respond(answer, Payload::Copied(text.as_bytes())));
+    let _ = reply.send(Action::Respond(response, Payload::Copied(text.as_bytes())));
 }
 
 /// Characters of an unknown name that are told back.
@@ -149,7 +151,7 @@ impl Role for CallRole {
 
 /// A call on its way to its answer.
 struct Calling<'a> {
-    link: &'a Arc<Link>,
+    handle: &'a Arc<ReactorHandle>,
     id: StreamId,
     form: Form,
     is_notification: bool,
@@ -170,7 +172,7 @@ impl Calling<'_> {
     /// The same to keep, once it is entered.
     fn open(&self) -> OpenCall {
         OpenCall {
-            link: Arc::clone(self.link),
+            handle: Arc::clone(self.handle),
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
@@ -186,20 +188,20 @@ impl Calling<'_> {
         call: &ProcedureCall<'_>,
         is_bare: bool,
     ) -> PyResult<bool> {
-        let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
+        let submit = self.handle.callbacks.submit.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("there is no thread pool for blocking procedures")
         })?;
         let procedure = self.procedure;
-        let asked = RpcCall(self.open());
+        let context = RpcCall(self.open());
         // Before `submit`, for the pool's thread may answer before that returns.
         self.is_entered = true;
-        self.link.enter(self.id, self.role());
+        self.handle.enter(self.id, self.role());
         let submitted = if is_bare {
-            submit.bind(py).call1((asked, &procedure.handler, ()))?
+            submit.bind(py).call1((context, &procedure.handler, ()))?
         } else {
             let params = PyBytes::new(py, call.params);
             let decoder = procedure.decoders.of(call);
-            submit.bind(py).call1((asked, decoder, (params,)))?
+            submit.bind(py).call1((context, decoder, (params,)))?
         };
         submitted.is_truthy()
     }
@@ -208,8 +210,8 @@ impl Calling<'_> {
         match submitted {
             Ok(true) => {}
             Ok(false) => {
-                drop(self.link.take(self.id));
-                send_plain(py, Fault::Overloaded, reply);
+                drop(self.handle.take(self.id));
+                send_fault(py, Fault::Overloaded, reply);
             }
             Err(error) => {
                 self.on_result(py, Err(error), reply);
@@ -258,20 +260,20 @@ impl Calling<'_> {
             }
             Err(error) => {
                 error.write_unraisable(py, None);
-                send_plain(py, Fault::HandlerFailed, sink);
+                send_fault(py, Fault::HandlerFailed, sink);
             }
         }
     }
 
     #[inline]
     fn send<S: Sink>(py: Python<'_>, status: Status, payload: Payload<'_>, sink: &mut S) {
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status,
             content_type: None,
             fields: &Fields::EMPTY,
         };
         // Refused only when the connection is being cut already.
-        let _ = sink.send(py, Action::Respond(answer, payload));
+        let _ = sink.send(py, Action::Respond(response, payload));
     }
 }
 
@@ -298,8 +300,8 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 }
 
 impl CompletionHandler for Calling<'_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
-        (self.link, self.id)
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
+        (self.handle, self.id)
     }
 
     fn subject(&self, _py: Python<'_>) -> Subject {
@@ -320,13 +322,13 @@ impl CompletionHandler for Calling<'_> {
         let sent = result.and_then(|value| self.send_result(py, &value, sink));
         let mut ending = None;
         if let Err(error) = sent {
-            end_child_with(py, self.link, &error);
+            end_child_with(py, self.handle, &error);
             // Whoever has broken the call off has answered it, and then this goes nowhere.
             self.send_error(py, &error, sink);
             ending = is_cancellation(py, &error).then_some(error);
         }
         if self.is_entered {
-            drop(self.link.take(self.id));
+            drop(self.handle.take(self.id));
         }
         Next::Done(ending)
     }
@@ -348,7 +350,7 @@ impl CompletionHandler for Calling<'_> {
 
 /// A call between two steps of its coroutine, or in a thread of the pool.
 struct OpenCall {
-    link: Arc<Link>,
+    handle: Arc<ReactorHandle>,
     id: StreamId,
     form: Form,
     is_notification: bool,
@@ -359,7 +361,7 @@ struct OpenCall {
 impl OpenCall {
     fn calling(&self) -> Calling<'_> {
         Calling {
-            link: &self.link,
+            handle: &self.handle,
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
@@ -383,12 +385,12 @@ pub(crate) struct RpcCall(OpenCall);
 #[pymethods]
 impl RpcCall {
     fn _set_task(&self, task: Py<PyAny>) {
-        self.0.link.set_task(self.0.id, Some(task));
+        self.0.handle.set_task(self.0.id, Some(task));
     }
 
     /// Whether it is still to be done. A notification is, whatever has become of its connection.
     fn _is_open(&self) -> bool {
-        self.0.is_notification || self.0.link.is_open(self.0.id)
+        self.0.is_notification || self.0.handle.is_open(self.0.id)
     }
 
     fn _respond(&self, value: &Bound<'_, PyAny>) {
@@ -403,7 +405,7 @@ impl RpcCall {
 impl RpcCall {
     fn settle(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
         let mut late = Late {
-            link: &self.0.link,
+            handle: &self.0.handle,
             id: self.0.id,
         };
         self.0.calling().on_result(py, result, &mut late);

@@ -18,7 +18,7 @@ use pyo3::types::PyTuple;
 use super::ask::{Ask, Form, error};
 use super::event_loop::EventLoop;
 use super::{Outcome, Ticket, Waker, place};
-use crate::link::lock;
+use crate::sync::lock;
 use crate::task::{call_done_callback, enter_context, exit_context};
 
 /// How a coroutine is woken.

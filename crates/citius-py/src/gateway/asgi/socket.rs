@@ -15,7 +15,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::answer;
 use crate::awaitable::{Done, Poll, PollAwaitable, impl_awaitable};
 use crate::fork::end_child_with;
 use crate::gateway::asgi::Plan;
@@ -25,10 +24,14 @@ use crate::gateway::turn::Turn;
 use crate::gateway::ws;
 use crate::gateway::ws::line::{Line, Refusal, Stage};
 use crate::gateway::ws::receive::{NextMessage, Shape};
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Link, Sink, lock};
 use crate::outbox::AwaitCapacity;
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::report::{LEVEL_DEBUG, LEVEL_ERROR};
+use crate::respond;
+use crate::sink::Sink;
 use crate::support;
+use crate::sync::lock;
 use crate::task::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
 };
@@ -85,24 +88,24 @@ impl Socket {
         }
         match (kind, stage) {
             ("websocket.send", Stage::Open) => return self.say(message),
-            ("websocket.accept", Stage::Asked) if lock(&self.state).denial.is_none() => {
+            ("websocket.accept", Stage::RequestContext) if lock(&self.state).denial.is_none() => {
                 self.accept(message)?;
             }
-            ("websocket.close", Stage::Asked) if lock(&self.state).denial.is_none() => {
+            ("websocket.close", Stage::RequestContext) if lock(&self.state).denial.is_none() => {
                 let start = Start::plain(Status::new(403).expect("a status"));
                 self.deny(py, &start, Vec::new());
             }
             ("websocket.close", Stage::Open) => self.close(message)?,
             // Saying it again changes nothing.
             ("websocket.close", Stage::Over) => {}
-            ("websocket.http.response.start", Stage::Asked)
+            ("websocket.http.response.start", Stage::RequestContext)
                 if lock(&self.state).denial.is_none() =>
             {
                 let start = message::start(message)?;
                 let replaced = lock(&self.state).denial.replace((start, Vec::new()));
                 drop(replaced);
             }
-            ("websocket.http.response.body", Stage::Asked)
+            ("websocket.http.response.body", Stage::RequestContext)
                 if lock(&self.state).denial.is_some() =>
             {
                 self.deny_further(message)?;
@@ -220,10 +223,10 @@ impl Socket {
     #[cold]
     fn out_of_order(&self, kind: &str, stage: Stage) -> PyErr {
         let expected = match stage {
-            Stage::Asked if lock(&self.state).denial.is_some() => {
+            Stage::RequestContext if lock(&self.state).denial.is_some() => {
                 "expected 'websocket.http.response.body'"
             }
-            Stage::Asked => {
+            Stage::RequestContext => {
                 "expected 'websocket.accept', 'websocket.close' or 'websocket.http.response.start'"
             }
             Stage::Open => "expected 'websocket.send' or 'websocket.close'",
@@ -235,7 +238,7 @@ impl Socket {
     #[cold]
     fn report(&self, py: Python<'_>, what: &str) {
         let what = format!(": {what}");
-        self.subject.log(py, &self.line.link, LEVEL_ERROR, &what);
+        self.subject.log(py, &self.line.handle, LEVEL_ERROR, &what);
     }
 }
 
@@ -268,17 +271,17 @@ pub(super) fn request(
         return reply.recycle(head);
     };
     let protocols = opening.protocols.clone();
-    let line = Arc::new(Line::new(reply.id(), turn.link, opening));
+    let line = Arc::new(Line::new(reply.id(), turn.handle, opening));
     ws::enter(turn, &line, false);
     let made = Socket {
         line,
-        subject: Subject::new(turn.link, &head, None).of_socket(),
+        subject: Subject::new(turn.handle, &head, None).of_socket(),
         state: Mutex::default(),
     };
     let socket = match Bound::new(py, made) {
         Ok(socket) => socket,
         Err(error) => {
-            drop(turn.link.take(reply.id()));
+            drop(turn.handle.take(reply.id()));
             return super::refuse(turn, &error, head, reply);
         }
     };
@@ -313,7 +316,7 @@ impl<'a, 'py> SocketTalk<'a, 'py> {
     fn give_up<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
         let line = &self.socket.get().line;
         line.refuse();
-        answer::send_plain(py, Fault::HandlerFailed, sink);
+        respond::send_fault(py, Fault::HandlerFailed, sink);
     }
 }
 
@@ -328,9 +331,9 @@ impl Resume for Py<Socket> {
 }
 
 impl CompletionHandler for SocketTalk<'_, '_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
         let line = &self.socket.get().line;
-        (&line.link, line.id)
+        (&line.handle, line.id)
     }
 
     fn subject(&self, _py: Python<'_>) -> Subject {
@@ -345,7 +348,7 @@ impl CompletionHandler for SocketTalk<'_, '_> {
     ) -> Next {
         let this = self.socket.get();
         let line = &this.line;
-        let is_unanswered = line.stage() == Stage::Asked && line.ended().is_none();
+        let is_unanswered = line.stage() == Stage::RequestContext && line.ended().is_none();
         let error = result.err();
         match &error {
             None if is_unanswered => {
@@ -358,10 +361,10 @@ impl CompletionHandler for SocketTalk<'_, '_> {
             None => line.close(py, Close::new(Code::NORMAL, "")),
             Some(error) if line.ended().is_some() && !lock(&this.state).is_denied => {
                 let what = format!(": after its end: {error}");
-                this.subject.log(py, &line.link, LEVEL_DEBUG, &what);
+                this.subject.log(py, &line.handle, LEVEL_DEBUG, &what);
             }
             Some(error) => {
-                end_child_with(py, &line.link, error);
+                end_child_with(py, &line.handle, error);
                 let what = format!(": the ASGI application raised {error}");
                 this.subject.exception(py, &what, error);
                 if is_unanswered {

@@ -7,12 +7,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::answer::is_coroutine;
 use crate::awaitable::{
     Poll, PollAwaitable, impl_awaitable, install_am_send_of, install_am_send_of_done,
 };
 use crate::gateway::asgi::conversation::Conversation;
 use crate::outbox::AwaitCapacity;
+use crate::respond::is_coroutine;
 use crate::waiter::Waiter;
 
 /// Returned by `receive`.
