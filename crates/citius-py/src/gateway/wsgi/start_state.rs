@@ -1,20 +1,18 @@
-//! From what an application gives to `start_response` to the head of an answer, checked.
+//! `start_response`'s arguments in, the validated head of a response out.
 //!
-//! Applications announce the same again and again, be it in the very same tuples (constants of their
-//! code) or in equal ones. So the latest few announcements are kept with the headers they were made of,
-//! and one that is known is neither checked nor encoded anew. Invariant: strings and tuples of strings
-//! do not change, so the same ones, or equal ones, mean the same head; only the length of the body may
-//! be another, for it is not among the lines of a head.
+//! Applications pass the same tuples, or equal ones, again and again, so the last few header lists are cached with the fields
+//! made of them, and a list that is found is neither validated nor encoded anew. Invariant: strings and tuples of strings are
+//! immutable, so the same ones have the same fields; `content-length` is read anew each time. Tests: `tests/wsgi/`.
 
 use citius_http::{FAST_PATHS, Fault, Fields, ResponseHead, Status, fields};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
-/// The latest announcements of one application; what the current call has announced is one of them.
-pub(super) struct Announcements {
+/// The latest header lists of one application; that of the current call is one of them.
+pub(super) struct StartState {
     /// At least one, the first of them empty to begin with.
-    recent: Vec<Announced>,
+    recent: Vec<CachedHeaders>,
     /// Which of them is the latest.
     at: usize,
     status: Status,
@@ -24,7 +22,7 @@ pub(super) struct Announcements {
     status_text: Option<Py<PyString>>,
 }
 
-/// Announcements that are kept.
+/// Header lists that are kept.
 const RECENT_MAX: usize = 4;
 /// Headers of an announcement that can be known again.
 const HEADERS_KEPT_MAX: usize = 32;
@@ -35,13 +33,13 @@ const STATUS_KEPT_BYTES_MAX: usize = 128;
 
 /// One list of headers, as it was given and as it is sent.
 #[derive(Default)]
-struct Announced {
+struct CachedHeaders {
     media_type: Vec<u8>,
     has_media_type: bool,
     fields: Fields,
     /// What it was made of, if `is_known`.
     headers: Vec<Header>,
-    /// The same headers make the same answer.
+    /// The same headers make the same response.
     is_known: bool,
 }
 
@@ -52,10 +50,10 @@ struct Header {
     length: Option<u64>,
 }
 
-impl Default for Announcements {
+impl Default for StartState {
     fn default() -> Self {
         Self {
-            recent: vec![Announced::default()],
+            recent: vec![CachedHeaders::default()],
             at: 0,
             status: Status::OK,
             reason: Vec::new(),
@@ -64,8 +62,8 @@ impl Default for Announcements {
     }
 }
 
-impl Announcements {
-    fn latest(&self) -> &Announced {
+impl StartState {
+    fn latest(&self) -> &CachedHeaders {
         &self.recent[self.at]
     }
 
@@ -88,7 +86,7 @@ impl Announcements {
 
     /// Takes what `start_response` was given. After an error nothing is announced.
     #[inline]
-    pub(super) fn announce(
+    pub(super) fn set_start(
         &mut self,
         status: &Bound<'_, PyAny>,
         headers: &Bound<'_, PyAny>,
@@ -97,7 +95,7 @@ impl Announcements {
         if !self.status_text.as_ref().is_some_and(is_same) {
             self.read_status(status)?;
         }
-        self.announce_headers(headers)?;
+        self.set_headers(headers)?;
         let fields = &mut self.recent[self.at].fields;
         if fields.reason != self.reason {
             fields.reason.clone_from(&self.reason);
@@ -106,21 +104,21 @@ impl Announcements {
     }
 
     #[inline]
-    fn announce_headers(&mut self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_headers(&mut self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
         if FAST_PATHS && let Ok(list) = headers.cast_exact::<PyList>() {
-            if self.recent[self.at].is_again(list) {
+            if self.recent[self.at].matches(list) {
                 return Ok(());
             }
-            let known = (0..self.recent.len()).find(|&at| self.recent[at].is_again(list));
+            let known = (0..self.recent.len()).find(|&at| self.recent[at].matches(list));
             if let Some(known) = known {
                 self.at = known;
                 return Ok(());
             }
         }
-        self.announce_anew(headers)
+        self.parse_headers(headers)
     }
 
-    /// Keeps the text, if nobody can have made more of it than a text.
+    /// Keeps the text if it is an exact `str`.
     fn read_status(&mut self, text: &Bound<'_, PyAny>) -> PyResult<()> {
         self.status_text = None;
         (self.status, self.reason) = parse_status(text)?;
@@ -131,36 +129,36 @@ impl Announcements {
         Ok(())
     }
 
-    fn announce_anew(&mut self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn parse_headers(&mut self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
         if self.recent.len() < RECENT_MAX {
-            self.recent.push(Announced::default());
+            self.recent.push(CachedHeaders::default());
             self.at = self.recent.len() - 1;
         } else {
             self.at = (self.at + 1) % RECENT_MAX;
         }
-        let announced = &mut self.recent[self.at];
-        announced.clear();
+        let cached = &mut self.recent[self.at];
+        cached.clear();
         let outcome = match headers.cast_exact::<PyList>() {
-            Ok(list) => list.iter().try_for_each(|header| announced.add(&header)),
+            Ok(list) => list.iter().try_for_each(|header| cached.add(&header)),
             Err(_) => headers
                 .try_iter()?
-                .try_for_each(|header| announced.add(&header?)),
+                .try_for_each(|header| cached.add(&header?)),
         };
         if outcome.is_err() {
-            announced.clear();
+            cached.clear();
             return outcome;
         }
-        let n_lengths = announced.headers.iter().filter(|h| h.length.is_some());
-        announced.is_known &= n_lengths.count() <= 1
-            && announced.fields.lines().len() + announced.media_type.len() <= LINES_KEPT_BYTES_MAX;
-        if !announced.is_known {
-            announced.headers.clear();
+        let n_lengths = cached.headers.iter().filter(|h| h.length.is_some());
+        cached.is_known &= n_lengths.count() <= 1
+            && cached.fields.lines().len() + cached.media_type.len() <= LINES_KEPT_BYTES_MAX;
+        if !cached.is_known {
+            cached.headers.clear();
         }
         Ok(())
     }
 }
 
-impl Announced {
+impl CachedHeaders {
     fn clear(&mut self) {
         self.media_type.clear();
         self.has_media_type = false;
@@ -171,7 +169,7 @@ impl Announced {
 
     /// Whether `list` says what this was made of, and nothing else; then the length is the one it says.
     #[inline]
-    fn is_again(&mut self, list: &Bound<'_, PyList>) -> bool {
+    fn matches(&mut self, list: &Bound<'_, PyList>) -> bool {
         if !self.is_known || list.len() != self.headers.len() {
             return false;
         }
@@ -205,7 +203,7 @@ impl Announced {
             && header.is_exact_instance_of::<PyTuple>()
             && name.is_exact_instance_of::<PyString>()
             && value.is_exact_instance_of::<PyString>()
-            // Its value is somebody's, and hardly said again.
+            // Its value belongs to one client and hardly comes again.
             && !name_text.eq_ignore_ascii_case("set-cookie");
         if self.is_known {
             let is_length = name_text.eq_ignore_ascii_case("content-length");

@@ -1,8 +1,8 @@
-//! Dictionaries that each request has for itself and that seldom change: made once, they serve request after request.
+//! Dictionaries that belong to one request at a time and are reused if that request did not change them.
 //!
-//! An application may change what it finds in its scope, and no other request may see that. Most change nothing:
-//! then the next request gets the same objects. Invariant: what serves again is known to nobody but us, and so is
-//! every container in it, and each holds the very objects it was made with.
+//! In: an example. Out: a dictionary equal to it. Invariant (I18): a dictionary is reused only if nothing else refers to it
+//! or to a container in it, and each container holds the very objects that it was made with.
+//! Tests: `tests/asgi/test_isolation.py`.
 
 use pyo3::ffi::Py_ssize_t;
 use pyo3::prelude::*;
@@ -11,9 +11,9 @@ use pyo3::types::{PyDict, PyList};
 use crate::ownership::{references, version};
 
 /// A dictionary of constants and of containers of them.
-pub(super) struct Own {
+pub(super) struct ReusableDict {
     items: Items,
-    latest: Option<Latest>,
+    current: Option<Current>,
 }
 
 type Items = Vec<(Py<PyAny>, Item)>;
@@ -24,7 +24,7 @@ enum Item {
     List(Vec<Py<PyAny>>),
 }
 
-struct Latest {
+struct Current {
     dict: Py<PyDict>,
     /// Where all containers are dictionaries, and those have versions: the outer's, and the inner ones with theirs.
     /// Otherwise one has to look at everything.
@@ -34,12 +34,12 @@ struct Latest {
 /// The dictionaries in a dictionary, with their versions.
 type Inner = Vec<(Py<PyDict>, u64)>;
 
-impl Own {
+impl ReusableDict {
     /// Of dictionaries that are filled like `example`.
     pub(super) fn like(example: &Bound<'_, PyDict>) -> Self {
         Self {
             items: items_of(example),
-            latest: None,
+            current: None,
         }
     }
 
@@ -51,38 +51,38 @@ impl Own {
         py: Python<'py>,
         known: Py_ssize_t,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        if let Some(latest) = &self.latest
-            && references(py, &latest.dict) == known
-            && latest.is_as_made(py, &self.items)
+        if let Some(current) = &self.current
+            && references(py, &current.dict) == known
+            && current.is_as_made(py, &self.items)
         {
             return Ok(None);
         }
-        let (dict, latest) = Latest::new(py, &self.items)?;
-        let replaced = self.latest.replace(latest);
+        let (dict, current) = Current::new(py, &self.items)?;
+        let replaced = self.current.replace(current);
         drop(replaced);
         Ok(Some(dict))
     }
 
-    /// The dictionary for the next request; nobody but us has kept the one before.
+    /// The dictionary for the next request; nothing else may refer to the one before.
     pub(super) fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        Ok(match (self.renewed(py, 1)?, &self.latest) {
+        Ok(match (self.renewed(py, 1)?, &self.current) {
             (Some(renewed), _) => renewed,
-            (None, Some(latest)) => latest.dict.bind(py).clone(),
+            (None, Some(current)) => current.dict.bind(py).clone(),
             (None, None) => unreachable!("there is one that need not be renewed"),
         })
     }
 }
 
-impl Latest {
+impl Current {
     #[cold]
     fn new<'py>(py: Python<'py>, items: &Items) -> PyResult<(Bound<'py, PyDict>, Self)> {
         let mut inner = Some(Inner::new());
         let dict = make(py, items, &mut inner)?;
-        let latest = Self {
+        let current = Self {
             dict: dict.clone().unbind(),
             versions: version(&dict).zip(inner),
         };
-        Ok((dict, latest))
+        Ok((dict, current))
     }
 
     #[inline]

@@ -1,7 +1,6 @@
-//! What `receive` and `send` return: awaitables that end at once when there is nothing to wait for.
+//! What `receive` and `send` return: awaitables that end at once if there is nothing to wait for.
 //!
-//! One that has to wait yields a future of the loop's, as a coroutine does that awaits one, and looks
-//! again whenever that is done: whoever wakes it up says nothing but "look".
+//! An awaitable that has to wait yields a [`Waiter`] and polls again when that is done. Tests: `tests/asgi/`.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -10,21 +9,21 @@ use pyo3::prelude::*;
 use crate::awaitable::{
     Poll, PollAwaitable, impl_awaitable, install_am_send_of, install_am_send_of_done,
 };
-use crate::gateway::asgi::conversation::Conversation;
+use crate::gateway::asgi::http_cycle::HttpCycle;
 use crate::outbox::AwaitCapacity;
 use crate::respond::is_coroutine;
 use crate::waiter::Waiter;
 
 /// Returned by `receive`.
 #[pyclass(frozen, module = "citius._core", name = "_Receive")]
-pub(crate) struct Receive(pub(crate) Py<Conversation>);
+pub(crate) struct Receive(pub(crate) Py<HttpCycle>);
 
 impl PollAwaitable for Receive {
     fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
-        let conversation = self.0.bind(py).get();
-        match conversation.next_message(py)? {
+        let cycle = self.0.bind(py).get();
+        match cycle.next_message(py)? {
             Some(message) => Ok(Poll::Ready(message.into_any().unbind())),
-            None => Ok(Waiter::pending(conversation.await_piece(py)?)),
+            None => Ok(Waiter::pending(cycle.await_piece(py)?)),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Where an operation is called: on an event loop's thread, in a greenlet, or on a plain thread.
+//! Where an operation is called: on the thread of an event loop, in a greenlet, or on a plain thread.
 //!
-//! Neither asyncio nor gevent is imported here: where they are not, nobody waits in their way.
+//! Neither asyncio nor gevent is imported here: a process that has not imported them has none of their loops. Tests: `tests/go/`.
 
 use std::cell::Cell;
 
@@ -9,37 +9,42 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
 
-use super::ask::{Ask, Form, error};
-use super::wait::Wait;
-use super::{Outcome, green, thread};
+use super::awaitable::ChannelAwaitable;
+use super::operation::{Operation, ResultShape, error};
+use super::{Outcome, greenlet, thread};
 
 /// Does what is asked: at once, or waiting in the way of the place. Awaitable on a loop's thread.
 #[inline]
-pub(crate) fn perform(py: Python<'_>, mut ask: Ask, form: Form) -> PyResult<Py<PyAny>> {
+pub(crate) fn perform(
+    py: Python<'_>,
+    mut operation: Operation,
+    shape: ResultShape,
+) -> PyResult<Py<PyAny>> {
     if running_loop(py)?.is_some() {
-        return Wait::make(py, ask, form);
+        return ChannelAwaitable::make(py, operation, shape);
     }
-    if let Some(outcome) = ask.attempt() {
-        return form.shape(py, outcome);
+    if let Some(outcome) = operation.attempt() {
+        return shape.shape(py, outcome);
     }
-    let outcome = block(py, &mut ask)?;
-    form.shape(py, outcome)
+    let outcome = block(py, &mut operation)?;
+    shape.shape(py, outcome)
 }
 
-fn block(py: Python<'_>, ask: &mut Ask) -> PyResult<Outcome> {
+fn block(py: Python<'_>, operation: &mut Operation) -> PyResult<Outcome> {
     match hub(py)? {
-        Some(hub) => green::block(py, &hub, ask),
+        Some(hub) => greenlet::block(py, &hub, operation),
         None if IS_SERVING.get() => Err(error(
             py,
             "ChannelMisuse",
             &format!(
                 "{} that has to wait, on the server's own thread, would stop all requests: add blocking=True to \
                  the route, make the handler `async def` (with --loop auto), or serve WSGI with --threads",
-                ask.name()
+                operation.name()
             ),
         )),
         None => {
-            Ok(thread::block(py, ask, None)?.expect("without a timeout it ends with an outcome"))
+            Ok(thread::block(py, operation, None)?
+                .expect("without a timeout it ends with an outcome"))
         }
     }
 }
@@ -81,7 +86,7 @@ pub(crate) fn whereabouts(py: Python<'_>) -> PyResult<&'static str> {
 /// The loop that runs on this thread.
 #[inline]
 pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    static FUNCTION: Borrowed = Borrowed::new("_asyncio", "_get_running_loop");
+    static FUNCTION: LazyFunction = LazyFunction::new("_asyncio", "_get_running_loop");
     let Some(function) = FUNCTION.find(py)? else {
         return Ok(None);
     };
@@ -91,7 +96,7 @@ pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>>
 
 /// gevent's hub of this thread.
 fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    static FUNCTION: Borrowed = Borrowed::new("gevent._hub_local", "get_hub_if_exists");
+    static FUNCTION: LazyFunction = LazyFunction::new("gevent._hub_local", "get_hub_if_exists");
     let Some(function) = FUNCTION.find(py)? else {
         return Ok(None);
     };
@@ -99,14 +104,14 @@ fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     Ok((!hub.is_none()).then_some(hub))
 }
 
-/// A function of a module that somebody else may have imported.
-struct Borrowed {
+/// A function of a module that the application may have imported.
+struct LazyFunction {
     module: &'static str,
     name: &'static str,
     function: PyOnceLock<Py<PyAny>>,
 }
 
-impl Borrowed {
+impl LazyFunction {
     const fn new(module: &'static str, name: &'static str) -> Self {
         Self {
             module,

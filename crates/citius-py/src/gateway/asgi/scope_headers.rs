@@ -1,13 +1,8 @@
-//! The `headers` of scopes: pairs of bytes, shared between requests in lists of their own.
+//! The `headers` lists of scopes, made of pairs of bytes that requests share.
 //!
-//! A client sends the same field lines with request after request, to whatever targets. So whole field sections are
-//! kept, with the pairs that were made of them: a section that is the same to the byte and cut at the same
-//! places is a copy of a list. What is no section seen before is made line by line, from names and lines that
-//! are kept.
-//!
-//! All caches are direct-mapped and bounded: nothing a client sends makes them grow. Names and lines are found by
-//! anybody who sends the same, so what may be a secret is never among them; a section is found only by
-//! whoever sends all of it.
+//! In: a head. Out: a list for this request alone. A field section with the same bytes as an earlier one is a copy of its
+//! list; any other is made line by line of cached names and lines. The caches are direct-mapped and bounded. Values that may
+//! be secrets are never cached by line, only as part of a whole section. Tests: `tests/asgi/`.
 
 use citius_http::Head;
 use citius_http::head::{FieldSpan, Span};
@@ -129,7 +124,7 @@ fn section_of(head: &Head) -> Option<Span> {
     })
 }
 
-/// Field sections and the lists that were made of them, which nobody else knows.
+/// Field sections and the lists that were made of them, to which nothing else refers.
 struct Sections {
     slots: Box<[Place]>,
 }
@@ -229,7 +224,7 @@ fn moved(field: &FieldSpan, start: u32) -> FieldSpan {
     }
 }
 
-/// The length and four words of a section: not all of it, for it is compared anyway. Whoever sends sections that
+/// The length and four words of a section: not all of it, for it is compared anyway. A client that sends sections which
 /// have the same makes its own requests a little slower.
 #[inline]
 fn summary(bytes: &[u8]) -> u64 {

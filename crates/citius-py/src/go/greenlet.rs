@@ -1,8 +1,8 @@
-//! Waiting in a gevent greenlet: switch to whoever is ready, or to the hub.
+//! Waiting in a gevent greenlet: switch to the next ready greenlet, or to the hub.
 //!
-//! Whoever is woken is queued at his hub. A greenlet that has to wait switches to the first of the queue
-//! without a detour over the hub, [`DIRECT_MAX`] times; then the hub has its turn, so that its watchers
-//! and timers are served. What nobody takes is taken by a callback of the hub's.
+//! A woken greenlet is queued at its hub. A greenlet that has to wait switches to the first of the queue, [`DIRECT_MAX`] times
+//! without the hub; then the hub runs, so that its watchers and timers are served. A callback of the hub takes what is left in
+//! the queue. Tests: `tests/go/`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,20 +13,20 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use super::ask::{Ask, error};
+use super::operation::{Operation, error};
 use super::{Outcome, Ticket, Waker, thread};
 use crate::sync::lock;
 
 /// A greenlet in its wait.
-pub(crate) struct Berth {
+pub(crate) struct GreenletWaker {
     hub: Py<Hub>,
     /// Its `switch`.
     switch: Py<PyAny>,
-    /// Cleared by whoever switches to it, and by the greenlet itself if it leaves for other reasons.
+    /// Cleared by the code that switches to it, and by the greenlet itself if it leaves for other reasons.
     is_waiting: AtomicBool,
 }
 
-impl Berth {
+impl GreenletWaker {
     fn leave(&self) -> bool {
         self.is_waiting.swap(false, Ordering::AcqRel)
     }
@@ -40,7 +40,7 @@ pub(crate) struct Hub {
     event_loop: Py<PyAny>,
     thread: ThreadId,
     state: Mutex<State>,
-    /// Keeps the hub's loop from ending while another thread may wake somebody.
+    /// Keeps the hub's loop from ending while another thread may wake a greenlet.
     keeper: Mutex<Option<Py<PyAny>>>,
 }
 
@@ -58,27 +58,27 @@ struct State {
 /// Waits in the current greenlet.
 ///
 /// # Errors
-/// Whatever is thrown into it; `Deadlock` if the hub has nothing left that could wake anybody.
+/// Whatever is thrown into it; `Deadlock` if the hub has nothing left that could wake a greenlet.
 pub(crate) fn block(
     py: Python<'_>,
     gevent_hub: &Bound<'_, PyAny>,
-    ask: &mut Ask,
+    operation: &mut Operation,
 ) -> PyResult<Outcome> {
     let current = current(py)?;
     if current.is(gevent_hub) {
         let message = format!(
             "{} that has to wait, in gevent's hub: a callback of the hub's must not block; spawn a greenlet",
-            ask.name()
+            operation.name()
         );
         return Err(error(py, "ChannelMisuse", &message));
     }
     let hub = Hub::of(py, gevent_hub)?;
-    let ticket = Arc::new(Ticket::new(Waker::Green(Berth {
+    let ticket = Arc::new(Ticket::new(Waker::Greenlet(GreenletWaker {
         hub: hub.clone_ref(py),
         switch: current.getattr(intern!(py, "switch"))?.unbind(),
         is_waiting: AtomicBool::new(true),
     })));
-    if let Some(outcome) = ask.queue(&ticket) {
+    if let Some(outcome) = operation.queue(&ticket) {
         return Ok(outcome);
     }
     let this = hub.get();
@@ -87,9 +87,11 @@ pub(crate) fn block(
         .and_then(|()| this.wait(py, &hub, &ticket))
         .and(this.exit(py));
     match waited {
-        Ok(()) => Ok(ask.conclude(&ticket).expect("settled, and ours to take")),
+        Ok(()) => Ok(operation
+            .finish(&ticket)
+            .expect("settled, and ours to take")),
         Err(error) => {
-            ask.abandon(&ticket);
+            operation.cancel(&ticket);
             Err(error)
         }
     }
@@ -98,7 +100,7 @@ pub(crate) fn block(
 /// Queues the greenlet of a settled ticket.
 pub(crate) fn wake(ticket: Arc<Ticket>) {
     Python::attach(|py| {
-        let hub = berth(&ticket).hub.clone_ref(py);
+        let hub = waker_of(&ticket).hub.clone_ref(py);
         let schedules = {
             let mut state = lock(&hub.get().state);
             state.ready.push_back(ticket);
@@ -110,9 +112,9 @@ pub(crate) fn wake(ticket: Arc<Ticket>) {
     });
 }
 
-fn berth(ticket: &Ticket) -> &Berth {
+fn waker_of(ticket: &Ticket) -> &GreenletWaker {
     match ticket.waker() {
-        Waker::Green(berth) => berth,
+        Waker::Greenlet(waker_of) => waker_of,
         _ => unreachable!("only greenlets are queued at a hub"),
     }
 }
@@ -152,11 +154,11 @@ impl Hub {
     }
 
     fn wait(&self, py: Python<'_>, this: &Py<Self>, ticket: &Arc<Ticket>) -> PyResult<()> {
-        let own = berth(ticket);
+        let own = waker_of(ticket);
         while !ticket.is_done() {
             let switched = match self.take_direct(py, this) {
                 Some(next) if Arc::ptr_eq(&next, ticket) => break,
-                Some(next) => berth(&next).switch.bind(py).call0(),
+                Some(next) => waker_of(&next).switch.bind(py).call0(),
                 None => self.switch.bind(py).call0(),
             };
             if let Err(raised) = switched {
@@ -171,7 +173,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Whom to switch to instead of the hub.
+    /// The greenlet to switch to instead of the hub.
     fn take_direct(&self, py: Python<'_>, this: &Py<Self>) -> Option<Arc<Ticket>> {
         let schedules = {
             let mut state = lock(&self.state);
@@ -264,7 +266,7 @@ impl Hub {
 fn take(state: &mut State) -> Option<Arc<Ticket>> {
     loop {
         let ticket = state.ready.pop_front()?;
-        if berth(&ticket).leave() {
+        if waker_of(&ticket).leave() {
             return Some(ticket);
         }
     }
@@ -296,7 +298,7 @@ impl Hub {
                 return Ok(());
             };
             left -= 1;
-            if let Err(error) = berth(&next).switch.bind(py).call0() {
+            if let Err(error) = waker_of(&next).switch.bind(py).call0() {
                 error.write_unraisable(py, None);
             }
         }
@@ -319,7 +321,7 @@ fn is_loop_exit(py: Python<'_>, raised: &PyErr) -> bool {
         .is_ok_and(|kind| raised.is_instance(py, &kind))
 }
 
-/// gevent's word for "nothing left that could wake anybody" becomes ours.
+/// `LoopExit` becomes `Deadlock`.
 #[cold]
 fn translate(py: Python<'_>, raised: PyErr) -> PyErr {
     if !is_loop_exit(py, &raised) {
@@ -339,5 +341,5 @@ fn translate(py: Python<'_>, raised: PyErr) -> PyErr {
 /// Those whose hubs are alive, and perhaps some that died since the last was made.
 static HUBS: Mutex<Vec<Py<Hub>>> = Mutex::new(Vec::new());
 
-/// Switches from greenlet to greenlet before the hub has a turn, so that a chain keeps nobody else waiting for ever.
+/// Switches from greenlet to greenlet before the hub has a turn, so that a chain does not starve other greenlets.
 const DIRECT_MAX: u32 = 200;

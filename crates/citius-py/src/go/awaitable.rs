@@ -1,11 +1,8 @@
-//! Waiting in a coroutine: an operation to be awaited, and the future that its task waits for.
+//! Waiting in a coroutine: an operation to be awaited, which is also the future that its task waits for.
 //!
-//! Nothing is done before it is awaited. What can be done at once ends the `await` without suspending.
-//! Otherwise the task is given this very object as its future (the protocol that asyncio documents by
-//! `_asyncio_future_blocking`; `task.rs` does the same), and [`super::event_loop`] wakes it.
-//!
-//! While it waits, the ticket (in the queues of its channels) holds the wait, and the wait knows its
-//! ticket only weakly: whoever can still wake it keeps it alive, and nobody else.
+//! Nothing is done before it is awaited. An operation that need not wait ends the `await` without suspending. Otherwise the task
+//! gets this object as its future, and [`super::event_loop`] completes it. The ticket in the queues of the channels holds the
+//! awaitable, and the awaitable holds the ticket weakly: only what can still wake it keeps it alive. Tests: `tests/go/`.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -15,31 +12,31 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::ask::{Ask, Form, error};
 use super::event_loop::EventLoop;
-use super::{Outcome, Ticket, Waker, place};
+use super::operation::{Operation, ResultShape, error};
+use super::{Outcome, Ticket, Waker, caller};
 use crate::sync::lock;
 use crate::task::{call_done_callback, enter_context, exit_context};
 
 /// How a coroutine is woken.
-pub(crate) struct Sleeper {
+pub(crate) struct TaskWaker {
     pub(crate) event_loop: Py<EventLoop>,
-    pub(crate) wait: Py<Wait>,
+    pub(crate) wait: Py<ChannelAwaitable>,
 }
 
 /// An operation to be awaited, once.
-#[pyclass(frozen, module = "citius._core", name = "_Wait", weakref)]
-pub(crate) struct Wait {
-    form: Form,
+#[pyclass(frozen, module = "citius._core", name = "_ChannelAwaitable", weakref)]
+pub(crate) struct ChannelAwaitable {
+    shape: ResultShape,
     /// What an error calls it.
     name: &'static str,
     state: Mutex<State>,
 }
 
 struct State {
-    stage: Stage,
-    /// Out of here while it is at work, for it may run somebody's code.
-    ask: Option<Ask>,
+    progress: AwaitState,
+    /// Taken out while it is at work, for it may run Python code.
+    operation: Option<Operation>,
     is_awaited: bool,
     /// asyncio's mark of a future that is being awaited.
     is_blocking: bool,
@@ -48,22 +45,26 @@ struct State {
     callback: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
-enum Stage {
-    Fresh,
-    Waiting(Weak<Ticket>),
-    Settled(Outcome),
+enum AwaitState {
+    Created,
+    Pending(Weak<Ticket>),
+    Ready(Outcome),
     Cancelled,
-    Over,
+    Finished,
 }
 
-impl Wait {
-    pub(crate) fn make(py: Python<'_>, ask: Ask, form: Form) -> PyResult<Py<PyAny>> {
+impl ChannelAwaitable {
+    pub(crate) fn make(
+        py: Python<'_>,
+        operation: Operation,
+        shape: ResultShape,
+    ) -> PyResult<Py<PyAny>> {
         let wait = Self {
-            form,
-            name: ask.name(),
+            shape,
+            name: operation.name(),
             state: Mutex::new(State {
-                stage: Stage::Fresh,
-                ask: Some(ask),
+                progress: AwaitState::Created,
+                operation: Some(operation),
                 is_awaited: false,
                 is_blocking: false,
                 event_loop: None,
@@ -74,22 +75,22 @@ impl Wait {
     }
 
     /// On the loop's thread: takes the outcome and wakes the task.
-    pub(crate) fn settle(
+    pub(crate) fn resolve(
         &self,
         py: Python<'_>,
         this: &Py<Self>,
         ticket: &Arc<Ticket>,
     ) -> PyResult<()> {
-        let ask = lock(&self.state).ask.take();
-        let Some(ask) = ask else {
+        let operation = lock(&self.state).operation.take();
+        let Some(operation) = operation else {
             return Ok(());
         };
-        let outcome = ask.conclude(ticket);
+        let outcome = operation.finish(ticket);
         let callback = {
             let mut state = lock(&self.state);
-            state.ask = Some(ask);
+            state.operation = Some(operation);
             if let Some(outcome) = outcome {
-                state.stage = Stage::Settled(outcome);
+                state.progress = AwaitState::Ready(outcome);
             }
             state.callback.take()
         };
@@ -102,61 +103,61 @@ impl Wait {
         Ok(())
     }
 
-    /// Nobody will take what has come, or may still come.
-    pub(crate) fn lose(&self, ticket: &Arc<Ticket>) {
-        let ask = lock(&self.state).ask.take();
-        if let Some(ask) = ask {
-            ask.abandon(ticket);
+    /// Its task will not take what has come, or may still come.
+    pub(crate) fn discard(&self, ticket: &Arc<Ticket>) {
+        let operation = lock(&self.state).operation.take();
+        if let Some(operation) = operation {
+            operation.cancel(ticket);
         }
     }
 
     /// Ends it without a result; a value that was received goes to the next receiver.
-    fn give_up(&self) {
-        let (stage, ask) = {
+    fn cancel_operation(&self) {
+        let (progress, operation) = {
             let mut state = lock(&self.state);
-            let stage = std::mem::replace(&mut state.stage, Stage::Over);
-            (stage, state.ask.take())
+            let progress = std::mem::replace(&mut state.progress, AwaitState::Finished);
+            (progress, state.operation.take())
         };
-        let Some(ask) = ask else {
+        let Some(operation) = operation else {
             return;
         };
-        match stage {
-            Stage::Waiting(ticket) => {
+        match progress {
+            AwaitState::Pending(ticket) => {
                 if let Some(ticket) = ticket.upgrade() {
-                    ask.abandon(&ticket);
+                    operation.cancel(&ticket);
                 }
             }
-            Stage::Settled(outcome) => ask.give_back(outcome),
-            Stage::Fresh | Stage::Cancelled | Stage::Over => {}
+            AwaitState::Ready(outcome) => operation.give_back(outcome),
+            AwaitState::Created | AwaitState::Cancelled | AwaitState::Finished => {}
         }
     }
 
     /// Begins: does what is asked at once, or waits.
-    fn begin(slf: &Bound<'_, Self>, mut ask: Ask) -> PyResult<Option<Outcome>> {
+    fn begin(slf: &Bound<'_, Self>, mut operation: Operation) -> PyResult<Option<Outcome>> {
         let (py, this) = (slf.py(), slf.get());
-        if let Some(outcome) = ask.attempt() {
+        if let Some(outcome) = operation.attempt() {
             return Ok(Some(outcome));
         }
-        let Some(running) = place::running_loop(py)? else {
+        let Some(running) = caller::running_loop(py)? else {
             return Err(PyRuntimeError::new_err(format!(
                 "{} is awaited where no asyncio loop runs",
                 this.name
             )));
         };
         let event_loop = EventLoop::of(py, &running)?;
-        let ticket = Arc::new(Ticket::new(Waker::Task(Sleeper {
+        let ticket = Arc::new(Ticket::new(Waker::Coroutine(TaskWaker {
             event_loop: event_loop.clone_ref(py),
             wait: slf.clone().unbind(),
         })));
         {
             let mut state = lock(&this.state);
-            state.stage = Stage::Waiting(Arc::downgrade(&ticket));
+            state.progress = AwaitState::Pending(Arc::downgrade(&ticket));
             state.event_loop = Some(event_loop);
             state.is_blocking = true;
         }
         // Another thread may settle the ticket from here on; only this one, later, looks at it.
-        let outcome = ask.queue(&ticket);
-        let replaced = lock(&this.state).ask.replace(ask);
+        let outcome = operation.queue(&ticket);
+        let replaced = lock(&this.state).operation.replace(operation);
         drop(replaced);
         Ok(outcome)
     }
@@ -165,12 +166,12 @@ impl Wait {
     fn finish(&self, py: Python<'_>, outcome: Outcome) -> PyResult<Option<Py<PyAny>>> {
         let over = {
             let mut state = lock(&self.state);
-            state.stage = Stage::Over;
+            state.progress = AwaitState::Finished;
             state.is_blocking = false;
-            state.ask.take()
+            state.operation.take()
         };
         drop(over);
-        let value = self.form.shape(py, outcome)?;
+        let value = self.shape.shape(py, outcome)?;
         if value.is_none(py) {
             return Ok(None);
         }
@@ -181,7 +182,7 @@ impl Wait {
 }
 
 #[pymethods]
-impl Wait {
+impl ChannelAwaitable {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if let Ok(state) = self.state.try_lock()
             && let Some((callback, context)) = &state.callback
@@ -208,7 +209,7 @@ impl Wait {
         if lock(&slf.get().state).is_awaited {
             return Ok(slf);
         }
-        slf.get().give_up();
+        slf.get().cancel_operation();
         Err(error(
             slf.py(),
             "ChannelMisuse",
@@ -222,32 +223,32 @@ impl Wait {
 
     fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
         let (py, this) = (slf.py(), slf.get());
-        let (stage, ask) = {
+        let (progress, operation) = {
             let mut state = lock(&this.state);
-            let stage = std::mem::replace(&mut state.stage, Stage::Over);
-            let ask = match stage {
-                Stage::Fresh => state.ask.take(),
+            let progress = std::mem::replace(&mut state.progress, AwaitState::Finished);
+            let operation = match progress {
+                AwaitState::Created => state.operation.take(),
                 _ => None,
             };
-            (stage, ask)
+            (progress, operation)
         };
-        match stage {
-            Stage::Fresh => {
-                let ask = ask.expect("kept until it begins");
-                match Self::begin(slf, ask)? {
+        match progress {
+            AwaitState::Created => {
+                let operation = operation.expect("kept until it begins");
+                match Self::begin(slf, operation)? {
                     Some(outcome) => this.finish(py, outcome),
                     None => Ok(Some(slf.clone().into_any().unbind())),
                 }
             }
-            Stage::Settled(outcome) => this.finish(py, outcome),
-            Stage::Waiting(ticket) => {
-                // Stepped by somebody else than the loop: wait on.
+            AwaitState::Ready(outcome) => this.finish(py, outcome),
+            AwaitState::Pending(ticket) => {
+                // Stepped by other code than the loop: wait on.
                 let mut state = lock(&this.state);
-                state.stage = Stage::Waiting(ticket);
+                state.progress = AwaitState::Pending(ticket);
                 state.is_blocking = true;
                 Ok(Some(slf.clone().into_any().unbind()))
             }
-            Stage::Cancelled | Stage::Over => Err(PyRuntimeError::new_err(format!(
+            AwaitState::Cancelled | AwaitState::Finished => Err(PyRuntimeError::new_err(format!(
                 "{} can be awaited once; make another one",
                 this.name
             ))),
@@ -261,7 +262,7 @@ impl Wait {
         value: Option<&Bound<'_, PyAny>>,
         _traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.give_up();
+        self.cancel_operation();
         let raised = match value {
             Some(value) if !value.is_none() => value.clone(),
             _ if kind.is_callable() => kind.call0()?,
@@ -271,7 +272,7 @@ impl Wait {
     }
 
     fn close(&self) {
-        self.give_up();
+        self.cancel_operation();
     }
 
     #[getter(_asyncio_future_blocking)]
@@ -303,22 +304,25 @@ impl Wait {
     fn cancel(slf: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
         let (py, this) = (slf.py(), slf.get());
         drop(msg);
-        let ticket = match &lock(&this.state).stage {
-            Stage::Waiting(ticket) => ticket.upgrade(),
-            Stage::Settled(_) | Stage::Fresh | Stage::Cancelled | Stage::Over => return Ok(false),
+        let ticket = match &lock(&this.state).progress {
+            AwaitState::Pending(ticket) => ticket.upgrade(),
+            AwaitState::Ready(_)
+            | AwaitState::Created
+            | AwaitState::Cancelled
+            | AwaitState::Finished => return Ok(false),
         };
         // Without a ticket it waits for nothing that could ever happen.
         if ticket.as_ref().is_some_and(|ticket| !ticket.claim()) {
             return Ok(false);
         }
-        let (ask, callback, event_loop) = {
+        let (operation, callback, event_loop) = {
             let mut state = lock(&this.state);
-            state.stage = Stage::Cancelled;
+            state.progress = AwaitState::Cancelled;
             let event_loop = state.event_loop.as_ref().map(|kept| kept.clone_ref(py));
-            (state.ask.take(), state.callback.take(), event_loop)
+            (state.operation.take(), state.callback.take(), event_loop)
         };
-        if let (Some(ask), Some(ticket)) = (&ask, &ticket) {
-            ask.abandon(ticket);
+        if let (Some(operation), Some(ticket)) = (&operation, &ticket) {
+            operation.cancel(ticket);
         }
         if let (Some((callback, context)), Some(event_loop)) = (callback, event_loop) {
             let keywords = pyo3::types::PyDict::new(py);
@@ -334,7 +338,7 @@ impl Wait {
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<()> {
-        if !matches!(lock(&self.state).stage, Stage::Cancelled) {
+        if !matches!(lock(&self.state).progress, AwaitState::Cancelled) {
             return Ok(());
         }
         let kind = py.import("asyncio")?.getattr("CancelledError")?;
@@ -342,23 +346,23 @@ impl Wait {
     }
 
     fn __repr__(&self) -> String {
-        let stage = match lock(&self.state).stage {
-            Stage::Fresh => "not awaited yet",
-            Stage::Waiting(_) => "waiting",
-            Stage::Settled(_) => "settled",
-            Stage::Cancelled => "cancelled",
-            Stage::Over => "over",
+        let progress = match lock(&self.state).progress {
+            AwaitState::Created => "not awaited yet",
+            AwaitState::Pending(_) => "waiting",
+            AwaitState::Ready(_) => "settled",
+            AwaitState::Cancelled => "cancelled",
+            AwaitState::Finished => "over",
         };
-        format!("<{} to be awaited, {stage}>", self.name)
+        format!("<{} to be awaited, {progress}>", self.name)
     }
 }
 
-impl Drop for Wait {
+impl Drop for ChannelAwaitable {
     fn drop(&mut self) {
-        let is_fresh = match lock(&self.state).stage {
-            Stage::Fresh => true,
-            Stage::Waiting(_) | Stage::Settled(_) => false,
-            Stage::Cancelled | Stage::Over => return,
+        let is_fresh = match lock(&self.state).progress {
+            AwaitState::Created => true,
+            AwaitState::Pending(_) | AwaitState::Ready(_) => false,
+            AwaitState::Cancelled | AwaitState::Finished => return,
         };
         Python::attach(|py| {
             // An object may be let go of because of an exception, which must go on.
@@ -366,7 +370,7 @@ impl Drop for Wait {
             if is_fresh {
                 self.warn(py);
             } else {
-                self.give_up();
+                self.cancel_operation();
             }
             if let Some(raised) = raised {
                 raised.restore(py);
@@ -375,7 +379,7 @@ impl Drop for Wait {
     }
 }
 
-impl Wait {
+impl ChannelAwaitable {
     #[cold]
     fn warn(&self, py: Python<'_>) {
         let message = format!(

@@ -1,13 +1,11 @@
-//! One request's conversation: what has come for the application, what it has said.
+//! One request and its response as the application sees them: body in, ASGI messages out.
 //!
 //! ```text
-//! Silent ── start ──► Started ── first body, the head leaves ──► Streaming ── last body ──► Complete
+//! NotStarted ── start ──► Started ── first body, the head is sent ──► Streaming ── last body ──► Complete
 //! ```
 //!
-//! What is said leaves by an [`Outbox`]: in a turn [`Talk`] sends it when the step ends, later each piece of the body
-//! is posted as it is said.
-//!
-//! Invariant: the lock is held for moments in which no Python code can run.
+//! Messages are queued in an [`Outbox`]: within a turn [`HttpCompletion`] sends them when the step ends, later each piece of
+//! the body is posted at once. The lock is never held while Python code can run. Tests: `tests/asgi/`.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,9 +20,9 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::awaitable::Done;
 use crate::exchange::{LazySubject, Role};
 use crate::fork::end_child_with;
-use crate::gateway::asgi::message::{self, Body, Lexicon, Message, Start};
-use crate::gateway::asgi::waiting::Receive;
-use crate::outbox::{AwaitCapacity, Capacity, Outbox, Speaker, Waiters};
+use crate::gateway::asgi::awaitables::Receive;
+use crate::gateway::asgi::message::{self, Body, InternedKeys, Message, Start};
+use crate::outbox::{AwaitCapacity, Capacity, Outbox, OutboxOwner, Waiters};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::report::{LEVEL_DEBUG, LEVEL_ERROR};
@@ -32,30 +30,29 @@ use crate::sink::{Late, Sink, payload};
 use crate::support;
 use crate::sync::lock;
 use crate::task::{
-    CompletionHandler, Entry, LateStep, Next, Progress as Stepped, Resume, Suspended,
-    is_cancellation,
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
 };
 use crate::waiter::Waiter;
 
 /// What the conversations of one reactor have in common.
-pub(super) struct Common {
+pub(super) struct Constants {
     /// `{"type": "http.request", "body": b"", "more_body": False}`, to be copied.
     empty_request: Py<PyDict>,
-    lexicon: Lexicon,
+    keys: InternedKeys,
 }
 
-/// A request whose application is not called yet. Its callables know the conversation that keeps them here.
-pub(super) struct Uncalled {
+/// A request whose application is not called yet. Its callables refer to the cycle that keeps them here.
+pub(super) struct PendingCall {
     pub(super) head: Box<Head>,
     pub(super) receive: Py<PyAny>,
     pub(super) send: Py<PyAny>,
 }
 
-/// How far the application is with its answer.
+/// How far the application is with its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
-enum Progress {
+enum ResponseState {
     #[default]
-    Silent,
+    NotStarted,
     /// The start is said; it leaves with the first piece of the body.
     Started,
     /// The head has left.
@@ -64,12 +61,12 @@ enum Progress {
     Complete,
 }
 
-/// One request and its answer, as the application hears and says them.
-#[pyclass(frozen, module = "citius._core", name = "_Conversation")]
-pub(crate) struct Conversation {
+/// One request and its response, as the application hears and says them.
+#[pyclass(frozen, module = "citius._core", name = "_HttpCycle")]
+pub(crate) struct HttpCycle {
     pub(crate) handle: Arc<ReactorHandle>,
-    common: Arc<Common>,
-    state: Mutex<State>,
+    constants: Arc<Constants>,
+    state: Mutex<CycleState>,
 }
 
 #[expect(
@@ -77,13 +74,13 @@ pub(crate) struct Conversation {
     reason = "independent facts about one request and its answer"
 )]
 #[derive(Default)]
-struct State {
+struct CycleState {
     /// Absent between two requests.
     id: Option<StreamId>,
     /// Pieces of the body that were said.
     outbox: Outbox<Body>,
     /// What the application is to be called with.
-    uncalled: Option<Uncalled>,
+    pending_call: Option<PendingCall>,
     /// What the application was called with, for messages about it.
     scope: Option<Py<PyDict>>,
     // What has come.
@@ -91,13 +88,13 @@ struct State {
     more_pieces: Vec<u8>,
     body_ended: bool,
     /// The application has been told that it has.
-    end_told: bool,
+    end_sent: bool,
     /// Bytes of the body that were asked for and have not been told.
     credit: u64,
-    /// Nobody waits for an answer any more.
-    is_gone: bool,
+    /// The client has disconnected.
+    is_disconnected: bool,
     // What was said.
-    progress: Progress,
+    response_state: ResponseState,
     start: Option<Start>,
     hints: Vec<Fields>,
     trailers: Fields,
@@ -106,11 +103,11 @@ struct State {
     is_body_over: bool,
     head_only: bool,
     /// Bytes of the body that are announced and not said yet.
-    due: Option<u64>,
+    due_bytes: Option<u64>,
     said_bytes: u64,
 }
 
-impl Common {
+impl Constants {
     pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
         let empty_request = PyDict::new(py);
         empty_request.set_item(intern!(py, "type"), intern!(py, "http.request"))?;
@@ -118,13 +115,13 @@ impl Common {
         empty_request.set_item(intern!(py, "more_body"), false)?;
         Ok(Self {
             empty_request: empty_request.unbind(),
-            lexicon: Lexicon::new(py),
+            keys: InternedKeys::new(py),
         })
     }
 }
 
 #[pymethods]
-impl Conversation {
+impl HttpCycle {
     fn receive(slf: Py<Self>) -> Receive {
         Receive(slf)
     }
@@ -134,9 +131,9 @@ impl Conversation {
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let said = message::read(&this.handle, &this.common.lexicon, message)?;
-        let has_room = this.say(py, said, message)?;
-        if has_room {
+        let said = message::read(&this.handle, &this.constants.keys, message)?;
+        let on_writable = this.push_message(py, said, message)?;
+        if on_writable {
             Done::get(py)
         } else {
             AwaitCapacity::of(py, slf.clone().unbind())
@@ -144,21 +141,21 @@ impl Conversation {
     }
 }
 
-impl Conversation {
-    pub(super) fn new(handle: &Arc<ReactorHandle>, common: &Arc<Common>) -> Self {
+impl HttpCycle {
+    pub(super) fn new(handle: &Arc<ReactorHandle>, constants: &Arc<Constants>) -> Self {
         Self {
             handle: Arc::clone(handle),
-            common: Arc::clone(common),
-            state: Mutex::new(State::idle()),
+            constants: Arc::clone(constants),
+            state: Mutex::new(CycleState::idle()),
         }
     }
 
-    /// Becomes that of another request; it is new, or has [forgotten](Self::forget) the one before.
+    /// Becomes that of another request; it is new, or has [forgotten](Self::reset) the one before.
     #[inline]
     pub(super) fn begin(&self, head: &Head, body_ended: bool, reply: &Reply<'_>) {
         let mut state = lock(&self.state);
         state.id = Some(reply.id());
-        state.is_gone = false;
+        state.is_disconnected = false;
         state.outbox.begin_step();
         state.body_ended = body_ended;
         state.head_only = head.method == Method::Head;
@@ -166,8 +163,8 @@ impl Conversation {
 
     /// Lets go of everything that belongs to the request.
     #[inline]
-    pub(super) fn forget(&self) {
-        let state = std::mem::replace(&mut *lock(&self.state), State::idle());
+    pub(super) fn reset(&self) {
+        let state = std::mem::replace(&mut *lock(&self.state), CycleState::idle());
         drop(state);
     }
 
@@ -175,20 +172,20 @@ impl Conversation {
     pub(crate) fn id(&self) -> StreamId {
         lock(&self.state)
             .id
-            .expect("whoever knows it is about its request")
+            .expect("a cycle has an id while a request uses it")
     }
 
-    pub(super) fn keep_uncalled(&self, uncalled: Uncalled) {
-        let replaced = lock(&self.state).uncalled.replace(uncalled);
+    pub(super) fn set_pending_call(&self, pending_call: PendingCall) {
+        let replaced = lock(&self.state).pending_call.replace(pending_call);
         drop(replaced);
     }
 
     /// A request whose application is to be called now.
-    pub(super) fn take_uncalled(&self) -> Option<Uncalled> {
-        lock(&self.state).uncalled.take()
+    pub(super) fn take_pending_call(&self) -> Option<PendingCall> {
+        lock(&self.state).pending_call.take()
     }
 
-    pub(super) fn show(&self, scope: Py<PyDict>) {
+    pub(super) fn set_scope(&self, scope: Py<PyDict>) {
         let replaced = lock(&self.state).scope.replace(scope);
         drop(replaced);
     }
@@ -237,25 +234,25 @@ impl Conversation {
         wake(py, receivers);
     }
 
-    /// Nobody waits for an answer any more.
+    /// The client has disconnected.
     pub(super) fn disconnect(&self, py: Python<'_>) {
         let mut state = lock(&self.state);
-        state.is_gone = true;
+        state.is_disconnected = true;
         let receivers = state.outbox.take_receivers();
         let senders = state.outbox.take_senders(true);
-        let said = (state.outbox.take_said(), state.start.take());
-        let uncalled = state.uncalled.take();
+        let said = (state.outbox.take_items(), state.start.take());
+        let pending_call = state.pending_call.take();
         drop(state);
-        if let Some(uncalled) = uncalled {
-            self.handle.keep_head(uncalled.head);
+        if let Some(pending_call) = pending_call {
+            self.handle.keep_head(pending_call.head);
         }
         wake(py, receivers);
         wake(py, senders);
         drop(said);
     }
 
-    /// There is room for more of the answer.
-    pub(super) fn has_room(&self, py: Python<'_>) {
+    /// There is room for more of the response.
+    pub(super) fn on_writable(&self, py: Python<'_>) {
         let mut state = lock(&self.state);
         state.outbox.on_writable();
         let senders = state.outbox.take_senders(true);
@@ -269,9 +266,9 @@ impl Conversation {
         py: Python<'py>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let mut state = lock(&self.state);
-        let has_come = state.piece.is_some() || state.body_ended && !state.end_told;
-        if !has_come || state.progress == Progress::Complete {
-            if !state.is_gone && state.progress != Progress::Complete {
+        let has_come = state.piece.is_some() || state.body_ended && !state.end_sent;
+        if !has_come || state.response_state == ResponseState::Complete {
+            if !state.is_disconnected && state.response_state != ResponseState::Complete {
                 return Ok(None);
             }
             drop(state);
@@ -282,9 +279,9 @@ impl Conversation {
         let piece = state.piece.take();
         let rest = std::mem::take(&mut state.more_pieces);
         let more = !state.body_ended;
-        state.end_told = !more;
+        state.end_sent = !more;
         drop(state);
-        let message = self.common.empty_request.bind(py).copy()?;
+        let message = self.constants.empty_request.bind(py).copy()?;
         if let Some(piece) = piece {
             let body = if rest.is_empty() {
                 piece.into_bound(py)
@@ -293,7 +290,7 @@ impl Conversation {
             };
             if more {
                 message.set_item(intern!(py, "more_body"), true)?;
-                self.ask_for(py, body.as_bytes().len() as u64);
+                self.request_body(py, body.as_bytes().len() as u64);
             }
             message.set_item(intern!(py, "body"), body)?;
         }
@@ -308,88 +305,98 @@ impl Conversation {
             !state.body_ended && state.credit == 0
         };
         if is_first_question {
-            self.ask_for(py, self.window());
+            self.request_body(py, self.window());
         }
         Ok(waiter)
     }
 
-    fn ask_for(&self, py: Python<'_>, bytes: u64) {
+    fn request_body(&self, py: Python<'_>, bytes: u64) {
         lock(&self.state).credit += bytes;
         self.want(py, bytes);
     }
 
     /// Takes a message; `false`: the next one has to wait for room.
-    fn say(&self, py: Python<'_>, said: Message, message: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn push_message(
+        &self,
+        py: Python<'_>,
+        said: Message,
+        message: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
         let mut state = lock(&self.state);
-        if state.is_gone {
+        if state.is_disconnected {
             drop(state);
             return Err(support::client_disconnected(py));
         }
         match said {
-            Message::Start(start) if state.progress == Progress::Silent => {
+            Message::Start(start) if state.response_state == ResponseState::NotStarted => {
                 let is_bodiless = state.head_only || start.status.has_no_body();
-                state.due = start.content_length.filter(|_| !is_bodiless);
+                state.due_bytes = start.content_length.filter(|_| !is_bodiless);
                 state.awaits_trailers = start.trailers;
-                state.progress = Progress::Started;
+                state.response_state = ResponseState::Started;
                 state.start = Some(start);
                 return Ok(true);
             }
             Message::Body { body, more }
-                if matches!(state.progress, Progress::Started | Progress::Streaming)
-                    && !state.is_body_over =>
+                if matches!(
+                    state.response_state,
+                    ResponseState::Started | ResponseState::Streaming
+                ) && !state.is_body_over =>
             {
                 state.take_body(py, body, more)?;
             }
             Message::Trailers { fields, more }
-                if matches!(state.progress, Progress::Started | Progress::Streaming)
-                    && state.awaits_trailers =>
+                if matches!(
+                    state.response_state,
+                    ResponseState::Started | ResponseState::Streaming
+                ) && state.awaits_trailers =>
             {
                 for (name, value) in fields.iter() {
                     // They were checked a moment ago.
                     let _ = state.trailers.push(name, value);
                 }
                 if !more {
-                    state.progress = Progress::Complete;
+                    state.response_state = ResponseState::Complete;
                 }
             }
-            Message::EarlyHint(fields) if state.progress == Progress::Silent => {
+            Message::EarlyHint(fields) if state.response_state == ResponseState::NotStarted => {
                 state.hints.push(fields);
             }
             Message::Debug => return Ok(true),
             _ => {
-                let progress = state.progress;
+                let response_state = state.response_state;
                 drop(state);
-                return Err(out_of_order(progress, message));
+                return Err(out_of_order(response_state, message));
             }
         }
-        let has_room = state.progress == Progress::Complete || !state.outbox.is_full(&self.handle);
+        let on_writable =
+            state.response_state == ResponseState::Complete || !state.outbox.is_full(&self.handle);
         if state.outbox.is_in_step() {
-            return Ok(has_room);
+            return Ok(on_writable);
         }
         drop(state);
         let mut late = Late {
             handle: &self.handle,
             id: self.id(),
         };
-        self.flow(py, &mut late);
-        Ok(has_room)
+        self.flush_pending(py, &mut late);
+        Ok(on_writable)
     }
 
     /// Sends what was said and has not been sent.
     #[inline]
-    fn flow<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
+    fn flush_pending<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
         let mut state = lock(&self.state);
         let hints = std::mem::take(&mut state.hints);
-        let ends = state.progress == Progress::Complete;
-        if !state.outbox.has_said() && !ends {
+        let ends = state.response_state == ResponseState::Complete;
+        if !state.outbox.has_items() && !ends {
             drop(state);
             return self.send_hints(py, hints, sink);
         }
-        let pieces = state.outbox.take_said();
+        let pieces = state.outbox.take_items();
         let start = state.start.take();
         let trailers = std::mem::take(&mut state.trailers);
         if !ends {
-            state.progress = Progress::Streaming;
+            state.response_state = ResponseState::Streaming;
         }
         let receivers = if ends {
             state.outbox.take_receivers()
@@ -442,8 +449,8 @@ impl Conversation {
     pub(crate) fn subject(&self, py: Python<'_>) -> Subject {
         let scope = {
             let state = lock(&self.state);
-            if let Some(uncalled) = &state.uncalled {
-                return Subject::new(&self.handle, &uncalled.head, None);
+            if let Some(pending_call) = &state.pending_call {
+                return Subject::new(&self.handle, &pending_call.head, None);
             }
             state.scope.as_ref().map(|scope| scope.clone_ref(py))
         };
@@ -454,11 +461,11 @@ impl Conversation {
     }
 }
 
-impl State {
+impl CycleState {
     /// Between two requests: whatever finds the callables then is told that the client has gone.
     fn idle() -> Self {
         Self {
-            is_gone: true,
+            is_disconnected: true,
             ..Self::default()
         }
     }
@@ -468,9 +475,9 @@ impl State {
         let body_bytes = body.len(py);
         self.said_bytes += body_bytes;
         self.outbox.count(body_bytes);
-        if let Some(due) = self.due {
-            let announced = due + self.said_bytes - body_bytes;
-            let Some(left) = due.checked_sub(body_bytes) else {
+        if let Some(due_bytes) = self.due_bytes {
+            let announced = due_bytes + self.said_bytes - body_bytes;
+            let Some(left) = due_bytes.checked_sub(body_bytes) else {
                 return Err(PyRuntimeError::new_err(format!(
                     "the response body is longer than its content-length: announced {announced} \
                      bytes, sent {}",
@@ -484,20 +491,20 @@ impl State {
                     self.said_bytes
                 )));
             }
-            self.due = Some(left);
+            self.due_bytes = Some(left);
         }
-        self.outbox.say(body);
+        self.outbox.push(body);
         if !more {
             self.is_body_over = true;
             if !self.awaits_trailers {
-                self.progress = Progress::Complete;
+                self.response_state = ResponseState::Complete;
             }
         }
         Ok(())
     }
 }
 
-/// Sends an answer that is complete.
+/// Sends a response that is complete.
 #[inline]
 fn respond<S: Sink>(
     py: Python<'_>,
@@ -514,12 +521,12 @@ fn respond<S: Sink>(
             payload(bound)
         }
     };
-    // The encoder counts by itself, and has a short way for answers that say nothing else.
+    // The encoder counts by itself, and has a short way for responses that say nothing else.
     if start
         .content_length
         .is_none_or(|length| length == body.len())
     {
-        let response = response_head(py, start, &start.heading.fields);
+        let response = response_head(py, start, &start.headers.fields);
         return sink.send(py, Action::Respond(response, body));
     }
     sink.send(
@@ -561,7 +568,7 @@ fn stream<S: Sink>(
 
 #[inline]
 fn response_head<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> ResponseHead<'a> {
-    let media = start.heading.content_type.as_ref();
+    let media = start.headers.content_type.as_ref();
     ResponseHead {
         status: start.status,
         content_type: media.map(|media| media.as_bytes(py)),
@@ -570,16 +577,16 @@ fn response_head<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> Re
 }
 
 #[cold]
-fn out_of_order(progress: Progress, message: &Bound<'_, PyAny>) -> PyErr {
+fn out_of_order(response_state: ResponseState, message: &Bound<'_, PyAny>) -> PyErr {
     let kind = message
         .get_item("type")
         .map_or_else(|_| String::new(), |kind| kind.to_string());
-    let expected = match progress {
-        Progress::Silent => "expected 'http.response.start'",
-        Progress::Started | Progress::Streaming => {
+    let expected = match response_state {
+        ResponseState::NotStarted => "expected 'http.response.start'",
+        ResponseState::Started | ResponseState::Streaming => {
             "expected 'http.response.body', the response has been started"
         }
-        Progress::Complete => "the response is complete already",
+        ResponseState::Complete => "the response is complete already",
     };
     PyRuntimeError::new_err(format!("unexpected ASGI message {kind:?}: {expected}"))
 }
@@ -591,8 +598,8 @@ fn wake(py: Python<'_>, waiters: Waiters) {
     }
 }
 
-impl Speaker for Conversation {
-    type Said = Body;
+impl OutboxOwner for HttpCycle {
+    type Item = Body;
 
     fn handle(&self) -> &Arc<ReactorHandle> {
         &self.handle
@@ -607,58 +614,58 @@ impl Speaker for Conversation {
     }
 
     fn is_over(&self) -> bool {
-        lock(&self.state).is_gone
+        lock(&self.state).is_disconnected
     }
 }
 
-impl Capacity for Py<Conversation> {
+impl Capacity for Py<HttpCycle> {
     fn wait(&self, py: Python<'_>) -> PyResult<Option<Py<Waiter>>> {
         self.get().await_capacity(py)
     }
 }
 
-/// A conversation as the errand of the coroutine that leads it.
-pub(crate) struct Talk<'a, 'py> {
-    conversation: &'a Bound<'py, Conversation>,
+/// Takes the result of the coroutine of a cycle.
+pub(crate) struct HttpCompletion<'a, 'py> {
+    cycle: &'a Bound<'py, HttpCycle>,
 }
 
-impl<'a, 'py> Talk<'a, 'py> {
-    pub(crate) fn new(conversation: &'a Bound<'py, Conversation>) -> Self {
-        Self { conversation }
+impl<'a, 'py> HttpCompletion<'a, 'py> {
+    pub(crate) fn new(cycle: &'a Bound<'py, HttpCycle>) -> Self {
+        Self { cycle }
     }
 
     /// The application has raised, or could not be called.
     #[cold]
     fn handle_exception<S: Sink>(&mut self, py: Python<'_>, error: &PyErr, sink: &mut S) {
-        let this = self.conversation.get();
+        let this = self.cycle.get();
         end_child_with(py, &this.handle, error);
-        let (is_gone, progress) = {
+        let (is_disconnected, response_state) = {
             let mut state = lock(&this.state);
             state.outbox.end_step();
-            (state.is_gone, state.progress)
+            (state.is_disconnected, state.response_state)
         };
-        if is_gone {
+        if is_disconnected {
             let what = format!(": after the client had gone: {error}");
             this.subject(py).log(py, &this.handle, LEVEL_DEBUG, &what);
             return;
         }
         let what = format!(": the ASGI application raised {error}");
         this.subject(py).exception(py, &what, error);
-        if progress == Progress::Complete {
-            this.flow_rest(py, sink);
+        if response_state == ResponseState::Complete {
+            this.flush_rest(py, sink);
         } else {
-            self.give_up(py, sink);
+            self.send_failure(py, sink);
         }
     }
 
-    /// An answer that the application leaves incomplete: 500 if nothing has left, otherwise a cut.
+    /// A response that the application leaves incomplete: 500 if nothing has left, otherwise a cut.
     #[cold]
-    fn give_up<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
-        let this = self.conversation.get();
+    fn send_failure<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
+        let this = self.cycle.get();
         let mut state = lock(&this.state);
-        let has_left = state.progress == Progress::Streaming;
-        let said = (state.outbox.take_said(), state.start.take());
-        state.progress = Progress::Complete;
+        let has_left = state.response_state == ResponseState::Streaming;
+        let said = (state.outbox.take_items(), state.start.take());
+        state.response_state = ResponseState::Complete;
         let receivers = state.outbox.take_receivers();
         let body = Status::INTERNAL_SERVER_ERROR.reason();
         drop(state);
@@ -680,7 +687,7 @@ impl<'a, 'py> Talk<'a, 'py> {
     }
 }
 
-impl Role for Py<Conversation> {
+impl Role for Py<HttpCycle> {
     /// ASGI has no application cancelled because its client is gone.
     fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
         self.get().disconnect(py);
@@ -693,9 +700,9 @@ impl Role for Py<Conversation> {
     }
 }
 
-impl Resume for Py<Conversation> {
-    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Stepped {
-        step.run(py, &mut Talk::new(self.bind(py)))
+impl Resume for Py<HttpCycle> {
+    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
+        step.run(py, &mut HttpCompletion::new(self.bind(py)))
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -703,14 +710,14 @@ impl Resume for Py<Conversation> {
     }
 }
 
-impl CompletionHandler for Talk<'_, '_> {
+impl CompletionHandler for HttpCompletion<'_, '_> {
     fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
-        let this = self.conversation.get();
+        let this = self.cycle.get();
         (&this.handle, this.id())
     }
 
     fn subject(&self, py: Python<'_>) -> Subject {
-        self.conversation.get().subject(py)
+        self.cycle.get().subject(py)
     }
 
     #[inline]
@@ -720,25 +727,28 @@ impl CompletionHandler for Talk<'_, '_> {
         result: PyResult<Bound<'_, PyAny>>,
         sink: &mut S,
     ) -> Next {
-        let this = self.conversation.get();
+        let this = self.cycle.get();
         let mut ends_task = None;
         match result {
             Ok(_) => {
                 let mut state = lock(&this.state);
                 state.outbox.end_step();
-                let (progress, is_gone) = (state.progress, state.is_gone);
+                let (response_state, is_disconnected) =
+                    (state.response_state, state.is_disconnected);
                 drop(state);
-                if progress == Progress::Complete {
-                    this.flow_rest(py, sink);
-                } else if !is_gone {
+                if response_state == ResponseState::Complete {
+                    this.flush_rest(py, sink);
+                } else if !is_disconnected {
                     this.report(
                         py,
-                        match progress {
-                            Progress::Silent => "the ASGI application returned without a response",
+                        match response_state {
+                            ResponseState::NotStarted => {
+                                "the ASGI application returned without a response"
+                            }
                             _ => "the ASGI application returned before its response was complete",
                         },
                     );
-                    self.give_up(py, sink);
+                    self.send_failure(py, sink);
                 }
             }
             Err(error) => {
@@ -754,12 +764,12 @@ impl CompletionHandler for Talk<'_, '_> {
     }
 
     fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
-        let kept = self.conversation.clone().unbind();
-        let is_complete = lock(&kept.get().state).progress == Progress::Complete;
+        let kept = self.cycle.clone().unbind();
+        let is_complete = lock(&kept.get().state).response_state == ResponseState::Complete;
         let entry = if is_complete {
             Entry::Over
         } else {
-            Entry::As(Box::new(self.conversation.clone().unbind()))
+            Entry::As(Box::new(self.cycle.clone().unbind()))
         };
         Ok(Suspended {
             entry,
@@ -769,9 +779,9 @@ impl CompletionHandler for Talk<'_, '_> {
 
     #[inline]
     fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
-        let this = self.conversation.get();
+        let this = self.cycle.get();
         if this.outbox(|outbox| outbox.is_in_step()) {
-            this.flow(py, reply);
+            this.flush_pending(py, reply);
             let deferred = this.outbox(Outbox::end_step);
             deferred.send(reply);
         }
@@ -779,18 +789,18 @@ impl CompletionHandler for Talk<'_, '_> {
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         self.handle_exception(py, error, reply);
-        let this = self.conversation.get();
+        let this = self.cycle.get();
         this.forget_scope();
         drop(this.handle.take(this.id()));
     }
 }
 
-impl Conversation {
-    /// What a complete answer has not sent yet; late ones have sent all as it was said.
+impl HttpCycle {
+    /// What a complete response has not sent yet; late ones have sent all as it was said.
     #[inline]
-    fn flow_rest<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
+    fn flush_rest<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
         if S::IN_TURN {
-            self.flow(py, sink);
+            self.flush_pending(py, sink);
         }
     }
 }

@@ -1,12 +1,8 @@
-//! Environs that serve again.
+//! Cache of environs: one for each list of field names in the same order.
 //!
-//! A client says mostly the same in each of its requests, and clients of one kind send the same field
-//! names in the same order. So there is one environ for each such order, which says what the latest of
-//! these requests said; for the next one only what differs is set. The application gets a copy of it, a
-//! copy in one piece (see `environ::template`), or the environ itself for the length of its call. What it
-//! was given itself serves again only if it is untouched: nobody else has a reference to it, and its
-//! version is the same, which every change makes another. Its values are strings and other objects that
-//! do not change, so what one request's application does is nothing that another's can see.
+//! In: a head. Out: an environ of an earlier request, in which the values that differ are replaced. The application gets a copy
+//! of it, or the dictionary itself for the length of its call. A dictionary is reused only if nothing else refers to it and
+//! its version, which every change makes another, is unchanged (I18). Tests: `tests/wsgi/test_repeats.py`.
 
 use std::net::SocketAddr;
 
@@ -22,10 +18,10 @@ use crate::ownership::{references, version};
 use crate::request::latin;
 
 /// The environ of heads with the same field names in the same order.
-pub(super) struct Recent {
-    /// Says what `told` and `peer` say, and its version. Absent while a request has it, and if it was lost.
+pub(super) struct CachedEnviron {
+    /// Says what `head_key` and `peer` say, and its version. Absent while a request has it, and if it was lost.
     environ: Option<(Py<PyDict>, Option<u64>)>,
-    told: Told,
+    head_key: HeadKey,
     peer: Option<SocketAddr>,
     /// Of each field in turn; `None` for one that is not the application's to see.
     keys: Box<[Option<Py<PyString>>]>,
@@ -38,7 +34,7 @@ const FIELDS_MAX: usize = 64;
 
 /// What an environ says of a head.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct HeadKey {
     /// Those of the head; what follows are its spans.
     bytes: Vec<u8>,
     fields: Vec<FieldSpan>,
@@ -50,19 +46,19 @@ pub(super) struct Told {
     is_verbatim: bool,
 }
 
-impl Recent {
+impl CachedEnviron {
     /// Whether the head is short enough.
-    pub(super) fn may_serve(head: &Head) -> bool {
+    pub(super) fn is_cacheable(head: &Head) -> bool {
         head.bytes.len() <= HEAD_BYTES_MAX && head.fields.len() <= FIELDS_MAX
     }
 
     /// For heads like this one, whose fields have these `keys`, no two the same.
     pub(super) fn new(head: &Head, keys: Box<[Option<Py<PyString>>]>) -> Self {
-        let mut told = Told::default();
-        told.become_of(head);
+        let mut head_key = HeadKey::default();
+        head_key.assign(head);
         Self {
             environ: None,
-            told,
+            head_key,
             peer: None,
             keys,
         }
@@ -70,19 +66,19 @@ impl Recent {
 
     /// Whether the environ says of the fields what `head` does, as far as that can be seen at a glance.
     #[inline]
-    pub(super) fn has_fields_of(&self, head: &Head) -> bool {
-        self.told.has_fields_of(head)
+    pub(super) fn matches_fields(&self, head: &Head) -> bool {
+        self.head_key.matches_fields(head)
     }
 
     /// Whether the environ can be made to say it.
-    pub(super) fn has_names_of(&self, head: &Head) -> bool {
-        self.told.has_names_of(head)
+    pub(super) fn matches_names(&self, head: &Head) -> bool {
+        self.head_key.matches_names(head)
     }
 
     /// Takes the environ out, saying what `head`, which has the names that this is for, and `peer` say.
-    /// `has_fields` is what [`has_fields_of`](Self::has_fields_of) has found.
+    /// `has_fields` is what [`matches_fields`](Self::matches_fields) has found.
     #[inline]
-    pub(super) fn tell<'py>(
+    pub(super) fn update<'py>(
         &mut self,
         template: &Bound<'py, PyDict>,
         root: &[u8],
@@ -98,36 +94,36 @@ impl Recent {
             references(template.py(), environ) == 1 && version(environ.bind(template.py())) == *made
         };
         let Some((environ, _)) = kept.filter(is_ours) else {
-            return self.tell_anew(template, root, head, peer, peers);
+            return self.build(template, root, head, peer, peers);
         };
         let environ = environ.into_bound(template.py());
         if self.peer != peer {
             peers.set(&environ, peer)?;
             self.peer = peer;
         }
-        let has_line = self.told.has_line_of(head);
+        let has_line = self.head_key.matches_request_line(head);
         if has_line && has_fields {
             return Ok(environ);
         }
         if !has_line {
-            set_line(&environ, head, root, Some(&self.told))?;
+            set_line(&environ, head, root, Some(&self.head_key))?;
         }
         if !has_fields {
-            self.tell_fields(&environ, head)?;
+            self.update_fields(&environ, head)?;
         }
-        self.told.become_of(head);
+        self.head_key.assign(head);
         Ok(environ)
     }
 
-    /// Keeps the environ that [`tell`](Self::tell) has given out.
+    /// Keeps the environ that [`update`](Self::update) has given out.
     #[inline]
-    pub(super) fn give(&mut self, environ: Bound<'_, PyDict>) {
+    pub(super) fn put(&mut self, environ: Bound<'_, PyDict>) {
         let version = version(&environ);
         self.environ = Some((environ.unbind(), version));
     }
 
     #[cold]
-    fn tell_anew<'py>(
+    fn build<'py>(
         &mut self,
         template: &Bound<'py, PyDict>,
         root: &[u8],
@@ -144,16 +140,16 @@ impl Recent {
                 environ.set_item(key, latin(template.py(), value))?;
             }
         }
-        self.told.become_of(head);
+        self.head_key.assign(head);
         Ok(environ)
     }
 
-    fn tell_fields(&self, environ: &Bound<'_, PyDict>, head: &Head) -> PyResult<()> {
-        let told = self.told.fields.iter().zip(&head.fields);
-        for (key, (told, field)) in self.keys.iter().zip(told) {
+    fn update_fields(&self, environ: &Bound<'_, PyDict>, head: &Head) -> PyResult<()> {
+        let head_key = self.head_key.fields.iter().zip(&head.fields);
+        for (key, (head_key, field)) in self.keys.iter().zip(head_key) {
             let value = head.slice(field.value);
             if let Some(key) = key
-                && self.told.slice(told.value) != value
+                && self.head_key.slice(head_key.value) != value
             {
                 environ.set_item(key, latin(environ.py(), value))?;
             }
@@ -162,7 +158,7 @@ impl Recent {
     }
 }
 
-impl Told {
+impl HeadKey {
     fn slice(&self, span: Span) -> &[u8] {
         &self.bytes[span.start as usize..span.end as usize]
     }
@@ -173,21 +169,21 @@ impl Told {
     }
 
     #[inline]
-    fn has_line_of(&self, head: &Head) -> bool {
-        self.has_method_of(head)
+    fn matches_request_line(&self, head: &Head) -> bool {
+        self.matches_method(head)
             && self.version == head.version
             && self.slice(self.target) == head.slice(head.target)
     }
 
     #[inline]
-    fn has_method_of(&self, head: &Head) -> bool {
+    fn matches_method(&self, head: &Head) -> bool {
         self.method == head.method
             && (self.method != Method::Other
                 || self.slice(self.method_span) == head.slice(head.method_span))
     }
 
     #[inline]
-    fn has_fields_of(&self, head: &Head) -> bool {
+    fn matches_fields(&self, head: &Head) -> bool {
         if self.is_verbatim && head.is_verbatim {
             // The same bytes have the same spans.
             return head.bytes.get(head.target.end as usize..) == Some(self.rest());
@@ -195,14 +191,14 @@ impl Told {
         self.bytes == head.bytes && self.fields == head.fields
     }
 
-    fn has_names_of(&self, head: &Head) -> bool {
-        let is_same = |(told, field): (&FieldSpan, &FieldSpan)| {
-            self.slice(told.name) == head.slice(field.name)
+    fn matches_names(&self, head: &Head) -> bool {
+        let is_same = |(head_key, field): (&FieldSpan, &FieldSpan)| {
+            self.slice(head_key.name) == head.slice(field.name)
         };
         self.fields.len() == head.fields.len() && self.fields.iter().zip(&head.fields).all(is_same)
     }
 
-    fn become_of(&mut self, head: &Head) {
+    fn assign(&mut self, head: &Head) {
         self.bytes.clear();
         self.bytes.extend_from_slice(&head.bytes);
         self.fields.clear();
@@ -216,23 +212,23 @@ impl Told {
     }
 }
 
-/// Says what is in the request line, to an application that is mounted at `root`. What `told` says is in
+/// Says what is in the request line, to an application that is mounted at `root`. What `head_key` says is in
 /// `environ` already.
 pub(super) fn set_line(
     environ: &Bound<'_, PyDict>,
     head: &Head,
     root: &[u8],
-    told: Option<&Told>,
+    head_key: Option<&HeadKey>,
 ) -> PyResult<()> {
     let py = environ.py();
-    if told.is_none_or(|told| !told.has_method_of(head)) {
+    if head_key.is_none_or(|head_key| !head_key.matches_method(head)) {
         let method = match head.method {
             Method::Get => intern!(py, "GET").clone(),
             _ => latin(py, head.slice(head.method_span)),
         };
         environ.set_item(intern!(py, "REQUEST_METHOD"), method)?;
     }
-    if told.is_none_or(|told| told.version != head.version) {
+    if head_key.is_none_or(|head_key| head_key.version != head.version) {
         let protocol = match head.version {
             Version::Http11 | Version::Rpc => intern!(py, "HTTP/1.1"),
             Version::Http2 => intern!(py, "HTTP/2"),
@@ -257,7 +253,7 @@ pub(super) fn set_line(
         latin(py, path)
     };
     environ.set_item(intern!(py, "PATH_INFO"), path)?;
-    if head.query.is_some() || told.is_none_or(|told| told.has_query) {
+    if head.query.is_some() || head_key.is_none_or(|head_key| head_key.has_query) {
         environ.set_item(intern!(py, "QUERY_STRING"), latin(py, head.query()))?;
     }
     Ok(())

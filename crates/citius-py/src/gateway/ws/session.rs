@@ -1,13 +1,12 @@
 //! One WebSocket between its client and its application.
 //!
 //! ```text
-//! RequestContext ── accepted ──► Open ── either side closes ──► Over
-//!   └── answered in another way ───────────────────────► Over
+//! Connecting ── accepted ──► Open ── either side closes ──► Closed
+//!      └──────── any other response ──────────────────────────► Closed
 //! ```
 //!
-//! What is said leaves by an [`Outbox`]. What was posted in the same turn goes first.
-//!
-//! Invariant: the lock is held for moments in which no Python code can run.
+//! In: messages of the client. Out: messages of the application, by an [`Outbox`]; what was posted in the same turn is sent
+//! first. The lock is never held while Python code can run. Tests: `tests/server/test_websocket.py`, `tests/asgi/`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -24,7 +23,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::room::Membership;
-use crate::outbox::{Capacity, Outbox, Speaker, Waiters};
+use crate::outbox::{Capacity, Outbox, OutboxOwner, Waiters};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_ERROR;
 use crate::stream::copy_of_buffer;
@@ -35,17 +34,17 @@ use crate::waiter::Waiter;
 
 /// How far a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ReadyState {
     /// The application has not said whether it wants it.
-    RequestContext,
+    Connecting,
     /// Messages go both ways.
     Open,
-    /// Nothing can be said any more.
-    Over,
+    /// Nothing can be sent any more.
+    Closed,
 }
 
 /// What an application says.
-pub(crate) enum Said {
+pub(crate) enum Outgoing {
     Open(Agreed, Fields),
     Message(Kind, Py<PyAny>),
     Close(Close),
@@ -62,15 +61,15 @@ pub(crate) struct Refusal {
 }
 
 /// One socket.
-pub(crate) struct Line {
+pub(crate) struct Session {
     pub(crate) id: StreamId,
     pub(crate) handle: Arc<ReactorHandle>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
-struct State {
-    outbox: Outbox<Said>,
-    stage: Stage,
+struct SessionState {
+    outbox: Outbox<Outgoing>,
+    ready_state: ReadyState,
     /// What the client has asked for, until it is granted.
     opening: Option<Opening>,
     /// The subprotocol that was agreed on.
@@ -79,7 +78,7 @@ struct State {
     queue: VecDeque<(Py<PyAny>, usize)>,
     queued_bytes: usize,
     is_paused: bool,
-    /// How it ended, as the application is to be told.
+    /// How the session ended, as the application is told.
     end: Option<Close>,
     /// The turn in which something was posted last.
     posted_in: u64,
@@ -88,25 +87,25 @@ struct State {
 }
 
 /// What a look at the line brings.
-pub(crate) enum Taken {
+pub(crate) enum Incoming {
     /// A message: `str` or `bytes`.
     Message(Py<PyAny>),
     /// It is over, and all messages have been taken.
-    Over(Close),
+    Closed(Close),
     /// Nothing yet.
     Nothing,
 }
 
-impl Line {
+impl Session {
     pub(crate) fn new(id: StreamId, handle: &Arc<ReactorHandle>, opening: Opening) -> Self {
         let mut outbox = Outbox::default();
         outbox.begin_step();
         Self {
             id,
             handle: Arc::clone(handle),
-            state: Mutex::new(State {
+            state: Mutex::new(SessionState {
                 outbox,
-                stage: Stage::RequestContext,
+                ready_state: ReadyState::Connecting,
                 opening: Some(opening),
                 protocol: None,
                 queue: VecDeque::new(),
@@ -120,12 +119,12 @@ impl Line {
         }
     }
 
-    pub(crate) fn stage(&self) -> Stage {
-        lock(&self.state).stage
+    pub(crate) fn ready_state(&self) -> ReadyState {
+        lock(&self.state).ready_state
     }
 
-    /// How it ended, if it has.
-    pub(crate) fn ended(&self) -> Option<Close> {
+    /// How the session ended, if it has.
+    pub(crate) fn closed_with(&self) -> Option<Close> {
         lock(&self.state).end.clone()
     }
 
@@ -159,21 +158,21 @@ impl Line {
         }
         let dropped = state.queue.pop_back();
         if let Some((_, message_bytes)) = &dropped {
-            self.forget_bytes(&mut state, *message_bytes);
+            self.release_bytes(&mut state, *message_bytes);
         }
-        self.leave_rooms(state);
+        self.mark_closed(state);
         drop(dropped);
         true
     }
 
     /// A message does not wait any more.
-    fn forget_bytes(&self, state: &mut State, message_bytes: usize) {
+    fn release_bytes(&self, state: &mut SessionState, message_bytes: usize) {
         state.queued_bytes -= message_bytes;
         let queued_bytes = &self.handle.ws_queued_bytes;
         queued_bytes.fetch_sub(message_bytes as u64, Ordering::Relaxed);
     }
 
-    /// Whether another message may come; if not, whoever takes enough of them says so.
+    /// Whether another message may come; if not, taking enough of them resumes reading.
     pub(crate) fn may_push(&self) -> bool {
         let mut state = lock(&self.state);
         state.is_paused = state.queue.len() >= (self.handle.limits.ws_queue_max as usize).max(1)
@@ -187,15 +186,15 @@ impl Line {
         if state.end.is_none() {
             state.end = Some(close);
         }
-        let said = state.outbox.take_said();
-        self.leave_rooms(state);
+        let said = state.outbox.take_items();
+        self.mark_closed(state);
         drop(said);
     }
 
     /// Nothing can be said any more, so it is a member of nothing. Every socket that ends comes through here:
     /// [`Self::enter_room`] lets none in afterwards.
-    fn leave_rooms(&self, mut state: MutexGuard<'_, State>) {
-        state.stage = Stage::Over;
+    fn mark_closed(&self, mut state: MutexGuard<'_, SessionState>) {
+        state.ready_state = ReadyState::Closed;
         let rooms = std::mem::take(&mut state.rooms);
         drop(state);
         for room in rooms {
@@ -204,15 +203,15 @@ impl Line {
     }
 
     /// The next message, if there is one.
-    pub(crate) fn take(&self, py: Python<'_>) -> Taken {
+    pub(crate) fn take(&self, py: Python<'_>) -> Incoming {
         let mut state = lock(&self.state);
         let Some((message, message_bytes)) = state.queue.pop_front() else {
             return match &state.end {
-                Some(end) => Taken::Over(end.clone()),
-                None => Taken::Nothing,
+                Some(end) => Incoming::Closed(end.clone()),
+                None => Incoming::Nothing,
             };
         };
-        self.forget_bytes(&mut state, message_bytes);
+        self.release_bytes(&mut state, message_bytes);
         let resumes = state.is_paused
             && state.queue.len() <= self.handle.limits.ws_queue_max as usize / 2
             && state.queued_bytes <= self.handle.limits.body_window_bytes as usize / 2;
@@ -226,7 +225,7 @@ impl Line {
         if resumes {
             self.handle.post(py, self.id, StreamCommand::Resume);
         }
-        Taken::Message(message)
+        Incoming::Message(message)
     }
 
     // --- waiting ------------------------------------------------------------------------------
@@ -236,7 +235,7 @@ impl Line {
     pub(crate) fn on_change(&self, py: Python<'_>, callback: Py<PyAny>, for_room: bool) {
         let mut state = lock(&self.state);
         let is_there = if for_room {
-            state.stage == Stage::Over
+            state.ready_state == ReadyState::Closed
         } else {
             !state.queue.is_empty() || state.end.is_some()
         };
@@ -259,7 +258,7 @@ impl Line {
         lock(&self.state).outbox.on_writable();
     }
 
-    /// Lets those who wait go on, within a turn, and sends what they say. Whether anybody has waited.
+    /// Wakes the waiting tasks within a turn, and sends what they queue. Whether there were any.
     pub(crate) fn step(&self, turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) -> bool {
         let py = turn.py;
         let (waiters, on_change) = self.take_waiters(true);
@@ -282,7 +281,7 @@ impl Line {
         was_awaited
     }
 
-    /// Lets those who wait go on in the loop's next turns. Whether anybody has waited.
+    /// Wakes the waiting tasks by the event loop. Whether there were any.
     pub(crate) fn wake_later(&self, py: Python<'_>) -> bool {
         let (waiters, on_change) = self.take_waiters(false);
         let was_awaited = !waiters.is_empty() || on_change.is_some();
@@ -320,19 +319,21 @@ impl Line {
     ) -> Result<(), citius_http::Fault> {
         let (said, deferred) = {
             let outbox = &mut lock(&self.state).outbox;
-            (outbox.take_said(), outbox.end_step())
+            (outbox.take_items(), outbox.end_step())
         };
         let mut sent = Ok(());
         for said in said {
             match said {
-                Said::Open(agreed, fields) => sent = sent.and(reply.open_socket(agreed, &fields)),
-                Said::Message(kind, message) => {
+                Outgoing::Open(agreed, fields) => {
+                    sent = sent.and(reply.open_socket(agreed, &fields));
+                }
+                Outgoing::Message(kind, message) => {
                     if let Some(payload) = payload_of(py, &message) {
                         reply.send_message(kind, payload);
                     }
                 }
-                Said::Close(close) => reply.close_socket(&close),
-                Said::Refusal(refusal) => {
+                Outgoing::Close(close) => reply.close_socket(&close),
+                Outgoing::Refusal(refusal) => {
                     let head = ResponseHead {
                         status: refusal.status,
                         content_type: refusal.content_type.as_deref(),
@@ -358,13 +359,13 @@ impl Line {
         mut fields: Fields,
     ) -> PyResult<()> {
         let mut state = lock(&self.state);
-        match state.stage {
-            Stage::RequestContext => {}
-            Stage::Open => {
+        match state.ready_state {
+            ReadyState::Connecting => {}
+            ReadyState::Open => {
                 drop(state);
                 return Err(PyRuntimeError::new_err("the WebSocket is accepted already"));
             }
-            Stage::Over => {
+            ReadyState::Closed => {
                 let end = state.end.clone();
                 drop(state);
                 return Err(support::connection_closed(py, end.as_ref()));
@@ -385,9 +386,9 @@ impl Line {
             }
         };
         state.protocol = protocol.map(str::to_owned);
-        state.stage = Stage::Open;
+        state.ready_state = ReadyState::Open;
         drop(state);
-        self.say(py, Said::Open(agreed, fields));
+        self.send_item(py, Outgoing::Open(agreed, fields));
         Ok(())
     }
 
@@ -402,7 +403,7 @@ impl Line {
     pub(crate) fn send(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (kind, message, message_bytes) = read_message(message)?;
         let mut state = lock(&self.state);
-        if state.stage == Stage::Over {
+        if state.ready_state == ReadyState::Closed {
             let end = state.end.clone();
             drop(state);
             return Err(support::connection_closed(py, end.as_ref()));
@@ -410,18 +411,18 @@ impl Line {
         state.outbox.count(message_bytes as u64);
         let has_room = !state.outbox.is_full(&self.handle);
         drop(state);
-        self.say(py, Said::Message(kind, message));
+        self.send_item(py, Outgoing::Message(kind, message));
         Ok(has_room)
     }
 
     /// Begins to close; nothing if that has begun.
     pub(crate) fn close(&self, py: Python<'_>, close: Close) {
         let state = lock(&self.state);
-        if state.stage != Stage::Open {
+        if state.ready_state != ReadyState::Open {
             return;
         }
-        self.leave_rooms(state);
-        self.say(py, Said::Close(close));
+        self.mark_closed(state);
+        self.send_item(py, Outgoing::Close(close));
     }
 
     /// The request is answered in another way.
@@ -432,29 +433,29 @@ impl Line {
     /// The same by this response.
     pub(crate) fn refuse_with(&self, py: Python<'_>, refusal: Refusal) {
         self.refuse();
-        self.say(py, Said::Refusal(refusal));
+        self.send_item(py, Outgoing::Refusal(refusal));
     }
 
-    fn say(&self, py: Python<'_>, said: Said) {
+    fn send_item(&self, py: Python<'_>, said: Outgoing) {
         let turn = self.handle.turn.load(Ordering::Relaxed);
         let cast_in = self.handle.cast_in.load(Ordering::Relaxed);
         let mut state = lock(&self.state);
         if state.outbox.is_in_step() && state.posted_in != turn && cast_in != turn {
-            state.outbox.say(said);
+            state.outbox.push(said);
             return;
         }
-        let kept = state.outbox.take_said();
+        let kept = state.outbox.take_items();
         state.posted_in = turn;
         drop(state);
         for said in kept.into_iter().chain([said]) {
-            let is_refusal = matches!(said, Said::Refusal(_));
+            let is_refusal = matches!(said, Outgoing::Refusal(_));
             let command = match said {
-                Said::Open(agreed, fields) => StreamCommand::Open(agreed, fields),
-                Said::Message(kind, message) => {
+                Outgoing::Open(agreed, fields) => StreamCommand::Open(agreed, fields),
+                Outgoing::Message(kind, message) => {
                     StreamCommand::Message(kind, bytes_of(py, &message))
                 }
-                Said::Close(close) => StreamCommand::Close(close),
-                Said::Refusal(refusal) => StreamCommand::Act(ResponseAction::Respond {
+                Outgoing::Close(close) => StreamCommand::Close(close),
+                Outgoing::Refusal(refusal) => StreamCommand::Act(ResponseAction::Respond {
                     status: refusal.status,
                     content_type: refusal.content_type,
                     fields: refusal.fields,
@@ -473,7 +474,7 @@ impl Line {
     /// Remembers to leave a room at the end; `false`: that has come.
     pub(crate) fn enter_room(&self, room: Membership) -> bool {
         let mut state = lock(&self.state);
-        if state.stage == Stage::Over {
+        if state.ready_state == ReadyState::Closed {
             return false;
         }
         if !state.rooms.iter().any(|other| other.is(&room)) {
@@ -489,8 +490,8 @@ impl Line {
     }
 }
 
-impl Speaker for Line {
-    type Said = Said;
+impl OutboxOwner for Session {
+    type Item = Outgoing;
 
     fn handle(&self) -> &Arc<ReactorHandle> {
         &self.handle
@@ -500,22 +501,22 @@ impl Speaker for Line {
         self.id
     }
 
-    fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Said>) -> R) -> R {
+    fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Outgoing>) -> R) -> R {
         act(&mut lock(&self.state).outbox)
     }
 
     fn is_over(&self) -> bool {
-        self.stage() == Stage::Over
+        self.ready_state() == ReadyState::Closed
     }
 }
 
-impl Capacity for Arc<Line> {
+impl Capacity for Arc<Session> {
     fn wait(&self, py: Python<'_>) -> PyResult<Option<Py<Waiter>>> {
         self.await_capacity(py)
     }
 }
 
-impl Drop for Line {
+impl Drop for Session {
     fn drop(&mut self) {
         let left_bytes = lock(&self.state).queued_bytes as u64;
         let queued_bytes = &self.handle.ws_queued_bytes;

@@ -1,4 +1,4 @@
-//! An operation on channels before anybody knows how it will wait, and the shape of what it comes to.
+//! An operation on channels, independent of how its caller waits, and the form of its result. Tests: `tests/go/`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use pyo3::types::PyTuple;
 use super::{Case, Channel, Outcome, Ticket, Value};
 
 /// An operation.
-pub(crate) enum Ask {
+pub(crate) enum Operation {
     Receive(Arc<Channel>),
     /// The value is taken when it is sent or queued.
     Send(Arc<Channel>, Option<Value>),
@@ -23,7 +23,7 @@ pub(crate) enum Ask {
 
 /// What the caller gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ResultShape {
     /// `(value, ok)`
     Pair,
     /// The value; the end of an iteration when there is none.
@@ -36,7 +36,7 @@ pub(crate) enum Form {
     Selected,
 }
 
-impl Ask {
+impl Operation {
     /// Does it, if that needs no waiting.
     #[inline]
     pub(crate) fn attempt(&mut self) -> Option<Outcome> {
@@ -69,17 +69,17 @@ impl Ask {
 
     /// Takes the outcome of a settled ticket, and the ticket out of the queues of the other cases.
     #[inline]
-    pub(crate) fn conclude(&self, ticket: &Arc<Ticket>) -> Option<Outcome> {
+    pub(crate) fn finish(&self, ticket: &Arc<Ticket>) -> Option<Outcome> {
         if let Self::Select(cases) = self {
             forget(cases, ticket);
         }
         ticket.take()
     }
 
-    /// Nobody waits any more. A value that has been received in the meantime goes to the next receiver.
-    pub(crate) fn abandon(&self, ticket: &Arc<Ticket>) {
+    /// The caller waits no more. A value that has been received in the meantime goes to the next receiver.
+    pub(crate) fn cancel(&self, ticket: &Arc<Ticket>) {
         ticket.claim();
-        // The locks also see to it that whoever has claimed it before has settled it.
+        // Taking the locks also waits until a thread that claimed it before has settled it.
         match self {
             Self::Receive(channel) | Self::Send(channel, _) => channel.forget(ticket),
             Self::Select(cases) => forget(cases, ticket),
@@ -125,8 +125,8 @@ fn seed() -> u64 {
     NEXT.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
 }
 
-impl Form {
-    /// The caller's answer.
+impl ResultShape {
+    /// The caller's response.
     #[inline]
     pub(crate) fn shape(self, py: Python<'_>, outcome: Outcome) -> PyResult<Py<PyAny>> {
         let (value, ok) = match outcome.event {

@@ -1,12 +1,8 @@
-//! The headers of `http.response.start`, checked once for all answers that say the same.
+//! The `headers` of `http.response.start`, validated once for all responses that have the same bytes.
 //!
-//! An application says the same headers again and again, with other lengths: a handful of lists are kept as they
-//! were said, and one that says the same to the byte means the same. `content-length` is compared by its name and
-//! read anew each time.
-//!
-//! Invariant: what is kept was checked, for the very bytes it is found by; both are immutable. Bounds: [`Headings::KEPT`]
-//! lists of [`FIELDS_KEPT_MAX`] lines and [`BYTES_KEPT_MAX`] bytes. Lists with `set-cookie` are not kept: their
-//! values are somebody's, and no other answer says them.
+//! In: a list of pairs. Out: the encoded fields and the `content-length`, which is read anew each time. Invariant: a cached
+//! entry was validated for the very bytes by which it is found. At most [`HeaderCache::KEPT`] lists of [`FIELDS_KEPT_MAX`]
+//! lines and [`BYTES_KEPT_MAX`] bytes are kept, none with `set-cookie`. Tests: `tests/asgi/`.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,31 +16,31 @@ use crate::sync::lock;
 
 /// What a list of headers says.
 #[derive(Default)]
-pub(super) struct Heading {
+pub(super) struct ResponseHeaders {
     /// The first `content-type`: apart from the others, because the encoder knows the last one.
     pub(super) content_type: Option<Py<PyBytes>>,
     /// The others, without `content-length`.
     pub(super) fields: Fields,
 }
 
-/// Headings that were said before.
+/// Header lists of earlier responses.
 #[derive(Default)]
-pub(super) struct Headings(Mutex<Kept>);
+pub(super) struct HeaderCache(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    said: [Option<Said>; Headings::KEPT],
+    cached: [Option<CachedHeaders>; HeaderCache::KEPT],
     /// Where the latest one was found or put.
     latest: usize,
 }
 
-/// A list of headers as it was said, and what it says.
-struct Said {
-    lines: Vec<Line>,
-    heading: Arc<Heading>,
+/// A list of headers as it was sent, and its parsed form.
+struct CachedHeaders {
+    lines: Vec<CachedLine>,
+    parsed: Arc<ResponseHeaders>,
 }
 
-struct Line {
+struct CachedLine {
     name: Py<PyBytes>,
     value: Py<PyBytes>,
     /// What it says, if it is a `content-length`.
@@ -56,7 +52,7 @@ const FIELDS_KEPT_MAX: usize = 24;
 /// Bytes of names and values of a list that is kept.
 const BYTES_KEPT_MAX: usize = 2048;
 
-impl Headings {
+impl HeaderCache {
     const KEPT: usize = 4;
 
     /// What `headers` says, and the `content-length` among them.
@@ -64,53 +60,56 @@ impl Headings {
     /// # Errors
     /// What is wrong with the first line that may not be sent.
     #[inline]
-    pub(super) fn read(&self, headers: &Bound<'_, PyAny>) -> PyResult<(Arc<Heading>, Option<u64>)> {
+    pub(super) fn read(
+        &self,
+        headers: &Bound<'_, PyAny>,
+    ) -> PyResult<(Arc<ResponseHeaders>, Option<u64>)> {
         let list = headers.cast_exact::<PyList>().ok();
         if let Some(found) = list.filter(|_| FAST_PATHS).and_then(|list| self.find(list)) {
             return Ok(found);
         }
         // Before they are parsed, for what is not kept may run the application's code then, which may change them.
-        let lines = list.and_then(to_keep);
-        let (heading, content_length) = parse(headers)?;
-        let heading = Arc::new(heading);
+        let lines = list.and_then(cacheable_lines);
+        let (parsed, content_length) = parse(headers)?;
+        let parsed = Arc::new(parsed);
         if let Some(lines) = lines {
-            let said = Said {
+            let cached = CachedHeaders {
                 lines,
-                heading: Arc::clone(&heading),
+                parsed: Arc::clone(&parsed),
             };
             let mut kept = lock(&self.0);
             kept.latest = (kept.latest + 1) % Self::KEPT;
             let at = kept.latest;
-            let replaced = kept.said[at].replace(said);
+            let replaced = kept.cached[at].replace(cached);
             drop(kept);
             drop(replaced);
         }
-        Ok((heading, content_length))
+        Ok((parsed, content_length))
     }
 
     #[inline]
-    fn find(&self, list: &Bound<'_, PyList>) -> Option<(Arc<Heading>, Option<u64>)> {
+    fn find(&self, list: &Bound<'_, PyList>) -> Option<(Arc<ResponseHeaders>, Option<u64>)> {
         let mut kept = lock(&self.0);
         let latest = kept.latest;
         for at in 0..Self::KEPT {
             let at = (latest + at) % Self::KEPT;
             let mut content_length = None;
-            if let Some(said) = &kept.said[at]
-                && said.is_said_by(list, &mut content_length)
+            if let Some(cached) = &kept.cached[at]
+                && cached.matches(list, &mut content_length)
             {
-                let heading = Arc::clone(&said.heading);
+                let parsed = Arc::clone(&cached.parsed);
                 kept.latest = at;
-                return Some((heading, content_length));
+                return Some((parsed, content_length));
             }
         }
         None
     }
 }
 
-impl Said {
+impl CachedHeaders {
     /// Whether `list` says the same, but for its `content_length`.
     #[inline]
-    fn is_said_by(&self, list: &Bound<'_, PyList>, content_length: &mut Option<u64>) -> bool {
+    fn matches(&self, list: &Bound<'_, PyList>, content_length: &mut Option<u64>) -> bool {
         let py = list.py();
         if list.len() != self.lines.len() {
             return false;
@@ -155,7 +154,7 @@ fn is_same(one: &Bound<'_, PyBytes>, other: &Bound<'_, PyBytes>) -> bool {
 
 /// The lines of a list that may be kept.
 #[cold]
-fn to_keep(list: &Bound<'_, PyList>) -> Option<Vec<Line>> {
+fn cacheable_lines(list: &Bound<'_, PyList>) -> Option<Vec<CachedLine>> {
     if list.len() > FIELDS_KEPT_MAX {
         return None;
     }
@@ -169,7 +168,7 @@ fn to_keep(list: &Bound<'_, PyList>) -> Option<Vec<Line>> {
             return None;
         }
         let is_length = name_bytes.eq_ignore_ascii_case(b"content-length");
-        lines.push(Line {
+        lines.push(CachedLine {
             name: name.clone().unbind(),
             value: value.clone().unbind(),
             length: is_length
@@ -180,20 +179,20 @@ fn to_keep(list: &Bound<'_, PyList>) -> Option<Vec<Line>> {
     Some(lines)
 }
 
-fn parse(headers: &Bound<'_, PyAny>) -> PyResult<(Heading, Option<u64>)> {
-    let mut heading = Heading::default();
+fn parse(headers: &Bound<'_, PyAny>) -> PyResult<(ResponseHeaders, Option<u64>)> {
+    let mut parsed = ResponseHeaders::default();
     for_each_field(headers, |name, value| {
         let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
-        if name_bytes == b"content-type" && heading.content_type.is_none() {
+        if name_bytes == b"content-type" && parsed.content_type.is_none() {
             if !value_bytes.iter().copied().all(is_value_byte) {
                 return Err(refused(name, value, citius_http::Fault::ResponseFieldValue));
             }
-            heading.content_type = Some(value.clone().unbind());
+            parsed.content_type = Some(value.clone().unbind());
             return Ok(());
         }
-        let pushed = heading.fields.push(name_bytes, value_bytes);
+        let pushed = parsed.fields.push(name_bytes, value_bytes);
         pushed.map_err(|fault| refused(name, value, fault))
     })?;
-    let content_length = heading.fields.content_length.take();
-    Ok((heading, content_length))
+    let content_length = parsed.fields.content_length.take();
+    Ok((parsed, content_length))
 }
