@@ -96,8 +96,8 @@ class Management:
 
     def leave(self) -> None:
         """Release everything in a forked child without closing the parent's connections."""
-        # Dropping the reactor closes the child's copies of its sockets. `close` would also change the epoll set,
-        # which the child shares with the parent.
+        # Dropping the reactor closes the child's copies of its sockets. `close` would also change the epoll
+        # set, which the child shares with the parent.
         self._reactor = None
         self._listener.close()
 

@@ -2,7 +2,7 @@
 
 They share the application, its gateway and the listening sockets: each reactor polls all of them, and an
 idle one accepts the next connection. A connection stays with the reactor that accepted it, and its coroutines
-run on that reactor's loop. Start-up and shutdown hooks run once, on the worker's own loop, which is the first.
+run on that reactor's loop. Start-up and shutdown hooks run once, on the worker's own loop.
 
 On an interpreter with a GIL only one thread runs at a time: correct, and no faster than one reactor.
 """
@@ -58,8 +58,8 @@ class ReactorThread:
         self._main: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._reactor: Reactor | None = None
-        # Requests see the context variables of the start-up hooks. A daemon thread: a handler that hangs must not
-        # keep the process from ending.
+        # Requests see the context variables of the start-up hooks. A daemon thread: a handler that hangs must
+        # not keep the process from ending.
         self._thread = threading.Thread(
             target=copy_context().run,
             args=(self._run,),

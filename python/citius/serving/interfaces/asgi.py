@@ -63,7 +63,7 @@ class AsgiApp:
         """Send ``lifespan.startup`` and wait for the application's response.
 
         Raises:
-            StartupError: The application sent ``lifespan.startup.failed``, or raised while ``lifespan`` is ``on``.
+            StartupError: The application sent ``lifespan.startup.failed``, or raised with ``lifespan="on"``.
         """
         if self._lifespan is not None:
             await self._lifespan.start()
@@ -137,7 +137,7 @@ class _Lifespan:
             if isinstance(error, Exception):
                 logging.log_exception("the application's lifespan failed", error)
             self._started.set_result(
-                f": {type(error).__name__}: {error}. If it does not support lifespan events, use --lifespan off"
+                f": {type(error).__name__}: {error}. If it has no lifespan, use --lifespan off"
             )
         else:
             logging.log(

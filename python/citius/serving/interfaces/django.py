@@ -1,9 +1,9 @@
 """Finds the application of a Django project, without a flag or the name of a module.
 
 A project is a ``manage.py`` that names a settings module; it is parsed, not executed. The settings decide
-what is served, as for Django's own ``runserver``: ``ASGI_APPLICATION``, which only projects set that route more
-than HTTP (Channels), then ``WSGI_APPLICATION``, then Django's plain WSGI application. ``--interface`` has
-priority.
+what is served, as for Django's own ``runserver``: ``ASGI_APPLICATION``, which only projects set that route
+more than HTTP (Channels), then ``WSGI_APPLICATION``, then Django's plain WSGI application. ``--interface``
+has priority.
 
 As with ``runserver``, views run at once, in threads, and with ``DEBUG`` the static files of the project's
 applications are served.

@@ -71,8 +71,8 @@ class WsgiApp:
     def _work(self) -> None:
         """Run queued calls until the gateway is closed.
 
-        An exception of a call ends with the call. After another exception ``work`` is called again; after repeated
-        failures the worker ends, so that it is replaced instead of staying without threads.
+        An exception of a call ends with the call. After another exception ``work`` is called again; after
+        repeated failures the worker ends, so that it is replaced instead of staying without threads.
         """
         assert self._gateway is not None, "frozen first"
         for _ in range(_FAILURES_MAX):
