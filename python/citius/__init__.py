@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from citius.web.annotations import Body
     from citius.web.app import App
     from citius.web.compiled import get_include, load_handlers
-    from citius.web.forms import Form, Upload
-    from citius.web.headers import Headers, MutableHeaders, Query
+    from citius.web.forms import FormData, Upload
+    from citius.web.headers import Headers, MutableHeaders, QueryParams
     from citius.web.responses import html_response, json_response, msgpack_response, redirect
     from citius.web.websocket import SerialWebSocket
 
@@ -64,7 +64,7 @@ __all__ = [
     "ConnectionClosed",
     "ContentTooLarge",
     "Forbidden",
-    "Form",
+    "FormData",
     "Gone",
     "HTTPError",
     "Headers",
@@ -73,7 +73,7 @@ __all__ = [
     "MutableHeaders",
     "NotAcceptable",
     "NotFound",
-    "Query",
+    "QueryParams",
     "Request",
     "Response",
     "Room",
@@ -105,8 +105,8 @@ _HOMES = {
     "web.app": ("App",),
     "web.annotations": ("Body",),
     "web.compiled": ("get_include", "load_handlers"),
-    "web.forms": ("Form", "Upload"),
-    "web.headers": ("Headers", "MutableHeaders", "Query"),
+    "web.forms": ("FormData", "Upload"),
+    "web.headers": ("Headers", "MutableHeaders", "QueryParams"),
     "web.responses": ("html_response", "json_response", "msgpack_response", "redirect"),
     "web.websocket": ("SerialWebSocket",),
 }

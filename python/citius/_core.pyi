@@ -16,7 +16,7 @@ from typing import IO, Any, Generic, Literal, Self, TypeAlias, TypeVar, final, o
 from typing_extensions import Buffer
 
 from citius.go import Selected
-from citius.web.headers import Headers, MutableHeaders, Query
+from citius.web.headers import Headers, MutableHeaders, QueryParams
 from citius.web.static import Mount
 
 _T = TypeVar("_T")
@@ -77,7 +77,7 @@ class Request:
     @property
     def path_params(self) -> dict[str, Any]: ...
     @property
-    def query(self) -> Query: ...
+    def query(self) -> QueryParams: ...
     @property
     def headers(self) -> Headers: ...
     @property
@@ -254,7 +254,7 @@ class WebSocket:
     @property
     def path_params(self) -> dict[str, Any]: ...
     @property
-    def query(self) -> Query: ...
+    def query(self) -> QueryParams: ...
     @property
     def headers(self) -> Headers: ...
     @property

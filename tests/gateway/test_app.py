@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import citius
 import msgspec
 import pytest
-from citius import App, Body, Form, HTTPError, NotFound, Request, Response
+from citius import App, Body, FormData, HTTPError, NotFound, Request, Response
 from citius.testing import Client, TestResponse
 
 
@@ -311,7 +311,7 @@ class TestRequest:
 
         @app.post("/")
         def form(request: Request) -> Any:
-            form: Form = request.form()
+            form: FormData = request.form()
             return {**form, "files": {k: v.filename for k, v in form.files.items()}}
 
         with Client(app) as client:
