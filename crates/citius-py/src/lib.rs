@@ -2,8 +2,8 @@
 //!
 //! It parses nothing and touches no socket: bytes stop at `citius-reactor`. What runs once per request
 //! is here, what runs once per process is Python. Reading order: [`host`] (how a loop calls us),
-//! [`gateway`] (how an application is called), [`task`] (how a coroutine is stepped), [`answer`] (how
-//! what it returns is sent), [`link`] (how late answers come back).
+//! [`gateway`] (how an application is called), [`task`] (how a coroutine is stepped), [`respond`] (how
+//! what it returns is sent), [`handle`] (how late answers come back).
 //!
 //! Locks: every `Mutex` here is held for moments in which no Python code can run, so that no thread
 //! ever waits for one while it holds the GIL; the one exception, the reactor itself, is only ever tried.
@@ -15,7 +15,7 @@
 #![allow(
     unsafe_code,
     reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (ownership.rs, awaited.rs, items.rs, task.rs, below); native handlers are called by address (gateway/compiled/)"
+              (ownership.rs, awaitable.rs, items.rs, task.rs, below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
@@ -23,31 +23,34 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-mod answer;
-mod awaited;
+mod awaitable;
 mod data_types;
+mod exchange;
 mod file;
 mod fork;
 mod gateway;
 mod go;
 mod host;
 mod items;
-mod link;
 mod negotiate;
 mod numbers;
 mod observe;
 mod outbox;
 mod ownership;
 mod parameters;
+mod reactor_handle;
 mod records;
 mod report;
 mod request;
+mod respond;
 mod response;
 mod route;
 mod rpc;
 mod settings;
+mod sink;
 mod stream;
 mod support;
+mod sync;
 mod task;
 mod tls;
 mod urlencoded;
@@ -71,8 +74,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
     if FAST_PATHS {
-        gateway::asgi::hasten_all(module.py());
-        gateway::ws::hasten_all(module.py());
+        gateway::asgi::install_am_send(module.py());
+        gateway::ws::install_am_send(module.py());
     }
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::ws::room::Room>()?;

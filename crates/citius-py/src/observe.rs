@@ -16,7 +16,7 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::link::lock;
+use crate::sync::lock;
 
 /// Names of the parts of what [`SharedMetrics::read`] returns, for whoever explains them.
 pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

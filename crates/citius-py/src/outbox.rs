@@ -12,8 +12,8 @@ use citius_reactor::{Reply, StreamCommand, StreamId};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::awaited::{Look, Looking, awaited_by_looking};
-use crate::link::Link;
+use crate::awaitable::{Poll, PollAwaitable, impl_awaitable};
+use crate::reactor_handle::ReactorHandle;
 use crate::waiter::Waiter;
 
 pub(crate) type Waiters = SmallVec<[Py<Waiter>; 1]>;
@@ -55,9 +55,9 @@ impl<T> Outbox<T> {
 
     /// What is said from here on is posted. Returns what is to be asked of the reactor, once what was said has left.
     #[inline]
-    pub(crate) fn end_step(&mut self) -> Asked {
+    pub(crate) fn end_step(&mut self) -> DeferredRequests {
         self.is_in_step = false;
-        Asked {
+        DeferredRequests {
             wanted_bytes: std::mem::take(&mut self.wanted_bytes),
             awaits_writable: self.awaits_writable,
         }
@@ -91,8 +91,8 @@ impl<T> Outbox<T> {
 
     /// Whether what is said next has to wait.
     #[inline]
-    pub(crate) fn is_full(&self, link: &Link) -> bool {
-        self.unsent_bytes >= u64::from(link.limits.write_queue_bytes_max)
+    pub(crate) fn is_full(&self, handle: &ReactorHandle) -> bool {
+        self.unsent_bytes >= u64::from(handle.limits.write_queue_bytes_max)
     }
 
     /// More can be written.
@@ -116,12 +116,12 @@ impl<T> Outbox<T> {
 
 /// What an application has asked of the reactor while it was stepped.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct DeferredRequests {
     wanted_bytes: u64,
     awaits_writable: bool,
 }
 
-impl Asked {
+impl DeferredRequests {
     #[inline]
     pub(crate) fn send(self, reply: &mut Reply<'_>) {
         if self.wanted_bytes > 0 {
@@ -137,7 +137,7 @@ impl Asked {
 pub(crate) trait Speaker {
     type Said;
 
-    fn link(&self) -> &Arc<Link>;
+    fn handle(&self) -> &Arc<ReactorHandle>;
 
     /// The stream, which there is until the exchange is over.
     fn stream_id(&self) -> StreamId;
@@ -155,7 +155,7 @@ pub(crate) trait Speaker {
             outbox.is_in_step
         });
         if !is_kept {
-            self.link()
+            self.handle()
                 .post(py, self.stream_id(), StreamCommand::Want(bytes));
         }
     }
@@ -166,14 +166,14 @@ pub(crate) trait Speaker {
             !std::mem::replace(&mut outbox.awaits_writable, true) && !outbox.is_in_step
         });
         if asks {
-            self.link()
+            self.handle()
                 .post(py, self.stream_id(), StreamCommand::AwaitWritable);
         }
     }
 
     /// Whether the next message has to wait.
     fn is_full(&self) -> bool {
-        !self.is_over() && self.outbox(|outbox| outbox.is_full(self.link()))
+        !self.is_over() && self.outbox(|outbox| outbox.is_full(self.handle()))
     }
 
     /// Something to wait for before the next message is sent; `None`: it need not wait.
@@ -181,7 +181,7 @@ pub(crate) trait Speaker {
         if !self.is_full() {
             return Ok(None);
         }
-        let waiter = Waiter::new(py, self.link())?;
+        let waiter = Waiter::new(py, self.handle())?;
         self.outbox(|outbox| outbox.senders.push(waiter.clone_ref(py)));
         self.await_writable(py);
         Ok(Some(waiter))
@@ -189,7 +189,7 @@ pub(crate) trait Speaker {
 
     /// Something to wait for until there may be something to receive.
     fn await_message(&self, py: Python<'_>) -> PyResult<Py<Waiter>> {
-        let waiter = Waiter::new(py, self.link())?;
+        let waiter = Waiter::new(py, self.handle())?;
         // Those that were given up, by a timeout mostly, are forgotten, outside of the lock.
         let mut receivers = self.outbox(Outbox::take_receivers);
         receivers.retain(|waiter| !waiter.get().is_done());
@@ -217,11 +217,11 @@ impl AwaitCapacity {
     }
 }
 
-impl Looking for AwaitCapacity {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+impl PollAwaitable for AwaitCapacity {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
         let waiter = self.0.wait(py)?;
-        Ok(waiter.map_or_else(|| Look::Over(py.None()), Waiter::look))
+        Ok(waiter.map_or_else(|| Poll::Ready(py.None()), Waiter::pending))
     }
 }
 
-awaited_by_looking!(AwaitCapacity);
+impl_awaitable!(AwaitCapacity);

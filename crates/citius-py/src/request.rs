@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use citius_http::origin::Client;
 use citius_http::{Fields, Head};
 use citius_reactor::{Peer, StreamCommand, StreamId};
 use citius_route::{Captures, decode};
@@ -12,12 +13,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
 
-use crate::answer::{self, Asked, Settled};
 use crate::fork::end_child;
-use crate::link::{Late, Link, call_back, client_address, lock};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::respond::{self, RequestContext, SendOutcome};
 use crate::route::RouteInfo;
+use crate::sink::Late;
 use crate::support;
+use crate::support::call_back;
+use crate::sync::lock;
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
 
@@ -28,7 +32,7 @@ pub(crate) struct Request {
     head: Option<Box<Head>>,
     pub(crate) id: StreamId,
     peer: Peer,
-    pub(crate) link: Arc<Link>,
+    pub(crate) handle: Arc<ReactorHandle>,
     pub(crate) route: Option<Arc<RouteInfo>>,
     captures: Captures,
     body: Mutex<Body>,
@@ -53,7 +57,7 @@ struct Body {
     streamed: bool,
     /// Pieces of it have been handed out, and nobody has kept them.
     taken: bool,
-    asked: bool,
+    context: bool,
     on_change: Option<Py<PyAny>>,
 }
 
@@ -68,14 +72,14 @@ struct Made {
 }
 
 impl Request {
-    pub(crate) fn new(asked: &mut Asked<'_>, head: Box<Head>, body_ended: bool) -> Self {
+    pub(crate) fn new(context: &mut RequestContext<'_>, head: Box<Head>, body_ended: bool) -> Self {
         Self {
             head: Some(head),
-            id: asked.id,
-            peer: asked.peer,
-            link: Arc::clone(asked.link),
-            route: asked.route.cloned(),
-            captures: std::mem::take(&mut asked.captures),
+            id: context.id,
+            peer: context.peer,
+            handle: Arc::clone(context.handle),
+            route: context.route.cloned(),
+            captures: std::mem::take(&mut context.captures),
             body: Mutex::new(Body {
                 ended: body_ended,
                 ..Body::default()
@@ -89,7 +93,7 @@ impl Request {
     pub(crate) fn alone(
         id: StreamId,
         peer: Peer,
-        link: &Arc<Link>,
+        handle: &Arc<ReactorHandle>,
         route: &Arc<RouteInfo>,
         head: Box<Head>,
     ) -> Self {
@@ -97,7 +101,7 @@ impl Request {
             head: Some(head),
             id,
             peer,
-            link: Arc::clone(link),
+            handle: Arc::clone(handle),
             route: Some(Arc::clone(route)),
             captures: Captures::new(),
             body: Mutex::new(Body {
@@ -118,7 +122,7 @@ impl Request {
     #[cold]
     pub(crate) fn subject(&self) -> Subject {
         Subject::new(
-            &self.link,
+            &self.handle,
             self.head(),
             self.route.as_ref().map(|route| &*route.label),
         )
@@ -192,25 +196,25 @@ impl Request {
     /// An answer from outside the turn.
     fn settle(&self, slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
         let py = slf.py();
-        let mut asked = Asked::of_request(slf);
+        let mut context = RequestContext::of_request(slf);
         let mut late = Late {
-            link: &self.link,
+            handle: &self.handle,
             id: self.id,
         };
-        let settled = answer::conclude(py, result, &mut asked, &mut late);
-        end_child(py, &self.link);
-        match settled {
-            Settled::Answered => drop(self.link.take(self.id)),
-            Settled::Streaming => {}
-            Settled::Coroutine(coroutine) => {
+        let outcome = respond::send_result(py, result, &mut context, &mut late);
+        end_child(py, &self.handle);
+        match outcome {
+            SendOutcome::Sent => drop(self.handle.take(self.id)),
+            SendOutcome::Streaming => {}
+            SendOutcome::Coroutine(coroutine) => {
                 // Only the loop's thread may step coroutines: nobody returns one to a pool's thread but
                 // by mistake.
                 let _ = coroutine.bind(py).call_method0("close");
                 let error = PyRuntimeError::new_err(
                     "a coroutine or an async iterator cannot be answered from a blocking handler",
                 );
-                answer::conclude_plainly(py, &error, &mut asked, &mut late);
-                drop(self.link.take(self.id));
+                respond::send_internal_error(py, &error, &mut context, &mut late);
+                drop(self.handle.take(self.id));
             }
         }
     }
@@ -219,7 +223,7 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         if let Some(head) = self.head.take() {
-            self.link.keep_head(head);
+            self.handle.keep_head(head);
         }
     }
 }
@@ -291,7 +295,7 @@ impl Request {
     /// As the observer has put it among the fields.
     #[getter]
     fn id<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        let name = self.link.request_id_field.as_deref()?;
+        let name = self.handle.request_id_field.as_deref()?;
         Some(latin(py, self.head().field(name)?))
     }
 
@@ -338,7 +342,7 @@ impl Request {
                 if let Some(route) = &self.route {
                     for (param, value) in route.params.iter().zip(&self.captures) {
                         params
-                            .set_item(&param.name, answer::convert(py, param.converter, value)?)?;
+                            .set_item(&param.name, respond::convert(py, param.converter, value)?)?;
                     }
                 }
                 Ok(params)
@@ -401,7 +405,7 @@ impl Request {
 
     #[getter]
     fn app<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.link.callbacks.app.bind(py).clone()
+        self.handle.callbacks.app.bind(py).clone()
     }
 
     #[pyo3(signature = (name, default = None))]
@@ -501,7 +505,7 @@ impl Request {
             let wants_more = body.streamed && !body.ended;
             drop(body);
             if wants_more {
-                self.link
+                self.handle
                     .post(py, self.id, StreamCommand::Want(bytes.len() as u64));
             }
             return Ok(Some(PyBytes::new(py, &bytes)));
@@ -512,12 +516,12 @@ impl Request {
         if body.broken {
             return Err(support::client_disconnected(py));
         }
-        let first = !std::mem::replace(&mut body.asked, true);
+        let first = !std::mem::replace(&mut body.context, true);
         let streamed = body.streamed;
         drop(body);
         if first && streamed {
-            let window = u64::from(self.link.limits.body_window_bytes);
-            self.link.post(py, self.id, StreamCommand::Want(window));
+            let window = u64::from(self.handle.limits.body_window_bytes);
+            self.handle.post(py, self.id, StreamCommand::Want(window));
         }
         Ok(None)
     }
@@ -544,22 +548,22 @@ impl Request {
 
     /// Has `task.cancel()` called if the client goes before its answer is complete.
     fn _set_task(&self, task: Py<PyAny>) {
-        self.link.set_task(self.id, Some(task));
+        self.handle.set_task(self.id, Some(task));
     }
 
     fn _is_open(&self) -> bool {
-        self.link.is_open(self.id)
+        self.handle.is_open(self.id)
     }
 
     fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         let this = slf.get();
-        this.link
+        this.handle
             .guard(slf.py(), this.id, || this.settle(slf, Ok(value)));
     }
 
     fn _fail(slf: &Bound<'_, Self>, error: Bound<'_, PyAny>) {
         let this = slf.get();
-        this.link.guard(slf.py(), this.id, || {
+        this.handle.guard(slf.py(), this.id, || {
             this.settle(slf, Err(PyErr::from_value(error)));
         });
     }
@@ -583,4 +587,14 @@ pub(crate) fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> 
     }
     let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
     PyString::new(py, &text)
+}
+
+/// Host and port of the client, as trusted proxies and the connection tell it.
+pub(crate) fn client_address(head: &Head, peer: Peer) -> Option<(String, u16)> {
+    let address = match head.origin.as_ref().and_then(|origin| origin.client) {
+        None => peer.address(),
+        Some(Client::Hidden) => None,
+        Some(Client::Address(address)) => Some(address),
+    };
+    address.map(|address| (address.ip().to_string(), address.port()))
 }

@@ -8,8 +8,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::link::lock;
 use crate::support;
+use crate::sync::lock;
 
 /// An answer with everything said. One may be returned many times, from many threads.
 #[pyclass(frozen, module = "citius._core")]

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::link::lock;
+use crate::sync::lock;
 
 /// Messages of one connection, found in whatever pieces they come in.
 #[pyclass(frozen, module = "citius._core")]

@@ -120,3 +120,12 @@ pub(crate) fn client_disconnected(py: Python<'_>) -> PyErr {
         Err(error) => error,
     }
 }
+
+/// Calls a callback that was registered, if there is one. Take it out of its lock first.
+pub(crate) fn call_back(py: Python<'_>, callback: Option<Py<PyAny>>) {
+    if let Some(callback) = callback
+        && let Err(error) = callback.bind(py).call0()
+    {
+        error.write_unraisable(py, Some(callback.bind(py)));
+    }
+}

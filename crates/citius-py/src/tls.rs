@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::link::lock;
+use crate::sync::lock;
 
 fn wall_s() -> u64 {
     wall_us() / 1_000_000

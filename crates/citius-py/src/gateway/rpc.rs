@@ -14,14 +14,18 @@ use pyo3::exceptions::{PyBaseException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 
-use crate::answer::send_plain;
+use crate::exchange::Role;
 use crate::fork::end_child_with;
 use crate::gateway::turn::Turn;
-use crate::link::{Late, Link, Role, Sink, payload};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::respond::send_fault;
 use crate::route::Kind;
+use crate::sink::{Late, Sink, payload};
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
 /// What is exposed, by name.
 pub(crate) type Procedures = HashMap<Vec<u8>, Arc<Procedure>>;
@@ -80,10 +84,10 @@ pub(super) fn call(
     }
     let py = turn.py;
     if procedure.kind != Kind::Async {
-        turn.tasks.stand(py);
+        turn.tasks.enter_shared(py);
     }
     let mut calling = Calling {
-        link: turn.link,
+        handle: turn.handle,
         id: reply.id(),
         form: call.form,
         is_notification: !call.wants_response,
@@ -107,7 +111,7 @@ pub(super) fn call(
             turn.tasks.step(py, coroutine.unbind(), &mut calling, reply);
         }
         result => {
-            calling.conclude(py, result, reply);
+            calling.on_result(py, result, reply);
         }
     }
 }
@@ -118,13 +122,13 @@ pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
     let name = String::from_utf8_lossy(&call.method);
     let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     let text = format!("nothing is exposed as {name:?}");
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: Status::from_const(404),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,
     };
     // A call that is just being made is open.
-    let _ = reply.send(Action::Respond(answer, Payload::Copied(text.as_bytes())));
+    let _ = reply.send(Action::Respond(response, Payload::Copied(text.as_bytes())));
 }
 
 /// Characters of an unknown name that are told back.
@@ -147,7 +151,7 @@ impl Role for CallRole {
 
 /// A call on its way to its answer.
 struct Calling<'a> {
-    link: &'a Arc<Link>,
+    handle: &'a Arc<ReactorHandle>,
     id: StreamId,
     form: Form,
     is_notification: bool,
@@ -168,7 +172,7 @@ impl Calling<'_> {
     /// The same to keep, once it is entered.
     fn open(&self) -> OpenCall {
         OpenCall {
-            link: Arc::clone(self.link),
+            handle: Arc::clone(self.handle),
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
@@ -184,20 +188,20 @@ impl Calling<'_> {
         call: &ProcedureCall<'_>,
         is_bare: bool,
     ) -> PyResult<bool> {
-        let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
+        let submit = self.handle.callbacks.submit.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("there is no thread pool for blocking procedures")
         })?;
         let procedure = self.procedure;
-        let asked = RpcCall(self.open());
+        let context = RpcCall(self.open());
         // Before `submit`, for the pool's thread may answer before that returns.
         self.is_entered = true;
-        self.link.enter(self.id, self.role());
+        self.handle.enter(self.id, self.role());
         let submitted = if is_bare {
-            submit.bind(py).call1((asked, &procedure.handler, ()))?
+            submit.bind(py).call1((context, &procedure.handler, ()))?
         } else {
             let params = PyBytes::new(py, call.params);
             let decoder = procedure.decoders.of(call);
-            submit.bind(py).call1((asked, decoder, (params,)))?
+            submit.bind(py).call1((context, decoder, (params,)))?
         };
         submitted.is_truthy()
     }
@@ -206,11 +210,11 @@ impl Calling<'_> {
         match submitted {
             Ok(true) => {}
             Ok(false) => {
-                drop(self.link.take(self.id));
-                send_plain(py, Fault::Overloaded, reply);
+                drop(self.handle.take(self.id));
+                send_fault(py, Fault::Overloaded, reply);
             }
             Err(error) => {
-                self.conclude(py, Err(error), reply);
+                self.on_result(py, Err(error), reply);
             }
         }
     }
@@ -256,20 +260,20 @@ impl Calling<'_> {
             }
             Err(error) => {
                 error.write_unraisable(py, None);
-                send_plain(py, Fault::HandlerFailed, sink);
+                send_fault(py, Fault::HandlerFailed, sink);
             }
         }
     }
 
     #[inline]
     fn send<S: Sink>(py: Python<'_>, status: Status, payload: Payload<'_>, sink: &mut S) {
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status,
             content_type: None,
             fields: &Fields::EMPTY,
         };
         // Refused only when the connection is being cut already.
-        let _ = sink.send(py, Action::Respond(answer, payload));
+        let _ = sink.send(py, Action::Respond(response, payload));
     }
 }
 
@@ -295,9 +299,9 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     Ok(Some(encoded))
 }
 
-impl Errand for Calling<'_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
-        (self.link, self.id)
+impl CompletionHandler for Calling<'_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
+        (self.handle, self.id)
     }
 
     fn subject(&self, _py: Python<'_>) -> Subject {
@@ -309,7 +313,7 @@ impl Errand for Calling<'_> {
     }
 
     #[inline]
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -318,18 +322,18 @@ impl Errand for Calling<'_> {
         let sent = result.and_then(|value| self.send_result(py, &value, sink));
         let mut ending = None;
         if let Err(error) = sent {
-            end_child_with(py, self.link, &error);
+            end_child_with(py, self.handle, &error);
             // Whoever has broken the call off has answered it, and then this goes nowhere.
             self.send_error(py, &error, sink);
             ending = is_cancellation(py, &error).then_some(error);
         }
         if self.is_entered {
-            drop(self.link.take(self.id));
+            drop(self.handle.take(self.id));
         }
         Next::Done(ending)
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         Ok(Suspended {
             entry: Entry::As(Box::new(self.role())),
             resume: Box::new(self.open()),
@@ -346,7 +350,7 @@ impl Errand for Calling<'_> {
 
 /// A call between two steps of its coroutine, or in a thread of the pool.
 struct OpenCall {
-    link: Arc<Link>,
+    handle: Arc<ReactorHandle>,
     id: StreamId,
     form: Form,
     is_notification: bool,
@@ -357,7 +361,7 @@ struct OpenCall {
 impl OpenCall {
     fn calling(&self) -> Calling<'_> {
         Calling {
-            link: &self.link,
+            handle: &self.handle,
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
@@ -381,12 +385,12 @@ pub(crate) struct RpcCall(OpenCall);
 #[pymethods]
 impl RpcCall {
     fn _set_task(&self, task: Py<PyAny>) {
-        self.0.link.set_task(self.0.id, Some(task));
+        self.0.handle.set_task(self.0.id, Some(task));
     }
 
     /// Whether it is still to be done. A notification is, whatever has become of its connection.
     fn _is_open(&self) -> bool {
-        self.0.is_notification || self.0.link.is_open(self.0.id)
+        self.0.is_notification || self.0.handle.is_open(self.0.id)
     }
 
     fn _respond(&self, value: &Bound<'_, PyAny>) {
@@ -401,9 +405,9 @@ impl RpcCall {
 impl RpcCall {
     fn settle(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
         let mut late = Late {
-            link: &self.0.link,
+            handle: &self.0.handle,
             id: self.0.id,
         };
-        self.0.calling().conclude(py, result, &mut late);
+        self.0.calling().on_result(py, result, &mut late);
     }
 }

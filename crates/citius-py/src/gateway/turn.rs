@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use crate::link::Link;
+use crate::reactor_handle::ReactorHandle;
 use crate::task::Tasks;
 
 /// One turn of the reactor, with the GIL in hand.
 pub(crate) struct Turn<'a, 'py> {
     pub(crate) py: Python<'py>,
-    pub(crate) link: &'a Arc<Link>,
+    pub(crate) handle: &'a Arc<ReactorHandle>,
     pub(crate) tasks: &'a mut Tasks,
 }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use super::wait::Sleeper;
 use super::{Ticket, Waker};
-use crate::link::lock;
+use crate::sync::lock;
 
 /// What belongs to one event loop. Called, it wakes those who are ready.
 #[pyclass(frozen, module = "citius._core", name = "_EventLoop")]

@@ -15,7 +15,7 @@ use pyo3::sync::PyOnceLock;
 
 use super::ask::{Ask, error};
 use super::{Outcome, Ticket, Waker, thread};
-use crate::link::lock;
+use crate::sync::lock;
 
 /// A greenlet in its wait.
 pub(crate) struct Berth {

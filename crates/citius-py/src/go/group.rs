@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::ask::{Ask, Form};
 use super::{Channel, place, thread};
-use crate::link::lock;
+use crate::sync::lock;
 
 /// Waits for a number of things to be done.
 #[pyclass(frozen, module = "citius._core", weakref)]

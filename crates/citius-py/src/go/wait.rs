@@ -18,8 +18,8 @@ use pyo3::types::PyTuple;
 use super::ask::{Ask, Form, error};
 use super::event_loop::EventLoop;
 use super::{Outcome, Ticket, Waker, place};
-use crate::link::lock;
-use crate::task::{call_back, enter_context, exit_context};
+use crate::sync::lock;
+use crate::task::{call_done_callback, enter_context, exit_context};
 
 /// How a coroutine is woken.
 pub(crate) struct Sleeper {
@@ -95,7 +95,7 @@ impl Wait {
         };
         if let Some((callback, context)) = callback {
             enter_context(py, &context)?;
-            let called = call_back(callback.bind(py), this.bind(py).as_any());
+            let called = call_done_callback(callback.bind(py), this.bind(py).as_any());
             exit_context(py, &context);
             called?;
         }

@@ -12,8 +12,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::gateway::asgi::conversation::{Common, Conversation};
-use crate::link::{Link, lock};
 use crate::ownership::{is_known_only, references};
+use crate::reactor_handle::ReactorHandle;
+use crate::sync::lock;
 
 /// What an application is called with besides the scope.
 pub(super) struct Callables {
@@ -32,7 +33,7 @@ impl Spare {
     pub(super) fn take(
         &self,
         py: Python<'_>,
-        link: &Arc<Link>,
+        handle: &Arc<ReactorHandle>,
         common: &Arc<Common>,
         head: &Head,
         body_ended: bool,
@@ -42,7 +43,7 @@ impl Spare {
         let spare = lock(&self.0).take().filter(|spare| spare.are_ours(py));
         let callables = match spare {
             Some(spare) => spare,
-            None => Callables::new(Bound::new(py, Conversation::new(link, common))?)?,
+            None => Callables::new(Bound::new(py, Conversation::new(handle, common))?)?,
         };
         callables.conversation.get().begin(head, body_ended, reply);
         Ok(callables)

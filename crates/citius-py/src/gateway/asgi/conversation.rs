@@ -19,16 +19,21 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::awaited::Done;
+use crate::awaitable::Done;
+use crate::exchange::{LazySubject, Role};
 use crate::fork::end_child_with;
 use crate::gateway::asgi::message::{self, Body, Lexicon, Message, Start};
 use crate::gateway::asgi::waiting::Receive;
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Late, LateSubject, Link, Role, Sink, lock, payload};
 use crate::outbox::{AwaitCapacity, Capacity, Outbox, Speaker, Waiters};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::report::{LEVEL_DEBUG, LEVEL_ERROR};
+use crate::sink::{Late, Sink, payload};
 use crate::support;
+use crate::sync::lock;
 use crate::task::{
-    Entry, Errand, LateStep, Next, Progress as Stepped, Resume, Suspended, is_cancellation,
+    CompletionHandler, Entry, LateStep, Next, Progress as Stepped, Resume, Suspended,
+    is_cancellation,
 };
 use crate::waiter::Waiter;
 
@@ -62,7 +67,7 @@ enum Progress {
 /// One request and its answer, as the application hears and says them.
 #[pyclass(frozen, module = "citius._core", name = "_Conversation")]
 pub(crate) struct Conversation {
-    pub(crate) link: Arc<Link>,
+    pub(crate) handle: Arc<ReactorHandle>,
     common: Arc<Common>,
     state: Mutex<State>,
 }
@@ -129,7 +134,7 @@ impl Conversation {
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let said = message::read(&this.link, &this.common.lexicon, message)?;
+        let said = message::read(&this.handle, &this.common.lexicon, message)?;
         let has_room = this.say(py, said, message)?;
         if has_room {
             Done::get(py)
@@ -140,9 +145,9 @@ impl Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(link: &Arc<Link>, common: &Arc<Common>) -> Self {
+    pub(super) fn new(handle: &Arc<ReactorHandle>, common: &Arc<Common>) -> Self {
         Self {
-            link: Arc::clone(link),
+            handle: Arc::clone(handle),
             common: Arc::clone(common),
             state: Mutex::new(State::idle()),
         }
@@ -197,7 +202,7 @@ impl Conversation {
     }
 
     fn window(&self) -> u64 {
-        u64::from(self.link.limits.body_window_bytes)
+        u64::from(self.handle.limits.body_window_bytes)
     }
 
     /// Asks for as much of the body as may wait here.
@@ -242,7 +247,7 @@ impl Conversation {
         let uncalled = state.uncalled.take();
         drop(state);
         if let Some(uncalled) = uncalled {
-            self.link.keep_head(uncalled.head);
+            self.handle.keep_head(uncalled.head);
         }
         wake(py, receivers);
         wake(py, senders);
@@ -357,13 +362,13 @@ impl Conversation {
                 return Err(out_of_order(progress, message));
             }
         }
-        let has_room = state.progress == Progress::Complete || !state.outbox.is_full(&self.link);
+        let has_room = state.progress == Progress::Complete || !state.outbox.is_full(&self.handle);
         if state.outbox.is_in_step() {
             return Ok(has_room);
         }
         drop(state);
         let mut late = Late {
-            link: &self.link,
+            handle: &self.handle,
             id: self.id(),
         };
         self.flow(py, &mut late);
@@ -405,7 +410,7 @@ impl Conversation {
             self.report(py, &format!("{} ({})", fault.text(), fault.spec()));
         }
         if ends && !S::IN_TURN {
-            drop(self.link.take(self.id()));
+            drop(self.handle.take(self.id()));
         }
         if !receivers.is_empty() {
             wake(py, receivers);
@@ -414,12 +419,12 @@ impl Conversation {
 
     fn send_hints<S: Sink>(&self, py: Python<'_>, hints: Vec<Fields>, sink: &mut S) {
         for fields in hints {
-            let answer = ResponseHead {
+            let response = ResponseHead {
                 status: Status::new(103).expect("a status"),
                 content_type: None,
                 fields: &fields,
             };
-            if let Err(fault) = sink.send(py, Action::Inform(answer)) {
+            if let Err(fault) = sink.send(py, Action::Inform(response)) {
                 self.report(py, fault.text());
             }
         }
@@ -429,7 +434,7 @@ impl Conversation {
     #[cold]
     fn report(&self, py: Python<'_>, what: &str) {
         let subject = self.subject(py);
-        subject.log(py, &self.link, LEVEL_ERROR, &format!(": {what}"));
+        subject.log(py, &self.handle, LEVEL_ERROR, &format!(": {what}"));
     }
 
     /// What messages say of the request.
@@ -438,12 +443,12 @@ impl Conversation {
         let scope = {
             let state = lock(&self.state);
             if let Some(uncalled) = &state.uncalled {
-                return Subject::new(&self.link, &uncalled.head, None);
+                return Subject::new(&self.handle, &uncalled.head, None);
             }
             state.scope.as_ref().map(|scope| scope.clone_ref(py))
         };
         match scope {
-            Some(scope) => Subject::of_scope(&self.link, scope.bind(py)),
+            Some(scope) => Subject::of_scope(&self.handle, scope.bind(py)),
             None => Subject::named(format!("request {}", self.id().stream)),
         }
     }
@@ -514,12 +519,12 @@ fn respond<S: Sink>(
         .content_length
         .is_none_or(|length| length == body.len())
     {
-        let answer = answer(py, start, &start.heading.fields);
-        return sink.send(py, Action::Respond(answer, body));
+        let response = response_head(py, start, &start.heading.fields);
+        return sink.send(py, Action::Respond(response, body));
     }
     sink.send(
         py,
-        Action::Respond(answer(py, start, &start.fields()), body),
+        Action::Respond(response_head(py, start, &start.fields()), body),
     )
 }
 
@@ -536,7 +541,10 @@ fn stream<S: Sink>(
             let body_bytes = pieces.iter().map(|piece| piece.len(py)).sum();
             start.content_length = Some(body_bytes);
         }
-        sink.send(py, Action::Start(answer(py, &start, &start.fields())))?;
+        sink.send(
+            py,
+            Action::Start(response_head(py, &start, &start.fields())),
+        )?;
     }
     for piece in pieces {
         let data = match piece {
@@ -552,7 +560,7 @@ fn stream<S: Sink>(
 }
 
 #[inline]
-fn answer<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> ResponseHead<'a> {
+fn response_head<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> ResponseHead<'a> {
     let media = start.heading.content_type.as_ref();
     ResponseHead {
         status: start.status,
@@ -586,8 +594,8 @@ fn wake(py: Python<'_>, waiters: Waiters) {
 impl Speaker for Conversation {
     type Said = Body;
 
-    fn link(&self) -> &Arc<Link> {
-        &self.link
+    fn handle(&self) -> &Arc<ReactorHandle> {
+        &self.handle
     }
 
     fn stream_id(&self) -> StreamId {
@@ -621,9 +629,9 @@ impl<'a, 'py> Talk<'a, 'py> {
 
     /// The application has raised, or could not be called.
     #[cold]
-    fn conclude_error<S: Sink>(&mut self, py: Python<'_>, error: &PyErr, sink: &mut S) {
+    fn handle_exception<S: Sink>(&mut self, py: Python<'_>, error: &PyErr, sink: &mut S) {
         let this = self.conversation.get();
-        end_child_with(py, &this.link, error);
+        end_child_with(py, &this.handle, error);
         let (is_gone, progress) = {
             let mut state = lock(&this.state);
             state.outbox.end_step();
@@ -631,7 +639,7 @@ impl<'a, 'py> Talk<'a, 'py> {
         };
         if is_gone {
             let what = format!(": after the client had gone: {error}");
-            this.subject(py).log(py, &this.link, LEVEL_DEBUG, &what);
+            this.subject(py).log(py, &this.handle, LEVEL_DEBUG, &what);
             return;
         }
         let what = format!(": the ASGI application raised {error}");
@@ -659,12 +667,12 @@ impl<'a, 'py> Talk<'a, 'py> {
         let action = if has_left {
             Action::Abort
         } else {
-            let answer = ResponseHead {
+            let response = ResponseHead {
                 status: Status::INTERNAL_SERVER_ERROR,
                 content_type: Some(b"text/plain; charset=utf-8"),
                 fields: &fields,
             };
-            Action::Respond(answer, Payload::Copied(body.as_bytes()))
+            Action::Respond(response, Payload::Copied(body.as_bytes()))
         };
         // Refused only when the connection is being cut already.
         let _ = sink.send(py, action);
@@ -679,7 +687,7 @@ impl Role for Py<Conversation> {
         false
     }
 
-    fn subject(&self, py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
         let this = self.clone_ref(py);
         Some(Box::new(move |py| this.get().subject(py)))
     }
@@ -695,10 +703,10 @@ impl Resume for Py<Conversation> {
     }
 }
 
-impl Errand for Talk<'_, '_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+impl CompletionHandler for Talk<'_, '_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
         let this = self.conversation.get();
-        (&this.link, this.id())
+        (&this.handle, this.id())
     }
 
     fn subject(&self, py: Python<'_>) -> Subject {
@@ -706,7 +714,7 @@ impl Errand for Talk<'_, '_> {
     }
 
     #[inline]
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -734,18 +742,18 @@ impl Errand for Talk<'_, '_> {
                 }
             }
             Err(error) => {
-                self.conclude_error(py, &error, sink);
+                self.handle_exception(py, &error, sink);
                 if is_cancellation(py, &error) {
                     ends_task = Some(error);
                 }
             }
         }
         this.forget_scope();
-        drop(this.link.take(this.id()));
+        drop(this.handle.take(this.id()));
         Next::Done(ends_task)
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         let kept = self.conversation.clone().unbind();
         let is_complete = lock(&kept.get().state).progress == Progress::Complete;
         let entry = if is_complete {
@@ -764,16 +772,16 @@ impl Errand for Talk<'_, '_> {
         let this = self.conversation.get();
         if this.outbox(|outbox| outbox.is_in_step()) {
             this.flow(py, reply);
-            let asked = this.outbox(Outbox::end_step);
-            asked.send(reply);
+            let deferred = this.outbox(Outbox::end_step);
+            deferred.send(reply);
         }
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
-        self.conclude_error(py, error, reply);
+        self.handle_exception(py, error, reply);
         let this = self.conversation.get();
         this.forget_scope();
-        drop(this.link.take(this.id()));
+        drop(this.handle.take(this.id()));
     }
 }
 

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::gateway::asgi::message::{for_each_field, refused};
-use crate::link::lock;
+use crate::sync::lock;
 
 /// What a list of headers says.
 #[derive(Default)]

@@ -14,7 +14,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, 
 use crate::file;
 use crate::gateway::asgi::heading::{Heading, Headings};
 use crate::items::for_each_item;
-use crate::link::Link;
+use crate::reactor_handle::ReactorHandle;
 
 /// What an application says.
 pub(super) enum Message {
@@ -163,7 +163,7 @@ impl<'py> Parts<'py> {
 /// Reads a message.
 #[inline]
 pub(super) fn read(
-    link: &Link,
+    handle: &ReactorHandle,
     lexicon: &Lexicon,
     message: &Bound<'_, PyAny>,
 ) -> PyResult<Message> {
@@ -179,8 +179,8 @@ pub(super) fn read(
     match kind {
         "http.response.body" => body(message.py(), parts),
         "http.response.start" => begin(message, parts, &lexicon.headings).map(Message::Start),
-        "http.response.pathsend" => pathsend(link, message),
-        "http.response.zerocopysend" => zerocopysend(link, message),
+        "http.response.pathsend" => pathsend(handle, message),
+        "http.response.zerocopysend" => zerocopysend(handle, message),
         "http.response.trailers" => trailers(message),
         "http.response.early_hint" => early_hint(message),
         "http.response.debug" => Ok(Message::Debug),
@@ -246,9 +246,9 @@ fn trailers(message: &Bound<'_, PyDict>) -> PyResult<Message> {
 
 fn early_hint(message: &Bound<'_, PyDict>) -> PyResult<Message> {
     let mut fields = Fields::default();
-    for link in item(message, intern!(message.py(), "links"))?.try_iter()? {
-        let link = bytes_of(link?, "a link of 'http.response.early_hint'")?;
-        let value = link.bind(message.py());
+    for handle in item(message, intern!(message.py(), "links"))?.try_iter()? {
+        let handle = bytes_of(handle?, "a link of 'http.response.early_hint'")?;
+        let value = handle.bind(message.py());
         let pushed = fields.push(b"link", value.as_bytes());
         pushed
             .map_err(|fault| PyValueError::new_err(format!("link {value:?}: {}", fault.text())))?;
@@ -256,15 +256,15 @@ fn early_hint(message: &Bound<'_, PyDict>) -> PyResult<Message> {
     Ok(Message::EarlyHint(fields))
 }
 
-fn pathsend(link: &Link, message: &Bound<'_, PyDict>) -> PyResult<Message> {
+fn pathsend(handle: &ReactorHandle, message: &Bound<'_, PyDict>) -> PyResult<Message> {
     let path: std::path::PathBuf = item(message, intern!(message.py(), "path"))?.extract()?;
     Ok(Message::Body {
-        body: Body::File(file::of_path(link, &path)?),
+        body: Body::File(file::of_path(handle, &path)?),
         more: false,
     })
 }
 
-fn zerocopysend(link: &Link, message: &Bound<'_, PyDict>) -> PyResult<Message> {
+fn zerocopysend(handle: &ReactorHandle, message: &Bound<'_, PyDict>) -> PyResult<Message> {
     let py = message.py();
     let file = item(message, intern!(py, "file"))?;
     let descriptor = match file.extract() {
@@ -280,7 +280,7 @@ fn zerocopysend(link: &Link, message: &Bound<'_, PyDict>) -> PyResult<Message> {
         number(intern!(py, "count"))?,
     );
     Ok(Message::Body {
-        body: Body::File(file::piece_of(link, py, descriptor, offset, count)?),
+        body: Body::File(file::piece_of(handle, py, descriptor, offset, count)?),
         more: flag(message, intern!(py, "more_body"))?,
     })
 }

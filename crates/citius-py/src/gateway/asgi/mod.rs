@@ -18,13 +18,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::answer::{self, Asked};
 use crate::gateway::asgi::callables::Callables;
 use crate::gateway::asgi::conversation::{Conversation, Talk, Uncalled};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
-use crate::task::Errand as _;
+use crate::respond::{self, RequestContext};
+use crate::task::CompletionHandler as _;
 
 mod callables;
 mod conversation;
@@ -36,7 +36,7 @@ mod scope;
 mod socket;
 mod waiting;
 
-pub(crate) use waiting::hasten_all;
+pub(crate) use waiting::install_am_send;
 
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]
@@ -100,14 +100,20 @@ pub(crate) fn request(
         return socket::request(turn, plan, head, transport, ended, reply);
     }
     if !ended
-        && BodyLimit::streamed(&turn.link.limits, None).enforce(py, turn.link, &head, None, reply)
+        && BodyLimit::streamed(&turn.handle.limits, None).enforce(
+            py,
+            turn.handle,
+            &head,
+            None,
+            reply,
+        )
     {
         return reply.recycle(head);
     }
     let awaits_consent = head.expects_continue;
     let taken = plan
         .spare
-        .take(py, turn.link, &plan.common, &head, ended, reply);
+        .take(py, turn.handle, &plan.common, &head, ended, reply);
     let callables = match taken {
         Ok(callables) => callables,
         Err(error) => return refuse(turn, &error, head, reply),
@@ -115,7 +121,7 @@ pub(crate) fn request(
     if ended {
         return call(turn, plan, callables, head, reply);
     }
-    turn.link
+    turn.handle
         .enter(reply.id(), callables.conversation.clone_ref(py));
     if awaits_consent {
         // RFC 9110 §10.1.1: the client is told to go on when the application asks for the body.
@@ -139,9 +145,9 @@ pub(crate) fn request(
 /// There is not even what a request is answered with: the error is logged, and the answer is 500.
 #[cold]
 fn refuse(turn: &Turn<'_, '_>, error: &PyErr, head: Box<Head>, reply: &mut Reply<'_>) {
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-    answer::conclude_plainly(turn.py, error, &mut asked, reply);
-    if let Some(head) = asked.head.take() {
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+    respond::send_internal_error(turn.py, error, &mut context, reply);
+    if let Some(head) = context.head.take() {
         reply.recycle(head);
     }
 }
@@ -222,6 +228,6 @@ fn call(
 fn of<'py>(turn: &Turn<'_, 'py>, reply: &Reply<'_>) -> Option<Bound<'py, Conversation>> {
     let py = turn.py;
     let conversation = |role: &mut Py<Conversation>| role.clone_ref(py);
-    let found = turn.link.with_role(reply.id(), conversation);
+    let found = turn.handle.with_role(reply.id(), conversation);
     found.map(|conversation| conversation.into_bound(py))
 }

@@ -24,8 +24,8 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::gateway::asgi::fields::{Cache, FieldList, FieldLists};
 use crate::gateway::asgi::own::Own;
-use crate::link::lock;
 use crate::ownership::{references, version};
+use crate::sync::lock;
 
 /// From 2.4 on Starlette ends a stream only when `send` raises, and one that waits for its own source sends nothing:
 /// up to 2.3 it listens for `http.disconnect` too. `send` raises either way.

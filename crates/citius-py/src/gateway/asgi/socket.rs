@@ -15,8 +15,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::answer;
-use crate::awaited::{Done, Look, Looking, awaited_by_looking};
+use crate::awaitable::{Done, Poll, PollAwaitable, impl_awaitable};
 use crate::fork::end_child_with;
 use crate::gateway::asgi::Plan;
 use crate::gateway::asgi::message::{self, Start};
@@ -25,11 +24,17 @@ use crate::gateway::turn::Turn;
 use crate::gateway::ws;
 use crate::gateway::ws::line::{Line, Refusal, Stage};
 use crate::gateway::ws::receive::{NextMessage, Shape};
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Link, Sink, lock};
 use crate::outbox::AwaitCapacity;
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::report::{LEVEL_DEBUG, LEVEL_ERROR};
+use crate::respond;
+use crate::sink::Sink;
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::sync::lock;
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
 /// One socket, as the application hears and answers it.
 #[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
@@ -83,24 +88,24 @@ impl Socket {
         }
         match (kind, stage) {
             ("websocket.send", Stage::Open) => return self.say(message),
-            ("websocket.accept", Stage::Asked) if lock(&self.state).denial.is_none() => {
+            ("websocket.accept", Stage::RequestContext) if lock(&self.state).denial.is_none() => {
                 self.accept(message)?;
             }
-            ("websocket.close", Stage::Asked) if lock(&self.state).denial.is_none() => {
+            ("websocket.close", Stage::RequestContext) if lock(&self.state).denial.is_none() => {
                 let start = Start::plain(Status::new(403).expect("a status"));
                 self.deny(py, &start, Vec::new());
             }
             ("websocket.close", Stage::Open) => self.close(message)?,
             // Saying it again changes nothing.
             ("websocket.close", Stage::Over) => {}
-            ("websocket.http.response.start", Stage::Asked)
+            ("websocket.http.response.start", Stage::RequestContext)
                 if lock(&self.state).denial.is_none() =>
             {
                 let start = message::start(message)?;
                 let replaced = lock(&self.state).denial.replace((start, Vec::new()));
                 drop(replaced);
             }
-            ("websocket.http.response.body", Stage::Asked)
+            ("websocket.http.response.body", Stage::RequestContext)
                 if lock(&self.state).denial.is_some() =>
             {
                 self.deny_further(message)?;
@@ -218,10 +223,10 @@ impl Socket {
     #[cold]
     fn out_of_order(&self, kind: &str, stage: Stage) -> PyErr {
         let expected = match stage {
-            Stage::Asked if lock(&self.state).denial.is_some() => {
+            Stage::RequestContext if lock(&self.state).denial.is_some() => {
                 "expected 'websocket.http.response.body'"
             }
-            Stage::Asked => {
+            Stage::RequestContext => {
                 "expected 'websocket.accept', 'websocket.close' or 'websocket.http.response.start'"
             }
             Stage::Open => "expected 'websocket.send' or 'websocket.close'",
@@ -233,7 +238,7 @@ impl Socket {
     #[cold]
     fn report(&self, py: Python<'_>, what: &str) {
         let what = format!(": {what}");
-        self.subject.log(py, &self.line.link, LEVEL_ERROR, &what);
+        self.subject.log(py, &self.line.handle, LEVEL_ERROR, &what);
     }
 }
 
@@ -241,15 +246,15 @@ impl Socket {
 #[pyclass(frozen, module = "citius._core", name = "_Connect")]
 struct Connect;
 
-impl Looking for Connect {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+impl PollAwaitable for Connect {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
         let message = PyDict::new(py);
         message.set_item(intern!(py, "type"), intern!(py, "websocket.connect"))?;
-        Ok(Look::Over(message.into_any().unbind()))
+        Ok(Poll::Ready(message.into_any().unbind()))
     }
 }
 
-awaited_by_looking!(Connect);
+impl_awaitable!(Connect);
 
 /// A request for a WebSocket.
 #[inline(never)]
@@ -266,17 +271,17 @@ pub(super) fn request(
         return reply.recycle(head);
     };
     let protocols = opening.protocols.clone();
-    let line = Arc::new(Line::new(reply.id(), turn.link, opening));
+    let line = Arc::new(Line::new(reply.id(), turn.handle, opening));
     ws::enter(turn, &line, false);
     let made = Socket {
         line,
-        subject: Subject::new(turn.link, &head, None).of_socket(),
+        subject: Subject::new(turn.handle, &head, None).of_socket(),
         state: Mutex::default(),
     };
     let socket = match Bound::new(py, made) {
         Ok(socket) => socket,
         Err(error) => {
-            drop(turn.link.take(reply.id()));
+            drop(turn.handle.take(reply.id()));
             return super::refuse(turn, &error, head, reply);
         }
     };
@@ -311,7 +316,7 @@ impl<'a, 'py> SocketTalk<'a, 'py> {
     fn give_up<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
         let line = &self.socket.get().line;
         line.refuse();
-        answer::send_plain(py, Fault::HandlerFailed, sink);
+        respond::send_fault(py, Fault::HandlerFailed, sink);
     }
 }
 
@@ -325,17 +330,17 @@ impl Resume for Py<Socket> {
     }
 }
 
-impl Errand for SocketTalk<'_, '_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+impl CompletionHandler for SocketTalk<'_, '_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
         let line = &self.socket.get().line;
-        (&line.link, line.id)
+        (&line.handle, line.id)
     }
 
     fn subject(&self, _py: Python<'_>) -> Subject {
         self.socket.get().subject.clone()
     }
 
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -343,7 +348,7 @@ impl Errand for SocketTalk<'_, '_> {
     ) -> Next {
         let this = self.socket.get();
         let line = &this.line;
-        let is_unanswered = line.stage() == Stage::Asked && line.ended().is_none();
+        let is_unanswered = line.stage() == Stage::RequestContext && line.ended().is_none();
         let error = result.err();
         match &error {
             None if is_unanswered => {
@@ -356,10 +361,10 @@ impl Errand for SocketTalk<'_, '_> {
             None => line.close(py, Close::new(Code::NORMAL, "")),
             Some(error) if line.ended().is_some() && !lock(&this.state).is_denied => {
                 let what = format!(": after its end: {error}");
-                this.subject.log(py, &line.link, LEVEL_DEBUG, &what);
+                this.subject.log(py, &line.handle, LEVEL_DEBUG, &what);
             }
             Some(error) => {
-                end_child_with(py, &line.link, error);
+                end_child_with(py, &line.handle, error);
                 let what = format!(": the ASGI application raised {error}");
                 this.subject.exception(py, &what, error);
                 if is_unanswered {
@@ -375,7 +380,7 @@ impl Errand for SocketTalk<'_, '_> {
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         Ok(Suspended {
             entry: Entry::Known,
             resume: Box::new(self.socket.clone().unbind()),
@@ -391,7 +396,7 @@ impl Errand for SocketTalk<'_, '_> {
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         // There is no coroutine that could be gone on with.
-        let _ = self.conclude(py, Err(error.clone_ref(py)), reply);
+        let _ = self.on_result(py, Err(error.clone_ref(py)), reply);
         self.flush(py, reply);
     }
 }

@@ -7,33 +7,35 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::answer::is_coroutine;
-use crate::awaited::{Look, Looking, awaited_by_looking, hasten, hasten_done};
+use crate::awaitable::{
+    Poll, PollAwaitable, impl_awaitable, install_am_send_of, install_am_send_of_done,
+};
 use crate::gateway::asgi::conversation::Conversation;
 use crate::outbox::AwaitCapacity;
+use crate::respond::is_coroutine;
 use crate::waiter::Waiter;
 
 /// Returned by `receive`.
 #[pyclass(frozen, module = "citius._core", name = "_Receive")]
 pub(crate) struct Receive(pub(crate) Py<Conversation>);
 
-impl Looking for Receive {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+impl PollAwaitable for Receive {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
         let conversation = self.0.bind(py).get();
         match conversation.next_message(py)? {
-            Some(message) => Ok(Look::Over(message.into_any().unbind())),
-            None => Ok(Waiter::look(conversation.await_piece(py)?)),
+            Some(message) => Ok(Poll::Ready(message.into_any().unbind())),
+            None => Ok(Waiter::pending(conversation.await_piece(py)?)),
         }
     }
 }
 
-awaited_by_looking!(Receive);
+impl_awaitable!(Receive);
 
 /// Makes awaiting cheap. Once, before there are any of these objects.
-pub(crate) fn hasten_all(py: Python<'_>) {
-    hasten_done(py);
-    hasten::<Receive>(py);
-    hasten::<AwaitCapacity>(py);
+pub(crate) fn install_am_send(py: Python<'_>) {
+    install_am_send_of_done(py);
+    install_am_send_of::<Receive>(py);
+    install_am_send_of::<AwaitCapacity>(py);
 }
 
 /// What can be stepped, of what an application has returned.

@@ -21,10 +21,13 @@ use pyo3::prelude::*;
 
 use self::abi::{Answering, Asking, Entry, Left};
 use self::arguments::{Argument, Decoded, Given};
-use crate::answer::Asked;
+use crate::exchange::{LazySubject, Role};
 use crate::gateway::turn::Turn;
-use crate::link::{LEVEL_ERROR, LEVEL_WARNING, LateSubject, Link, Role, Sink};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, Subject};
+use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
+use crate::respond::RequestContext;
+use crate::sink::Sink;
 
 pub(crate) mod abi;
 mod arguments;
@@ -76,8 +79,8 @@ impl Role for AwaitsBody {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, link: &Link) -> Option<LateSubject> {
-        let subject = Subject::new(link, &self.head, Some(&self.route.info.label));
+    fn subject(&self, _py: Python<'_>, handle: &ReactorHandle) -> Option<LazySubject> {
+        let subject = Subject::new(handle, &self.head, Some(&self.route.info.label));
         Some(Box::new(move |_| subject))
     }
 }
@@ -91,7 +94,7 @@ impl Role for InPool {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
         Some(Box::new(|_| Subject::named(String::from("a request"))))
     }
 }
@@ -100,7 +103,7 @@ impl Role for InPool {
 pub(crate) struct Job {
     handler: Arc<Handler>,
     route: Arc<super::native::Route>,
-    link: Arc<Link>,
+    handle: Arc<ReactorHandle>,
     id: StreamId,
     head: Box<Head>,
     captures: Captures,
@@ -113,18 +116,18 @@ pub(crate) struct Job {
 pub(crate) type Pool = pool::Pool<Job>;
 
 impl pool::Job for Job {
-    type Rest = (Arc<Link>, StreamId);
+    type Rest = (Arc<ReactorHandle>, StreamId);
 
     fn rest(&self) -> Self::Rest {
-        (Arc::clone(&self.link), self.id)
+        (Arc::clone(&self.handle), self.id)
     }
 
     fn run(self, place: pool::Place<'_, Self>) {
         run_in_pool(self, place);
     }
 
-    fn give_up((link, id): Self::Rest) {
-        link.cut(id);
+    fn give_up((handle, id): Self::Rest) {
+        handle.cut(id);
     }
 }
 
@@ -246,10 +249,15 @@ impl Handler {
 }
 
 /// `GET /x: the compiled handler NAME: WHAT [route /x, handler NAME, request id 5f]`.
-fn complaint(link: &Link, route: &super::native::Route, head: &Head, what: &str) -> String {
+fn complaint(
+    handle: &ReactorHandle,
+    route: &super::native::Route,
+    head: &Head,
+    what: &str,
+) -> String {
     let name = route.compiled.as_ref().map_or("", |handler| &handler.name);
     let what = format!(": the compiled handler {name}: {what}");
-    Subject::new(link, head, Some(&route.info.label)).message(&what)
+    Subject::new(handle, head, Some(&route.info.label)).message(&what)
 }
 
 /// A request for a compiled handler: calls it now, or when the body is there.
@@ -257,14 +265,14 @@ fn complaint(link: &Link, route: &super::native::Route, head: &Head, what: &str)
 pub(super) fn request(
     turn: &mut Turn<'_, '_>,
     route: &Arc<super::native::Route>,
-    mut asked: Asked<'_>,
+    mut context: RequestContext<'_>,
     ended: bool,
     reply: &mut Reply<'_>,
 ) {
-    let Some(head) = asked.head.take() else {
+    let Some(head) = context.head.take() else {
         return;
     };
-    let captures = std::mem::take(&mut asked.captures);
+    let captures = std::mem::take(&mut context.captures);
     if ended {
         return call(turn, route, head, captures, Vec::new(), reply);
     }
@@ -274,7 +282,7 @@ pub(super) fn request(
         route: Arc::clone(route),
         body: Vec::new(),
     };
-    turn.link.enter(reply.id(), role);
+    turn.handle.enter(reply.id(), role);
     reply.want(u64::MAX);
 }
 
@@ -304,7 +312,7 @@ fn call(
         let job = Job {
             handler: Arc::clone(handler),
             route: Arc::clone(route),
-            link: Arc::clone(turn.link),
+            handle: Arc::clone(turn.handle),
             id: reply.id(),
             head,
             captures,
@@ -313,7 +321,7 @@ fn call(
         };
         return submit(turn, pool, job, reply);
     }
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     let began_ms = coarse_ms();
     with_answering(|answering| {
         let given = Given {
@@ -327,11 +335,11 @@ fn call(
                 handler.enter_in_turn(py, asking, answering)
             });
         let tell = |level, what: &str| {
-            turn.link
-                .log(py, level, &complaint(turn.link, route, &head, what));
+            turn.handle
+                .log(py, level, &complaint(turn.handle, route, &head, what));
         };
         if let Some(mistake) = mistake {
-            report::failure(py, &complaint(turn.link, route, &head, &mistake));
+            report::failure(py, &complaint(turn.handle, route, &head, &mistake));
         }
         if let Err(fault) = send(py, handler, made, answering, reply) {
             tell(LEVEL_ERROR, &format!("{} ({})", fault.text(), fault.spec()));
@@ -383,20 +391,20 @@ fn send<S: Sink>(
             media,
             body,
         } => {
-            let answer = ResponseHead {
+            let response = ResponseHead {
                 status,
                 content_type: Some(media),
                 fields: &Fields::EMPTY,
             };
             sink.send(
                 py,
-                Action::Respond(answer, Payload::Copied(body.as_bytes())),
+                Action::Respond(response, Payload::Copied(body.as_bytes())),
             )
         }
         Made::Whole { status, size } => {
             // Long ones are kept alive until they are written, short ones are copied.
             let kept = (size >= Output::SHARED_BYTES_MIN).then(|| answering.take_body(size));
-            let answer = ResponseHead {
+            let response = ResponseHead {
                 status,
                 content_type: handler.media(answering, size),
                 fields: &answering.fields,
@@ -405,7 +413,7 @@ fn send<S: Sink>(
                 Some(bytes) => Payload::Shared(bytes),
                 None => Payload::Copied(answering.body(size)),
             };
-            sink.send(py, Action::Respond(answer, body))
+            sink.send(py, Action::Respond(response, body))
         }
     }
 }
@@ -439,11 +447,11 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCom
 /// Hands a request to the threads.
 fn submit(turn: &mut Turn<'_, '_>, pool: &Pool, job: Job, reply: &mut Reply<'_>) {
     // Before the job is there for the taking: a thread may answer it before this returns.
-    turn.link
+    turn.handle
         .enter(reply.id(), InPool(Arc::clone(&job.is_gone)));
     if let Err(job) = pool.submit(Box::new(job)) {
-        drop(turn.link.take(reply.id()));
-        crate::answer::send_plain(turn.py, citius_http::Fault::Overloaded, reply);
+        drop(turn.handle.take(reply.id()));
+        crate::respond::send_fault(turn.py, citius_http::Fault::Overloaded, reply);
         reply.recycle(job.head);
     }
 }
@@ -454,7 +462,7 @@ fn run_in_pool(job: Job, place: pool::Place<'_, Job>) {
     let Job {
         handler,
         route,
-        link,
+        handle,
         id,
         head,
         captures,
@@ -464,7 +472,7 @@ fn run_in_pool(job: Job, place: pool::Place<'_, Job>) {
     if is_gone.load(Ordering::Relaxed) {
         // The client has left while the request was queued.
         drop(place);
-        return link.keep_head(head);
+        return handle.keep_head(head);
     }
     let (letter, mistake) = with_answering(|answering| {
         let given = Given {
@@ -472,23 +480,24 @@ fn run_in_pool(job: Job, place: pool::Place<'_, Job>) {
             captures: &captures,
             body: &body,
         };
-        let (made, mistake) = handler.make(given, &link.limits, answering, |asking, answering| {
-            handler.enter(asking, answering)
-        });
+        let (made, mistake) =
+            handler.make(given, &handle.limits, answering, |asking, answering| {
+                handler.enter(asking, answering)
+            });
         (letter(&handler, made, answering), mistake)
     });
     if let Some(mistake) = mistake {
-        link.note_failure(complaint(&link, &route, &head, &mistake));
+        handle.note_failure(complaint(&handle, &route, &head, &mistake));
     }
     drop(place);
-    post(&link, id, letter);
-    link.keep_head(head);
+    post(&handle, id, letter);
+    handle.keep_head(head);
 }
 
-fn post(link: &Link, id: StreamId, letter: StreamCommand) {
-    drop(link.take(id));
-    if link.mailbox.post(id, letter) {
-        link.mailbox.wake();
+fn post(handle: &ReactorHandle, id: StreamId, letter: StreamCommand) {
+    drop(handle.take(id));
+    if handle.mailbox.post(id, letter) {
+        handle.mailbox.wake();
     }
 }
 

@@ -60,15 +60,15 @@ impl CompiledHandler {
 
     /// Calls it for a request that has its Python object already; without the GIL.
     fn __call__(&self, py: Python<'_>, request: &Bound<'_, Request>) -> PyResult<Py<Response>> {
-        let asked = request.get();
-        let body = asked.body(py)?;
+        let context = request.get();
+        let body = context.body(py)?;
         let given = Given {
-            head: asked.head(),
-            captures: asked.captures(),
+            head: context.head(),
+            captures: context.captures(),
             body: body.as_bytes(),
         };
         with_answering(|answering| {
-            let limits = &asked.link.limits;
+            let limits = &context.handle.limits;
             let (made, mistake) =
                 self.handler
                     .make(given, limits, answering, |asking, answering| {

@@ -1,7 +1,7 @@
 //! One WebSocket between its client and its application.
 //!
 //! ```text
-//! Asked ── accepted ──► Open ── either side closes ──► Over
+//! RequestContext ── accepted ──► Open ── either side closes ──► Over
 //!   └── answered in another way ───────────────────────► Over
 //! ```
 //!
@@ -24,17 +24,20 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::room::Membership;
-use crate::link::{LEVEL_ERROR, Link, call_back, lock};
 use crate::outbox::{Capacity, Outbox, Speaker, Waiters};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_ERROR;
 use crate::stream::copy_of_buffer;
 use crate::support;
+use crate::support::call_back;
+use crate::sync::lock;
 use crate::waiter::Waiter;
 
 /// How far a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The application has not said whether it wants it.
-    Asked,
+    RequestContext,
     /// Messages go both ways.
     Open,
     /// Nothing can be said any more.
@@ -61,7 +64,7 @@ pub(crate) struct Refusal {
 /// One socket.
 pub(crate) struct Line {
     pub(crate) id: StreamId,
-    pub(crate) link: Arc<Link>,
+    pub(crate) handle: Arc<ReactorHandle>,
     state: Mutex<State>,
 }
 
@@ -95,15 +98,15 @@ pub(crate) enum Taken {
 }
 
 impl Line {
-    pub(crate) fn new(id: StreamId, link: &Arc<Link>, opening: Opening) -> Self {
+    pub(crate) fn new(id: StreamId, handle: &Arc<ReactorHandle>, opening: Opening) -> Self {
         let mut outbox = Outbox::default();
         outbox.begin_step();
         Self {
             id,
-            link: Arc::clone(link),
+            handle: Arc::clone(handle),
             state: Mutex::new(State {
                 outbox,
-                stage: Stage::Asked,
+                stage: Stage::RequestContext,
                 opening: Some(opening),
                 protocol: None,
                 queue: VecDeque::new(),
@@ -135,7 +138,7 @@ impl Line {
 
     /// A message has come.
     pub(crate) fn push(&self, message: Py<PyAny>, message_bytes: usize) {
-        let queued_bytes = &self.link.ws_queued_bytes;
+        let queued_bytes = &self.handle.ws_queued_bytes;
         queued_bytes.fetch_add(message_bytes as u64, Ordering::Relaxed);
         let mut state = lock(&self.state);
         state.queued_bytes += message_bytes;
@@ -145,8 +148,8 @@ impl Line {
     /// Whether too much waits over all connections, and more here than an equal share of it. Then the latest message
     /// is dropped, and nothing can be said any more: the caller closes the socket.
     pub(crate) fn is_overrun(&self) -> bool {
-        let limits = &self.link.limits;
-        if self.link.ws_queued_bytes.load(Ordering::Relaxed) <= limits.ws_queued_bytes_max {
+        let limits = &self.handle.limits;
+        if self.handle.ws_queued_bytes.load(Ordering::Relaxed) <= limits.ws_queued_bytes_max {
             return false;
         }
         let share = limits.ws_queued_bytes_max / u64::from(limits.connections_max.max(1));
@@ -166,15 +169,15 @@ impl Line {
     /// A message does not wait any more.
     fn forget_bytes(&self, state: &mut State, message_bytes: usize) {
         state.queued_bytes -= message_bytes;
-        let queued_bytes = &self.link.ws_queued_bytes;
+        let queued_bytes = &self.handle.ws_queued_bytes;
         queued_bytes.fetch_sub(message_bytes as u64, Ordering::Relaxed);
     }
 
     /// Whether another message may come; if not, whoever takes enough of them says so.
     pub(crate) fn may_push(&self) -> bool {
         let mut state = lock(&self.state);
-        state.is_paused = state.queue.len() >= (self.link.limits.ws_queue_max as usize).max(1)
-            || state.queued_bytes >= self.link.limits.body_window_bytes as usize;
+        state.is_paused = state.queue.len() >= (self.handle.limits.ws_queue_max as usize).max(1)
+            || state.queued_bytes >= self.handle.limits.body_window_bytes as usize;
         !state.is_paused
     }
 
@@ -196,7 +199,7 @@ impl Line {
         let rooms = std::mem::take(&mut state.rooms);
         drop(state);
         for room in rooms {
-            room.end(&self.link, self.id);
+            room.end(&self.handle, self.id);
         }
     }
 
@@ -211,8 +214,8 @@ impl Line {
         };
         self.forget_bytes(&mut state, message_bytes);
         let resumes = state.is_paused
-            && state.queue.len() <= self.link.limits.ws_queue_max as usize / 2
-            && state.queued_bytes <= self.link.limits.body_window_bytes as usize / 2;
+            && state.queue.len() <= self.handle.limits.ws_queue_max as usize / 2
+            && state.queued_bytes <= self.handle.limits.body_window_bytes as usize / 2;
         if resumes {
             state.is_paused = false;
         }
@@ -221,7 +224,7 @@ impl Line {
         }
         drop(state);
         if resumes {
-            self.link.post(py, self.id, StreamCommand::Resume);
+            self.handle.post(py, self.id, StreamCommand::Resume);
         }
         Taken::Message(message)
     }
@@ -269,12 +272,12 @@ impl Line {
                 }
             }
             if on_change.is_some() {
-                turn.tasks.stand(py);
+                turn.tasks.enter_shared(py);
                 call_back(py, on_change);
             }
         }
         if let Err(fault) = self.flush(py, reply) {
-            self.link.log(py, LEVEL_ERROR, fault.text());
+            self.handle.log(py, LEVEL_ERROR, fault.text());
         }
         was_awaited
     }
@@ -315,7 +318,7 @@ impl Line {
         py: Python<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<(), citius_http::Fault> {
-        let (said, asked) = {
+        let (said, deferred) = {
             let outbox = &mut lock(&self.state).outbox;
             (outbox.take_said(), outbox.end_step())
         };
@@ -337,11 +340,11 @@ impl Line {
                     };
                     let body = Payload::Shared(refusal.body);
                     sent = sent.and(reply.send(Action::Respond(head, body)));
-                    drop(self.link.take(self.id));
+                    drop(self.handle.take(self.id));
                 }
             }
         }
-        asked.send(reply);
+        deferred.send(reply);
         sent
     }
 
@@ -356,7 +359,7 @@ impl Line {
     ) -> PyResult<()> {
         let mut state = lock(&self.state);
         match state.stage {
-            Stage::Asked => {}
+            Stage::RequestContext => {}
             Stage::Open => {
                 drop(state);
                 return Err(PyRuntimeError::new_err("the WebSocket is accepted already"));
@@ -405,7 +408,7 @@ impl Line {
             return Err(support::connection_closed(py, end.as_ref()));
         }
         state.outbox.count(message_bytes as u64);
-        let has_room = !state.outbox.is_full(&self.link);
+        let has_room = !state.outbox.is_full(&self.handle);
         drop(state);
         self.say(py, Said::Message(kind, message));
         Ok(has_room)
@@ -433,8 +436,8 @@ impl Line {
     }
 
     fn say(&self, py: Python<'_>, said: Said) {
-        let turn = self.link.turn.load(Ordering::Relaxed);
-        let cast_in = self.link.cast_in.load(Ordering::Relaxed);
+        let turn = self.handle.turn.load(Ordering::Relaxed);
+        let cast_in = self.handle.cast_in.load(Ordering::Relaxed);
         let mut state = lock(&self.state);
         if state.outbox.is_in_step() && state.posted_in != turn && cast_in != turn {
             state.outbox.say(said);
@@ -458,9 +461,9 @@ impl Line {
                     body: Payload::Shared(refusal.body),
                 }),
             };
-            self.link.post(py, self.id, command);
+            self.handle.post(py, self.id, command);
             if is_refusal {
-                drop(self.link.take(self.id));
+                drop(self.handle.take(self.id));
             }
         }
     }
@@ -489,8 +492,8 @@ impl Line {
 impl Speaker for Line {
     type Said = Said;
 
-    fn link(&self) -> &Arc<Link> {
-        &self.link
+    fn handle(&self) -> &Arc<ReactorHandle> {
+        &self.handle
     }
 
     fn stream_id(&self) -> StreamId {
@@ -515,7 +518,7 @@ impl Capacity for Arc<Line> {
 impl Drop for Line {
     fn drop(&mut self) {
         let left_bytes = lock(&self.state).queued_bytes as u64;
-        let queued_bytes = &self.link.ws_queued_bytes;
+        let queued_bytes = &self.handle.ws_queued_bytes;
         queued_bytes.fetch_sub(left_bytes, Ordering::Relaxed);
     }
 }

@@ -14,8 +14,9 @@ use citius_reactor::ws::{Close, Code, Fault, Kind, Opening, Refusal, Transport};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::exchange::Role;
 use crate::gateway::turn::Turn;
-use crate::link::{LEVEL_DEBUG, Role};
+use crate::report::LEVEL_DEBUG;
 
 pub(crate) mod line;
 pub(crate) mod receive;
@@ -23,7 +24,7 @@ pub(crate) mod room;
 pub(crate) mod socket;
 
 pub(crate) use line::Line;
-pub(crate) use receive::hasten_all;
+pub(crate) use receive::install_am_send;
 pub(crate) use socket::WebSocket;
 
 const OVERRUN: &str = "a WebSocket was closed with 1013: more bytes of messages than ws_queued_bytes_max wait for \
@@ -74,14 +75,14 @@ pub(crate) fn opening(
 /// Answers a request for a WebSocket that is none, or one without where there are only those.
 #[cold]
 pub(crate) fn refuse(refusal: Refusal, reply: &mut Reply<'_>) {
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: refusal.status(),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &refusal.fields(),
     };
     let body = Payload::Copied(refusal.text().as_bytes());
     // Refused only when the connection is being cut already.
-    let _ = reply.send(citius_http::Action::Respond(answer, body));
+    let _ = reply.send(citius_http::Action::Respond(response, body));
 }
 
 /// Enters the exchange of a socket before its application is called.
@@ -90,12 +91,12 @@ pub(crate) fn enter(turn: &Turn<'_, '_>, line: &Arc<Line>, cancels: bool) {
         line: Arc::clone(line),
         cancels,
     };
-    turn.link.enter(line.id, role);
+    turn.handle.enter(line.id, role);
 }
 
 fn line_of(turn: &Turn<'_, '_>, reply: &Reply<'_>) -> Option<Arc<Line>> {
     let line = |role: &mut SocketRole| Arc::clone(&role.line);
-    turn.link.with_role(reply.id(), line)
+    turn.handle.with_role(reply.id(), line)
 }
 
 /// A message has come; whether another may.
@@ -120,7 +121,7 @@ pub(crate) fn message(
     line.push(message, bytes.len());
     line.step(turn, reply);
     if line.is_overrun() {
-        turn.link.log(py, LEVEL_DEBUG, OVERRUN);
+        turn.handle.log(py, LEVEL_DEBUG, OVERRUN);
         reply.close_socket(&Close::new(Code::TRY_LATER, "too many messages wait"));
         return true;
     }
@@ -142,7 +143,7 @@ pub(crate) fn closed(
             fault.text(),
             fault.spec()
         );
-        turn.link.log(turn.py, LEVEL_DEBUG, &message);
+        turn.handle.log(turn.py, LEVEL_DEBUG, &message);
     }
     let Some(line) = line_of(turn, reply) else {
         return;
@@ -150,7 +151,7 @@ pub(crate) fn closed(
     // Whoever did not say good-bye is lost, and so is what is done for him.
     let is_lost = close.code == Code::ABNORMAL || fault.is_some();
     line.end(close);
-    let exchange = turn.link.take(id);
+    let exchange = turn.handle.take(id);
     let was_awaited = line.step(turn, reply);
     if let Some(exchange) = exchange
         && is_lost
@@ -177,11 +178,11 @@ pub(crate) fn end(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
 /// which others may wait for.
 pub(crate) fn release(line: &Line) {
     if line.ended().is_some() {
-        return drop(line.link.take(line.id));
+        return drop(line.handle.take(line.id));
     }
-    line.link
+    line.handle
         .with_role(line.id, |role: &mut SocketRole| role.cancels = false);
-    line.link.set_task(line.id, None);
+    line.handle.set_task(line.id, None);
 }
 
 /// There is room for more; `false` if this is no socket.

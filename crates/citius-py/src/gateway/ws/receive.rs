@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::awaited::{Look, Looking, awaited_by_looking, hasten};
+use crate::awaitable::{Poll, PollAwaitable, impl_awaitable, install_am_send_of};
 use crate::gateway::ws::line::{Line, Taken};
 use crate::outbox::Speaker as _;
 use crate::support;
@@ -31,10 +31,10 @@ pub(crate) struct NextMessage {
     pub(crate) shape: Shape,
 }
 
-impl Looking for NextMessage {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+impl PollAwaitable for NextMessage {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
         let value = match (self.line.take(py), self.shape) {
-            (Taken::Nothing, _) => return Ok(Waiter::look(self.line.await_message(py)?)),
+            (Taken::Nothing, _) => return Ok(Waiter::pending(self.line.await_message(py)?)),
             (Taken::Message(message), Shape::Asgi) => asgi_message(py, message)?,
             (Taken::Message(message), _) => message,
             (Taken::Over(end), Shape::Plain) => {
@@ -49,7 +49,7 @@ impl Looking for NextMessage {
                 message.into_any().unbind()
             }
         };
-        Ok(Look::Over(value))
+        Ok(Poll::Ready(value))
     }
 }
 
@@ -66,9 +66,9 @@ fn asgi_message(py: Python<'_>, message: Py<PyAny>) -> PyResult<Py<PyAny>> {
     Ok(told.into_any().unbind())
 }
 
-awaited_by_looking!(NextMessage);
+impl_awaitable!(NextMessage);
 
 /// Makes awaiting cheap. Once, before there are any of these objects.
-pub(crate) fn hasten_all(py: Python<'_>) {
-    hasten::<NextMessage>(py);
+pub(crate) fn install_am_send(py: Python<'_>) {
+    install_am_send_of::<NextMessage>(py);
 }

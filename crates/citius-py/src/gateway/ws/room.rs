@@ -16,8 +16,9 @@ use pyo3::types::PyBytes;
 
 use crate::gateway::ws::WebSocket;
 use crate::gateway::ws::line::{json_of, parts_of};
-use crate::link::{Link, lock};
+use crate::reactor_handle::ReactorHandle;
 use crate::support;
+use crate::sync::lock;
 
 /// Who is in a room, by the reactor that serves them.
 #[derive(Default)]
@@ -29,7 +30,7 @@ struct Members {
 }
 
 struct Place {
-    link: Arc<Link>,
+    handle: Arc<ReactorHandle>,
     ids: BTreeSet<StreamId>,
 }
 
@@ -43,34 +44,34 @@ impl Membership {
     }
 
     /// The socket is over.
-    pub(crate) fn end(&self, link: &Arc<Link>, id: StreamId) {
+    pub(crate) fn end(&self, handle: &Arc<ReactorHandle>, id: StreamId) {
         if let Some(members) = self.0.upgrade() {
-            members.remove(link, id);
+            members.remove(handle, id);
         }
     }
 }
 
 impl Members {
-    fn insert(&self, link: &Arc<Link>, id: StreamId) -> bool {
+    fn insert(&self, handle: &Arc<ReactorHandle>, id: StreamId) -> bool {
         let mut places = lock(&self.places);
         if let Some(place) = places
             .iter_mut()
-            .find(|place| Arc::ptr_eq(&place.link, link))
+            .find(|place| Arc::ptr_eq(&place.handle, handle))
         {
             return place.ids.insert(id);
         }
         places.push(Place {
-            link: Arc::clone(link),
+            handle: Arc::clone(handle),
             ids: BTreeSet::from([id]),
         });
         true
     }
 
-    fn remove(&self, link: &Arc<Link>, id: StreamId) -> bool {
+    fn remove(&self, handle: &Arc<ReactorHandle>, id: StreamId) -> bool {
         let mut places = lock(&self.places);
         let mut its = places
             .iter_mut()
-            .filter(|place| Arc::ptr_eq(&place.link, link));
+            .filter(|place| Arc::ptr_eq(&place.handle, handle));
         let was_there = its.any(|place| place.ids.remove(&id));
         places.retain(|place| !place.ids.is_empty());
         was_there
@@ -112,10 +113,10 @@ impl Room {
     fn join(&self, py: Python<'_>, socket: &Bound<'_, WebSocket>) -> PyResult<bool> {
         let line = &socket.get().line;
         socket.get().accept_implicitly(py)?;
-        let is_new = self.members.insert(&line.link, line.id);
-        // Asked last: a socket that ends meanwhile in another thread leaves the rooms it knows of by then.
+        let is_new = self.members.insert(&line.handle, line.id);
+        // RequestContext last: a socket that ends meanwhile in another thread leaves the rooms it knows of by then.
         if !line.enter_room(Membership(Arc::downgrade(&self.members))) {
-            self.members.remove(&line.link, line.id);
+            self.members.remove(&line.handle, line.id);
             return Err(support::connection_closed(py, line.ended().as_ref()));
         }
         Ok(is_new)
@@ -124,7 +125,7 @@ impl Room {
     fn leave(&self, socket: &Bound<'_, WebSocket>) -> bool {
         let line = &socket.get().line;
         line.leave_room(&Membership(Arc::downgrade(&self.members)));
-        self.members.remove(&line.link, line.id)
+        self.members.remove(&line.handle, line.id)
     }
 
     #[pyo3(signature = (message, *, exclude = None))]
@@ -168,7 +169,7 @@ impl Room {
         let places = lock(&self.members.places);
         let mut its = places
             .iter()
-            .filter(|place| Arc::ptr_eq(&place.link, &line.link));
+            .filter(|place| Arc::ptr_eq(&place.handle, &line.handle));
         its.any(|place| place.ids.contains(&line.id))
     }
 
@@ -249,17 +250,17 @@ impl Room {
 
     fn cast(&self, py: Python<'_>, cast: Broadcast, exclude: Option<StreamId>) -> usize {
         let cast = Arc::new(cast);
-        let places: Vec<(Arc<Link>, Vec<StreamId>)> = lock(&self.members.places)
+        let places: Vec<(Arc<ReactorHandle>, Vec<StreamId>)> = lock(&self.members.places)
             .iter()
             .map(|place| {
                 let ids = place.ids.iter().copied().filter(|id| Some(*id) != exclude);
-                (Arc::clone(&place.link), ids.collect())
+                (Arc::clone(&place.handle), ids.collect())
             })
             .collect();
         let mut receivers = 0;
-        for (link, ids) in places {
+        for (handle, ids) in places {
             receivers += ids.len();
-            link.post_broadcast(py, ids.into_iter(), &cast);
+            handle.post_broadcast(py, ids.into_iter(), &cast);
         }
         receivers
     }

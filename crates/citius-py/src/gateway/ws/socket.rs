@@ -11,17 +11,22 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::answer::{self, Asked, NativeRequest, Settled, Stage as AnswerStage};
-use crate::awaited::Done;
+use crate::awaitable::Done;
+use crate::exchange::Exchange;
 use crate::gateway::ws::line::{Line, Stage, Taken, json_of};
 use crate::gateway::ws::receive::{NextMessage, Shape};
 use crate::gateway::ws::{self, SocketRole, fields_from};
-use crate::link::{Exchange, LEVEL_ERROR, Late, Link, Sink};
 use crate::outbox::{AwaitCapacity, Speaker as _};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_ERROR;
 use crate::report::Subject;
 use crate::request::Request;
+use crate::respond::{self, HandlerStage, NativeRequest, RequestContext, SendOutcome};
+use crate::sink::{Late, Sink};
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
 /// One WebSocket; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -53,7 +58,7 @@ impl WebSocket {
 
     /// Accepts, if nobody has yet.
     pub(super) fn accept_implicitly(&self, py: Python<'_>) -> PyResult<()> {
-        if self.line.stage() == Stage::Asked {
+        if self.line.stage() == Stage::RequestContext {
             self.line.accept(py, None, Fields::default())?;
         }
         Ok(())
@@ -147,7 +152,7 @@ impl WebSocket {
     #[pyo3(signature = (code = 1000, reason = ""))]
     fn close<'py>(&self, py: Python<'py>, code: u16, reason: &str) -> PyResult<Bound<'py, PyAny>> {
         let close = Self::checked_close(code, reason)?;
-        if self.line.stage() == Stage::Asked {
+        if self.line.stage() == Stage::RequestContext {
             return Err(PyRuntimeError::new_err(
                 "the WebSocket is not accepted yet: return a Response or raise an HTTPError to refuse it",
             ));
@@ -228,7 +233,7 @@ impl WebSocket {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let stage = match self.line.stage() {
-            Stage::Asked => "not accepted",
+            Stage::RequestContext => "not accepted",
             Stage::Open => "open",
             Stage::Over => "closed",
         };
@@ -269,7 +274,7 @@ impl WebSocket {
     // What whoever runs a handler in a thread or a greenlet calls, as of a request.
 
     fn _set_task(&self, task: Py<PyAny>) {
-        self.line.link.set_task(self.line.id, Some(task));
+        self.line.handle.set_task(self.line.id, Some(task));
     }
 
     fn _is_open(&self) -> bool {
@@ -299,18 +304,23 @@ impl WebSocket {
         let py = slf.py();
         let line = Arc::clone(&slf.get().line);
         let mut late = Late {
-            link: &line.link,
+            handle: &line.handle,
             id: line.id,
         };
         let mut chat = Chat::new(slf, None);
-        if let Next::Coroutine(coroutine) = chat.conclude(py, result, &mut late) {
+        if let Next::Coroutine(coroutine) = chat.on_result(py, result, &mut late) {
             // Only the loop's thread may step coroutines.
             let _ = coroutine.bind(py).call_method0("close");
             let error = PyRuntimeError::new_err(
                 "an `async def` error handler cannot answer a handler that is a `def`",
             );
             let request = slf.get().request.bind(py);
-            answer::conclude_plainly(py, &error, &mut Asked::of_request(request), &mut late);
+            respond::send_internal_error(
+                py,
+                &error,
+                &mut RequestContext::of_request(request),
+                &mut late,
+            );
         }
     }
 }
@@ -319,12 +329,18 @@ impl WebSocket {
 pub(crate) struct Chat<'a, 'py> {
     socket: &'a Bound<'py, WebSocket>,
     /// Set once the request is answered in another way, and how far that is.
-    answering: Option<AnswerStage>,
+    handler_stage: Option<HandlerStage>,
 }
 
 impl<'a, 'py> Chat<'a, 'py> {
-    pub(crate) fn new(socket: &'a Bound<'py, WebSocket>, answering: Option<AnswerStage>) -> Self {
-        Self { socket, answering }
+    pub(crate) fn new(
+        socket: &'a Bound<'py, WebSocket>,
+        handler_stage: Option<HandlerStage>,
+    ) -> Self {
+        Self {
+            socket,
+            handler_stage,
+        }
     }
 
     /// The handler is done with a socket that it has accepted.
@@ -356,7 +372,7 @@ impl<'a, 'py> Chat<'a, 'py> {
         sink: &mut S,
     ) -> Next {
         let line = Arc::clone(&self.socket.get().line);
-        if self.answering.is_none() {
+        if self.handler_stage.is_none() {
             line.refuse();
             // From here on it is a request like others.
             let role = Box::new(NativeRequest {
@@ -364,31 +380,31 @@ impl<'a, 'py> Chat<'a, 'py> {
                 stream: None,
             });
             let change = |exchange: &mut Exchange| exchange.change_role::<SocketRole>(role);
-            drop(line.link.with(line.id, change));
+            drop(line.handle.with(line.id, change));
         }
         let request = self.socket.get().request.bind(py).clone();
-        let mut asked = Asked::of_request(&request);
-        asked.stage = self.answering.unwrap_or(AnswerStage::Handling);
-        let settled = match result {
+        let mut context = RequestContext::of_request(&request);
+        context.stage = self.handler_stage.unwrap_or(HandlerStage::Handler);
+        let outcome = match result {
             Ok(value) if value.is_none() => {
                 answer_forbidden(py, sink);
-                Settled::Answered
+                SendOutcome::Sent
             }
             Err(error) if is_cancellation(py, &error) => {
-                answer::send_plain(py, citius_http::Fault::HandlerFailed, sink);
-                drop(line.link.take(line.id));
+                respond::send_fault(py, citius_http::Fault::HandlerFailed, sink);
+                drop(line.handle.take(line.id));
                 return Next::Done(Some(error));
             }
-            result => answer::conclude(py, result, &mut asked, sink),
+            result => respond::send_result(py, result, &mut context, sink),
         };
-        self.answering = Some(asked.stage);
-        match settled {
-            Settled::Answered => {
-                drop(line.link.take(line.id));
+        self.handler_stage = Some(context.stage);
+        match outcome {
+            SendOutcome::Sent => {
+                drop(line.handle.take(line.id));
                 Next::Done(None)
             }
-            Settled::Streaming => Next::Done(None),
-            Settled::Coroutine(coroutine) => Next::Coroutine(coroutine),
+            SendOutcome::Streaming => Next::Done(None),
+            SendOutcome::Coroutine(coroutine) => Next::Coroutine(coroutine),
         }
     }
 }
@@ -396,27 +412,27 @@ impl<'a, 'py> Chat<'a, 'py> {
 /// The answer of a handler that neither accepts nor answers.
 fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
     let status = Status::new(403).expect("a status");
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status,
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,
     };
     let body = Payload::Copied(status.reason().as_bytes());
     // Refused only when the connection is being cut already.
-    let _ = sink.send(py, Action::Respond(answer, body));
+    let _ = sink.send(py, Action::Respond(response, body));
 }
 
 /// A socket whose coroutine waits.
 struct Waiting {
     socket: Py<WebSocket>,
-    answering: Option<AnswerStage>,
+    handler_stage: Option<HandlerStage>,
 }
 
 impl Resume for Waiting {
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        let mut chat = Chat::new(self.socket.bind(py), self.answering);
+        let mut chat = Chat::new(self.socket.bind(py), self.handler_stage);
         let progress = step.run(py, &mut chat);
-        self.answering = chat.answering;
+        self.handler_stage = chat.handler_stage;
         progress
     }
 
@@ -425,10 +441,10 @@ impl Resume for Waiting {
     }
 }
 
-impl Errand for Chat<'_, '_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
+impl CompletionHandler for Chat<'_, '_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
         let line = &self.socket.get().line;
-        (&line.link, line.id)
+        (&line.handle, line.id)
     }
 
     fn subject(&self, py: Python<'_>) -> Subject {
@@ -436,14 +452,16 @@ impl Errand for Chat<'_, '_> {
         request.bind(py).get().subject().of_socket()
     }
 
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
         sink: &mut S,
     ) -> Next {
         let line = &self.socket.get().line;
-        if line.ended().is_none() && line.stage() == Stage::Asked || self.answering.is_some() {
+        if line.ended().is_none() && line.stage() == Stage::RequestContext
+            || self.handler_stage.is_some()
+        {
             return self.refuse(py, result, sink);
         }
         let error = result.err();
@@ -452,10 +470,10 @@ impl Errand for Chat<'_, '_> {
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         let waiting = Waiting {
             socket: self.socket.clone().unbind(),
-            answering: self.answering,
+            handler_stage: self.handler_stage,
         };
         Ok(Suspended {
             entry: Entry::Known,
@@ -467,7 +485,7 @@ impl Errand for Chat<'_, '_> {
         let line = &self.socket.get().line;
         if let Err(fault) = line.flush(py, reply) {
             let what = format!(": {} ({})", fault.text(), fault.spec());
-            self.subject(py).log(py, &line.link, LEVEL_ERROR, &what);
+            self.subject(py).log(py, &line.handle, LEVEL_ERROR, &what);
         }
     }
 
@@ -475,7 +493,7 @@ impl Errand for Chat<'_, '_> {
         let socket = self.socket.get();
         let request = socket.request.bind(py);
         socket.line.refuse();
-        answer::conclude_plainly(py, error, &mut Asked::of_request(request), reply);
-        drop(socket.line.link.take(socket.line.id));
+        respond::send_internal_error(py, error, &mut RequestContext::of_request(request), reply);
+        drop(socket.line.handle.take(socket.line.id));
     }
 }

@@ -69,7 +69,7 @@ impl Announcements {
         &self.recent[self.at]
     }
 
-    pub(super) fn answer(&self) -> ResponseHead<'_> {
+    pub(super) fn response_head(&self) -> ResponseHead<'_> {
         let latest = self.latest();
         ResponseHead {
             status: self.status,

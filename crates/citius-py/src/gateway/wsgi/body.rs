@@ -17,10 +17,11 @@ use smallvec::SmallVec;
 
 use super::file::FileWrapper;
 use super::start::{Said, Shared, block};
-use crate::answer::{self, Asked};
 use crate::file;
 use crate::fork::end_child_with;
-use crate::link::{LEVEL_ERROR, LEVEL_WARNING, Sink, payload};
+use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
+use crate::respond::{self, RequestContext};
+use crate::sink::{Sink, payload};
 use crate::support;
 use crate::task::{Tasks, in_context};
 
@@ -52,31 +53,31 @@ pub(super) fn conclude<S: Sink>(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> Option<Pump> {
     let iterable = match result {
         Ok(iterable) => iterable,
         Err(error) => {
-            fail(py, &error, shared, asked, sink);
+            fail(py, &error, shared, context, sink);
             return None;
         }
     };
     if let Some(only) = only_block_of(&iterable) {
-        if let Err(error) = respond(py, std::slice::from_ref(&only), shared, asked, sink) {
-            fail(py, &error, shared, asked, sink);
+        if let Err(error) = respond(py, std::slice::from_ref(&only), shared, context, sink) {
+            fail(py, &error, shared, context, sink);
         }
         return None;
     }
     if let Ok(file) = iterable.cast_exact::<FileWrapper>() {
-        match respond_file(py, file.get(), shared, asked, sink) {
+        match respond_file(py, file.get(), shared, context, sink) {
             Ok(true) => {
                 close(py, &iterable);
                 return None;
             }
             Ok(false) => {}
             Err(error) => {
-                fail(py, &error, shared, asked, sink);
+                fail(py, &error, shared, context, sink);
                 close(py, &iterable);
                 return None;
             }
@@ -84,21 +85,21 @@ pub(super) fn conclude<S: Sink>(
     }
     let outcome = match blocks_of(&iterable) {
         Some(Ok(blocks)) => {
-            return match respond(py, &blocks, shared, asked, sink) {
+            return match respond(py, &blocks, shared, context, sink) {
                 Ok(()) => None,
                 Err(error) => {
-                    fail(py, &error, shared, asked, sink);
+                    fail(py, &error, shared, context, sink);
                     None
                 }
             };
         }
         Some(Err(error)) => Err(error),
-        None => begin(py, &iterable, shared, asked, sink),
+        None => begin(py, &iterable, shared, context, sink),
     };
     match outcome {
         Ok(Some(pump)) => return Some(pump),
         Ok(None) => {}
-        Err(error) => fail(py, &error, shared, asked, sink),
+        Err(error) => fail(py, &error, shared, context, sink),
     }
     close(py, &iterable);
     None
@@ -141,7 +142,7 @@ fn respond_file<S: Sink>(
     py: Python<'_>,
     file: &FileWrapper,
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<bool> {
     let (announced, is_begun) = {
@@ -157,11 +158,11 @@ fn respond_file<S: Sink>(
     let Some((descriptor, offset)) = file.place(py)? else {
         return Ok(false);
     };
-    let Some(body) = file::of_descriptor(asked.link, descriptor, offset, announced)? else {
+    let Some(body) = file::of_descriptor(context.handle, descriptor, offset, announced)? else {
         return Ok(false);
     };
     let said = &mut *shared.in_hand();
-    send_whole(py, body, said, asked, sink)?;
+    send_whole(py, body, said, context, sink)?;
     Ok(true)
 }
 
@@ -170,7 +171,7 @@ fn begin<S: Sink>(
     py: Python<'_>,
     iterable: &Bound<'_, PyAny>,
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<Option<Pump>> {
     let mut iterator = iterable.try_iter()?;
@@ -196,14 +197,14 @@ fn begin<S: Sink>(
     };
     let first_bytes = first.as_ref().map_or(0, |first| first.as_bytes().len());
     let so_far = (written_bytes + first_bytes) as u64;
-    let is_head = asked.with_head(py, |head| head.method == Method::Head);
+    let is_head = context.with_head(py, |head| head.method == Method::Head);
     let is_all = ended
         || announced.is_some_and(|announced| so_far >= announced && first.is_some())
         || first.is_some()
             && (is_head && announced.is_some() || is_only_block(py, iterable, announced));
     if is_all && !is_sent {
         let blocks: Blocks<'_> = first.into_iter().collect();
-        respond(py, &blocks, shared, asked, sink)?;
+        respond(py, &blocks, shared, context, sink)?;
         return Ok(None);
     }
     let pump = Pump {
@@ -219,7 +220,7 @@ fn begin<S: Sink>(
         }
         let is_complete = ended || said.due_bytes == Some(0) || is_head && said.is_sent;
         if is_complete {
-            end(py, said, asked, sink);
+            end(py, said, context, sink);
         }
         is_complete
     };
@@ -244,7 +245,7 @@ fn respond<S: Sink>(
     py: Python<'_>,
     blocks: &[Bound<'_, PyBytes>],
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<()> {
     let said = &mut *shared.in_hand();
@@ -256,7 +257,7 @@ fn respond<S: Sink>(
         for block in blocks {
             send_block(py, block, said, sink)?;
         }
-        end(py, said, asked, sink);
+        end(py, said, context, sink);
         return Ok(());
     }
     let written = std::mem::take(&mut said.written);
@@ -273,7 +274,7 @@ fn respond<S: Sink>(
         }
     };
     debug_assert_eq!(body.len(), total_bytes as u64);
-    send_whole(py, body, said, asked, sink)
+    send_whole(py, body, said, context, sink)
 }
 
 /// Sends an answer whose whole body is known.
@@ -282,42 +283,42 @@ fn send_whole<S: Sink>(
     py: Python<'_>,
     mut body: Payload<'_>,
     said: &mut Said,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<()> {
     let total_bytes = body.len();
-    let status = said.answer().status;
+    let status = said.response_head().status;
     match said.content_length() {
         Some(announced) if announced == total_bytes => said.forget_content_length(),
         Some(announced) if announced < total_bytes => {
-            too_long(py, asked, announced);
+            too_long(py, context, announced);
             body = first_bytes(body, announced);
             said.forget_content_length();
         }
-        Some(announced) if !status.has_no_body() && !is_head(py, asked) => {
+        Some(announced) if !status.has_no_body() && !is_head(py, context) => {
             return Err(PyValueError::new_err(format!(
                 "content-length says {announced}, but the body has {total_bytes} bytes"
             )));
         }
         // A HEAD that was answered without a body: nobody knows how long that of a GET is.
-        None if total_bytes == 0 && is_head(py, asked) && !status.has_no_body() => {
+        None if total_bytes == 0 && is_head(py, context) && !status.has_no_body() => {
             start(py, said, sink);
-            end(py, said, asked, sink);
+            end(py, said, context, sink);
             return Ok(());
         }
         _ => {}
     }
     said.is_sent = true;
     said.is_committed = true;
-    let answer = said.answer();
-    if let Err(fault) = sink.send(py, Action::Respond(answer, body)) {
-        answer::report(py, fault, asked);
+    let response = said.response_head();
+    if let Err(fault) = sink.send(py, Action::Respond(response, body)) {
+        respond::log_fault(py, fault, context);
     }
     Ok(())
 }
 
-fn is_head(py: Python<'_>, asked: &Asked<'_>) -> bool {
-    asked.with_head(py, |head| head.method == Method::Head)
+fn is_head(py: Python<'_>, context: &RequestContext<'_>) -> bool {
+    context.with_head(py, |head| head.method == Method::Head)
 }
 
 #[expect(
@@ -339,7 +340,7 @@ fn start<S: Sink>(py: Python<'_>, said: &mut Said, sink: &mut S) {
     said.is_committed = true;
     said.due_bytes = said.content_length();
     // What could be refused of it has been checked by `start_response`.
-    let _ = sink.send(py, Action::Start(said.answer()));
+    let _ = sink.send(py, Action::Start(said.response_head()));
     let written = std::mem::take(&mut said.written);
     if !written.is_empty() {
         let offered = written.len() as u64;
@@ -394,18 +395,22 @@ pub(super) fn send_block<S: Sink>(
 }
 
 /// The body is complete, or should be.
-fn end<S: Sink>(py: Python<'_>, said: &mut Said, asked: &Asked<'_>, sink: &mut S) {
+fn end<S: Sink>(py: Python<'_>, said: &mut Said, context: &RequestContext<'_>, sink: &mut S) {
     if let Some(mistake) = said.mistake.take() {
         let what = format!(": {mistake}");
-        asked.subject(py).log(py, asked.link, LEVEL_WARNING, &what);
+        context
+            .subject(py)
+            .log(py, context.handle, LEVEL_WARNING, &what);
     }
-    let is_bodiless = said.answer().status.has_no_body() || is_head(py, asked);
+    let is_bodiless = said.response_head().status.has_no_body() || is_head(py, context);
     match said.due_bytes {
         Some(due) if due > 0 && !is_bodiless => {
             let what = format!(
                 ": the body is {due} bytes shorter than its content-length; the connection is cut"
             );
-            asked.subject(py).log(py, asked.link, LEVEL_ERROR, &what);
+            context
+                .subject(py)
+                .log(py, context.handle, LEVEL_ERROR, &what);
             let _ = sink.send(py, Action::Abort);
         }
         _ => {
@@ -418,9 +423,11 @@ fn end<S: Sink>(py: Python<'_>, said: &mut Said, asked: &Asked<'_>, sink: &mut S
 const TOO_LONG: &str = "a body is longer than its content-length; what is more was left out";
 
 #[cold]
-fn too_long(py: Python<'_>, asked: &Asked<'_>, announced: u64) {
+fn too_long(py: Python<'_>, context: &RequestContext<'_>, announced: u64) {
     let what = format!(": {TOO_LONG} ({announced})");
-    asked.subject(py).log(py, asked.link, LEVEL_WARNING, &what);
+    context
+        .subject(py)
+        .log(py, context.handle, LEVEL_WARNING, &what);
 }
 
 #[cold]
@@ -434,11 +441,11 @@ pub(super) fn fail<S: Sink>(
     py: Python<'_>,
     error: &PyErr,
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) {
-    end_child_with(py, asked.link, error);
-    report(py, error, asked, S::IN_TURN);
+    end_child_with(py, context.handle, error);
+    report(py, error, context, S::IN_TURN);
     let said = &mut *shared.in_hand();
     if said.is_committed && !said.is_sent {
         start(py, said, sink);
@@ -447,19 +454,19 @@ pub(super) fn fail<S: Sink>(
         let _ = sink.send(py, Action::Abort);
     } else {
         said.is_sent = true;
-        answer::send_plain(py, Fault::HandlerFailed, sink);
+        respond::send_fault(py, Fault::HandlerFailed, sink);
     }
 }
 
 /// Logs an exception of the application's, with its traceback.
 #[cold]
-fn report(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, is_in_turn: bool) {
+fn report(py: Python<'_>, error: &PyErr, context: &RequestContext<'_>, is_in_turn: bool) {
     // A greenlet that was ended because nobody waits for it any more (`Call::gone`).
     let is_plain = error.is_instance_of::<pyo3::exceptions::PyException>(py);
-    if !is_plain && asked.link.with(asked.id, |_| ()).is_none() && !is_in_turn {
+    if !is_plain && context.handle.with(context.id, |_| ()).is_none() && !is_in_turn {
         return;
     }
-    asked.subject(py).exception(py, " failed", error);
+    context.subject(py).exception(py, " failed", error);
 }
 
 /// Calls `close`, whatever has happened (PEP 3333, "Specification Details").
@@ -484,14 +491,14 @@ impl Pump {
     pub(super) fn step<S: Sink>(
         &mut self,
         py: Python<'_>,
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         sink: &mut S,
     ) -> Stepped {
-        match self.next(py, asked, sink) {
+        match self.next(py, context, sink) {
             Ok(stepped) => stepped,
             Err(error) => {
                 let shared = Arc::clone(&self.shared);
-                fail(py, &error, &shared, asked, sink);
+                fail(py, &error, &shared, context, sink);
                 self.close(py);
                 Stepped::Over
             }
@@ -501,7 +508,7 @@ impl Pump {
     fn next<S: Sink>(
         &mut self,
         py: Python<'_>,
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         sink: &mut S,
     ) -> PyResult<Stepped> {
         let item = self.iterator.bind(py).clone().next().transpose()?;
@@ -515,7 +522,7 @@ impl Pump {
                 if !said.is_sent {
                     start(py, said, sink);
                 }
-                end(py, said, asked, sink);
+                end(py, said, context, sink);
             }
             self.close(py);
             return Ok(Stepped::Over);
@@ -527,9 +534,9 @@ impl Pump {
         let is_complete = {
             let said = &mut *shared.in_hand();
             send_block(py, bytes, said, sink)?;
-            let is_complete = said.due_bytes == Some(0) || is_head(py, asked);
+            let is_complete = said.due_bytes == Some(0) || is_head(py, context);
             if is_complete {
-                end(py, said, asked, sink);
+                end(py, said, context, sink);
             }
             is_complete
         };
@@ -554,13 +561,13 @@ impl Pump {
     /// Goes on in the context where it has stopped.
     pub(super) fn resume(&mut self, py: Python<'_>, tasks: &mut Tasks) {
         if let Some(context) = self.context.take() {
-            tasks.stand_in(py, context);
+            tasks.enter_shared_with(py, context);
         }
     }
 
     /// Stops, and keeps its context from whoever comes next.
     pub(super) fn pause(&mut self, py: Python<'_>, tasks: &mut Tasks) {
-        match tasks.take_ground(py) {
+        match tasks.take_shared(py) {
             Ok(context) => self.context = Some(context),
             Err(error) => error.write_unraisable(py, None),
         }

@@ -17,14 +17,18 @@ use super::body::{self, Pump, Stepped};
 use super::input::Input;
 use super::spool::{Spool, Spools};
 use super::start::Shared;
-use crate::answer::Asked;
+use crate::exchange::{LazySubject, Role};
 use crate::fork::end_child;
-use crate::link::{Late, LateSubject, Link, Role, call_back, lock};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::respond::RequestContext;
+use crate::sink::Late;
+use crate::support::call_back;
+use crate::sync::lock;
 
 /// One request on its way through a thread, or one whose body is still coming.
 pub(crate) struct Call {
-    pub(super) link: Arc<Link>,
+    pub(super) handle: Arc<ReactorHandle>,
     pub(super) id: StreamId,
     peer: Peer,
     /// Blocks a greenlet; without it, threads block.
@@ -70,17 +74,17 @@ struct Transfer {
 
 impl Call {
     pub(super) fn new(
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         body_ended: bool,
         waiter: Option<Py<PyAny>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            link: Arc::clone(asked.link),
-            id: asked.id,
-            peer: asked.peer,
+            handle: Arc::clone(context.handle),
+            id: context.id,
+            peer: context.peer,
             waiter,
             transfer: Mutex::new(Transfer {
-                head: asked.head.take(),
+                head: context.head.take(),
                 body_ended,
                 ..Transfer::default()
             }),
@@ -110,7 +114,7 @@ impl Call {
         self.change(py, |transfer| {
             transfer.body.extend_from_slice(bytes);
             is_long = !transfer.is_taken
-                && transfer.body.len() >= self.link.limits.body_window_bytes as usize;
+                && transfer.body.len() >= self.handle.limits.body_window_bytes as usize;
         });
         is_long
     }
@@ -125,7 +129,7 @@ impl Call {
             Some(spool) => spool,
             None => spools.open(py)?,
         };
-        let has_room = spool.write(py, &bytes, self.link.limits.body_spooled_bytes_max)?;
+        let has_room = spool.write(py, &bytes, self.handle.limits.body_spooled_bytes_max)?;
         self.transfer().spool = Some(spool);
         Ok(has_room)
     }
@@ -149,7 +153,7 @@ impl Call {
     pub(crate) fn subject(&self) -> Subject {
         let transfer = self.transfer();
         match (&transfer.head, &transfer.subject) {
-            (Some(head), _) => Subject::new(&self.link, head, None),
+            (Some(head), _) => Subject::new(&self.handle, head, None),
             (None, Some(subject)) => subject.clone(),
             (None, None) => Subject::named(format!("request {}", self.id.stream)),
         }
@@ -232,10 +236,11 @@ impl Call {
             let more_bytes = if was_wanted {
                 piece.len() as u64
             } else {
-                u64::from(self.link.limits.body_window_bytes)
+                u64::from(self.handle.limits.body_window_bytes)
             };
             if !ended && more_bytes > 0 {
-                self.link.post(py, self.id, StreamCommand::Want(more_bytes));
+                self.handle
+                    .post(py, self.id, StreamCommand::Want(more_bytes));
             }
             if ended || !piece.is_empty() {
                 return Ok((!piece.is_empty()).then_some(piece));
@@ -266,7 +271,7 @@ impl Call {
     /// Waits until what has been sent has left, or nobody reads any more.
     fn await_room(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         self.transfer().has_room = false;
-        self.link.post(py, self.id, StreamCommand::AwaitWritable);
+        self.handle.post(py, self.id, StreamCommand::AwaitWritable);
         loop {
             let changes = {
                 let transfer = self.transfer();
@@ -284,7 +289,7 @@ impl Call {
     fn ahead_bytes_max(&self) -> usize {
         match self.waiter {
             Some(_) => 0,
-            None => self.link.limits.write_queue_bytes_max as usize,
+            None => self.handle.limits.write_queue_bytes_max as usize,
         }
     }
 
@@ -320,7 +325,7 @@ impl Call {
 
     fn late(&self) -> Late<'_> {
         Late {
-            link: &self.link,
+            handle: &self.handle,
             id: self.id,
         }
     }
@@ -330,7 +335,7 @@ impl Call {
     /// `kill` ends whoever runs this; it is called when nobody reads the rest of a streamed answer. Until
     /// then an application is left to finish what its client has begun, as under other servers.
     pub(super) fn run(self: &Arc<Self>, py: Python<'_>, gateway: &Wsgi, kill: Option<Py<PyAny>>) {
-        self.link
+        self.handle
             .guard(py, self.id, || self.run_unguarded(py, gateway, kill));
     }
 
@@ -340,7 +345,7 @@ impl Call {
             let body = std::mem::take(&mut transfer.body);
             let head = transfer.head.take();
             if !transfer.body_ended {
-                let subject = |head: &Head| Subject::new(&self.link, head, None);
+                let subject = |head: &Head| Subject::new(&self.handle, head, None);
                 transfer.subject = head.as_deref().map(subject);
             }
             (head, body, transfer.body_ended)
@@ -350,7 +355,7 @@ impl Call {
         };
         if self.transfer().is_gone {
             // The client has left while the request was queued.
-            return self.link.keep_head(head);
+            return self.handle.keep_head(head);
         }
         let input = if body_ended {
             super::complete_input(py, body)
@@ -358,19 +363,19 @@ impl Call {
             self.transfer().body = body;
             Bound::new(py, Input::arriving(self)).map(|input| Some(input.into_any()))
         };
-        let mut asked = Asked::new(self.id, self.peer, &self.link, head);
+        let mut context = RequestContext::new(self.id, self.peer, &self.handle, head);
         let mut late = self.late();
         let prepared = input.and_then(|input| {
-            let limits = &self.link.limits;
+            let limits = &self.handle.limits;
             let mut desk = gateway.take_desk(py, limits)?;
-            let head = asked.head.as_deref().expect("put there just now");
+            let head = context.head.as_deref().expect("put there just now");
             let prepared = desk.prepare(py, limits, head, self.peer, input, body_ended, false);
             gateway.give_desk(desk);
             prepared
         });
         match prepared {
             Err(error) => {
-                crate::answer::conclude_plainly(py, &error, &mut asked, &mut late);
+                crate::respond::send_internal_error(py, &error, &mut context, &mut late);
             }
             Ok((environ, callables)) => {
                 let shared = Arc::clone(&callables.shared);
@@ -379,18 +384,18 @@ impl Call {
                     .app
                     .bind(py)
                     .call1((environ.dict, &callables.start_response));
-                if let Some(pump) = body::conclude(py, result, &shared, &mut asked, &mut late) {
-                    self.drive(py, pump, &mut asked, kill);
+                if let Some(pump) = body::conclude(py, result, &shared, &mut context, &mut late) {
+                    self.drive(py, pump, &mut context, kill);
                 }
                 shared.set_late(None);
                 drop(shared);
                 gateway.give_callables(py, callables);
             }
         }
-        end_child(py, &self.link);
-        drop(self.link.take(self.id));
-        if let Some(head) = asked.head.take() {
-            self.link.keep_head(head);
+        end_child(py, &self.handle);
+        drop(self.handle.take(self.id));
+        if let Some(head) = context.head.take() {
+            self.handle.keep_head(head);
         }
     }
 
@@ -399,7 +404,7 @@ impl Call {
         self: &Arc<Self>,
         py: Python<'_>,
         mut pump: Pump,
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         kill: Option<Py<PyAny>>,
     ) {
         let (is_gone, replaced) = {
@@ -414,7 +419,7 @@ impl Call {
         let mut unsent_bytes = 0;
         let mut is_over = is_gone;
         while !is_over {
-            let Stepped::More(bytes) = pump.step(py, asked, &mut late) else {
+            let Stepped::More(bytes) = pump.step(py, context, &mut late) else {
                 break;
             };
             unsent_bytes += bytes;
@@ -438,7 +443,7 @@ impl Role for Arc<Call> {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
         let call = Self::clone(self);
         Some(Box::new(move |_| Call::subject(&call)))
     }

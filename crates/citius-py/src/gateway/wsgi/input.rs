@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use super::call::Call;
 use super::spool::Spool;
-use crate::link::lock;
+use crate::sync::lock;
 
 /// The body of one request, read from its front to its end.
 #[pyclass(frozen, module = "citius._core", name = "WsgiInput")]

@@ -30,12 +30,14 @@ use self::environ::{Environ, Environs, Extra};
 use self::input::Input;
 use self::spool::Spools;
 use self::start::Callables;
-use crate::answer::{self, Asked};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
-use crate::link::{LEVEL_WARNING, Link, lock};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_WARNING;
 use crate::report::Subject;
+use crate::respond::{self, RequestContext};
 use crate::support::guarded;
+use crate::sync::lock;
 use crate::task::Tasks;
 
 mod announce;
@@ -138,7 +140,7 @@ impl Wsgi {
         let mut contexts = Tasks::new(py, None)?;
         while let Some(call) = self.next_job(py) {
             // One that cannot be entered is told; the call is made in the thread's own context then.
-            let _ = guarded(py, || contexts.stand(py));
+            let _ = guarded(py, || contexts.enter_shared(py));
             call.run(py, self, None);
             let _ = guarded(py, || contexts.leave(py));
         }
@@ -181,7 +183,7 @@ impl Wsgi {
         let what = " asks for a WebSocket, and the environ of a WSGI application has no socket here (no \
                     werkzeug.socket, gunicorn.socket or wsgi.websocket): serve WebSockets by an ASGI or native \
                     application, see docs/guides/wsgi.md; further requests for one are not logged";
-        Subject::new(turn.link, head, None).log(turn.py, turn.link, LEVEL_WARNING, what);
+        Subject::new(turn.handle, head, None).log(turn.py, turn.handle, LEVEL_WARNING, what);
     }
 
     fn next_job(&self, py: Python<'_>) -> Option<Arc<Call>> {
@@ -330,22 +332,22 @@ pub(super) fn request(
     }
     if !ended
         && this
-            .body_limit(&turn.link.limits)
-            .enforce(turn.py, turn.link, &head, None, reply)
+            .body_limit(&turn.handle.limits)
+            .enforce(turn.py, turn.handle, &head, None, reply)
     {
         return reply.recycle(head);
     }
     let awaits_consent = head.expects_continue;
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     if ended && this.is_inline() {
-        return call_inline(turn, this, &mut asked, None, reply);
+        return call_inline(turn, this, &mut context, None, reply);
     }
     let waiter = match &this.mode {
         Mode::Greenlets { wait, .. } => Some(wait.clone_ref(turn.py)),
         _ => None,
     };
-    let call = Call::new(&mut asked, ended, waiter);
-    turn.link.enter(reply.id(), Arc::clone(&call));
+    let call = Call::new(&mut context, ended, waiter);
+    turn.handle.enter(reply.id(), Arc::clone(&call));
     if this.is_inline() {
         reply.want(u64::MAX);
     } else if ended || awaits_consent {
@@ -353,7 +355,7 @@ pub(super) fn request(
         submit(turn, gateway, &call, reply);
     } else {
         call.set_wanted();
-        reply.want(u64::from(turn.link.limits.body_window_bytes));
+        reply.want(u64::from(turn.handle.limits.body_window_bytes));
     }
 }
 
@@ -364,8 +366,8 @@ pub(super) fn data(
     bytes: &[u8],
     reply: &mut Reply<'_>,
 ) {
-    if let Some(call) = call_of(turn.link, reply) {
-        turn.tasks.stand(turn.py);
+    if let Some(call) = call_of(turn.handle, reply) {
+        turn.tasks.enter_shared(turn.py);
         let is_long = call.push(turn.py, bytes);
         if is_long && gateway.get().is_inline() {
             spool(turn, gateway.get(), &call, reply);
@@ -382,33 +384,33 @@ fn spool(turn: &mut Turn<'_, '_>, gateway: &Wsgi, call: &Arc<Call>, reply: &mut 
     if matches!(spooled, Ok(true)) {
         return;
     }
-    drop(turn.link.take(reply.id()));
+    drop(turn.handle.take(reply.id()));
     let head = call.take().unwrap_or_default();
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     if let Err(error) = spooled {
-        answer::conclude_plainly(py, &error, &mut asked, reply);
+        respond::send_internal_error(py, &error, &mut context, reply);
     } else {
         let message = format!(
             ": refused with 503, for the temporary files of request bodies would have more than {} \
              bytes; the limit is set by --body-spooled-bytes-max, which --threads does without",
-            turn.link.limits.body_spooled_bytes_max
+            turn.handle.limits.body_spooled_bytes_max
         );
-        asked
+        context
             .subject(py)
-            .log(py, turn.link, LEVEL_WARNING, &message);
-        answer::send_plain(py, Fault::Overloaded, reply);
+            .log(py, turn.handle, LEVEL_WARNING, &message);
+        respond::send_fault(py, Fault::Overloaded, reply);
     }
-    if let Some(head) = asked.head.take() {
+    if let Some(head) = context.head.take() {
         reply.recycle(head);
     }
 }
 
 /// The body is complete.
 pub(super) fn end(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, reply: &mut Reply<'_>) {
-    let Some(call) = call_of(turn.link, reply) else {
+    let Some(call) = call_of(turn.handle, reply) else {
         return;
     };
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     if !call.end(turn.py) {
         return;
     }
@@ -416,37 +418,37 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, reply: &mut Reply
     if !this.is_inline() {
         return submit(turn, gateway, &call, reply);
     }
-    drop(turn.link.take(reply.id()));
+    drop(turn.handle.take(reply.id()));
     let Some(head) = call.take() else {
         return;
     };
-    let link = turn.link;
-    let mut asked = Asked::new(reply.id(), reply.peer(), link, head);
+    let handle = turn.handle;
+    let mut context = RequestContext::new(reply.id(), reply.peer(), handle, head);
     match call.take_input(turn.py) {
-        Ok(input) => call_inline(turn, this, &mut asked, input, reply),
+        Ok(input) => call_inline(turn, this, &mut context, input, reply),
         Err(error) => {
-            answer::conclude_plainly(turn.py, &error, &mut asked, reply);
+            respond::send_internal_error(turn.py, &error, &mut context, reply);
         }
     }
 }
 
 /// There is room for more of an answer.
 pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
-    let Some(call) = call_of(turn.link, reply) else {
+    let Some(call) = call_of(turn.handle, reply) else {
         return;
     };
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     if let Some(pump) = call.room(turn.py) {
         let Some(head) = call.take() else {
             return;
         };
-        let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-        step(turn, pump, &call, &mut asked, reply);
+        let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+        step(turn, pump, &call, &mut context, reply);
     }
 }
 
-fn call_of(link: &Link, reply: &Reply<'_>) -> Option<Arc<Call>> {
-    link.with_role(reply.id(), |call: &mut Arc<Call>| Arc::clone(call))
+fn call_of(handle: &ReactorHandle, reply: &Reply<'_>) -> Option<Arc<Call>> {
+    handle.with_role(reply.id(), |call: &mut Arc<Call>| Arc::clone(call))
 }
 
 /// Calls the application on this thread.
@@ -454,22 +456,22 @@ fn call_of(link: &Link, reply: &Reply<'_>) -> Option<Arc<Call>> {
 fn call_inline<'py>(
     turn: &mut Turn<'_, 'py>,
     gateway: &Wsgi,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     input: Option<Bound<'py, PyAny>>,
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
-    turn.tasks.stand(py);
-    let limits = &asked.link.limits;
+    turn.tasks.enter_shared(py);
+    let limits = &context.handle.limits;
     let prepared = gateway.take_desk(py, limits).and_then(|mut desk| {
-        let head = asked.head.as_deref().expect("put there by the caller");
-        let arguments = desk.prepare(py, limits, head, asked.peer, input, true, true)?;
+        let head = context.head.as_deref().expect("put there by the caller");
+        let arguments = desk.prepare(py, limits, head, context.peer, input, true, true)?;
         Ok((desk, arguments))
     });
     let (mut desk, (environ, callables)) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            answer::conclude_plainly(py, &error, asked, reply);
+            respond::send_internal_error(py, &error, context, reply);
             return;
         }
     };
@@ -477,18 +479,18 @@ fn call_inline<'py>(
         .app
         .bind(py)
         .call1((&environ.dict, &callables.start_response));
-    let pump = body::conclude(py, result, &callables.shared, asked, reply);
+    let pump = body::conclude(py, result, &callables.shared, context, reply);
     desk.clear(environ, callables);
     gateway.give_desk(desk);
     if let Some(mut pump) = pump {
         pump.pause(py, turn.tasks);
-        let head = asked.head.take();
-        let call = Call::new(asked, true, None);
+        let head = context.head.take();
+        let call = Call::new(context, true, None);
         call.set_taken();
         call.keep_rest(pump, head);
-        turn.link.enter(reply.id(), call);
+        turn.handle.enter(reply.id(), call);
         reply.await_writable();
-    } else if let Some(head) = asked.head.take() {
+    } else if let Some(head) = context.head.take() {
         reply.recycle(head);
     }
 }
@@ -498,19 +500,19 @@ fn step(
     turn: &mut Turn<'_, '_>,
     mut pump: Pump,
     call: &Arc<Call>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     reply: &mut Reply<'_>,
 ) {
     pump.resume(turn.py, turn.tasks);
-    match pump.step(turn.py, asked, reply) {
+    match pump.step(turn.py, context, reply) {
         Stepped::More(_) => {
             pump.pause(turn.py, turn.tasks);
-            call.keep_rest(pump, asked.head.take());
+            call.keep_rest(pump, context.head.take());
             reply.await_writable();
         }
         Stepped::Over => {
-            drop(turn.link.take(reply.id()));
-            if let Some(head) = asked.head.take() {
+            drop(turn.handle.take(reply.id()));
+            if let Some(head) = context.head.take() {
                 reply.recycle(head);
             }
         }
@@ -525,26 +527,26 @@ fn submit(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, call: &Arc<Call>, reply: 
         Mode::Inline => {}
         Mode::Threads { queue_max } => {
             if !gateway.get().queue(call, *queue_max) {
-                drop(turn.link.take(reply.id()));
+                drop(turn.handle.take(reply.id()));
                 let head = call.take().unwrap_or_default();
-                let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-                answer::send_plain(py, Fault::Overloaded, reply);
-                if let Some(head) = asked.head.take() {
+                let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+                respond::send_fault(py, Fault::Overloaded, reply);
+                if let Some(head) = context.head.take() {
                     reply.recycle(head);
                 }
             }
         }
         Mode::Greenlets { spawn, .. } => {
-            turn.tasks.stand(py);
+            turn.tasks.enter_shared(py);
             let job = Job {
                 call: Arc::clone(call),
                 gateway: Some(gateway.clone_ref(py)),
             };
             if let Err(error) = spawn.bind(py).call1((job,)) {
-                drop(turn.link.take(reply.id()));
+                drop(turn.handle.take(reply.id()));
                 let head = call.take().unwrap_or_default();
-                let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-                answer::conclude_plainly(py, &error, &mut asked, reply);
+                let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+                respond::send_internal_error(py, &error, &mut context, reply);
             }
         }
     }

@@ -14,8 +14,8 @@ use pyo3::types::PyBytes;
 
 use super::announce::Announcements;
 use super::call::Call;
-use crate::link::lock;
 use crate::ownership::is_known_only;
+use crate::sync::lock;
 
 /// What one application call has said so far.
 #[derive(Default)]
@@ -38,8 +38,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    pub(super) fn answer(&self) -> ResponseHead<'_> {
-        self.announcements.answer()
+    pub(super) fn response_head(&self) -> ResponseHead<'_> {
+        self.announcements.response_head()
     }
 
     /// The announced length of the body.

@@ -18,32 +18,35 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
+use crate::exchange::{LazySubject, Role};
 use crate::file;
 use crate::fork::end_child_with;
-use crate::link::{LEVEL_ERROR, LateSubject, Link, Role, Sink, payload};
 use crate::negotiate::prefers_msgpack;
+use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_ERROR;
 use crate::report::Subject;
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::RouteInfo;
+use crate::sink::{Sink, payload};
 use crate::stream::{Stream, copy_of_buffer};
 use crate::support;
 use crate::task::{
-    Entry, Errand, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
 };
 
 /// One request as its answer needs it: with or without a Python object.
 ///
 /// Borrows what the turn has, so that a request answered at once counts no references.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) id: StreamId,
     pub(crate) peer: Peer,
-    pub(crate) link: &'a Arc<Link>,
+    pub(crate) handle: &'a Arc<ReactorHandle>,
     pub(crate) route: Option<&'a Arc<RouteInfo>>,
     pub(crate) captures: Captures,
     pub(crate) head: Option<Box<Head>>,
     pub(crate) request: Option<Py<Request>>,
-    pub(crate) stage: Stage,
+    pub(crate) stage: HandlerStage,
     /// What the trailer section is made of, if the answer turns out to be streamed.
     trailers: Option<Py<PyAny>>,
 }
@@ -64,7 +67,7 @@ impl Role for NativeRequest {
         true
     }
 
-    fn subject(&self, py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
         let request = self.request.clone_ref(py);
         Some(Box::new(move |_| request.get().subject()))
     }
@@ -72,37 +75,42 @@ impl Role for NativeRequest {
 
 /// How far the application's part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum HandlerStage {
     /// The handler is at work.
-    Handling,
+    Handler,
     /// The error handlers are: what they raise is not handed to them again.
-    Failing,
+    ErrorHandler,
     /// The head of a streamed answer has been sent; its driver is at work.
     Streaming,
 }
 
 /// How far an answer is.
-pub(crate) enum Settled {
+pub(crate) enum SendOutcome {
     /// It is on its way.
-    Answered,
+    Sent,
     /// Its head is; a stream follows by itself.
     Streaming,
     /// This is to be stepped; what it returns concludes the request.
     Coroutine(Py<PyAny>),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestContext<'a> {
     #[inline]
-    pub(crate) fn new(id: StreamId, peer: Peer, link: &'a Arc<Link>, head: Box<Head>) -> Self {
+    pub(crate) fn new(
+        id: StreamId,
+        peer: Peer,
+        handle: &'a Arc<ReactorHandle>,
+        head: Box<Head>,
+    ) -> Self {
         Self {
             id,
             peer,
-            link,
+            handle,
             route: None,
             captures: Captures::new(),
             head: Some(head),
             request: None,
-            stage: Stage::Handling,
+            stage: HandlerStage::Handler,
             trailers: None,
         }
     }
@@ -113,12 +121,12 @@ impl<'a> Asked<'a> {
         Self {
             id: this.id,
             peer: this.peer(),
-            link: &this.link,
+            handle: &this.handle,
             route: None,
             captures: Captures::new(),
             head: None,
             request: Some(request.clone().unbind()),
-            stage: Stage::Handling,
+            stage: HandlerStage::Handler,
             trailers: None,
         }
     }
@@ -144,7 +152,9 @@ impl<'a> Asked<'a> {
     #[cold]
     pub(crate) fn subject(&self, py: Python<'_>) -> Subject {
         match (&self.head, &self.request) {
-            (Some(head), _) => Subject::new(self.link, head, self.route.map(|route| &*route.label)),
+            (Some(head), _) => {
+                Subject::new(self.handle, head, self.route.map(|route| &*route.label))
+            }
             (None, Some(request)) => request.bind(py).get().subject(),
             (None, None) => Subject::named(format!("request {}", self.id.stream)),
         }
@@ -160,19 +170,19 @@ impl<'a> Asked<'a> {
 }
 
 const TEXT: &[u8] = b"text/plain; charset=utf-8";
-const OCTETS: &[u8] = b"application/octet-stream";
+const OCTET_STREAM: &[u8] = b"application/octet-stream";
 
 // Statics, for a plain answer's metadata are known by their address.
-static OF_TEXT: Metadata = Metadata {
+static TEXT_METADATA: Metadata = Metadata {
     media_type: TEXT,
     fields: Fields::EMPTY,
 };
-static OF_BYTES: Metadata = Metadata {
-    media_type: OCTETS,
+static BYTES_METADATA: Metadata = Metadata {
+    media_type: OCTET_STREAM,
     fields: Fields::EMPTY,
 };
-static OF_JSON: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/json"));
-static OF_MSGPACK: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/msgpack"));
+static JSON_METADATA: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/json"));
+static MSGPACK_METADATA: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/msgpack"));
 
 /// RFC 9110 §12.5.5: a cache must know that another client could have got the other format.
 fn negotiated(media_type: &'static [u8]) -> Metadata {
@@ -183,103 +193,103 @@ fn negotiated(media_type: &'static [u8]) -> Metadata {
 
 /// Sends what a handler returned or raised.
 #[inline]
-pub(crate) fn conclude<S: Sink>(
+pub(crate) fn send_result<S: Sink>(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
-) -> Settled {
+) -> SendOutcome {
     match result {
-        Ok(value) => match send_value(py, &value, asked, sink) {
-            Ok(settled) => settled,
-            Err(error) => conclude_error(py, &error, asked, sink),
+        Ok(value) => match send_value(py, &value, context, sink) {
+            Ok(outcome) => outcome,
+            Err(error) => handle_exception(py, &error, context, sink),
         },
-        Err(error) => conclude_error(py, &error, asked, sink),
+        Err(error) => handle_exception(py, &error, context, sink),
     }
 }
 
 /// Lets the error handlers make an answer of an exception.
 #[cold]
-fn conclude_error<S: Sink>(
+fn handle_exception<S: Sink>(
     py: Python<'_>,
     error: &PyErr,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
-) -> Settled {
-    end_child_with(py, asked.link, error);
-    if asked.stage == Stage::Failing {
-        return conclude_plainly(py, error, asked, sink);
+) -> SendOutcome {
+    end_child_with(py, context.handle, error);
+    if context.stage == HandlerStage::ErrorHandler {
+        return send_internal_error(py, error, context, sink);
     }
-    asked.stage = Stage::Failing;
+    context.stage = HandlerStage::ErrorHandler;
     // By way of `into_value`, which puts the traceback where Python looks for it.
     let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
-    let Some(on_error) = asked.link.callbacks.on_error.as_ref() else {
-        return conclude_plainly(py, error, asked, sink);
+    let Some(on_error) = context.handle.callbacks.on_error.as_ref() else {
+        return send_internal_error(py, error, context, sink);
     };
-    let made = asked
+    let made = context
         .request(py, true)
         .cloned()
         .and_then(|request| on_error.bind(py).call1((request, exception)));
     match made.and_then(|value| {
         if is_coroutine(&value) {
-            Ok(Settled::Coroutine(value.unbind()))
+            Ok(SendOutcome::Coroutine(value.unbind()))
         } else {
-            send_value(py, &value, asked, sink)
+            send_value(py, &value, context, sink)
         }
     }) {
-        Ok(settled) => settled,
-        Err(error) => conclude_plainly(py, &error, asked, sink),
+        Ok(outcome) => outcome,
+        Err(error) => send_internal_error(py, &error, context, sink),
     }
 }
 
 /// The last resort: a logged error and a 500 without a word.
 #[cold]
-pub(crate) fn conclude_plainly<S: Sink>(
+pub(crate) fn send_internal_error<S: Sink>(
     py: Python<'_>,
     error: &PyErr,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
-) -> Settled {
-    report_error(py, error, asked);
-    send_plain(py, Fault::HandlerFailed, sink);
-    Settled::Answered
+) -> SendOutcome {
+    log_exception(py, error, context);
+    send_fault(py, Fault::HandlerFailed, sink);
+    SendOutcome::Sent
 }
 
 /// Logs an exception that the application has not handled.
 #[cold]
-pub(crate) fn report_error(py: Python<'_>, error: &PyErr, asked: &Asked<'_>) {
-    end_child_with(py, asked.link, error);
-    let what = match asked.stage {
-        Stage::Handling => " failed",
-        Stage::Failing => " failed in its error handler",
-        Stage::Streaming => " failed while its response was streamed",
+pub(crate) fn log_exception(py: Python<'_>, error: &PyErr, context: &RequestContext<'_>) {
+    end_child_with(py, context.handle, error);
+    let what = match context.stage {
+        HandlerStage::Handler => " failed",
+        HandlerStage::ErrorHandler => " failed in its error handler",
+        HandlerStage::Streaming => " failed while its response was streamed",
     };
-    asked.subject(py).exception(py, what, error);
+    context.subject(py).exception(py, what, error);
 }
 
 /// What a stream's driver lets through although it handles its own errors: logged, and the answer cut.
 #[cold]
-pub(crate) fn cut_stream<S: Sink>(
+pub(crate) fn abort_stream<S: Sink>(
     py: Python<'_>,
     error: Option<PyErr>,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     sink: &mut S,
 ) {
     if let Some(error) = error {
-        report_error(py, &error, asked);
+        log_exception(py, &error, context);
     }
     // Cutting what is cut already changes nothing.
     let _ = sink.send(py, Action::Abort);
 }
 
 /// Answers with a fault's status and text.
-pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
+pub(crate) fn send_fault<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
     let status = fault.status();
     let mut fields = Fields::default();
     if status.code() == 503 {
         fields.push(b"retry-after", b"1").expect("a valid field");
     }
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status,
         content_type: Some(TEXT),
         fields: &fields,
@@ -292,7 +302,7 @@ pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
     // An answer of ours that is refused has come too late: the connection is being cut already.
     let _ = sink.send(
         py,
-        Action::Respond(answer, Payload::Copied(body.as_bytes())),
+        Action::Respond(response, Payload::Copied(body.as_bytes())),
     );
 }
 
@@ -300,30 +310,34 @@ pub(crate) fn send_plain<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
 #[inline]
 fn send<S: Sink>(
     py: Python<'_>,
-    answer: ResponseHead<'_>,
+    response: ResponseHead<'_>,
     body: Payload<'_>,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     sink: &mut S,
-) -> Settled {
-    if let Err(fault) = sink.send(py, Action::Respond(answer, body)) {
-        report(py, fault, asked);
+) -> SendOutcome {
+    if let Err(fault) = sink.send(py, Action::Respond(response, body)) {
+        log_fault(py, fault, context);
     }
-    Settled::Answered
+    SendOutcome::Sent
 }
 
 /// Logs what the protocol refused of an application's answer.
 #[cold]
-pub(crate) fn report(py: Python<'_>, fault: Fault, asked: &Asked<'_>) {
+pub(crate) fn log_fault(py: Python<'_>, fault: Fault, context: &RequestContext<'_>) {
     let what = format!(": {} ({})", fault.text(), fault.spec());
-    asked.subject(py).log(py, asked.link, LEVEL_ERROR, &what);
+    context
+        .subject(py)
+        .log(py, context.handle, LEVEL_ERROR, &what);
 }
 
 /// The plain answer that a handler's value is, if it is text or bytes that are few enough to be copied.
 #[inline]
-pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<PlainResponse<'a>>> {
+pub(crate) fn plain_response<'a>(
+    value: &'a Bound<'_, PyAny>,
+) -> PyResult<Option<PlainResponse<'a>>> {
     if let Ok(text) = value.cast_exact::<PyString>() {
         return Ok(Some(PlainResponse {
-            metadata: &OF_TEXT,
+            metadata: &TEXT_METADATA,
             body: text.to_str()?.as_bytes(),
         }));
     }
@@ -331,7 +345,7 @@ pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain
         && bytes.as_bytes().len() < Output::SHARED_BYTES_MIN
     {
         return Ok(Some(PlainResponse {
-            metadata: &OF_BYTES,
+            metadata: &BYTES_METADATA,
             body: bytes.as_bytes(),
         }));
     }
@@ -343,39 +357,51 @@ pub(crate) fn plain_of<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Plain
 fn send_value<S: Sink>(
     py: Python<'_>,
     value: &Bound<'_, PyAny>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
-) -> PyResult<Settled> {
-    if FAST_PATHS && let Some(plain) = plain_of(value)? {
-        return Ok(send_whole(py, plain, asked, sink));
+) -> PyResult<SendOutcome> {
+    if FAST_PATHS && let Some(plain) = plain_response(value)? {
+        return Ok(send_plain_response(py, plain, context, sink));
     }
-    if FAST_PATHS && is_data(value, asked) {
-        return send_data(py, value, asked, sink);
+    if FAST_PATHS && is_encodable(value, context) {
+        return send_encoded(py, value, context, sink);
     }
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        refuse_status(py, tuple, asked)?;
-        return send_data(py, value, asked, sink);
+        reject_status_tuple(py, tuple, context)?;
+        return send_encoded(py, value, context, sink);
     }
     if let Ok(response) = value.cast::<Response>() {
-        return send_response(py, response, asked, sink);
+        return send_response(py, response, context, sink);
     }
     if value.is_none() {
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: Status::NO_CONTENT,
             content_type: None,
             fields: &Fields::EMPTY,
         };
-        return Ok(send(py, answer, Payload::Copied(b""), asked, sink));
+        return Ok(send(py, response, Payload::Copied(b""), context, sink));
     }
-    send_body(py, Status::OK, None, Fields::default(), value, asked, sink)
+    send_body(
+        py,
+        Status::OK,
+        None,
+        Fields::default(),
+        value,
+        context,
+        sink,
+    )
 }
 
 /// Raises for `body, status`, which other frameworks take for a response; here it would be a JSON array.
-fn refuse_status(py: Python<'_>, tuple: &Bound<'_, PyTuple>, asked: &Asked<'_>) -> PyResult<()> {
+fn reject_status_tuple(
+    py: Python<'_>,
+    tuple: &Bound<'_, PyTuple>,
+    context: &RequestContext<'_>,
+) -> PyResult<()> {
     if !(2..=3).contains(&tuple.len()) || tuple.get_item(1)?.cast_exact::<PyInt>().is_err() {
         return Ok(());
     }
-    let route = match (asked.route, &asked.request) {
+    let route = match (context.route, &context.request) {
         (None, Some(request)) => request.get().route(),
         (route, _) => route,
     };
@@ -386,36 +412,36 @@ fn refuse_status(py: Python<'_>, tuple: &Bound<'_, PyTuple>, asked: &Asked<'_>) 
 
 /// Sends a plain answer, the shorter way if there is one.
 #[inline]
-fn send_whole<S: Sink>(
+fn send_plain_response<S: Sink>(
     py: Python<'_>,
     plain: PlainResponse<'_>,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     sink: &mut S,
-) -> Settled {
+) -> SendOutcome {
     if !sink.respond(plain)
         && let Err(fault) = sink.send(py, plain.action())
     {
-        report(py, fault, asked);
+        log_fault(py, fault, context);
     }
-    Settled::Answered
+    SendOutcome::Sent
 }
 
 /// Whether this is known to be a value that is encoded, without asking what else it might be.
 #[inline]
-fn is_data(value: &Bound<'_, PyAny>, asked: &Asked<'_>) -> bool {
+fn is_encodable(value: &Bound<'_, PyAny>, context: &RequestContext<'_>) -> bool {
     value.cast_exact::<PyDict>().is_ok()
         || value.cast_exact::<PyList>().is_ok()
-        || asked.link.data_types.contains(&value.get_type())
+        || context.handle.data_types.contains(&value.get_type())
 }
 
 /// Sends a value as JSON or MessagePack, as the client would have it.
-fn send_data<S: Sink>(
+fn send_encoded<S: Sink>(
     py: Python<'_>,
     value: &Bound<'_, PyAny>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
-) -> PyResult<Settled> {
-    let (encode, metadata) = format_for(py, asked);
+) -> PyResult<SendOutcome> {
+    let (encode, metadata) = negotiate_encoder(py, context);
     let encoded = encode.call1(py, value)?;
     let bytes = encoded.cast::<PyBytes>()?;
     if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
@@ -423,36 +449,36 @@ fn send_data<S: Sink>(
             metadata,
             body: bytes.as_bytes(),
         };
-        return Ok(send_whole(py, plain, asked, sink));
+        return Ok(send_plain_response(py, plain, context, sink));
     }
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: Status::OK,
         content_type: Some(metadata.media_type),
         fields: &metadata.fields,
     };
-    Ok(send(py, answer, payload(bytes), asked, sink))
+    Ok(send(py, response, payload(bytes), context, sink))
 }
 
 /// What encodes values for this client, and what is said of what comes out.
 #[inline]
-fn format_for(
+fn negotiate_encoder(
     py: Python<'_>,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
 ) -> (&'static support::Function, &'static Metadata) {
     let accepts = |head: &Head| head.field(b"accept").is_some_and(prefers_msgpack);
-    if asked.with_head(py, accepts) {
-        (&support::ENCODE_MSGPACK, &OF_MSGPACK)
+    if context.with_head(py, accepts) {
+        (&support::ENCODE_MSGPACK, &MSGPACK_METADATA)
     } else {
-        (&support::ENCODE_JSON, &OF_JSON)
+        (&support::ENCODE_JSON, &JSON_METADATA)
     }
 }
 
 fn send_response<S: Sink>(
     py: Python<'_>,
     response: &Bound<'_, Response>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
-) -> PyResult<Settled> {
+) -> PyResult<SendOutcome> {
     let parts = response.get().parts(py);
     let checked = match (parts.checked_status(), parts.fields(py)?) {
         (Ok(status), Ok(fields)) => Ok((status, fields)),
@@ -472,14 +498,14 @@ fn send_response<S: Sink>(
     let (status, fields) = match checked {
         Ok(checked) => checked,
         Err(fault) => {
-            report(py, fault, asked);
-            send_plain(py, fault, sink);
-            return Ok(Settled::Answered);
+            log_fault(py, fault, context);
+            send_fault(py, fault, sink);
+            return Ok(SendOutcome::Sent);
         }
     };
-    asked.trailers = parts.trailers;
+    context.trailers = parts.trailers;
     let (body, media) = (parts.body.bind(py), media.map(str::as_bytes));
-    send_body(py, status, media, fields, body, asked, sink)
+    send_body(py, status, media, fields, body, context, sink)
 }
 
 /// Sends an answer whose status and fields are known and whose body may be anything.
@@ -489,79 +515,79 @@ fn send_body<S: Sink>(
     media: Option<&[u8]>,
     mut fields: Fields,
     body: &Bound<'_, PyAny>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
-) -> PyResult<Settled> {
+) -> PyResult<SendOutcome> {
     if let Ok(bytes) = body.cast::<PyBytes>() {
         // An empty body has no type unless somebody gave it one.
-        let media = media.or((!bytes.as_bytes().is_empty()).then_some(OCTETS));
-        let answer = ResponseHead {
+        let media = media.or((!bytes.as_bytes().is_empty()).then_some(OCTET_STREAM));
+        let response = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
         };
-        return Ok(send(py, answer, payload(bytes), asked, sink));
+        return Ok(send(py, response, payload(bytes), context, sink));
     }
     if let Ok(text) = body.cast::<PyString>() {
         let media = media.or((!status.has_no_body()).then_some(TEXT));
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
         };
         return Ok(send(
             py,
-            answer,
+            response,
             Payload::Copied(text.to_str()?.as_bytes()),
-            asked,
+            context,
             sink,
         ));
     }
     if let Some(bytes) = copy_of_buffer(body)? {
-        return send_body(py, status, media, fields, &bytes, asked, sink);
+        return send_body(py, status, media, fields, &bytes, context, sink);
     }
     if body.is_none() {
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status,
             content_type: media,
             fields: &fields,
         };
-        return Ok(send(py, answer, Payload::Copied(b""), asked, sink));
+        return Ok(send(py, response, Payload::Copied(b""), context, sink));
     }
     if let Some(kind) = iterator_kind(body)? {
-        if let Some(payload) = file::rest_of(asked.link, body)? {
-            let answer = ResponseHead {
+        if let Some(payload) = file::rest_of(context.handle, body)? {
+            let response = ResponseHead {
                 status,
-                content_type: media.or(Some(OCTETS)),
+                content_type: media.or(Some(OCTET_STREAM)),
                 fields: &fields,
             };
-            return Ok(send(py, answer, payload, asked, sink));
+            return Ok(send(py, response, payload, context, sink));
         }
-        return start_stream(py, status, media, &fields, body, kind, asked, sink);
+        return start_stream(py, status, media, &fields, body, kind, context, sink);
     }
     let (encode, media) = if let Some(media) = media {
         (&support::ENCODE_JSON, media)
     } else {
-        let (encode, metadata) = format_for(py, asked);
+        let (encode, metadata) = negotiate_encoder(py, context);
         for (name, value) in metadata.fields.iter() {
             fields.push(name, value).expect("a field of the server's");
         }
         (encode, metadata.media_type)
     };
-    refuse_coroutine(body)?;
+    reject_coroutine(body)?;
     let encoded = encode.call1(py, body)?;
-    asked.link.data_types.note(&body.get_type());
+    context.handle.data_types.note(&body.get_type());
     let bytes = encoded.cast::<PyBytes>()?;
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status,
         content_type: Some(media),
         fields: &fields,
     };
-    Ok(send(py, answer, payload(bytes), asked, sink))
+    Ok(send(py, response, payload(bytes), context, sink))
 }
 
 /// A coroutine is what a handler returns that calls an `async def` function and does not await it.
-fn refuse_coroutine(body: &Bound<'_, PyAny>) -> PyResult<()> {
+fn reject_coroutine(body: &Bound<'_, PyAny>) -> PyResult<()> {
     if !is_coroutine(body) {
         return Ok(());
     }
@@ -602,19 +628,19 @@ fn start_stream<S: Sink>(
     fields: &Fields,
     body: &Bound<'_, PyAny>,
     kind: IteratorKind,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
-) -> PyResult<Settled> {
-    let answer = ResponseHead {
+) -> PyResult<SendOutcome> {
+    let response = ResponseHead {
         status,
-        content_type: media.or(Some(OCTETS)),
+        content_type: media.or(Some(OCTET_STREAM)),
         fields,
     };
-    if let Err(fault) = sink.send(py, Action::Start(answer)) {
-        report(py, fault, asked);
-        return Ok(Settled::Answered);
+    if let Err(fault) = sink.send(py, Action::Start(response)) {
+        log_fault(py, fault, context);
+        return Ok(SendOutcome::Sent);
     }
-    if status.has_no_body() || asked.with_head(py, |head| head.method == Method::Head) {
+    if status.has_no_body() || context.with_head(py, |head| head.method == Method::Head) {
         // Nobody will see the body, so nobody makes it.
         if let Err(fault) = sink.send(
             py,
@@ -622,51 +648,51 @@ fn start_stream<S: Sink>(
                 trailers: &Fields::EMPTY,
             },
         ) {
-            report(py, fault, asked);
+            log_fault(py, fault, context);
         }
         if let Some(close) = body.getattr_opt(pyo3::intern!(py, "close"))? {
             close.call0()?;
         }
-        return Ok(Settled::Answered);
+        return Ok(SendOutcome::Sent);
     }
-    asked.stage = Stage::Streaming;
-    let link = Arc::clone(asked.link);
-    let trailers = asked.trailers.take();
-    let request = asked.request(py, true)?.clone().unbind();
+    context.stage = HandlerStage::Streaming;
+    let handle = Arc::clone(context.handle);
+    let trailers = context.trailers.take();
+    let request = context.request(py, true)?.clone().unbind();
     if S::IN_TURN {
         let role = NativeRequest {
             request: request.clone_ref(py),
             stream: None,
         };
-        asked.link.enter(asked.id, role);
+        context.handle.enter(context.id, role);
     }
-    let stream = Py::new(py, Stream::new(link, asked.id, request, trailers))?;
+    let stream = Py::new(py, Stream::new(handle, context.id, request, trailers))?;
     let kept = stream.clone_ref(py);
     let set = |role: &mut NativeRequest| role.stream.replace(kept);
-    if asked.link.with_role(asked.id, set).is_none() {
+    if context.handle.with_role(context.id, set).is_none() {
         // Only a turn enters exchanges: the client has gone, and nobody else would tell the stream.
         stream.get().gone(py);
     }
     if kind == IteratorKind::Async {
         let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
-        return Ok(Settled::Coroutine(pump.unbind()));
+        return Ok(SendOutcome::Coroutine(pump.unbind()));
     }
     support::PUMP_BLOCKING.get(py)?.call1((stream, body))?;
-    Ok(Settled::Streaming)
+    Ok(SendOutcome::Streaming)
 }
 
 /// A request whose coroutine waits.
-struct Waiting {
+struct SuspendedHandler {
     request: Py<Request>,
-    stage: Stage,
+    stage: HandlerStage,
 }
 
-impl Resume for Waiting {
+impl Resume for SuspendedHandler {
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        let mut asked = Asked::of_request(self.request.bind(py));
-        asked.stage = self.stage;
-        let progress = step.run(py, &mut asked);
-        self.stage = asked.stage;
+        let mut context = RequestContext::of_request(self.request.bind(py));
+        context.stage = self.stage;
+        let progress = step.run(py, &mut context);
+        self.stage = context.stage;
         progress
     }
 
@@ -675,13 +701,13 @@ impl Resume for Waiting {
     }
 }
 
-impl Errand for Asked<'_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
-        (self.link, self.id)
+impl CompletionHandler for RequestContext<'_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
+        (self.handle, self.id)
     }
 
     #[inline]
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -690,31 +716,31 @@ impl Errand for Asked<'_> {
         if let Err(error) = &result
             && is_cancellation(py, error)
         {
-            end_with_task(py, error, self, sink);
+            handle_cancellation(py, error, self, sink);
             return Next::Done(Some(error.clone_ref(py)));
         }
-        if self.stage == Stage::Streaming {
+        if self.stage == HandlerStage::Streaming {
             // The stream's driver has sent everything itself.
             if let Err(error) = result {
-                cut_stream(py, Some(error), self, sink);
+                abort_stream(py, Some(error), self, sink);
             }
-            drop(self.link.take(self.id));
+            drop(self.handle.take(self.id));
             return Next::Done(None);
         }
-        match conclude(py, result, self, sink) {
-            Settled::Coroutine(next) => Next::Coroutine(next),
-            Settled::Streaming => Next::Done(None),
-            Settled::Answered => {
+        match send_result(py, result, self, sink) {
+            SendOutcome::Coroutine(next) => Next::Coroutine(next),
+            SendOutcome::Streaming => Next::Done(None),
+            SendOutcome::Sent => {
                 // Without an object the request was never entered in the table.
                 if self.request.is_some() {
-                    drop(self.link.take(self.id));
+                    drop(self.handle.take(self.id));
                 }
                 Next::Done(None)
             }
         }
     }
 
-    fn suspend(&mut self, py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, py: Python<'_>) -> PyResult<Suspended> {
         let request = self.request(py, true)?.clone().unbind();
         let role = NativeRequest {
             request: request.clone_ref(py),
@@ -723,12 +749,12 @@ impl Errand for Asked<'_> {
         let stage = self.stage;
         Ok(Suspended {
             entry: Entry::As(Box::new(role)),
-            resume: Box::new(Waiting { request, stage }),
+            resume: Box::new(SuspendedHandler { request, stage }),
         })
     }
 
     fn subject(&self, py: Python<'_>) -> Subject {
-        Asked::subject(self, py)
+        RequestContext::subject(self, py)
     }
 
     #[inline]
@@ -739,20 +765,25 @@ impl Errand for Asked<'_> {
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
-        conclude_plainly(py, error, self, reply);
+        send_internal_error(py, error, self, reply);
     }
 }
 
 /// A cancelled handler. With its client gone this goes nowhere; otherwise other code cancelled it, or it
 /// waited for something cancelled, and an answer is still expected.
 #[cold]
-fn end_with_task<S: Sink>(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, sink: &mut S) {
-    let was_open = asked.link.take(asked.id).is_some();
-    if asked.stage == Stage::Streaming {
-        cut_stream(py, None, asked, sink);
+fn handle_cancellation<S: Sink>(
+    py: Python<'_>,
+    error: &PyErr,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) {
+    let was_open = context.handle.take(context.id).is_some();
+    if context.stage == HandlerStage::Streaming {
+        abort_stream(py, None, context, sink);
     } else if was_open || S::IN_TURN {
-        report_error(py, error, asked);
-        send_plain(py, Fault::HandlerFailed, sink);
+        log_exception(py, error, context);
+        send_fault(py, Fault::HandlerFailed, sink);
     }
 }
 
@@ -793,20 +824,20 @@ pub(crate) fn convert<'py>(
 }
 
 /// Concludes a request inside the turn and steps what has to be stepped.
-pub(crate) fn conclude_in_turn(
+pub(crate) fn complete_in_turn(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     reply: &mut Reply<'_>,
     tasks: &mut Tasks,
 ) {
-    match conclude(py, result, asked, reply) {
-        Settled::Answered => {
-            if let Some(head) = asked.head.take() {
+    match send_result(py, result, context, reply) {
+        SendOutcome::Sent => {
+            if let Some(head) = context.head.take() {
                 reply.recycle(head);
             }
         }
-        Settled::Streaming => {}
-        Settled::Coroutine(coroutine) => tasks.step(py, coroutine, asked, reply),
+        SendOutcome::Streaming => {}
+        SendOutcome::Coroutine(coroutine) => tasks.step(py, coroutine, context, reply),
     }
 }

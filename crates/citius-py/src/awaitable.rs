@@ -4,7 +4,7 @@
 //! with a value, or gives what is to be waited for before the next look.
 //!
 //! A value leaves an iterator in an exception, which is made, caught and taken apart again. Coroutines have a way
-//! without one (`am_send`), for which there is no method that could be declared; [`hasten`] puts it in. Whoever does
+//! without one (`am_send`), for which there is no method that could be declared; [`install_am_send_of`] puts it in. Whoever does
 //! not take that way (`await` from Python 3.12 on, or a `send` by hand) finds the methods.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,28 +17,28 @@ use pyo3::types::PyTuple;
 use pyo3::{PyClass, PyTypeInfo, ffi};
 
 /// What a look at the state brings.
-pub(crate) enum Look {
+pub(crate) enum Poll {
     /// It is over, with this value.
-    Over(Py<PyAny>),
+    Ready(Py<PyAny>),
     /// Something to wait for.
-    Wait(Py<PyAny>),
+    Pending(Py<PyAny>),
 }
 
 /// An object that is awaited by looking.
-pub(crate) trait Looking:
+pub(crate) trait PollAwaitable:
     PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync
 {
-    fn look(&self, py: Python<'_>) -> PyResult<Look>;
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll>;
 }
 
-/// Makes a class that is [`Looking`] such an object.
-macro_rules! awaited_by_looking {
+/// Makes a class that is [`PollAwaitable`] such an object.
+macro_rules! impl_awaitable {
     ($class:ident) => {
         impl $class {
             fn step(&self, py: pyo3::Python<'_>) -> pyo3::PyResult<pyo3::Py<pyo3::PyAny>> {
-                match $crate::awaited::Looking::look(self, py)? {
-                    $crate::awaited::Look::Wait(awaited) => Ok(awaited),
-                    $crate::awaited::Look::Over(value) => {
+                match $crate::awaitable::PollAwaitable::poll(self, py)? {
+                    $crate::awaitable::Poll::Pending(awaited) => Ok(awaited),
+                    $crate::awaitable::Poll::Ready(value) => {
                         Err(pyo3::exceptions::PyStopIteration::new_err((value,)))
                     }
                 }
@@ -81,19 +81,24 @@ macro_rules! awaited_by_looking {
     };
 }
 
-pub(crate) use awaited_by_looking;
+pub(crate) use impl_awaitable;
 
 /// Gives a class the short way. Once, before there is an object of it.
-pub(crate) fn hasten<T: Looking>(py: Python<'_>) {
-    set_slots(py, T::type_object_raw(py), send_by_looking::<T>, itself);
+pub(crate) fn install_am_send_of<T: PollAwaitable>(py: Python<'_>) {
+    set_slots(
+        py,
+        T::type_object_raw(py),
+        am_send_by_polling::<T>,
+        am_await,
+    );
 }
 
 /// Gives the short way to [`Done`].
-pub(crate) fn hasten_done(py: Python<'_>) {
+pub(crate) fn install_am_send_of_done(py: Python<'_>) {
     let class = Done::type_object_raw(py);
-    set_slots(py, class, send_to_done, itself);
+    set_slots(py, class, am_send_of_done, am_await);
     // SAFETY: a class of ours that nobody uses yet.
-    unsafe { (*class).tp_iternext = Some(next_of_done) };
+    unsafe { (*class).tp_iternext = Some(iternext_of_done) };
 }
 
 fn set_slots(
@@ -110,17 +115,17 @@ fn set_slots(
     slots.am_await = Some(await_);
 }
 
-unsafe extern "C" fn itself(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn am_await(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: the interpreter calls this with a live object, in hand of the GIL.
     unsafe { ffi::Py_NewRef(object) }
 }
 
 /// At its end, without a value.
-unsafe extern "C" fn next_of_done(_object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn iternext_of_done(_object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     ptr::null_mut()
 }
 
-unsafe extern "C" fn send_to_done(
+unsafe extern "C" fn am_send_of_done(
     _object: *mut ffi::PyObject,
     _value: *mut ffi::PyObject,
     result: *mut *mut ffi::PyObject,
@@ -134,7 +139,7 @@ unsafe extern "C" fn send_to_done(
     ffi::PySendResult::PYGEN_RETURN
 }
 
-unsafe extern "C" fn send_by_looking<T: Looking>(
+unsafe extern "C" fn am_send_by_polling<T: PollAwaitable>(
     object: *mut ffi::PyObject,
     _value: *mut ffi::PyObject,
     result: *mut *mut ffi::PyObject,
@@ -144,15 +149,15 @@ unsafe extern "C" fn send_by_looking<T: Looking>(
         let object = unsafe { Bound::from_borrowed_ptr(py, object) };
         // SAFETY: the slot is in this class alone, which has no subclasses.
         let object = unsafe { object.cast_unchecked::<T>() };
-        let looked = catch_unwind(AssertUnwindSafe(|| object.get().look(py)));
-        let looked = looked.unwrap_or_else(|_| {
+        let polled = catch_unwind(AssertUnwindSafe(|| object.get().poll(py)));
+        let polled = polled.unwrap_or_else(|_| {
             Err(PyRuntimeError::new_err(
                 "a defect of the server's: it panicked",
             ))
         });
-        match looked {
-            Ok(Look::Over(value)) => (value.into_ptr(), ffi::PySendResult::PYGEN_RETURN),
-            Ok(Look::Wait(awaited)) => (awaited.into_ptr(), ffi::PySendResult::PYGEN_NEXT),
+        match polled {
+            Ok(Poll::Ready(value)) => (value.into_ptr(), ffi::PySendResult::PYGEN_RETURN),
+            Ok(Poll::Pending(awaited)) => (awaited.into_ptr(), ffi::PySendResult::PYGEN_NEXT),
             Err(error) => {
                 error.restore(py);
                 (ptr::null_mut(), ffi::PySendResult::PYGEN_ERROR)

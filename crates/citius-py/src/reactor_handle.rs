@@ -1,33 +1,31 @@
-//! What outlives a turn: the table of open exchanges, the way back into the reactor, the callbacks.
+//! The way from Python code back to the reactor, from any thread and at any time.
 //!
-//! An exchange is entered in a [`Role`]: an HTTP request of one of the gateways, a WebSocket, a procedure call. Events
-//! for it reach its gateway by that type alone; an event for another role finds nothing. The one transition is
-//! [`Exchange::change_role`].
+//! In: commands for streams, open exchanges, messages for the log. Out: posts in the reactor's [`Mailbox`], and a wake-up of
+//! its event loop. The table of exchanges changes here; only a turn adds to it. No lock is held while Python code can run.
+//! Tests: `tests/server/`, `tests/unit/test_locks.py`.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use bytes::Bytes;
-use citius_http::origin::Client;
-use citius_http::{Action, Fault, Head, Limits, Payload, PlainResponse};
+use citius_http::{Head, Limits};
 use citius_reactor::{
-    Broadcast, ConnectionId, Files, Mailbox, Peer, Reply, ResponseAction, StreamCommand, StreamId,
+    Broadcast, ConnectionId, Files, Mailbox, Reply, ResponseAction, StreamCommand, StreamId,
     coarse_ms,
 };
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use smallvec::SmallVec;
 
 use crate::data_types::DataTypes;
+use crate::exchange::{Exchange, Role};
 use crate::fork::Process;
-use crate::report::{self, Subject};
+use crate::report;
 use crate::support::guarded;
+use crate::sync::lock;
 
 /// Shared by the reactor's gateway and everything that may answer late.
-pub(crate) struct Link {
+pub(crate) struct ReactorHandle {
     /// The one that may serve.
     pub(crate) process: Process,
     pub(crate) mailbox: Arc<Mailbox>,
@@ -49,7 +47,7 @@ pub(crate) struct Link {
     /// The place of the native route whose handler was called last; 0 if there is none.
     pub(crate) latest_route: AtomicU32,
     /// When the log was told of a slow handler, 0 if it was not yet.
-    slow_told_ms: AtomicU64,
+    slow_logged_ms: AtomicU64,
     /// The field in which the observer puts a request's id, in lower case; `None` where it gives none.
     pub(crate) request_id_field: Option<Box<[u8]>>,
     /// What coroutines are run by; `None` where there are none.
@@ -103,95 +101,14 @@ struct Home {
     wake: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
+/// Role and task that the table of exchanges has not kept.
+type Unused = (Option<Box<dyn Role>>, Option<Py<PyAny>>);
+
 /// The open exchanges of one place in the reactor's table.
 #[derive(Default)]
 struct ConnectionExchanges {
     generation: u32,
     open: SmallVec<[Exchange; 1]>,
-}
-
-/// What a gateway keeps of an open exchange.
-pub(crate) trait Role: Any + Send {
-    /// Its client has gone, or has broken the rules of its protocol. Returns whether the task is to be cancelled.
-    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool;
-
-    /// It is worked on to its end although its connection has gone.
-    fn outlives_connection(&self) -> bool {
-        false
-    }
-
-    /// What finds out what the log says of it, which may run Python code.
-    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
-        None
-    }
-}
-
-/// Role and task that the table of exchanges has not kept.
-type Unused = (Option<Box<dyn Role>>, Option<Py<PyAny>>);
-
-/// To be called when no lock is held.
-pub(crate) type LateSubject = Box<dyn FnOnce(Python<'_>) -> Subject>;
-
-/// A request that was not answered at once.
-pub(crate) struct Exchange {
-    stream: u32,
-    /// The handler's task, if it has suspended.
-    task: Option<Py<PyAny>>,
-    role: Box<dyn Role>,
-}
-
-impl Exchange {
-    pub(crate) fn role<R: Role>(&self) -> Option<&R> {
-        (&*self.role as &dyn Any).downcast_ref()
-    }
-
-    pub(crate) fn role_mut<R: Role>(&mut self) -> Option<&mut R> {
-        (&mut *self.role as &mut dyn Any).downcast_mut()
-    }
-
-    pub(crate) fn subject(&self, py: Python<'_>, link: &Link) -> Option<LateSubject> {
-        self.role.subject(py, link)
-    }
-
-    /// Makes one role of another. Returns the one before, to be dropped outside of the lock; `Err` gives `role` back if
-    /// the exchange is not in the role `From`.
-    pub(crate) fn change_role<From: Role>(
-        &mut self,
-        role: Box<dyn Role>,
-    ) -> Result<Box<dyn Role>, Box<dyn Role>> {
-        if self.role::<From>().is_none() {
-            return Err(role);
-        }
-        Ok(std::mem::replace(&mut self.role, role))
-    }
-
-    /// Ends what belongs to it, its client having gone; cancels its task if its role says so.
-    pub(crate) fn disconnect(self, py: Python<'_>) {
-        if self.role.on_disconnect(py) {
-            cancel(py, self.task);
-        }
-    }
-
-    /// The same when its connection has gone.
-    pub(crate) fn lose_connection(self, py: Python<'_>) {
-        if !self.role.outlives_connection() {
-            self.disconnect(py);
-        }
-    }
-
-    /// Cancels its task.
-    pub(crate) fn cancel(self, py: Python<'_>) {
-        cancel(py, self.task);
-    }
-}
-
-/// Cancels a task that has not ended.
-fn cancel(py: Python<'_>, task: Option<Py<PyAny>>) {
-    if let Some(task) = task
-        && let Err(error) = task.bind(py).call_method0(intern!(py, "cancel"))
-    {
-        error.write_unraisable(py, Some(task.bind(py)));
-    }
 }
 
 /// Heads kept for the reactor's pool at most.
@@ -201,9 +118,9 @@ const HEADS_KEPT_MAX: usize = 64;
 const NOTES_MAX: usize = 64;
 
 /// Between two lines of the log that name a slow handler.
-const SLOW_TOLD_EVERY_MS: u64 = 60_000;
+const SLOW_LOGGED_EVERY_MS: u64 = 60_000;
 
-impl Link {
+impl ReactorHandle {
     pub(crate) fn new(
         mailbox: Arc<Mailbox>,
         files: Files,
@@ -225,7 +142,7 @@ impl Link {
             notes: Mutex::default(),
             has_notes: AtomicBool::new(false),
             latest_route: AtomicU32::new(0),
-            slow_told_ms: AtomicU64::new(0),
+            slow_logged_ms: AtomicU64::new(0),
             request_id_field,
             event_loop,
             turn: AtomicU64::new(1),
@@ -236,7 +153,7 @@ impl Link {
     }
 
     /// Says where the reactor runs, if that is not known yet.
-    pub(crate) fn settle_home(&self, wake: impl FnOnce() -> Option<(Py<PyAny>, Py<PyAny>)>) {
+    pub(crate) fn set_home(&self, wake: impl FnOnce() -> Option<(Py<PyAny>, Py<PyAny>)>) {
         if lock(&self.home).is_none() {
             let home = Home {
                 thread: std::thread::current().id(),
@@ -248,7 +165,7 @@ impl Link {
     }
 
     /// Lets go of the loop and the reactor, which would keep each other alive.
-    pub(crate) fn leave_home(&self) {
+    pub(crate) fn clear_home(&self) {
         let home = lock(&self.home).take();
         drop(home);
     }
@@ -467,12 +384,12 @@ impl Link {
     }
 
     /// Whether the log has not been told of a slow handler in the last minute; if so, it will be now.
-    pub(crate) fn is_slow_worth_telling(&self) -> bool {
+    pub(crate) fn should_log_slow_handler(&self) -> bool {
         let now_ms = coarse_ms().max(1);
-        let told_ms = self.slow_told_ms.load(Ordering::Relaxed);
-        let is_due = told_ms == 0 || now_ms - told_ms >= SLOW_TOLD_EVERY_MS;
+        let told_ms = self.slow_logged_ms.load(Ordering::Relaxed);
+        let is_due = told_ms == 0 || now_ms - told_ms >= SLOW_LOGGED_EVERY_MS;
         if is_due {
-            self.slow_told_ms.store(now_ms, Ordering::Relaxed);
+            self.slow_logged_ms.store(now_ms, Ordering::Relaxed);
         }
         is_due
     }
@@ -489,7 +406,7 @@ impl Link {
 
     /// Tells what has been noted.
     #[inline]
-    pub(crate) fn tell_notes(&self, py: Python<'_>) {
+    pub(crate) fn report_noted_failures(&self, py: Python<'_>) {
         if self.has_notes.load(Ordering::Relaxed) && self.has_notes.swap(false, Ordering::Acquire) {
             let notes = std::mem::take(&mut *lock(&self.notes));
             for message in notes {
@@ -512,126 +429,5 @@ impl Link {
         if told.is_none() {
             eprintln!("citius: {message}");
         }
-    }
-}
-
-/// Python's logging levels.
-pub(crate) const LEVEL_ERROR: u8 = 40;
-pub(crate) const LEVEL_WARNING: u8 = 30;
-pub(crate) const LEVEL_INFO: u8 = 20;
-pub(crate) const LEVEL_DEBUG: u8 = 10;
-
-/// Locks; what these locks guard is whole after every statement, so a poisoned one is used as it is.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Calls a callback that was registered, if there is one. Take it out of its lock first.
-pub(crate) fn call_back(py: Python<'_>, callback: Option<Py<PyAny>>) {
-    if let Some(callback) = callback
-        && let Err(error) = callback.bind(py).call0()
-    {
-        error.write_unraisable(py, Some(callback.bind(py)));
-    }
-}
-
-pub(crate) fn client_address(head: &Head, peer: Peer) -> Option<(String, u16)> {
-    let address = match head.origin.as_ref().and_then(|origin| origin.client) {
-        None => peer.address(),
-        Some(Client::Hidden) => None,
-        Some(Client::Address(address)) => Some(address),
-    };
-    address.map(|address| (address.ip().to_string(), address.port()))
-}
-
-/// Where an answer goes: straight into the turn, or into the mailbox.
-pub(crate) trait Sink {
-    /// Within a turn, where exchanges may be entered.
-    const IN_TURN: bool;
-
-    fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault>;
-
-    /// The same for a plain answer, if there is a shorter way; `false`: nothing is done.
-    #[inline]
-    fn respond(&mut self, _plain: PlainResponse<'_>) -> bool {
-        false
-    }
-}
-
-impl Sink for Reply<'_> {
-    const IN_TURN: bool = true;
-
-    #[inline]
-    fn send(&mut self, _py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
-        Reply::send(self, action)
-    }
-
-    #[inline]
-    fn respond(&mut self, plain: PlainResponse<'_>) -> bool {
-        Reply::respond(self, plain)
-    }
-}
-
-/// The way to a stream from outside a turn.
-pub(crate) struct Late<'a> {
-    pub(crate) link: &'a Link,
-    pub(crate) id: StreamId,
-}
-
-impl Sink for Late<'_> {
-    const IN_TURN: bool = false;
-
-    fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault> {
-        let media = |media: Option<&[u8]>| media.map(Bytes::copy_from_slice);
-        let post = match action {
-            Action::Respond(answer, body) => ResponseAction::Respond {
-                status: answer.status,
-                content_type: media(answer.content_type),
-                fields: answer.fields.clone(),
-                body: body.into_owned(),
-            },
-            Action::Start(answer) => ResponseAction::Start {
-                status: answer.status,
-                content_type: media(answer.content_type),
-                fields: answer.fields.clone(),
-            },
-            Action::Data(body) => ResponseAction::Data(body.into_owned()),
-            Action::End { trailers } => ResponseAction::End(trailers.clone()),
-            Action::Abort => ResponseAction::Abort,
-            // There is a letter for that.
-            Action::Switch { .. } => return Err(Fault::ResponseOrder),
-            Action::Inform(answer) => ResponseAction::Inform {
-                status: answer.status,
-                fields: answer.fields.clone(),
-            },
-        };
-        self.link.post(py, self.id, StreamCommand::Act(post));
-        Ok(())
-    }
-}
-
-/// Body bytes of a Python object: copied when small, kept alive when large.
-pub(crate) fn payload<'a>(bytes: &'a Bound<'_, PyBytes>) -> Payload<'a> {
-    let view = bytes.as_bytes();
-    if view.len() < citius_http::Output::SHARED_BYTES_MIN {
-        Payload::Copied(view)
-    } else {
-        Payload::Shared(Bytes::from_owner(pyo3::pybacked::PyBackedBytes::from(
-            bytes.clone(),
-        )))
-    }
-}
-
-/// A flag that is set once.
-#[derive(Debug, Default)]
-pub(crate) struct Flag(AtomicBool);
-
-impl Flag {
-    pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
     }
 }
