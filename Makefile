@@ -1,5 +1,5 @@
 # Verbs of the checkout; `make` alone lists them. CI calls the same verbs and nothing else.
-# What is made: .venv/ (Python side, editable), python/citius/_core*.so, python/citius/bin/citius-load, dist/*.whl.
+# What is made: .venv/ (Python side, editable), python/citius/_core*.so, lab/citius_lab/bin/citius-load, dist/*.whl.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -41,20 +41,20 @@ $(MADE)/extension: $(MADE)/setup $(RUST_SOURCES) pyproject.toml
 	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release > $(MADE)/maturin.log 2>&1 || { cat $(MADE)/maturin.log; exit 1; }
 	@touch $@
 
-python/citius/bin/citius-load: $(LOAD_SOURCES)
+lab/citius_lab/bin/citius-load: $(LOAD_SOURCES)
 	@scripts/need cargo
 	@echo "building the load generator"
 	@cargo build --release --locked --quiet --manifest-path lab/load/Cargo.toml
-	@mkdir -p python/citius/bin
+	@mkdir -p lab/citius_lab/bin
 	@cp lab/load/target/release/citius-load $@.new && mv $@.new $@
 
 # The lab stands on citius only through its command line, but lives in the same environment; as a plain path,
 # for setuptools' finder would be half a megabyte of every process there, contestants among them.
-$(MADE)/lab: $(MADE)/setup $(MADE)/extension python/citius/bin/citius-load $(wildcard lab/pyproject.toml)
+$(MADE)/lab: $(MADE)/setup $(MADE)/extension lab/citius_lab/bin/citius-load $(wildcard lab/pyproject.toml)
 	@if [ -f lab/pyproject.toml ]; then $(BIN)/pip install --quiet --config-settings editable_mode=compat -e lab; fi
 	@touch $@
 
-$(MADE)/wheel: $(MADE)/extension python/citius/bin/citius-load $(PYTHON_SOURCES) README.md LICENSE
+$(MADE)/wheel: $(MADE)/extension $(PYTHON_SOURCES) README.md LICENSE
 	@rm -f dist/citius-*.whl
 	@$(BIN)/maturin build --release --compatibility linux --interpreter $(BIN)/python --out dist > $(MADE)/wheel.log 2>&1 || { cat $(MADE)/wheel.log; exit 1; }
 	@ls dist/citius-*.whl
@@ -168,5 +168,5 @@ docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-3.* .tools dist target lab/load/target lab/.build python/citius/bin
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-3.* .tools dist target lab/load/target lab/.build lab/citius_lab/bin python/citius/bin
 	find python -name '_core*.so' -delete
