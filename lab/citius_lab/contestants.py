@@ -2,8 +2,9 @@
 
 A definition names commands as lists of words with placeholders: ``{source}`` (the folder),
 ``{shared}`` (what contestants of one language share), ``{build}`` (its own, git-ignored),
-``{venv}`` (its Python environment), ``{citius}`` (the ``citius`` of this environment), ``{cert}`` and
-``{key}`` (for TLS), ``{port}`` and ``{workers}``. No shell is involved.
+``{venv}`` (its Python environment), ``{packages}`` (what is installed in there), ``{citius}`` (the
+``citius`` of this environment), ``{cert}`` and ``{key}`` (for TLS), ``{port}`` and ``{workers}``. No
+shell is involved.
 
 A definition with ``of = "other"`` is a variant: it takes over every key that it does not give
 itself, and shares the other's build, so that one server with two starts is built once.
@@ -115,6 +116,11 @@ class Contestant:
     def venv(self) -> Path:
         """Its own Python environment."""
         return self.build_dir / "venv"
+
+    @property
+    def packages(self) -> Path:
+        """Where the packages of that environment are, for a server on the lab's own interpreter."""
+        return self.venv / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
 
     def missing(self) -> str | None:
         """Return why it cannot be built or run on this machine, ``None`` if it can."""
@@ -276,6 +282,7 @@ class Contestant:
             "shared": str(self.shared),
             "build": str(self.build_dir),
             "venv": str(self.venv),
+            "packages": str(self.packages),
             "citius": citius_command() or "citius",
             "python": sys.executable,
             "cert": str(cert),

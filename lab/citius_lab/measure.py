@@ -79,8 +79,8 @@ def run_(
 ) -> None:
     """Measure EXPERIMENT, such as quick, rest, japronto, h2, or all.
 
-    `citius lab experiments` names them all and says what each of them asks. `all` runs every one but
-    quick.
+    `citius lab experiments` names them all, says what each of them asks, and which are no part of
+    `all`.
     """
     chosen_experiments = experiments.named(name, lab.experiments())
     found = lab.found()

@@ -46,8 +46,8 @@ const POLLS_PER_TURN: usize = 16;
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 64;
 /// Connections accepted from one listener at the start of a drain, at the least: what is queued is served, and
-/// queues are this long by Linux's own bound (`somaxconn`). Whoever comes to a listener that others
-/// have too, and that therefore cannot be silenced, must not be accepted for ever.
+/// queues are this long by Linux's own bound (`somaxconn`). A listener that other
+/// processes have too cannot be closed, and must not be accepted from for ever.
 const ACCEPTS_PER_DRAIN: usize = 4096;
 /// Requests of one connection after which a turn looks at the time.
 const EVENTS_PER_LOOK: u32 = 8;
@@ -67,7 +67,7 @@ const DRAIN_TOLD_MS: Millis = 1000;
 /// Milliseconds for which nothing is accepted after an attempt has failed for a reason that lasts.
 const EXHAUSTED_MS: Millis = 100;
 
-/// Requests whose choice of a coding is remembered before those are sorted out that nobody will answer.
+/// Requests whose choice of a coding is remembered before those without an open stream are dropped.
 const CODINGS_KEPT_MAX: usize = 16;
 
 impl Reactor {
@@ -390,7 +390,7 @@ impl Reactor {
                 }
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // The peer has reset the connection: nobody is there to be answered.
+            // The peer has reset the connection: no response can be sent.
             Err(_) => return Verdict::Close,
         }
         self.flush(conn, service)
@@ -634,7 +634,7 @@ impl Reactor {
         stream
     }
 
-    /// Answers a request that the service never hears of.
+    /// Responds to a request that is not passed to the service.
     #[cold]
     fn respond_ourselves(
         &mut self,
@@ -686,7 +686,7 @@ impl Reactor {
             match conn.flush(self.tools.clock.now, &mut self.scratch) {
                 Err(error) => break Self::write_failed(conn, error, service),
                 Ok(false) => {
-                    // What runs is for nobody once the last request has been taken.
+                    // Handlers that still run have no client once the last request has been taken.
                     self.is_done_with(conn, service);
                     break Verdict::Keep;
                 }
@@ -841,7 +841,7 @@ impl Reactor {
     }
 
     /// The peer sends no more. What it has sent is still answered, as fast as it takes the responses;
-    /// whoever still works when all of it is taken may stop.
+    /// a handler that still runs when all of it is taken may stop.
     pub(crate) fn peer_closed<S: Service>(&mut self, conn: &mut Conn, service: &mut S) -> Verdict {
         conn.peer_closed = true;
         self.lend_output(conn);
@@ -1173,14 +1173,14 @@ impl Reactor {
                     && conn.wire.wants_input(limits)
             }
             Phase::Lingering { .. } => true,
-            // Who waits for his turn need not be told again that he may.
+            // A connection that waits in the queue need not be reported again.
             Phase::Handshaking { .. } => !conn.comes_again,
             Phase::Flushing => false,
         };
         let mut interest = EventFlags::empty();
         interest.set(EventFlags::IN, hears);
-        // A reader hears of the end by reading; who reads nothing, because handlers are slow, must be
-        // told. Not while it is the peer that is slow to take responses: it may have asked all it wants.
+        // A connection that is read learns of the end by reading; one that is not read, because handlers are
+        // slow, must be told. Not while the peer is slow to take responses: it may have sent all its requests.
         let waits = !hears && conn.phase == Phase::Open && conn.output.is_empty();
         interest.set(EventFlags::RDHUP, waits && !conn.peer_closed);
         interest.set(EventFlags::OUT, conn.wants_write());
