@@ -34,7 +34,7 @@ class _Commands(click.Group):
             formatter.write_dl(
                 [
                     ("serve", "Serve an application."),
-                    ("load", "Send load to a server and measure the answers."),
+                    ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
                 ]
             )
@@ -273,7 +273,7 @@ cli.add_command(_serve_command())
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def load_command(arguments: tuple[str, ...]) -> None:
-    """Send load to a server and measure the answers."""
+    """Send load to a server and measure its responses."""
     binary = os.path.join(os.path.dirname(__file__), "bin", "citius-load")
     if not os.access(binary, os.X_OK):
         raise click.ClickException(
