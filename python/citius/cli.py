@@ -34,7 +34,7 @@ class _Commands(click.Group):
             formatter.write_dl(
                 [
                     ("serve", "Serve an application."),
-                    ("load", "Send load to a server and measure the answers."),
+                    ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
                 ]
             )
@@ -279,7 +279,7 @@ _LAB_IS_MISSING = (
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def load_command(arguments: tuple[str, ...]) -> None:
-    """Send load to a server and measure the answers."""
+    """Send load to a server and measure its responses."""
     from importlib.util import find_spec
 
     lab = find_spec("citius_lab")
