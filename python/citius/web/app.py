@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from citius._core import Request
     from citius.settings.config import Config
     from citius.web.compiled import Compiled
-    from citius.web.compose import Middleware
+    from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
 
     Hook = Callable[[], Any]
@@ -341,17 +341,16 @@ class App:
 
         return declare(name) if callable(name) else declare
 
-    def middleware(self, function: _MiddlewareT) -> _MiddlewareT:
-        """Wrap every request: ``def (request, next)`` or ``async def (request, next)``.
+    def middleware(self, middleware: _MiddlewareT) -> _MiddlewareT:
+        """Wrap every request: ``def (request, next)``, ``async def (request, next)``, a ``Middleware``.
 
-        ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``. A
-        plain ``def`` may decide and hand on, but cannot look at the answer of an ``async def``
-        handler; write it as ``async def`` if it needs to.
+        ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``, whatever
+        failed there. A plain ``def`` cannot look at the response of an ``async def`` handler.
         """
         self._check_open()
-        checks.check_middleware(function)
-        self._middleware.append(function)
-        return function
+        checks.check_middleware(middleware)
+        self._middleware.append(middleware)
+        return middleware
 
     def exception_handler(
         self, what: type[BaseException] | int
@@ -450,9 +449,10 @@ class App:
             or any(socket.kind == "blocking" for _, app, _, _ in walked for socket in app._sockets)
         ):
             pool = make_pool()
+        report = report or log_unexpected
         native = Native(
             app=self,
-            on_error=on_error_of(self._errors, report or log_unexpected),
+            on_error=on_error_of(self._errors, report),
             submit=None if pool is None else pool.submit,
             compiled_threads=compiled_threads or processors(),
             compiled_queue_max=compiled_queue_max,
@@ -463,13 +463,13 @@ class App:
                 pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
                 if route.compiled is not None:
                     route = native_of(route, pattern, bool(middleware), interpret_compiled)
-                add_route(native, route, pattern, middleware, errors, pool, all_in_pool)
+                add_route(native, route, pattern, middleware, errors, pool, all_in_pool, report)
             for socket in app._sockets:
                 pattern = prefix if prefix and socket.pattern == "/" else prefix + socket.pattern
                 add_socket(native, socket, pattern)
         for one in procedures:
             add(native, one, in_pool=all_in_pool)
-        set_unmatched(native, tuple(self._middleware), self._errors)
+        set_unmatched(native, tuple(self._middleware), self._errors, report)
         return native
 
     async def start(self) -> None:
@@ -565,7 +565,7 @@ class App:
             functions += [socket.handler for socket in app._sockets]
             if app._lifespan is not None:
                 return "the application has a lifespan"
-            functions += [*middleware, *(f for e in errors for f in e.all())]
+            functions += [*map(checks.step_of, middleware), *(f for e in errors for f in e.all())]
             functions += [one.handler for one in app._procedures]
             for function in functions:
                 if (

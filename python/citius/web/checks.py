@@ -11,6 +11,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
+from citius.web.middleware.base import Middleware
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,9 +61,18 @@ def check_middleware(function: object) -> None:
     Raises:
         ConfigError: Its signature does not fit, or it returns nothing.
     """
+    if isinstance(function, Middleware):
+        return
     check_call(function, "a middleware", "request", "next")
     _check_no_generator(function, "a middleware")
     _check_returns_value(function, "a middleware")
+
+
+def step_of(middleware: Any) -> Any:
+    """The function of a middleware that decides whether it needs an event loop."""
+    if not isinstance(middleware, Middleware):
+        return middleware
+    return middleware.before if inspect.iscoroutinefunction(middleware.before) else middleware.after
 
 
 def check_error_handler(function: object) -> None:

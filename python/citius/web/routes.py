@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from citius._core import CompiledHandler, Native
+from citius._core import CompiledHandler, Native, Response
 from citius.errors import ConfigError
 from citius.web.binding import bind
 from citius.web.checks import describe
 from citius.web.compose import (
     ErrorHandlers,
+    Failures,
     awaited,
+    bound_to,
     compose,
-    log_unexpected,
     on_error_of,
     spread,
     unmatched_error,
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.web.compiled import Compiled
-    from citius.web.compose import Middleware
+    from citius.web.compose import Report
+    from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
 
 
@@ -107,20 +109,25 @@ def levels_of(compress: str | bool) -> list[tuple[str, int]] | None:
 
 
 def set_unmatched(
-    native: Native, middleware: tuple[Middleware, ...], errors: ErrorHandlers
+    native: Native, middleware: tuple[Middleware, ...], errors: ErrorHandlers, report: Report
 ) -> None:
     """Send 404 and 405 through Python, if anybody here wants to see them."""
     statuses = errors.by_status
+    middleware = bound_to(middleware, "", None, None)
     if not middleware and not ({404, 405} & statuses.keys() or errors.by_type):
         return
 
     def unmatched(request: Request, status: int, allow: str | None) -> Any:
+        if status == 204:
+            return _allowed(allow)
         raise unmatched_error(status, allow)
 
     if not middleware:
-        answer = on_error_of(errors, log_unexpected)
+        answer = on_error_of(errors, report)
 
         def without_middleware(request: Request, status: int, allow: str | None) -> Any:
+            if status == 204:
+                return _allowed(allow)
             return answer(request, unmatched_error(status, allow))
 
         is_async = errors.any_async
@@ -130,17 +137,19 @@ def set_unmatched(
         )
         return
 
+    failures = Failures((errors,), report)
+
     def chain_of(status: int, allow: str | None) -> Callable[[Request], Any]:
         chain, _ = compose(
             lambda request: unmatched(request, status, allow),
             "def",
             middleware,
-            (errors,),
+            failures,
             None,
         )
         return chain
 
-    _, kind = compose(lambda request: None, "def", middleware, (errors,), None)
+    _, kind = compose(lambda request: None, "def", middleware, failures, None)
     # There are few different answers (one per Allow), so their chains are kept.
     chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
 
@@ -151,6 +160,11 @@ def set_unmatched(
         return chain(request)
 
     native.set_unmatched(with_middleware, kind=kind)
+
+
+def _allowed(allow: str | None) -> Response:
+    """The response to OPTIONS for a path that has no handler of its own for it (RFC 9110 §9.3.7)."""
+    return Response(b"", 204, {"allow": allow} if allow else {})
 
 
 def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool) -> Route:
@@ -188,6 +202,7 @@ def add_route(
     errors: tuple[ErrorHandlers, ...],
     pool: BlockingPool | None,
     all_in_pool: bool,
+    report: Report,
 ) -> None:
     """Hand one route to the extension, wrapped in what there is to wrap it in."""
     if route.compiled is not None:
@@ -198,8 +213,10 @@ def add_route(
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
     # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
     needs_await = route.kind == "blocking" and any(e.any_async for e in errors)
+    middleware = bound_to(middleware, route.method, pattern, route.handler)
     if middleware or mounted_errors or needs_await:
-        call, kind = compose(spread(call, args), kind, middleware, errors, pool)
+        failures = Failures(errors, report)
+        call, kind = compose(spread(call, args), kind, middleware, failures, pool)
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"
