@@ -37,7 +37,7 @@ class _Commands(click.Group):
                 [
                     ("serve", "Serve an application."),
                     ("routes", "List what a native application serves."),
-                    ("load", "Send load to a server and measure the answers."),
+                    ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
                 ]
             )
@@ -309,6 +309,12 @@ def routes_command(target: str, as_json: bool, app_dir: str, factory: bool) -> N
         click.echo(line)
 
 
+_LAB_IS_MISSING = (
+    "the lab and its load generator are not installed: pip install 'citius[lab]' "
+    "(in a checkout of Citius: make build)"
+)
+
+
 @cli.command(
     "load",
     add_help_option=False,
@@ -316,13 +322,15 @@ def routes_command(target: str, as_json: bool, app_dir: str, factory: bool) -> N
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def load_command(arguments: tuple[str, ...]) -> None:
-    """Send load to a server and measure the answers."""
-    binary = os.path.join(os.path.dirname(__file__), "bin", "citius-load")
+    """Send load to a server and measure its responses."""
+    from importlib.util import find_spec
+
+    lab = find_spec("citius_lab")
+    if lab is None or lab.origin is None:
+        raise click.ClickException(_LAB_IS_MISSING)
+    binary = os.path.join(os.path.dirname(lab.origin), "bin", "citius-load")
     if not os.access(binary, os.X_OK):
-        raise click.ClickException(
-            f"the load generator is not at {binary}; in a checkout `make build` puts it there, "
-            "and the wheels for Linux bring it along"
-        )
+        raise click.ClickException(f"the load generator is not at {binary}; `make build` builds it")
     os.execv(binary, ["citius load", *arguments])
 
 
@@ -334,10 +342,7 @@ def _lab() -> click.Command:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "citius_lab":
             raise
-        raise click.ClickException(
-            "the lab is not installed; in a checkout of Citius `make build` does it, elsewhere "
-            "`pip install -e lab` from one"
-        ) from None
+        raise click.ClickException(_LAB_IS_MISSING) from None
     return lab  # pyright: ignore
 
 

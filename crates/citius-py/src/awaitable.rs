@@ -1,11 +1,8 @@
-//! Objects that are awaited like coroutines and have no code of their own: each step is a look at some state.
+//! Awaitable objects without a coroutine behind them: each step polls some state.
 //!
-//! They fulfil `collections.abc.Coroutine`, because applications hand them to `asyncio.create_task`. A look ends
-//! with a value, or gives what is to be waited for before the next look.
-//!
-//! A value leaves an iterator in an exception, which is made, caught and taken apart again. Coroutines have a way
-//! without one (`am_send`), for which there is no method that could be declared; [`install_am_send_of`] puts it in. Whoever does
-//! not take that way (`await` from Python 3.12 on, or a `send` by hand) finds the methods.
+//! In: a class that implements [`PollAwaitable`]. Out: an object with the methods of `collections.abc.Coroutine`, as
+//! `asyncio.create_task` wants them. [`install_am_send_of`] gives the class the C slot by which `await` gets the value
+//! without a `StopIteration`; other callers find the methods. Nothing here waits. Tests: `tests/asgi/`, `tests/gateway/`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -97,7 +94,7 @@ pub(crate) fn install_am_send_of<T: PollAwaitable>(py: Python<'_>) {
 pub(crate) fn install_am_send_of_done(py: Python<'_>) {
     let class = Done::type_object_raw(py);
     set_slots(py, class, am_send_of_done, am_await);
-    // SAFETY: a class of ours that nobody uses yet.
+    // SAFETY: a class of ours that has no objects yet.
     unsafe { (*class).tp_iternext = Some(iternext_of_done) };
 }
 
@@ -109,7 +106,7 @@ fn set_slots(
 ) {
     // SAFETY: classes live for ever, and this one has a method `__await__`.
     let slots = unsafe { (*class).tp_as_async };
-    // SAFETY: the slots of a class of ours that nobody uses yet.
+    // SAFETY: the slots of a class of ours that has no objects yet.
     let slots = unsafe { &mut *slots };
     slots.am_send = Some(send);
     slots.am_await = Some(await_);

@@ -31,7 +31,7 @@ pub(crate) trait Role: Any + Send {
 /// To be called when no lock is held.
 pub(crate) type LazySubject = Box<dyn FnOnce(Python<'_>) -> Subject>;
 
-/// A request that was not answered at once.
+/// A request whose response was not complete at once.
 pub(crate) struct Exchange {
     pub(crate) stream: u32,
     /// The handler's task, if it has suspended.

@@ -1,4 +1,7 @@
-//! Python's open files as bodies that the kernel sends.
+//! Python's open files as response bodies that the kernel sends.
+//!
+//! In: a file object, a path or a descriptor. Out: a [`Payload`] over a duplicate of the descriptor, or `None` if the file
+//! must be read by Python. Nothing is read here. Tests: `tests/asgi/`, `tests/wsgi/`, `tests/server/`.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};

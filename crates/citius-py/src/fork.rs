@@ -1,8 +1,7 @@
-//! A child that is forked by a handler never serves: it holds the same sockets as the worker, and would answer a
-//! second time.
+//! A child that a handler forks ends when its handler returns, because it holds the same sockets as the worker.
 //!
-//! Each reactor belongs to the process that has made it. When a handler comes back to us in another one, that ends at
-//! once: nothing is sent, no socket is closed or unlinked, no hook is called. Tests: `tests/server/test_forks.py`.
+//! In: the process that made a reactor. Out: the end of every other process that comes back from application code. The child
+//! sends nothing, closes or unlinks no socket, and calls no hook. Tests: `tests/server/test_forks.py`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,7 +1,7 @@
-//! The reactor as a loop sees it: a descriptor to wait for and a turn to call.
+//! The reactor as an event loop sees it: a descriptor to wait for, and a turn to call.
 //!
-//! The reactor is behind a lock that is only ever *tried*: while a turn runs, whatever else is asked of
-//! the reactor, by a handler, a signal handler or another thread, is noted and done when the turn ends.
+//! The reactor is behind a lock that is only tried, never waited for (I13): what a handler, a signal handler or another thread
+//! requests during a turn is done when the turn ends. Tests: `tests/server/`.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ use crate::file::duplicate;
 use crate::fork::end_child;
 use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
-use crate::go::place::Serving;
+use crate::go::caller::Serving;
 use crate::reactor_handle::{Callbacks, ReactorHandle};
 use crate::report::LEVEL_ERROR;
 use crate::settings::{Settings, protocols_from};

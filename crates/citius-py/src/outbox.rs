@@ -1,10 +1,8 @@
-//! What an application says in one exchange, and its coroutines that wait there.
+//! The queue of what an application sends in one exchange, and the coroutines that wait there.
 //!
-//! While the application is stepped within a turn, what it says is kept, and leaves when the step ends. Said at other
-//! times it is posted to the reactor. The same holds for what is asked of the reactor: for more of the request's body,
-//! and to be told when more can be written.
-//!
-//! Tests: `tests/asgi`, `tests/server/test_websocket.py`, `tests/abuse/test_backpressure.py`.
+//! While the application is stepped within a turn, items are queued, and sent when the step ends; at any other time they are
+//! posted to the reactor. The same holds for requests to the reactor: for more of the body, and for a call when more can be
+//! written. Tests: `tests/asgi`, `tests/server/test_websocket.py`, `tests/abuse/test_backpressure.py`.
 
 use std::sync::Arc;
 
@@ -22,7 +20,7 @@ pub(crate) type Waiters = SmallVec<[Py<Waiter>; 1]>;
 pub(crate) struct Outbox<T> {
     /// The application's step is on the stack, and so is the reply.
     is_in_step: bool,
-    said: SmallVec<[T; 1]>,
+    items: SmallVec<[T; 1]>,
     /// Bytes of the request's body to be asked for when the step ends.
     wanted_bytes: u64,
     /// Bytes said since more could be written last.
@@ -36,7 +34,7 @@ impl<T> Default for Outbox<T> {
     fn default() -> Self {
         Self {
             is_in_step: false,
-            said: SmallVec::new(),
+            items: SmallVec::new(),
             wanted_bytes: 0,
             unsent_bytes: 0,
             awaits_writable: false,
@@ -69,19 +67,19 @@ impl<T> Outbox<T> {
     }
 
     #[inline]
-    pub(crate) fn say(&mut self, said: T) {
-        self.said.push(said);
+    pub(crate) fn push(&mut self, items: T) {
+        self.items.push(items);
     }
 
     #[inline]
-    pub(crate) fn has_said(&self) -> bool {
-        !self.said.is_empty()
+    pub(crate) fn has_items(&self) -> bool {
+        !self.items.is_empty()
     }
 
     /// What was said and has not left.
     #[inline]
-    pub(crate) fn take_said(&mut self) -> SmallVec<[T; 1]> {
-        std::mem::take(&mut self.said)
+    pub(crate) fn take_items(&mut self) -> SmallVec<[T; 1]> {
+        std::mem::take(&mut self.items)
     }
 
     #[inline]
@@ -134,8 +132,8 @@ impl DeferredRequests {
 }
 
 /// An exchange in which an application speaks by messages.
-pub(crate) trait Speaker {
-    type Said;
+pub(crate) trait OutboxOwner {
+    type Item;
 
     fn handle(&self) -> &Arc<ReactorHandle>;
 
@@ -143,7 +141,7 @@ pub(crate) trait Speaker {
     fn stream_id(&self) -> StreamId;
 
     /// Looks at or changes the outbox, behind the lock.
-    fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Self::Said>) -> R) -> R;
+    fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Self::Item>) -> R) -> R;
 
     /// Nothing that is said reaches the client any more.
     fn is_over(&self) -> bool;
@@ -205,7 +203,7 @@ pub(crate) trait Capacity: Send + Sync {
 }
 
 /// Returned by a `send` whose bytes are queued and which has to wait before the next.
-#[pyclass(frozen, module = "citius._core", name = "_RoomToSend")]
+#[pyclass(frozen, module = "citius._core", name = "_AwaitCapacity")]
 pub(crate) struct AwaitCapacity(Box<dyn Capacity>);
 
 impl AwaitCapacity {

@@ -24,12 +24,12 @@ use crate::report;
 use crate::support::guarded;
 use crate::sync::lock;
 
-/// Shared by the reactor's gateway and everything that may answer late.
+/// Shared by the reactor's gateway and everything that may respond late.
 pub(crate) struct ReactorHandle {
     /// The one that may serve.
     pub(crate) process: Process,
     pub(crate) mailbox: Arc<Mailbox>,
-    /// Where files come from that answers send.
+    /// Where the files of responses come from.
     pub(crate) files: Files,
     pub(crate) limits: Limits,
     exchanges: Mutex<Vec<ConnectionExchanges>>,
@@ -66,7 +66,7 @@ pub(crate) struct ReactorHandle {
 pub(crate) struct Callbacks {
     /// The application as it is shown to handlers.
     pub(crate) app: Py<PyAny>,
-    /// Makes an answer of an exception; without it a 500 says all there is to say.
+    /// Makes a response of an exception; without it a 500 says all there is to say.
     pub(crate) on_error: Option<Py<PyAny>>,
     /// Hands work to the thread pool, if there is one.
     pub(crate) submit: Option<Py<PyAny>>,
@@ -170,7 +170,7 @@ impl ReactorHandle {
         drop(home);
     }
 
-    /// Posts a letter and sees to it that a turn comes.
+    /// Posts a command and sees to it that a turn comes.
     pub(crate) fn post(&self, py: Python<'_>, id: StreamId, letter: StreamCommand) {
         if self.mailbox.post(id, letter) {
             self.wake(py);

@@ -1,9 +1,9 @@
-//! What the log is told of requests that go wrong: one place for all interfaces.
+//! Log messages about requests that fail: one place for all interfaces (I25).
 //!
-//! A [`Subject`] is what is known of a request: method and target, route, handler with file and line, request id.
-//! Every message about a request is made with one. An exception that the application has not handled is logged with its
-//! traceback and counted (`citius_handler_exceptions_total`) by [`Subject::exception`] alone, and so is what a compiled
-//! handler does in place of raising one ([`ReactorHandle::note_failure`]).
+//! In: a [`Subject`], which is what is known of a request (method, target, route, handler with file and line, request id), and
+//! what happened. Out: a log record; an exception that the application did not handle is also counted
+//! (`citius_handler_exceptions_total`), and so is a failure noted by [`ReactorHandle::note_failure`].
+//! Tests: `tests/observe/test_failures.py`.
 
 use citius_http::{Fault, Head, Millis, RefusedHead};
 use citius_reactor::StreamId;

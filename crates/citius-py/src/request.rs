@@ -1,4 +1,4 @@
-//! `citius.Request`: slices of the head, made into Python objects when somebody asks.
+//! `citius.Request`: a head in, Python objects out, each made when it is first asked for. Tests: `tests/gateway/`.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -47,7 +47,7 @@ pub(crate) struct Request {
 )]
 struct Body {
     bytes: Vec<u8>,
-    /// The whole body, once somebody has asked for it.
+    /// The whole body, once it has been asked for.
     whole: Option<Py<PyBytes>>,
     ended: bool,
     /// Known once it has ended.
@@ -55,7 +55,7 @@ struct Body {
     broken: bool,
     /// The handler reads it piece by piece.
     streamed: bool,
-    /// Pieces of it have been handed out, and nobody has kept them.
+    /// Pieces of it have been handed out and are not kept.
     taken: bool,
     context: bool,
     on_change: Option<Py<PyAny>>,
@@ -167,7 +167,7 @@ impl Request {
         Self::changed(py, body);
     }
 
-    /// Lets go of the body and tells whoever waits for it.
+    /// Lets go of the body and calls back the code that waits for it.
     fn changed(py: Python<'_>, mut body: MutexGuard<'_, Body>) {
         let callback = body.on_change.take();
         drop(body);
@@ -193,8 +193,8 @@ impl Request {
         Ok(kept)
     }
 
-    /// An answer from outside the turn.
-    fn settle(&self, slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
+    /// A response from outside the turn.
+    fn complete(&self, slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
         let py = slf.py();
         let mut context = RequestContext::of_request(slf);
         let mut late = Late {
@@ -207,8 +207,7 @@ impl Request {
             SendOutcome::Sent => drop(self.handle.take(self.id)),
             SendOutcome::Streaming => {}
             SendOutcome::Coroutine(coroutine) => {
-                // Only the loop's thread may step coroutines: nobody returns one to a pool's thread but
-                // by mistake.
+                // Only the loop's thread may step coroutines; a handler in a pool's thread returned one by mistake.
                 let _ = coroutine.bind(py).call_method0("close");
                 let error = PyRuntimeError::new_err(
                     "a coroutine or an async iterator cannot be answered from a blocking handler",
@@ -546,7 +545,7 @@ impl Request {
         drop(replaced);
     }
 
-    /// Has `task.cancel()` called if the client goes before its answer is complete.
+    /// Has `task.cancel()` called if the client goes before its response is complete.
     fn _set_task(&self, task: Py<PyAny>) {
         self.handle.set_task(self.id, Some(task));
     }
@@ -558,13 +557,13 @@ impl Request {
     fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         let this = slf.get();
         this.handle
-            .guard(slf.py(), this.id, || this.settle(slf, Ok(value)));
+            .guard(slf.py(), this.id, || this.complete(slf, Ok(value)));
     }
 
     fn _fail(slf: &Bound<'_, Self>, error: Bound<'_, PyAny>) {
         let this = slf.get();
         this.handle.guard(slf.py(), this.id, || {
-            this.settle(slf, Err(PyErr::from_value(error)));
+            this.complete(slf, Err(PyErr::from_value(error)));
         });
     }
 

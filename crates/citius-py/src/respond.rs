@@ -1,8 +1,7 @@
-//! From what a handler returned, or raised, to an answer on its way.
+//! What a handler returned or raised in, a response out.
 //!
-//! One place for all ways in: a `def` handler inside the turn, a coroutine that ended eagerly or late,
-//! a thread. Only the [`Sink`] differs. Nothing an application returns gets past this file unchecked,
-//! and whatever is wrong with it ends as a logged error and a 500.
+//! One place for `def` handlers, coroutines that ended early or late, and threads; only the [`Sink`] differs. Every value is
+//! validated here; an invalid one ends as a logged error and a 500. Tests: `tests/gateway/`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -35,7 +34,7 @@ use crate::task::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
 };
 
-/// One request as its answer needs it: with or without a Python object.
+/// One request as its response needs it: with or without a Python object.
 ///
 /// Borrows what the turn has, so that a request answered at once counts no references.
 pub(crate) struct RequestContext<'a> {
@@ -47,7 +46,7 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) head: Option<Box<Head>>,
     pub(crate) request: Option<Py<Request>>,
     pub(crate) stage: HandlerStage,
-    /// What the trailer section is made of, if the answer turns out to be streamed.
+    /// What the trailer section is made of, if the response turns out to be streamed.
     trailers: Option<Py<PyAny>>,
 }
 
@@ -80,11 +79,11 @@ pub(crate) enum HandlerStage {
     Handler,
     /// The error handlers are: what they raise is not handed to them again.
     ErrorHandler,
-    /// The head of a streamed answer has been sent; its driver is at work.
+    /// The head of a streamed response has been sent; its driver is at work.
     Streaming,
 }
 
-/// How far an answer is.
+/// How far a response is.
 pub(crate) enum SendOutcome {
     /// It is on its way.
     Sent,
@@ -172,7 +171,7 @@ impl<'a> RequestContext<'a> {
 const TEXT: &[u8] = b"text/plain; charset=utf-8";
 const OCTET_STREAM: &[u8] = b"application/octet-stream";
 
-// Statics, for a plain answer's metadata are known by their address.
+// Statics, for a plain response's metadata are known by their address.
 static TEXT_METADATA: Metadata = Metadata {
     media_type: TEXT,
     fields: Fields::EMPTY,
@@ -208,7 +207,7 @@ pub(crate) fn send_result<S: Sink>(
     }
 }
 
-/// Lets the error handlers make an answer of an exception.
+/// Lets the error handlers make a response of an exception.
 #[cold]
 fn handle_exception<S: Sink>(
     py: Python<'_>,
@@ -267,7 +266,7 @@ pub(crate) fn log_exception(py: Python<'_>, error: &PyErr, context: &RequestCont
     context.subject(py).exception(py, what, error);
 }
 
-/// What a stream's driver lets through although it handles its own errors: logged, and the answer cut.
+/// What a stream's driver lets through although it handles its own errors: logged, and the response cut.
 #[cold]
 pub(crate) fn abort_stream<S: Sink>(
     py: Python<'_>,
@@ -299,14 +298,14 @@ pub(crate) fn send_fault<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
     } else {
         fault.text()
     };
-    // An answer of ours that is refused has come too late: the connection is being cut already.
+    // A response of ours that is refused has come too late: the connection is being cut already.
     let _ = sink.send(
         py,
         Action::Respond(response, Payload::Copied(body.as_bytes())),
     );
 }
 
-/// Sends one whole answer.
+/// Sends one whole response.
 #[inline]
 fn send<S: Sink>(
     py: Python<'_>,
@@ -321,7 +320,7 @@ fn send<S: Sink>(
     SendOutcome::Sent
 }
 
-/// Logs what the protocol refused of an application's answer.
+/// Logs what the protocol refused of an application's response.
 #[cold]
 pub(crate) fn log_fault(py: Python<'_>, fault: Fault, context: &RequestContext<'_>) {
     let what = format!(": {} ({})", fault.text(), fault.spec());
@@ -330,7 +329,7 @@ pub(crate) fn log_fault(py: Python<'_>, fault: Fault, context: &RequestContext<'
         .log(py, context.handle, LEVEL_ERROR, &what);
 }
 
-/// The plain answer that a handler's value is, if it is text or bytes that are few enough to be copied.
+/// The plain response that a handler's value is, if it is text or bytes that are few enough to be copied.
 #[inline]
 pub(crate) fn plain_response<'a>(
     value: &'a Bound<'_, PyAny>,
@@ -410,7 +409,7 @@ fn reject_status_tuple(
     Ok(())
 }
 
-/// Sends a plain answer, the shorter way if there is one.
+/// Sends a plain response, the shorter way if there is one.
 #[inline]
 fn send_plain_response<S: Sink>(
     py: Python<'_>,
@@ -508,7 +507,7 @@ fn send_response<S: Sink>(
     send_body(py, status, media, fields, body, context, sink)
 }
 
-/// Sends an answer whose status and fields are known and whose body may be anything.
+/// Sends a response whose status and fields are known and whose body may be anything.
 fn send_body<S: Sink>(
     py: Python<'_>,
     status: Status,
@@ -519,7 +518,7 @@ fn send_body<S: Sink>(
     sink: &mut S,
 ) -> PyResult<SendOutcome> {
     if let Ok(bytes) = body.cast::<PyBytes>() {
-        // An empty body has no type unless somebody gave it one.
+        // An empty body has no type unless the handler gave it one.
         let media = media.or((!bytes.as_bytes().is_empty()).then_some(OCTET_STREAM));
         let response = ResponseHead {
             status,
@@ -616,7 +615,7 @@ fn iterator_kind(value: &Bound<'_, PyAny>) -> PyResult<Option<IteratorKind>> {
     Ok(None)
 }
 
-/// Sends the head of a streamed answer and sets its driver going.
+/// Sends the head of a streamed response and sets its driver going.
 #[expect(
     clippy::too_many_arguments,
     reason = "a head, a body and where both go"
@@ -641,7 +640,7 @@ fn start_stream<S: Sink>(
         return Ok(SendOutcome::Sent);
     }
     if status.has_no_body() || context.with_head(py, |head| head.method == Method::Head) {
-        // Nobody will see the body, so nobody makes it.
+        // The body would not be sent, so it is not made.
         if let Err(fault) = sink.send(
             py,
             Action::End {
@@ -670,7 +669,7 @@ fn start_stream<S: Sink>(
     let kept = stream.clone_ref(py);
     let set = |role: &mut NativeRequest| role.stream.replace(kept);
     if context.handle.with_role(context.id, set).is_none() {
-        // Only a turn enters exchanges: the client has gone, and nobody else would tell the stream.
+        // Only a turn enters exchanges: the client has gone, and no event would tell the stream.
         stream.get().gone(py);
     }
     if kind == IteratorKind::Async {
@@ -770,7 +769,7 @@ impl CompletionHandler for RequestContext<'_> {
 }
 
 /// A cancelled handler. With its client gone this goes nowhere; otherwise other code cancelled it, or it
-/// waited for something cancelled, and an answer is still expected.
+/// waited for something cancelled, and a response is still expected.
 #[cold]
 fn handle_cancellation<S: Sink>(
     py: Python<'_>,

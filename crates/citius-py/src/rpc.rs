@@ -1,4 +1,4 @@
-//! What a client of MessagePack-RPC hears, for `citius.rpc`: bytes in, messages out.
+//! The client side of MessagePack-RPC for `citius.rpc`: bytes in, messages out. Tests: `tests/rpc/`.
 
 use std::sync::Mutex;
 

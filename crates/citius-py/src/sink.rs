@@ -11,14 +11,14 @@ use pyo3::types::PyBytes;
 
 use crate::reactor_handle::ReactorHandle;
 
-/// Where an answer goes: straight into the turn, or into the mailbox.
+/// Where a response goes: straight into the turn, or into the mailbox.
 pub(crate) trait Sink {
     /// Within a turn, where exchanges may be entered.
     const IN_TURN: bool;
 
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault>;
 
-    /// The same for a plain answer, if there is a shorter way; `false`: nothing is done.
+    /// The same for a plain response, if there is a shorter way; `false`: nothing is done.
     #[inline]
     fn respond(&mut self, _plain: PlainResponse<'_>) -> bool {
         false
@@ -65,7 +65,7 @@ impl Sink for Late<'_> {
             Action::Data(body) => ResponseAction::Data(body.into_owned()),
             Action::End { trailers } => ResponseAction::End(trailers.clone()),
             Action::Abort => ResponseAction::Abort,
-            // There is a letter for that.
+            // There is a command for that.
             Action::Switch { .. } => return Err(Fault::ResponseOrder),
             Action::Inform(response) => ResponseAction::Inform {
                 status: response.status,

@@ -1,4 +1,4 @@
-//! A streamed answer, as whoever drives it sees it.
+//! A streamed response as the code that drives it sees it: chunks in, actions out. Tests: `tests/gateway/`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use crate::support::call_back;
 use crate::support::client_disconnected;
 use crate::sync::{Flag, lock};
 
-/// The way out for one streamed answer. Callable from any thread.
+/// The way out for one streamed response. Callable from any thread.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Stream {
     handle: Arc<ReactorHandle>,
@@ -29,7 +29,7 @@ pub(crate) struct Stream {
     request: Mutex<Option<Py<Request>>>,
     /// Bytes sent since there was room last.
     sent_bytes: AtomicUsize,
-    /// Nobody reads any more.
+    /// The client has disconnected.
     is_gone: Flag,
     /// `end` or `abort` was called.
     is_over: Flag,
@@ -63,7 +63,7 @@ impl Stream {
         self.call_back(py);
     }
 
-    /// Nobody reads any more.
+    /// The client has disconnected.
     pub(crate) fn gone(&self, py: Python<'_>) {
         self.is_gone.set();
         self.call_back(py);

@@ -38,7 +38,7 @@ use crate::sink::{Late, Sink};
 use crate::support::{clear_exception, guarded};
 use crate::sync::lock;
 
-/// Whom the result of a coroutine is for.
+/// What takes the result of a coroutine.
 pub(crate) trait CompletionHandler {
     /// The exchange that the coroutine works on.
     fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId);
@@ -88,7 +88,7 @@ pub(crate) enum Entry {
     Over,
 }
 
-/// An [`CompletionHandler`] between two steps.
+/// A [`CompletionHandler`] between two steps.
 pub(crate) trait Resume: Send {
     /// Makes the handler and has `step` made for it.
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress;
@@ -149,7 +149,7 @@ pub(crate) struct Tasks {
 enum EnteredContext {
     /// The host's.
     Host,
-    /// The ground's: a `def` handler or a callback of ours may run.
+    /// The shared one: a `def` handler or a callback of ours may run.
     Shared,
     /// The spare's, which is the loop's current task too: a coroutine may be stepped.
     SpareTask,
@@ -320,7 +320,7 @@ impl Tasks {
         }
     }
 
-    /// Hands out the ground as the request that has just run there has left it, for the rest of its answer:
+    /// Hands out the shared context as the request that has just run there has left it, for the rest of its response:
     /// a generator resets the variables that it has set, in the context where it has set them.
     pub(crate) fn take_shared(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let fresh = self.base.copy(py)?;
@@ -328,7 +328,7 @@ impl Tasks {
         Ok(std::mem::replace(&mut self.shared, fresh))
     }
 
-    /// Makes room for the rest of an answer, in the context that [`take_shared`](Self::take_shared) has
+    /// Makes room for the rest of a response, in the context that [`take_shared`](Self::take_shared) has
     /// handed out.
     pub(crate) fn enter_shared_with(&mut self, py: Python<'_>, context: Py<PyAny>) {
         self.leave(py);
@@ -748,7 +748,7 @@ struct DriverState {
     awaited: Option<Py<PyAny>>,
     suspended: Option<SuspendedCoroutine>,
     /// The task itself, while its coroutine goes on: asyncio knows its tasks by weak references alone,
-    /// and nobody else need know one whose request is answered. Hidden from the collector of garbage.
+    /// and nothing else may refer to one whose response is complete. Hidden from the collector of garbage.
     task: Option<Py<PyAny>>,
     is_retired: bool,
     /// The parked task was cancelled and is on its way to its end.
@@ -801,7 +801,7 @@ impl Driver {
         }
     }
 
-    /// Ends the task of a spare that was kept by somebody.
+    /// Ends the task of a spare that other code has kept.
     fn retire(&self, py: Python<'_>) {
         let wakeup = {
             let mut state = lock(&self.state);
@@ -853,7 +853,7 @@ fn cancel_arguments<'py>(error: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTup
     Ok(arguments.get_slice(0, 1))
 }
 
-/// Calls back whoever waited for `waiter`. asyncio's tasks are shown a future of asyncio's own.
+/// Calls the callback of a done `waiter`. asyncio's tasks are shown a future of asyncio's own.
 pub(crate) fn call_done_callback(
     callback: &Bound<'_, PyAny>,
     waiter: &Bound<'_, PyAny>,

@@ -1,4 +1,4 @@
-//! TLS as Python sets it up, and what handlers are told of it.
+//! TLS as Python configures it, and the facts of a connection that handlers see. Tests: `tests/tls/`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

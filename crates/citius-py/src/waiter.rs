@@ -1,8 +1,8 @@
-//! How a coroutine waits for its exchange.
+//! How a coroutine waits for its exchange: a future by asyncio's protocol between tasks and futures.
 //!
-//! [`Waiter`] is what its task is shown: a future by asyncio's documented protocol between tasks and futures, which is how
-//! the task tells what it wants to be called with. Called within the turn that brings a message, the task is stepped there
-//! and then. A wake-up says nothing but "look again": a coroutine that finds nothing waits again.
+//! In: a wake-up from the exchange. Out: a call of the task's step, within the turn if the wake-up may step, else by the event
+//! loop. A wake-up has no value: the coroutine polls again, and waits again if it finds nothing. Tests: `tests/asgi/`,
+//! `tests/server/test_websocket.py`.
 
 use std::sync::Mutex;
 
@@ -59,7 +59,7 @@ impl Waiter {
         lock(&self.state).is_done
     }
 
-    /// Wakes whoever waits: here and now if that may be, otherwise by way of the loop.
+    /// Wakes the task that waits: within the turn if `may_step`, otherwise by the event loop.
     pub(crate) fn wake(slf: &Bound<'_, Self>, may_step: bool) {
         let py = slf.py();
         let callback = {

@@ -1,7 +1,7 @@
-//! How long the body of a request may be, and what the log says of a longer one.
+//! The limit of a request body's length, and the log message about a longer body.
 //!
-//! A body that the server holds until it is complete has a limit; one that the application reads as it comes has
-//! none unless an option sets it. The protocol does the counting.
+//! In: limits of the server and of the route. Out: a limit for the protocol, which counts. A body that is held until it is
+//! complete has a limit; a streamed one only if an option sets it. Tests: `tests/abuse/`, `tests/gateway/`.
 
 use citius_http::{Head, Limits};
 use citius_reactor::Reply;

@@ -1,9 +1,8 @@
-//! How applications are called: one file per interface, all over the same exchanges.
+//! How applications are called: one module for each interface, with the functions `request`, `data`, `end` and `writable`.
 //!
-//! A reactor has one gateway, fixed when it is made. [`Dispatch`] is what the reactor talks to: it does what
-//! is the same for all interfaces and hands the rest to the gateway's file by a `match`, so that the
-//! compiler sees through it. Each file has the same verbs: `request`, `data`, `end`, `room` for the
-//! events of a [`Service`]. What a gateway keeps of an open exchange is its [`Role`](crate::exchange::Role).
+//! In: the events of a [`Service`]. Out: calls of the gateway that was fixed when the reactor was made, by a `match` that the
+//! compiler sees through. What all interfaces share is in [`Dispatch`]: static files, limits, log messages. What a gateway
+//! keeps of an open exchange is its [`Role`](crate::exchange::Role). Tests: `tests/gateway/`, `tests/asgi/`, `tests/wsgi/`.
 
 use citius_http::{
     Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, RefusedHead, ResponseHead,
@@ -121,7 +120,7 @@ impl Service for Dispatch<'_, '_> {
     fn call(&mut self, call: ProcedureCall<'_>, reply: &mut Reply<'_>) {
         self.in_application(|turn, gateway| match gateway {
             Gateway::Native(routes) => rpc::call(turn, routes.procedures(), &call, reply),
-            // They have no procedures, and nobody listens for calls of them.
+            // They have no procedures, and no listener takes calls for them.
             Gateway::Asgi(_) | Gateway::Wsgi(_) => rpc::answer_unknown(&call, reply),
         });
     }
@@ -170,13 +169,13 @@ impl Service for Dispatch<'_, '_> {
     }
 
     fn writable(&mut self, reply: &mut Reply<'_>) {
-        if ws::room(&mut self.turn, reply) {
+        if ws::writable(&mut self.turn, reply) {
             return;
         }
         self.in_application(|turn, gateway| match gateway {
-            Gateway::Native(_) => native::room(turn, reply),
-            Gateway::Asgi(plan) => asgi::room(turn, plan, reply),
-            Gateway::Wsgi(_) => wsgi::room(turn, reply),
+            Gateway::Native(_) => native::writable(turn, reply),
+            Gateway::Asgi(plan) => asgi::writable(turn, plan, reply),
+            Gateway::Wsgi(_) => wsgi::writable(turn, reply),
         });
     }
 
@@ -238,7 +237,7 @@ impl Service for Dispatch<'_, '_> {
                 LEVEL_ERROR,
                 format!(
                     "no descriptor is free for a new connection: {connections} connections are open, {evicted} \
-                     idle ones were closed to make room, {refused} new ones were latest_subject with 503; raise the limit \
+                     idle ones were closed to make room, {refused} new ones were answered with 503; raise the limit \
                      of open files (ulimit -n, LimitNOFILE=), or lower --connections-max"
                 ),
             ),
@@ -246,7 +245,7 @@ impl Service for Dispatch<'_, '_> {
                 LEVEL_INFO,
                 format!(
                     "descriptors are free again; since the last notice {evicted} idle connections were closed and \
-                     {refused} new ones were latest_subject with 503"
+                     {refused} new ones were answered with 503"
                 ),
             ),
             Notice::Draining { requests, routes } => (LEVEL_INFO, draining(requests, routes)),

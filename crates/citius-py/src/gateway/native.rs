@@ -1,4 +1,7 @@
-//! The native gateway: routes, and handlers called with as little as they ask for.
+//! The native gateway: a request in, its route, a call with the arguments that the handler declares.
+//!
+//! What the handler returns goes to `respond.rs`, a coroutine to `task.rs`. A Python object of the request exists only if the
+//! handler asks for it or the request outlives the turn. Tests: `tests/gateway/`.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -19,7 +22,7 @@ use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::compiled::{self, CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::gateway::turn::Turn;
-use crate::gateway::ws::{self, Line, WebSocket};
+use crate::gateway::ws::{self, Session, WebSocket};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request::Request;
@@ -414,7 +417,7 @@ impl Native {
 #[pyo3(transparent)]
 struct SmallNames(Vec<Option<String>>);
 
-/// Status and `Allow` that the application's own answer to an unmatched request is asked for.
+/// Status and `Allow` that the application's own response to an unmatched request is asked for.
 type Unmatched<'a> = Option<(u16, &'a str)>;
 
 /// A request head is complete: finds its route and calls the handler now or when the body is there.
@@ -506,7 +509,7 @@ fn find_route<'a>(
     None
 }
 
-/// Calls a handler that wants to know nothing of its request; most answer plainly, and nothing else has to be made.
+/// Calls a handler that wants to know nothing of its request; most return text or bytes, and nothing else has to be made.
 #[inline]
 fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
     turn.tasks.enter_shared(turn.py);
@@ -591,8 +594,8 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'
     }
 }
 
-/// There is room for more of a streamed answer.
-pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
+/// There is room for more of a streamed response.
+pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     turn.tasks.enter_shared(turn.py);
     let py = turn.py;
     let stream = |role: &mut NativeRequest| role.stream.as_ref().map(|kept| kept.clone_ref(py));
@@ -662,9 +665,9 @@ fn open_socket<'a>(
         return true;
     };
     context.route = Some(&route.info);
-    let line = Arc::new(Line::new(context.id, turn.handle, opening));
+    let session = Arc::new(Session::new(context.id, turn.handle, opening));
     let made = context.request(py, true).and_then(|request| {
-        let socket = WebSocket::new(Arc::clone(&line), request.clone().unbind());
+        let socket = WebSocket::new(Arc::clone(&session), request.clone().unbind());
         Bound::new(py, socket)
     });
     let socket = match made {
@@ -674,12 +677,12 @@ fn open_socket<'a>(
             return true;
         }
     };
-    ws::enter(turn, &line, true);
-    let mut chat = ws::socket::Chat::new(&socket, None);
+    ws::enter(turn, &session, true);
+    let mut completion = ws::socket::SocketCompletion::new(&socket, None);
     let arguments = match socket_arguments(&socket, route) {
         Ok(arguments) => arguments,
         Err(error) => {
-            chat.fail(py, &error, reply);
+            completion.fail(py, &error, reply);
             return true;
         }
     };
@@ -690,10 +693,12 @@ fn open_socket<'a>(
         return true;
     }
     match handler.call1(arguments) {
-        Ok(coroutine) => turn.tasks.step(py, coroutine.unbind(), &mut chat, reply),
+        Ok(coroutine) => turn
+            .tasks
+            .step(py, coroutine.unbind(), &mut completion, reply),
         Err(error) => {
-            if let Next::Coroutine(coroutine) = chat.on_result(py, Err(error), reply) {
-                turn.tasks.step(py, coroutine, &mut chat, reply);
+            if let Next::Coroutine(coroutine) = completion.on_result(py, Err(error), reply) {
+                turn.tasks.step(py, coroutine, &mut completion, reply);
             }
         }
     }
@@ -741,22 +746,22 @@ fn submit_socket(
                 .is_truthy()
         });
     // A pool's thread may have begun already; what it says now leaves with this turn.
-    let mut chat = ws::socket::Chat::new(socket, None);
-    chat.flush(py, reply);
+    let mut completion = ws::socket::SocketCompletion::new(socket, None);
+    completion.flush(py, reply);
     match submitted {
         Ok(true) => {}
         Ok(false) => {
-            socket.get().line.refuse();
+            socket.get().session.refuse();
             drop(turn.handle.take(reply.id()));
             respond::send_fault(py, Fault::Overloaded, reply);
         }
-        Err(error) => chat.fail(py, &error, reply),
+        Err(error) => completion.fail(py, &error, reply),
     }
 }
 
 /// Answers a request that no route takes: by the application's own handler, or plainly.
 ///
-/// Nobody asks for its body.
+/// Its body is not read.
 #[cold]
 fn respond_unmatched(
     turn: &mut Turn<'_, '_>,
@@ -885,7 +890,7 @@ fn submit<'py>(
             let submit = turn.handle.callbacks.submit.as_ref().ok_or_else(|| {
                 PyRuntimeError::new_err("there is no thread pool for blocking handlers")
             })?;
-            // Before `submit`, for the pool's thread may answer before that returns.
+            // Before `submit`, for the pool's thread may respond before that returns.
             let role = NativeRequest {
                 request: request.clone().unbind(),
                 stream: None,

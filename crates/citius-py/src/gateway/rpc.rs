@@ -1,8 +1,7 @@
-//! Procedures of a native application: called by name, their parameters decoded straight into their signature.
+//! Procedures of a native application: a call in, its result or error out, in the form of the call.
 //!
-//! A call has no request object, passes no middleware and knows no status: what a procedure returns is
-//! encoded as the result, what it raises as an error, both in the form of the call. Which functions decode
-//! parameters and make errors, `python/citius/web/procedures.py` decides once per procedure.
+//! Parameters are decoded into the signature by functions that `python/citius/web/procedures.py` makes once for each
+//! procedure. A call has no request object and passes no middleware. Tests: `tests/rpc/`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -86,7 +85,7 @@ pub(super) fn call(
     if procedure.kind != Kind::Async {
         turn.tasks.enter_shared(py);
     }
-    let mut calling = Calling {
+    let mut completion = CallCompletion {
         handle: turn.handle,
         id: reply.id(),
         form: call.form,
@@ -97,8 +96,8 @@ pub(super) fn call(
     };
     let is_bare = procedure.takes_nothing && matches!(call.params, [0x90 | 0x80] | b"[]" | b"{}");
     if procedure.kind == Kind::Blocking {
-        let submitted = calling.submit(py, call, is_bare);
-        return calling.see_submitted(py, submitted, reply);
+        let submitted = completion.submit(py, call, is_bare);
+        return completion.after_submit(py, submitted, reply);
     }
     let result = if is_bare {
         procedure.handler.bind(py).call0()
@@ -108,10 +107,11 @@ pub(super) fn call(
     };
     match result {
         Ok(coroutine) if procedure.kind == Kind::Async => {
-            turn.tasks.step(py, coroutine.unbind(), &mut calling, reply);
+            turn.tasks
+                .step(py, coroutine.unbind(), &mut completion, reply);
         }
         result => {
-            calling.on_result(py, result, reply);
+            completion.on_result(py, result, reply);
         }
     }
 }
@@ -134,7 +134,7 @@ pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
 /// Characters of an unknown name that are told back.
 const NAME_CHARACTERS_MAX: usize = 100;
 
-/// An open exchange that is a call. A call without an answer runs to its end although its connection has gone.
+/// An open exchange that is a call. A call without a response runs to its end although its connection has gone.
 struct CallRole {
     is_notification: bool,
 }
@@ -149,8 +149,8 @@ impl Role for CallRole {
     }
 }
 
-/// A call on its way to its answer.
-struct Calling<'a> {
+/// A call on its way to its response.
+struct CallCompletion<'a> {
     handle: &'a Arc<ReactorHandle>,
     id: StreamId,
     form: Form,
@@ -162,7 +162,7 @@ struct Calling<'a> {
     is_entered: bool,
 }
 
-impl Calling<'_> {
+impl CallCompletion<'_> {
     fn role(&self) -> CallRole {
         CallRole {
             is_notification: self.is_notification,
@@ -170,8 +170,8 @@ impl Calling<'_> {
     }
 
     /// The same to keep, once it is entered.
-    fn open(&self) -> OpenCall {
-        OpenCall {
+    fn open(&self) -> SuspendedCall {
+        SuspendedCall {
             handle: Arc::clone(self.handle),
             id: self.id,
             form: self.form,
@@ -192,21 +192,21 @@ impl Calling<'_> {
             PyRuntimeError::new_err("there is no thread pool for blocking procedures")
         })?;
         let procedure = self.procedure;
-        let context = RpcCall(self.open());
-        // Before `submit`, for the pool's thread may answer before that returns.
+        let pool_call = RpcCall(self.open());
+        // Before `submit`, for the pool's thread may respond before that returns.
         self.is_entered = true;
         self.handle.enter(self.id, self.role());
         let submitted = if is_bare {
-            submit.bind(py).call1((context, &procedure.handler, ()))?
+            submit.bind(py).call1((pool_call, &procedure.handler, ()))?
         } else {
             let params = PyBytes::new(py, call.params);
             let decoder = procedure.decoders.of(call);
-            submit.bind(py).call1((context, decoder, (params,)))?
+            submit.bind(py).call1((pool_call, decoder, (params,)))?
         };
         submitted.is_truthy()
     }
 
-    fn see_submitted(&mut self, py: Python<'_>, submitted: PyResult<bool>, reply: &mut Reply<'_>) {
+    fn after_submit(&mut self, py: Python<'_>, submitted: PyResult<bool>, reply: &mut Reply<'_>) {
         match submitted {
             Ok(true) => {}
             Ok(false) => {
@@ -299,7 +299,7 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     Ok(Some(encoded))
 }
 
-impl CompletionHandler for Calling<'_> {
+impl CompletionHandler for CallCompletion<'_> {
     fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
         (self.handle, self.id)
     }
@@ -323,7 +323,7 @@ impl CompletionHandler for Calling<'_> {
         let mut ending = None;
         if let Err(error) = sent {
             end_child_with(py, self.handle, &error);
-            // Whoever has broken the call off has answered it, and then this goes nowhere.
+            // If the call was cancelled, its response has been sent, and this one is dropped.
             self.send_error(py, &error, sink);
             ending = is_cancellation(py, &error).then_some(error);
         }
@@ -349,7 +349,7 @@ impl CompletionHandler for Calling<'_> {
 }
 
 /// A call between two steps of its coroutine, or in a thread of the pool.
-struct OpenCall {
+struct SuspendedCall {
     handle: Arc<ReactorHandle>,
     id: StreamId,
     form: Form,
@@ -358,9 +358,9 @@ struct OpenCall {
     procedure: Arc<Procedure>,
 }
 
-impl OpenCall {
-    fn calling(&self) -> Calling<'_> {
-        Calling {
+impl SuspendedCall {
+    fn completion(&self) -> CallCompletion<'_> {
+        CallCompletion {
             handle: &self.handle,
             id: self.id,
             form: self.form,
@@ -372,15 +372,15 @@ impl OpenCall {
     }
 }
 
-impl Resume for OpenCall {
+impl Resume for SuspendedCall {
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        step.run(py, &mut self.calling())
+        step.run(py, &mut self.completion())
     }
 }
 
 /// A call that a pool works on, with the methods of a request that a pool uses.
 #[pyclass(frozen, module = "citius._core", name = "_RpcCall")]
-pub(crate) struct RpcCall(OpenCall);
+pub(crate) struct RpcCall(SuspendedCall);
 
 #[pymethods]
 impl RpcCall {
@@ -394,20 +394,20 @@ impl RpcCall {
     }
 
     fn _respond(&self, value: &Bound<'_, PyAny>) {
-        self.settle(value.py(), Ok(value.clone()));
+        self.complete(value.py(), Ok(value.clone()));
     }
 
     fn _fail(&self, error: &Bound<'_, PyAny>) {
-        self.settle(error.py(), Err(PyErr::from_value(error.clone())));
+        self.complete(error.py(), Err(PyErr::from_value(error.clone())));
     }
 }
 
 impl RpcCall {
-    fn settle(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
+    fn complete(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
         let mut late = Late {
             handle: &self.0.handle,
             id: self.0.id,
         };
-        self.0.calling().on_result(py, result, &mut late);
+        self.0.completion().on_result(py, result, &mut late);
     }
 }

@@ -1,4 +1,4 @@
-//! What a gateway has at hand while the reactor's thread serves.
+//! What a gateway has while the reactor's thread runs a turn: the GIL, the way back to the reactor, the tasks.
 
 use std::sync::Arc;
 

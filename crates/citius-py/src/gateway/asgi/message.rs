@@ -1,6 +1,7 @@
-//! Messages of an application, checked: a dictionary in, a [`Message`] out.
+//! Messages of an ASGI application: a dictionary in, a validated [`Message`] out.
 //!
-//! Whatever is wrong with one is raised in the application that sent it, with what was expected.
+//! An invalid message raises in the application that sent it, with what was expected. Nothing is sent here.
+//! Tests: `tests/asgi/`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
 
 use crate::file;
-use crate::gateway::asgi::heading::{Heading, Headings};
+use crate::gateway::asgi::header_cache::{HeaderCache, ResponseHeaders};
 use crate::items::for_each_item;
 use crate::reactor_handle::ReactorHandle;
 
@@ -32,29 +33,29 @@ pub(super) enum Message {
     Debug,
 }
 
-/// The start of an answer.
+/// The start of a response.
 pub(super) struct Start {
     pub(super) status: Status,
-    pub(super) heading: Arc<Heading>,
+    pub(super) headers: Arc<ResponseHeaders>,
     pub(super) content_length: Option<u64>,
     /// A trailer section is to come.
     pub(super) trailers: bool,
 }
 
 impl Start {
-    /// Of an answer that says nothing but its status.
+    /// Of a response that says nothing but its status.
     pub(super) fn plain(status: Status) -> Self {
         Self {
             status,
-            heading: Arc::default(),
+            headers: Arc::default(),
             content_length: None,
             trailers: false,
         }
     }
 
-    /// The fields of an answer whose end is not told by its body's length.
+    /// The fields of a response whose end is not told by its body's length.
     pub(super) fn fields(&self) -> Cow<'_, Fields> {
-        let mut fields = Cow::Borrowed(&self.heading.fields);
+        let mut fields = Cow::Borrowed(&self.headers.fields);
         if self.content_length.is_some() {
             fields.to_mut().content_length = self.content_length;
         }
@@ -78,17 +79,17 @@ impl Body {
 }
 
 /// The keys of most messages, and what an application has said before under one of them.
-pub(super) struct Lexicon {
+pub(super) struct InternedKeys {
     kind: Py<PyString>,
     status: Py<PyString>,
     headers: Py<PyString>,
     body: Py<PyString>,
     more_body: Py<PyString>,
     trailers: Py<PyString>,
-    headings: Headings,
+    header_cache: HeaderCache,
 }
 
-impl Lexicon {
+impl InternedKeys {
     pub(super) fn new(py: Python<'_>) -> Self {
         let key = |name: &str| PyString::intern(py, name).unbind();
         Self {
@@ -98,7 +99,7 @@ impl Lexicon {
             body: key("body"),
             more_body: key("more_body"),
             trailers: key("trailers"),
-            headings: Headings::default(),
+            header_cache: HeaderCache::default(),
         }
     }
 }
@@ -118,20 +119,20 @@ impl<'py> Parts<'py> {
     /// Goes once through the dictionary: keys that are written in code are the interned strings themselves. Others
     /// are looked up as equal ones.
     #[inline]
-    fn of(message: &Bound<'py, PyDict>, lexicon: &Lexicon) -> PyResult<Self> {
+    fn of(message: &Bound<'py, PyDict>, keys: &InternedKeys) -> PyResult<Self> {
         let mut parts = Self::default();
         let is_usual = for_each_item(message, |key, value| {
-            let place = if key.is(&lexicon.kind) {
+            let place = if key.is(&keys.kind) {
                 &mut parts.kind
-            } else if key.is(&lexicon.body) {
+            } else if key.is(&keys.body) {
                 &mut parts.body
-            } else if key.is(&lexicon.status) {
+            } else if key.is(&keys.status) {
                 &mut parts.status
-            } else if key.is(&lexicon.headers) {
+            } else if key.is(&keys.headers) {
                 &mut parts.headers
-            } else if key.is(&lexicon.more_body) {
+            } else if key.is(&keys.more_body) {
                 &mut parts.more_body
-            } else if key.is(&lexicon.trailers) {
+            } else if key.is(&keys.trailers) {
                 &mut parts.trailers
             } else {
                 return false;
@@ -164,7 +165,7 @@ impl<'py> Parts<'py> {
 #[inline]
 pub(super) fn read(
     handle: &ReactorHandle,
-    lexicon: &Lexicon,
+    keys: &InternedKeys,
     message: &Bound<'_, PyAny>,
 ) -> PyResult<Message> {
     let Ok(message) = message.cast::<PyDict>() else {
@@ -173,12 +174,12 @@ pub(super) fn read(
             message.get_type().name()?
         )));
     };
-    let mut parts = Parts::of(message, lexicon)?;
+    let mut parts = Parts::of(message, keys)?;
     let kind = required(parts.kind.take(), message, "type")?;
     let kind = kind.cast::<PyString>()?.to_str()?;
     match kind {
         "http.response.body" => body(message.py(), parts),
-        "http.response.start" => begin(message, parts, &lexicon.headings).map(Message::Start),
+        "http.response.start" => begin(message, parts, &keys.header_cache).map(Message::Start),
         "http.response.pathsend" => pathsend(handle, message),
         "http.response.zerocopysend" => zerocopysend(handle, message),
         "http.response.trailers" => trailers(message),
@@ -202,13 +203,17 @@ fn body(py: Python<'_>, parts: Parts<'_>) -> PyResult<Message> {
     })
 }
 
-/// Reads a message that starts an answer, of an application that seldom says one.
+/// Reads a message that starts a response, of an application that seldom says one.
 pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
-    begin(message, Parts::look_up(message)?, &Headings::default())
+    begin(message, Parts::look_up(message)?, &HeaderCache::default())
 }
 
 #[inline]
-fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, headings: &Headings) -> PyResult<Start> {
+fn begin(
+    message: &Bound<'_, PyDict>,
+    parts: Parts<'_>,
+    header_cache: &HeaderCache,
+) -> PyResult<Start> {
     let code = required(parts.status, message, "status")?;
     let status = code.extract::<u16>().ok().and_then(Status::new);
     let status = status.filter(|status| !status.is_informational());
@@ -217,13 +222,13 @@ fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, headings: &Headings) -> 
             "'status' of 'http.response.start' is a number from 200 to 599, got {code:?}"
         ))
     })?;
-    let (heading, content_length) = match parts.headers {
-        Some(headers) => headings.read(&headers)?,
+    let (headers, content_length) = match parts.headers {
+        Some(headers) => header_cache.read(&headers)?,
         None => Default::default(),
     };
     Ok(Start {
         status,
-        heading,
+        headers,
         content_length,
         trailers: is_set(parts.trailers)?,
     })

@@ -1,7 +1,7 @@
-//! Arguments of typed functions: taken from the request before the function is called.
+//! Arguments of typed functions: a request in, C values out.
 //!
-//! As `binding.py` does for Python handlers: what does not fit is answered with 422 and all mistakes at
-//! once, and a function never sees an argument that does not have its type.
+//! As `binding.py` for Python handlers: a request whose arguments do not fit gets 422 with all errors, and a function never
+//! sees an argument that does not have its type. Tests: `tests/compiled/`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -110,7 +110,7 @@ pub(super) struct Given<'a> {
 #[derive(Default)]
 pub(super) struct Decoded(Vec<Vec<u8>>);
 
-/// The values of all arguments, or the answer that says what is wrong with them (RFC 9457).
+/// The values of all arguments, or the response that says what is wrong with them (RFC 9457).
 ///
 /// They point into `given` and `decoded`.
 pub(super) fn values(

@@ -1,4 +1,4 @@
-//! Parameters of a query string, for code that has no Python to read them with.
+//! Parameters of a query string for code without Python: the raw query in, the last value of a name out.
 
 use std::borrow::Cow;
 

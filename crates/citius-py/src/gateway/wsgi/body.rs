@@ -1,9 +1,8 @@
-//! From what an application returned to an answer: whole where that can be known, else block by block.
+//! What an application returned in, a response out: in one piece where the whole body is known, else block by block.
 //!
-//! PEP 3333 ("Buffering and Streaming") forbids to hold back a block while the next one is made. What is
-//! known to be everything leaves in one piece all the same: lists and tuples, an only block, and blocks
-//! that fill the length the application announced. Anything else is stepped: each block is on its way
-//! before the next is asked for.
+//! PEP 3333 ("Buffering and Streaming") forbids to hold back a block while the next one is made. A body is known if it is a
+//! list, a tuple or a single block, or fills the announced length. Otherwise each block is sent before the next is asked for.
+//! Tests: `tests/wsgi/`.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use super::file::FileWrapper;
-use super::start::{Said, Shared, block};
+use super::start::{ResponseState, Shared, block};
 use crate::file;
 use crate::fork::end_child_with;
 use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
@@ -27,7 +26,7 @@ use crate::task::{Tasks, in_context};
 
 type Blocks<'py> = SmallVec<[Bound<'py, PyBytes>; 1]>;
 
-/// An answer that leaves block by block.
+/// A response that leaves block by block.
 pub(super) struct Pump {
     iterator: Py<PyIterator>,
     /// What the application returned, whose `close` is called at the end.
@@ -38,10 +37,10 @@ pub(super) struct Pump {
 }
 
 /// What came of one step.
-pub(super) enum Stepped {
+pub(super) enum Step {
     /// So many bytes are on their way, and there is more to come.
     More(usize),
-    Over,
+    Done,
 }
 
 /// How often an application may yield nothing before others have their turn.
@@ -49,7 +48,7 @@ const EMPTY_BLOCKS_MAX: usize = 64;
 
 /// Sends what the application returned or raised; what is not known to be all of it is left to step.
 #[inline]
-pub(super) fn conclude<S: Sink>(
+pub(super) fn send_result<S: Sink>(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
     shared: &Arc<Shared>,
@@ -120,7 +119,7 @@ fn only_block_of<'py>(iterable: &Bound<'py, PyAny>) -> Option<Bound<'py, PyBytes
 fn blocks_of<'py>(iterable: &Bound<'py, PyAny>) -> Option<PyResult<Blocks<'py>>> {
     let mut blocks = Blocks::new();
     let mut push = |item: Bound<'py, PyAny>| {
-        blocks.push(block(&item, WANTED)?.clone());
+        blocks.push(block(&item, BODY_CONSISTS_OF)?.clone());
         Ok::<_, PyErr>(())
     };
     let outcome = if let Ok(list) = iterable.cast_exact::<PyList>() {
@@ -133,7 +132,7 @@ fn blocks_of<'py>(iterable: &Bound<'py, PyAny>) -> Option<PyResult<Blocks<'py>>>
     Some(outcome.map(|()| blocks))
 }
 
-const WANTED: &str = "the body of an answer consists of";
+const BODY_CONSISTS_OF: &str = "the body of an answer consists of";
 
 /// Has the kernel send a file, from where it stands; `false` if it has to be read.
 ///
@@ -146,11 +145,11 @@ fn respond_file<S: Sink>(
     sink: &mut S,
 ) -> PyResult<bool> {
     let (announced, is_begun) = {
-        let said = shared.in_hand();
-        if !said.is_announced {
-            return Err(not_announced());
+        let state = shared.borrow_state();
+        if !state.is_started {
+            return Err(not_started());
         }
-        (said.content_length(), said.is_sent || said.is_committed)
+        (state.content_length(), state.is_sent || state.is_committed)
     };
     if is_begun {
         return Ok(false);
@@ -161,8 +160,8 @@ fn respond_file<S: Sink>(
     let Some(body) = file::of_descriptor(context.handle, descriptor, offset, announced)? else {
         return Ok(false);
     };
-    let said = &mut *shared.in_hand();
-    send_whole(py, body, said, context, sink)?;
+    let state = &mut *shared.borrow_state();
+    send_whole(py, body, state, context, sink)?;
     Ok(true)
 }
 
@@ -185,15 +184,15 @@ fn begin<S: Sink>(
             break;
         };
         let item = item?;
-        let bytes = block(&item, WANTED)?;
+        let bytes = block(&item, BODY_CONSISTS_OF)?;
         if !bytes.as_bytes().is_empty() {
             first = Some(bytes.clone());
             break;
         }
     }
     let (is_sent, announced, written_bytes) = {
-        let said = shared.in_hand();
-        (said.is_sent, said.content_length(), said.written.len())
+        let state = shared.borrow_state();
+        (state.is_sent, state.content_length(), state.written.len())
     };
     let first_bytes = first.as_ref().map_or(0, |first| first.as_bytes().len());
     let so_far = (written_bytes + first_bytes) as u64;
@@ -214,13 +213,13 @@ fn begin<S: Sink>(
         context: None,
     };
     let is_complete = {
-        let said = &mut *shared.in_hand();
+        let state = &mut *shared.borrow_state();
         if let Some(first) = first {
-            send_block(py, &first, said, sink)?;
+            send_block(py, &first, state, sink)?;
         }
-        let is_complete = ended || said.due_bytes == Some(0) || is_head && said.is_sent;
+        let is_complete = ended || state.due_bytes == Some(0) || is_head && state.is_sent;
         if is_complete {
-            end(py, said, context, sink);
+            end(py, state, context, sink);
         }
         is_complete
     };
@@ -239,7 +238,7 @@ fn is_only_block(py: Python<'_>, iterable: &Bound<'_, PyAny>, announced: Option<
     iterable.len().is_ok_and(|n_blocks| n_blocks == 1)
 }
 
-/// Sends a whole answer.
+/// Sends a whole response.
 #[inline]
 fn respond<S: Sink>(
     py: Python<'_>,
@@ -248,19 +247,19 @@ fn respond<S: Sink>(
     context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<()> {
-    let said = &mut *shared.in_hand();
-    if !said.is_announced {
-        return Err(not_announced());
+    let state = &mut *shared.borrow_state();
+    if !state.is_started {
+        return Err(not_started());
     }
-    if said.is_sent {
-        // `write` has begun the answer.
+    if state.is_sent {
+        // `write` has begun the response.
         for block in blocks {
-            send_block(py, block, said, sink)?;
+            send_block(py, block, state, sink)?;
         }
-        end(py, said, context, sink);
+        end(py, state, context, sink);
         return Ok(());
     }
-    let written = std::mem::take(&mut said.written);
+    let written = std::mem::take(&mut state.written);
     let joined;
     let (body, total_bytes) = match blocks {
         [only] if written.is_empty() => (payload(only), only.as_bytes().len()),
@@ -274,43 +273,43 @@ fn respond<S: Sink>(
         }
     };
     debug_assert_eq!(body.len(), total_bytes as u64);
-    send_whole(py, body, said, context, sink)
+    send_whole(py, body, state, context, sink)
 }
 
-/// Sends an answer whose whole body is known.
+/// Sends a response whose whole body is known.
 #[inline]
 fn send_whole<S: Sink>(
     py: Python<'_>,
     mut body: Payload<'_>,
-    said: &mut Said,
+    state: &mut ResponseState,
     context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<()> {
     let total_bytes = body.len();
-    let status = said.response_head().status;
-    match said.content_length() {
-        Some(announced) if announced == total_bytes => said.forget_content_length(),
+    let status = state.response_head().status;
+    match state.content_length() {
+        Some(announced) if announced == total_bytes => state.forget_content_length(),
         Some(announced) if announced < total_bytes => {
             too_long(py, context, announced);
             body = first_bytes(body, announced);
-            said.forget_content_length();
+            state.forget_content_length();
         }
         Some(announced) if !status.has_no_body() && !is_head(py, context) => {
             return Err(PyValueError::new_err(format!(
                 "content-length says {announced}, but the body has {total_bytes} bytes"
             )));
         }
-        // A HEAD that was answered without a body: nobody knows how long that of a GET is.
+        // A HEAD without a body: the length of the body of a GET is not known.
         None if total_bytes == 0 && is_head(py, context) && !status.has_no_body() => {
-            start(py, said, sink);
-            end(py, said, context, sink);
+            start(py, state, sink);
+            end(py, state, context, sink);
             return Ok(());
         }
         _ => {}
     }
-    said.is_sent = true;
-    said.is_committed = true;
-    let response = said.response_head();
+    state.is_sent = true;
+    state.is_committed = true;
+    let response = state.response_head();
     if let Err(fault) = sink.send(py, Action::Respond(response, body)) {
         respond::log_fault(py, fault, context);
     }
@@ -335,25 +334,25 @@ fn first_bytes(body: Payload<'_>, most: u64) -> Payload<'_> {
 }
 
 /// Puts the head on its way.
-fn start<S: Sink>(py: Python<'_>, said: &mut Said, sink: &mut S) {
-    said.is_sent = true;
-    said.is_committed = true;
-    said.due_bytes = said.content_length();
+fn start<S: Sink>(py: Python<'_>, state: &mut ResponseState, sink: &mut S) {
+    state.is_sent = true;
+    state.is_committed = true;
+    state.due_bytes = state.content_length();
     // What could be refused of it has been checked by `start_response`.
-    let _ = sink.send(py, Action::Start(said.response_head()));
-    let written = std::mem::take(&mut said.written);
+    let _ = sink.send(py, Action::Start(state.response_head()));
+    let written = std::mem::take(&mut state.written);
     if !written.is_empty() {
         let offered = written.len() as u64;
-        let bytes = said.trimmed(offered);
+        let bytes = state.trimmed(offered);
         if bytes < offered {
-            said.mistake = Some(TOO_LONG);
+            state.mistake = Some(TOO_LONG);
         }
         let body = first_bytes(Payload::Shared(Bytes::from(written)), bytes);
         let _ = sink.send(py, Action::Data(body));
     }
 }
 
-impl Said {
+impl ResponseState {
     /// How many of the next `bytes` may be sent, which are due no longer then.
     fn trimmed(&mut self, bytes: u64) -> u64 {
         match &mut self.due_bytes {
@@ -371,39 +370,44 @@ impl Said {
 pub(super) fn send_block<S: Sink>(
     py: Python<'_>,
     block: &Bound<'_, PyBytes>,
-    said: &mut Said,
+    state: &mut ResponseState,
     sink: &mut S,
 ) -> PyResult<()> {
-    if !said.is_announced {
-        return Err(not_announced());
+    if !state.is_started {
+        return Err(not_started());
     }
-    if !said.is_sent {
-        start(py, said, sink);
+    if !state.is_sent {
+        start(py, state, sink);
     }
     let offered = block.as_bytes().len() as u64;
-    let bytes = said.trimmed(offered);
+    let bytes = state.trimmed(offered);
     if bytes < offered {
-        said.mistake = Some(TOO_LONG);
+        state.mistake = Some(TOO_LONG);
     }
     if bytes > 0 {
         let body = first_bytes(payload(block), bytes);
         if let Err(fault) = sink.send(py, Action::Data(body)) {
-            said.mistake = Some(fault.text());
+            state.mistake = Some(fault.text());
         }
     }
     Ok(())
 }
 
 /// The body is complete, or should be.
-fn end<S: Sink>(py: Python<'_>, said: &mut Said, context: &RequestContext<'_>, sink: &mut S) {
-    if let Some(mistake) = said.mistake.take() {
+fn end<S: Sink>(
+    py: Python<'_>,
+    state: &mut ResponseState,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) {
+    if let Some(mistake) = state.mistake.take() {
         let what = format!(": {mistake}");
         context
             .subject(py)
             .log(py, context.handle, LEVEL_WARNING, &what);
     }
-    let is_bodiless = said.response_head().status.has_no_body() || is_head(py, context);
-    match said.due_bytes {
+    let is_bodiless = state.response_head().status.has_no_body() || is_head(py, context);
+    match state.due_bytes {
         Some(due) if due > 0 && !is_bodiless => {
             let what = format!(
                 ": the body is {due} bytes shorter than its content-length; the connection is cut"
@@ -431,7 +435,7 @@ fn too_long(py: Python<'_>, context: &RequestContext<'_>, announced: u64) {
 }
 
 #[cold]
-fn not_announced() -> PyErr {
+fn not_started() -> PyErr {
     PyRuntimeError::new_err("the application answers without having called start_response")
 }
 
@@ -446,14 +450,14 @@ pub(super) fn fail<S: Sink>(
 ) {
     end_child_with(py, context.handle, error);
     report(py, error, context, S::IN_TURN);
-    let said = &mut *shared.in_hand();
-    if said.is_committed && !said.is_sent {
-        start(py, said, sink);
+    let state = &mut *shared.borrow_state();
+    if state.is_committed && !state.is_sent {
+        start(py, state, sink);
     }
-    if said.is_sent {
+    if state.is_sent {
         let _ = sink.send(py, Action::Abort);
     } else {
-        said.is_sent = true;
+        state.is_sent = true;
         respond::send_fault(py, Fault::HandlerFailed, sink);
     }
 }
@@ -461,7 +465,7 @@ pub(super) fn fail<S: Sink>(
 /// Logs an exception of the application's, with its traceback.
 #[cold]
 fn report(py: Python<'_>, error: &PyErr, context: &RequestContext<'_>, is_in_turn: bool) {
-    // A greenlet that was ended because nobody waits for it any more (`Call::gone`).
+    // A greenlet that was killed because its client has disconnected (`Call::disconnected`).
     let is_plain = error.is_instance_of::<pyo3::exceptions::PyException>(py);
     if !is_plain && context.handle.with(context.id, |_| ()).is_none() && !is_in_turn {
         return;
@@ -493,14 +497,14 @@ impl Pump {
         py: Python<'_>,
         context: &mut RequestContext<'_>,
         sink: &mut S,
-    ) -> Stepped {
+    ) -> Step {
         match self.next(py, context, sink) {
             Ok(stepped) => stepped,
             Err(error) => {
                 let shared = Arc::clone(&self.shared);
                 fail(py, &error, &shared, context, sink);
                 self.close(py);
-                Stepped::Over
+                Step::Done
             }
         }
     }
@@ -510,41 +514,41 @@ impl Pump {
         py: Python<'_>,
         context: &mut RequestContext<'_>,
         sink: &mut S,
-    ) -> PyResult<Stepped> {
+    ) -> PyResult<Step> {
         let item = self.iterator.bind(py).clone().next().transpose()?;
         let shared = Arc::clone(&self.shared);
         let Some(item) = item else {
             {
-                let said = &mut *shared.in_hand();
-                if !said.is_announced {
-                    return Err(not_announced());
+                let state = &mut *shared.borrow_state();
+                if !state.is_started {
+                    return Err(not_started());
                 }
-                if !said.is_sent {
-                    start(py, said, sink);
+                if !state.is_sent {
+                    start(py, state, sink);
                 }
-                end(py, said, context, sink);
+                end(py, state, context, sink);
             }
             self.close(py);
-            return Ok(Stepped::Over);
+            return Ok(Step::Done);
         };
-        let bytes = block(&item, WANTED)?;
+        let bytes = block(&item, BODY_CONSISTS_OF)?;
         if bytes.as_bytes().is_empty() {
-            return Ok(Stepped::More(0));
+            return Ok(Step::More(0));
         }
         let is_complete = {
-            let said = &mut *shared.in_hand();
-            send_block(py, bytes, said, sink)?;
-            let is_complete = said.due_bytes == Some(0) || is_head(py, context);
+            let state = &mut *shared.borrow_state();
+            send_block(py, bytes, state, sink)?;
+            let is_complete = state.due_bytes == Some(0) || is_head(py, context);
             if is_complete {
-                end(py, said, context, sink);
+                end(py, state, context, sink);
             }
             is_complete
         };
         if is_complete {
             self.close(py);
-            return Ok(Stepped::Over);
+            return Ok(Step::Done);
         }
-        Ok(Stepped::More(bytes.as_bytes().len()))
+        Ok(Step::More(bytes.as_bytes().len()))
     }
 
     /// Nothing more is asked of the application, or sent. More than once is as good as once.
@@ -565,7 +569,7 @@ impl Pump {
         }
     }
 
-    /// Stops, and keeps its context from whoever comes next.
+    /// Stops, and keeps its context apart from that of the next call.
     pub(super) fn pause(&mut self, py: Python<'_>, tasks: &mut Tasks) {
         match tasks.take_shared(py) {
             Ok(context) => self.context = Some(context),
