@@ -19,6 +19,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::file;
+use crate::file_body::FileBody;
 use crate::fork::end_child_with;
 use crate::link::{LEVEL_ERROR, LateSubject, Link, Role, Sink, payload};
 use crate::negotiate::prefers_msgpack;
@@ -538,6 +539,10 @@ fn send_body<S: Sink>(
             return Ok(send(py, answer, payload, asked, sink));
         }
         return start_stream(py, status, media, &fields, body, kind, asked, sink);
+    }
+    if let Ok(file) = body.cast::<FileBody>() {
+        file.get().send(py, status, media, &fields, asked, sink)?;
+        return Ok(Settled::Answered);
     }
     let (encode, media) = if let Some(media) = media {
         (&support::ENCODE_JSON, media)
