@@ -90,7 +90,7 @@ def own() -> Path:
 
 def _place(one: Experiment) -> tuple[bool, str, str]:
     """The brief look at everything is first, then the articles' experiments."""
-    return one.in_all, "~" if one.article is None else one.article.id, one.name
+    return one.name != "quick", "~" if one.article is None else one.article.id, one.name
 
 
 def read(path: Path, contestants: Collection[str]) -> Experiment:

@@ -32,7 +32,8 @@ def experiments_(lab: Lab) -> None:
             one.name, "" if one.article is None else one.article.id, minutes, one.question
         )
     total_s = sum(one.budget_s for one in experiments.named(experiments.ALL, found))
-    table.add_row(experiments.ALL, "", f"{total_s / 60:.1f}", "all of them but quick")
+    left_out = ", ".join(one.name for one in found.values() if not one.in_all)
+    table.add_row(experiments.ALL, "", f"{total_s / 60:.1f}", f"all but {left_out}")
     lab.console.print(table)
 
 

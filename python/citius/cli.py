@@ -34,7 +34,7 @@ class _Commands(click.Group):
             formatter.write_dl(
                 [
                     ("serve", "Serve an application."),
-                    ("load", "Send load to a server and measure the answers."),
+                    ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
                 ]
             )
@@ -266,6 +266,12 @@ def _serve_command() -> click.Command:
 cli.add_command(_serve_command())
 
 
+_LAB_IS_MISSING = (
+    "the lab and its load generator are not installed: pip install 'citius[lab]' "
+    "(in a checkout of Citius: make build)"
+)
+
+
 @cli.command(
     "load",
     add_help_option=False,
@@ -273,13 +279,15 @@ cli.add_command(_serve_command())
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def load_command(arguments: tuple[str, ...]) -> None:
-    """Send load to a server and measure the answers."""
-    binary = os.path.join(os.path.dirname(__file__), "bin", "citius-load")
+    """Send load to a server and measure its responses."""
+    from importlib.util import find_spec
+
+    lab = find_spec("citius_lab")
+    if lab is None or lab.origin is None:
+        raise click.ClickException(_LAB_IS_MISSING)
+    binary = os.path.join(os.path.dirname(lab.origin), "bin", "citius-load")
     if not os.access(binary, os.X_OK):
-        raise click.ClickException(
-            f"the load generator is not at {binary}; in a checkout `make build` puts it there, "
-            "and the wheels for Linux bring it along"
-        )
+        raise click.ClickException(f"the load generator is not at {binary}; `make build` builds it")
     os.execv(binary, ["citius load", *arguments])
 
 
@@ -291,10 +299,7 @@ def _lab() -> click.Command:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "citius_lab":
             raise
-        raise click.ClickException(
-            "the lab is not installed; in a checkout of Citius `make build` does it, elsewhere "
-            "`pip install -e lab` from one"
-        ) from None
+        raise click.ClickException(_LAB_IS_MISSING) from None
     return lab  # pyright: ignore
 
 

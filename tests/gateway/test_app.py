@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import citius
 import msgspec
 import pytest
-from citius import App, Body, Form, HTTPError, NotFound, Request, Response
+from citius import App, Body, FormData, HTTPError, NotFound, Request, Response
 from citius.testing import Client, TestResponse
 
 
@@ -186,7 +186,7 @@ class TestArguments:
             wrong = client.get("/a/x")
             assert wrong.status_code == 422
             assert wrong.json()["errors"] == [
-                {"in": "path", "path": "id", "message": "Expected `int`, got `str`"}
+                {"in": "path", "pointer": "#/id", "detail": "expected an integer"}
             ]
             assert client.get("/c/red").text == "<Color.RED: 'red'>"
             assert client.get("/c/blue").status_code == 422
@@ -211,10 +211,10 @@ class TestArguments:
             wrong = client.get("/?page=two&exact=7&order=left")
             assert wrong.status_code == 422
             assert wrong.headers["content-type"] == "application/problem+json"
-            assert [(e["in"], e["path"]) for e in wrong.json()["errors"]] == [
-                ("query", "q"), ("query", "page"), ("query", "exact"), ("query", "order"),
+            assert [(e["in"], e["pointer"]) for e in wrong.json()["errors"]] == [
+                ("query", "#/q"), ("query", "#/page"), ("query", "#/exact"), ("query", "#/order"),
             ]  # fmt: skip
-            assert wrong.json()["errors"][0]["message"] == "missing"
+            assert wrong.json()["errors"][0]["detail"] == "missing"
 
     @pytest.mark.parametrize("suffix", ["", "-async"])
     def test_bodies(self, suffix: str) -> None:
@@ -237,7 +237,7 @@ class TestArguments:
             assert packed.msgpack() == {"name": "x", "price": 1.0}
             wrong = client.post(path, json={"name": "x", "price": 0})
             assert wrong.status_code == 422
-            assert wrong.json()["errors"][0]["path"] == "$.price"
+            assert wrong.json()["errors"][0]["pointer"] == "#/price"
             json_type = {"content-type": "application/json; charset=utf-8"}
             assert client.post(path, content=b"{", headers=json_type).status_code == 400
             assert client.post(path, content=b'{"name":"x"}', headers=json_type).status_code == 200
@@ -311,7 +311,7 @@ class TestRequest:
 
         @app.post("/")
         def form(request: Request) -> Any:
-            form: Form = request.form()
+            form: FormData = request.form()
             return {**form, "files": {k: v.filename for k, v in form.files.items()}}
 
         with Client(app) as client:

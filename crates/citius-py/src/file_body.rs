@@ -16,10 +16,11 @@ use citius_static::{
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
 use pyo3::prelude::*;
 
-use crate::answer::{Asked, report};
-use crate::link::{Link, Sink};
+use crate::reactor_handle::ReactorHandle;
 use crate::request::Request;
+use crate::respond::{RequestContext, log_fault};
 use crate::settings::mount_from;
+use crate::sink::Sink;
 
 /// A file as the body of a response; it may be sent many times.
 #[pyclass(frozen, module = "citius._core")]
@@ -66,16 +67,16 @@ fn failed_to_open(error: Errno, is_foreign: bool, path: &std::path::Path) -> PyE
 }
 
 impl FileBody {
-    fn asset(&self, link: &Link) -> Result<Arc<Asset>, Errno> {
+    fn asset(&self, handle: &ReactorHandle) -> Result<Arc<Asset>, Errno> {
         match &self.source {
             Source::Asset(asset) => Ok(Arc::clone(asset)),
             Source::Open { descriptor, path } => {
                 let ours = descriptor
                     .try_clone()
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
-                let file = link.files.adopt(ours, &path.to_string_lossy())?;
+                let file = handle.files.adopt(ours, &path.to_string_lossy())?;
                 let name = path.as_os_str().as_bytes();
-                Ok(Arc::new(Asset::of_file(file, name, &link.files)?))
+                Ok(Arc::new(Asset::of_file(file, name, &handle.files)?))
             }
         }
     }
@@ -87,19 +88,19 @@ impl FileBody {
         status: Status,
         media: Option<&[u8]>,
         fields: &Fields,
-        asked: &Asked<'_>,
+        context: &RequestContext<'_>,
         sink: &mut S,
     ) -> PyResult<()> {
         let asset = self
-            .asset(asked.link)
+            .asset(context.handle)
             .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
         let said = Said {
             content_type: media,
             fields,
         };
-        let mut outlet = Way { py, asked, sink };
+        let mut outlet = Way { py, context, sink };
         if status == Status::OK {
-            asked.with_head(py, |head| respond_with(&asset, head, said, &mut outlet));
+            context.with_head(py, |head| respond_with(&asset, head, said, &mut outlet));
         } else {
             respond_whole(&asset, status, said, &mut outlet);
         }
@@ -110,18 +111,18 @@ impl FileBody {
 /// The way of a native response.
 struct Way<'a, 'py, S> {
     py: Python<'py>,
-    asked: &'a Asked<'a>,
+    context: &'a RequestContext<'a>,
     sink: &'a mut S,
 }
 
 impl<S: Sink> Outlet for Way<'_, '_, S> {
     fn ranges_max(&self) -> u32 {
-        self.asked.link.limits.ranges_max
+        self.context.handle.limits.ranges_max
     }
 
     fn send(&mut self, action: Action<'_>) {
         if let Err(fault) = self.sink.send(self.py, action) {
-            report(self.py, fault, self.asked);
+            log_fault(self.py, fault, self.context);
         }
     }
 }
@@ -145,7 +146,7 @@ impl StaticDirectory {
     fn find(&self, py: Python<'_>, request: &Request) -> PyResult<Py<PyAny>> {
         let found = self
             .mount
-            .look_up(request.head().path(), &request.link.files);
+            .look_up(request.head().path(), &request.handle.files);
         match found {
             Found::Asset(asset) => {
                 let source = Source::Asset(asset);

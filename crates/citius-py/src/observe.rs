@@ -1,7 +1,7 @@
-//! The observer as Python sets it up, and what Python reads of it.
+//! The observer as Python makes it, and the counters that Python reads.
 //!
-//! Nothing here is called for a request: Python makes an [`Observer`], hands it to a reactor, and from
-//! then on heartbeats, reads counters and takes spans.
+//! Nothing here runs for a request: Python makes an [`Observer`], hands it to a reactor, and then sends heartbeats, reads
+//! counters and takes spans. Tests: `tests/observe/`.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,9 +16,9 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::link::lock;
+use crate::sync::lock;
 
-/// Names of the parts of what [`SharedMetrics::read`] returns, for whoever explains them.
+/// Names of the parts of what [`SharedMetrics::read`] returns, for the code that explains them.
 pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let metrics = PyDict::new(py);
     metrics.set_item(
@@ -234,7 +234,7 @@ impl Observer {
         self.slot.set_text(text);
     }
 
-    /// An exception that nobody has taken care of.
+    /// An exception that was not handled.
     fn add_exception(&self) {
         self.slot.add(Counter::HandlerExceptions, 1);
     }

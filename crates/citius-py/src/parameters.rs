@@ -1,4 +1,4 @@
-//! Field values with parameters, as Python reads them: `citius_http::parameters` as a tuple.
+//! Field values with parameters: `citius_http::parameters` as a Python tuple.
 
 use citius_http::parameters;
 use pyo3::prelude::*;

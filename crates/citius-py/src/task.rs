@@ -29,19 +29,22 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, ffi};
 
+use crate::exchange::Role;
 use crate::fork::end_child;
-use crate::link::{Late, Link, Role, Sink, lock};
 use crate::ownership::{Field, Memory, is_known_only, references};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, Subject};
+use crate::sink::{Late, Sink};
 use crate::support::{clear_exception, guarded};
+use crate::sync::lock;
 
-/// Whom the result of a coroutine is for.
-pub(crate) trait Errand {
+/// What takes the result of a coroutine.
+pub(crate) trait CompletionHandler {
     /// The exchange that the coroutine works on.
-    fn exchange(&self) -> (&Arc<Link>, StreamId);
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId);
 
     /// Takes what a coroutine has returned or raised.
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -49,7 +52,7 @@ pub(crate) trait Errand {
     ) -> Next;
 
     /// The coroutine has suspended for the first time.
-    fn suspend(&mut self, py: Python<'_>) -> PyResult<Suspended>;
+    fn on_suspend(&mut self, py: Python<'_>) -> PyResult<Suspended>;
 
     /// The coroutine has suspended or ended within the turn: sends what was said. From here on that is posted.
     fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>);
@@ -85,9 +88,9 @@ pub(crate) enum Entry {
     Over,
 }
 
-/// An [`Errand`] between two steps.
+/// A [`CompletionHandler`] between two steps.
 pub(crate) trait Resume: Send {
-    /// Makes the errand and has `step` made for it.
+    /// Makes the handler and has `step` made for it.
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress;
 
     /// Visits the Python objects in it.
@@ -99,30 +102,30 @@ pub(crate) trait Resume: Send {
 /// A step of a coroutine outside of a turn.
 pub(crate) struct LateStep<'a> {
     coroutine: &'a mut Py<PyAny>,
-    push: Push,
+    input: StepInput,
 }
 
 impl LateStep<'_> {
-    pub(crate) fn run<E: Errand>(self, py: Python<'_>, errand: &mut E) -> Progress {
-        let (link, id) = errand.exchange();
-        let link = &Arc::clone(link);
+    pub(crate) fn run<E: CompletionHandler>(self, py: Python<'_>, handler: &mut E) -> Progress {
+        let (handle, id) = handler.exchange();
+        let handle = &Arc::clone(handle);
         let began_ms = coarse_ms();
         let progress = guarded(py, || {
             advance(
                 py,
                 self.coroutine,
-                self.push,
-                errand,
-                &mut Late { link, id },
+                self.input,
+                handler,
+                &mut Late { handle, id },
             )
         });
-        end_child(py, link);
+        end_child(py, handle);
         let took_ms = coarse_ms().saturating_sub(began_ms);
-        if limits::reaches(took_ms, link.limits.slow_handler_ms) {
-            report::slow(py, link, took_ms, || errand.subject(py));
+        if limits::reaches(took_ms, handle.limits.slow_handler_ms) {
+            report::slow(py, handle, took_ms, || handler.subject(py));
         }
         progress.unwrap_or_else(|| {
-            link.cut(id);
+            handle.cut(id);
             Progress::Done(None)
         })
     }
@@ -132,24 +135,24 @@ impl LateStep<'_> {
 pub(crate) struct Tasks {
     /// `None` without an event loop.
     asyncio: Option<Asyncio>,
-    spare: Option<Spare>,
+    spare: Option<SpareTask>,
     /// The context every request starts from: that of the start-up hooks. The turn's own will not do,
     /// for it may have been scheduled from a handler's.
-    pristine: Pristine,
+    base: BaseContext,
     /// A copy of it that `def` handlers run in, until one of them changes or keeps it.
-    ground: Py<PyAny>,
-    place: Place,
+    shared: Py<PyAny>,
+    entered: EnteredContext,
 }
 
 /// Whose context is the thread's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum EnteredContext {
     /// The host's.
-    Outside,
-    /// The ground's: a `def` handler or a callback of ours may run.
-    Ground,
+    Host,
+    /// The shared one: a `def` handler or a callback of ours may run.
+    Shared,
     /// The spare's, which is the loop's current task too: a coroutine may be stepped.
-    Spare,
+    SpareTask,
 }
 
 struct Asyncio {
@@ -161,22 +164,22 @@ struct Asyncio {
     starts_eagerly: bool,
 }
 
-/// A task that is no request's yet. It serves a request if it [is fresh](Spare::is_fresh).
-struct Spare {
+/// A task that is no request's yet. It serves a request if it [is fresh](SpareTask::is_fresh).
+struct SpareTask {
     task: Py<PyAny>,
     driver: Py<Driver>,
     context: Py<PyAny>,
     /// The task as it was made. Every change of it is one of this: a name, a callback, a cancellation, an attribute.
     /// `None` where one would not show: then the task serves one request only.
     memory: Option<Memory>,
-    counts: Counts,
+    counts: ReferenceCounts,
     /// The task waits for its driver. Until then, which is before Python 3.12 until the loop's next round, `memory` and
     /// `counts` are those of a task that has not made its first step.
     is_parked: bool,
 }
 
 /// References to the objects of a spare that is not the current task.
-struct Counts {
+struct ReferenceCounts {
     task: ffi::Py_ssize_t,
     context: ffi::Py_ssize_t,
     driver: ffi::Py_ssize_t,
@@ -184,7 +187,7 @@ struct Counts {
 
 /// Of a parked spare: ours, and the wake-up's to the task, the task's to its context, and the task's two to its driver,
 /// its coroutine and what it waits for.
-const PARKED: Counts = Counts {
+const PARKED: ReferenceCounts = ReferenceCounts {
     task: 2,
     context: 2,
     driver: 3,
@@ -195,37 +198,37 @@ impl Tasks {
         let asyncio = event_loop
             .map(|event_loop| Asyncio::new(py, event_loop))
             .transpose()?;
-        let pristine = Pristine::new(py)?;
-        let ground = pristine.copy(py)?;
+        let base = BaseContext::new(py)?;
+        let shared = base.copy(py)?;
         Ok(Self {
             asyncio,
             spare: None,
-            pristine,
-            ground,
-            place: Place::Outside,
+            base,
+            shared,
+            entered: EnteredContext::Host,
         })
     }
 
     /// Steps a new coroutine; what it comes to is answered now or later.
-    pub(crate) fn step<E: Errand>(
+    pub(crate) fn step<E: CompletionHandler>(
         &mut self,
         py: Python<'_>,
         coroutine: Py<PyAny>,
-        errand: &mut E,
+        handler: &mut E,
         reply: &mut Reply<'_>,
     ) {
         let mut coroutine = coroutine;
         if let Err(error) = self.enter(py) {
             let _ = coroutine.bind(py).call_method0(intern!(py, "close"));
-            return errand.fail(py, &error, reply);
+            return handler.fail(py, &error, reply);
         }
-        match advance(py, &mut coroutine, Push::Next, errand, reply) {
+        match advance(py, &mut coroutine, StepInput::Send, handler, reply) {
             Progress::Suspended(awaited) => {
                 self.exit(py);
-                self.hand_over(py, coroutine, awaited, errand, reply);
+                self.hand_over(py, coroutine, awaited, handler, reply);
             }
             Progress::Done(_) => {
-                errand.flush(py, reply);
+                handler.flush(py, reply);
                 self.retire_if_kept(py);
             }
         }
@@ -234,7 +237,7 @@ impl Tasks {
     /// Makes the spare the current task, with its context. Other code may have found the spare since it was left.
     #[inline]
     fn enter(&mut self, py: Python<'_>) -> PyResult<()> {
-        if self.retire_unless_fresh(py) && self.place == Place::Spare {
+        if self.retire_unless_fresh(py) && self.entered == EnteredContext::SpareTask {
             return Ok(());
         }
         self.leave(py);
@@ -242,7 +245,7 @@ impl Tasks {
             PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
         })?;
         if self.spare.is_none() {
-            self.spare = Some(asyncio.make_spare(py, &self.pristine)?);
+            self.spare = Some(asyncio.make_spare(py, &self.base)?);
         }
         let spare = self.spare.as_mut().expect("made above");
         asyncio
@@ -256,7 +259,7 @@ impl Tasks {
                 .call1((&asyncio.event_loop, &spare.task))?;
             return Err(error);
         }
-        self.place = Place::Spare;
+        self.entered = EnteredContext::SpareTask;
         Ok(())
     }
 
@@ -264,11 +267,11 @@ impl Tasks {
     /// handler that has returned. Returns whether there is a spare that may.
     #[inline]
     fn retire_unless_fresh(&mut self, py: Python<'_>) -> bool {
-        let is_current = self.place == Place::Spare;
+        let is_current = self.entered == EnteredContext::SpareTask;
         let Some(spare) = &mut self.spare else {
             return false;
         };
-        if spare.is_fresh(py, &self.pristine, is_current) {
+        if spare.is_fresh(py, &self.base, is_current) {
             return true;
         }
         self.close(py);
@@ -280,12 +283,12 @@ impl Tasks {
     /// [left](Self::leave), and all else when it is [taken](Self::enter).
     #[inline]
     fn retire_if_kept(&mut self, py: Python<'_>) {
-        let known = ffi::Py_ssize_t::from(self.place == Place::Spare);
+        let known = ffi::Py_ssize_t::from(self.entered == EnteredContext::SpareTask);
         let is_kept = self.spare.as_ref().is_some_and(|spare| {
             !FAST_PATHS
                 || spare.memory.is_none()
                 || references(py, &spare.task) != spare.counts.task + known
-                || !self.pristine.is_same(py, &spare.context)
+                || !self.base.is_same(py, &spare.context)
         });
         if is_kept {
             self.close(py);
@@ -295,43 +298,43 @@ impl Tasks {
     /// Makes room for Python code that is no coroutine's step: no current task, and a context that no
     /// request has left anything in.
     #[inline]
-    pub(crate) fn stand(&mut self, py: Python<'_>) {
-        let is_entered = self.place == Place::Ground;
+    pub(crate) fn enter_shared(&mut self, py: Python<'_>) {
+        let is_entered = self.entered == EnteredContext::Shared;
         // A token of one of its variables is a reference to it.
-        let is_clean = is_known_only(py, &self.ground, 1 + ffi::Py_ssize_t::from(is_entered))
-            && self.pristine.is_same(py, &self.ground);
-        if is_clean && self.place == Place::Ground {
+        let is_clean = is_known_only(py, &self.shared, 1 + ffi::Py_ssize_t::from(is_entered))
+            && self.base.is_same(py, &self.shared);
+        if is_clean && self.entered == EnteredContext::Shared {
             return;
         }
         self.leave(py);
         // Wherever it comes from: after who changed it there may have been a step, or the end of a turn.
         if !is_clean {
-            match self.pristine.copy(py) {
-                Ok(ground) => self.ground = ground,
+            match self.base.copy(py) {
+                Ok(shared) => self.shared = shared,
                 Err(error) => return error.write_unraisable(py, None),
             }
         }
-        match enter_context(py, &self.ground) {
-            Ok(()) => self.place = Place::Ground,
+        match enter_context(py, &self.shared) {
+            Ok(()) => self.entered = EnteredContext::Shared,
             Err(error) => error.write_unraisable(py, None),
         }
     }
 
-    /// Hands out the ground as the request that has just run there has left it, for the rest of its answer:
+    /// Hands out the shared context as the request that has just run there has left it, for the rest of its response:
     /// a generator resets the variables that it has set, in the context where it has set them.
-    pub(crate) fn take_ground(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let fresh = self.pristine.copy(py)?;
+    pub(crate) fn take_shared(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let fresh = self.base.copy(py)?;
         self.leave(py);
-        Ok(std::mem::replace(&mut self.ground, fresh))
+        Ok(std::mem::replace(&mut self.shared, fresh))
     }
 
-    /// Makes room for the rest of an answer, in the context that [`take_ground`](Self::take_ground) has
+    /// Makes room for the rest of a response, in the context that [`take_shared`](Self::take_shared) has
     /// handed out.
-    pub(crate) fn stand_in(&mut self, py: Python<'_>, context: Py<PyAny>) {
+    pub(crate) fn enter_shared_with(&mut self, py: Python<'_>, context: Py<PyAny>) {
         self.leave(py);
-        self.ground = context;
-        match enter_context(py, &self.ground) {
-            Ok(()) => self.place = Place::Ground,
+        self.shared = context;
+        match enter_context(py, &self.shared) {
+            Ok(()) => self.entered = EnteredContext::Shared,
             Err(error) => error.write_unraisable(py, None),
         }
     }
@@ -346,23 +349,28 @@ impl Tasks {
         current.is_ok_and(|task| task.is_none())
     }
 
-    /// Gives the thread back to its host's context. Undoes [`enter`](Self::enter) and [`stand`](Self::stand). Ends a
+    /// Gives the thread back to its host's context. Undoes [`enter`](Self::enter) and [`enter_shared`](Self::enter_shared). Ends a
     /// spare whose task was changed: callbacks that were added to it are called when it ends.
     #[inline]
     pub(crate) fn leave(&mut self, py: Python<'_>) {
-        let was_entered = self.place == Place::Spare;
+        let was_entered = self.entered == EnteredContext::SpareTask;
         self.exit(py);
-        if was_entered && self.spare.as_ref().is_some_and(|spare| !spare.is_left(py)) {
+        if was_entered
+            && self
+                .spare
+                .as_ref()
+                .is_some_and(|spare| !spare.is_unchanged(py))
+        {
             self.close(py);
         }
     }
 
     #[inline]
     fn exit(&mut self, py: Python<'_>) {
-        match std::mem::replace(&mut self.place, Place::Outside) {
-            Place::Outside => {}
-            Place::Ground => exit_context(py, &self.ground),
-            Place::Spare => {
+        match std::mem::replace(&mut self.entered, EnteredContext::Host) {
+            EnteredContext::Host => {}
+            EnteredContext::Shared => exit_context(py, &self.shared),
+            EnteredContext::SpareTask => {
                 let (Some(asyncio), Some(spare)) = (&self.asyncio, &self.spare) else {
                     return;
                 };
@@ -377,31 +385,33 @@ impl Tasks {
 
     /// The coroutine has suspended: from here on the spare is its task.
     #[inline]
-    fn hand_over<E: Errand>(
+    fn hand_over<E: CompletionHandler>(
         &mut self,
         py: Python<'_>,
         coroutine: Py<PyAny>,
         awaited: Py<PyAny>,
-        errand: &mut E,
+        handler: &mut E,
         reply: &mut Reply<'_>,
     ) {
         let Some(spare) = self.spare.take() else {
             return;
         };
-        let taken_over = errand.suspend(py).and_then(|Suspended { entry, resume }| {
-            errand.flush(py, reply);
-            let (link, id) = errand.exchange();
-            match entry {
-                Entry::As(role) => link.suspend(id, Some(role), spare.task.clone_ref(py)),
-                Entry::Known => link.suspend(id, None, spare.task.clone_ref(py)),
-                Entry::Over => drop(link.take(id)),
-            }
-            let Spare { task, driver, .. } = spare;
-            let work = Work { coroutine, resume };
-            driver.get().take_over(py, work, awaited, task)
-        });
+        let taken_over = handler
+            .on_suspend(py)
+            .and_then(|Suspended { entry, resume }| {
+                handler.flush(py, reply);
+                let (handle, id) = handler.exchange();
+                match entry {
+                    Entry::As(role) => handle.suspend(id, Some(role), spare.task.clone_ref(py)),
+                    Entry::Known => handle.suspend(id, None, spare.task.clone_ref(py)),
+                    Entry::Over => drop(handle.take(id)),
+                }
+                let SpareTask { task, driver, .. } = spare;
+                let suspended = SuspendedCoroutine { coroutine, resume };
+                driver.get().take_over(py, suspended, awaited, task)
+            });
         if let Err(error) = taken_over {
-            errand.fail(py, &error, reply);
+            handler.fail(py, &error, reply);
         }
     }
 
@@ -430,8 +440,8 @@ impl Asyncio {
         })
     }
 
-    fn make_spare(&self, py: Python<'_>, pristine: &Pristine) -> PyResult<Spare> {
-        let context = pristine.copy(py)?;
+    fn make_spare(&self, py: Python<'_>, base: &BaseContext) -> PyResult<SpareTask> {
+        let context = base.copy(py)?;
         let driver = Py::new(py, Driver::new(self.event_loop.clone_ref(py)))?;
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "loop"), &self.event_loop)?;
@@ -446,12 +456,12 @@ impl Asyncio {
             .call((&driver,), Some(&keywords))?
             .unbind();
         drop(keywords); // which refer to the context
-        let counts = Counts {
+        let counts = ReferenceCounts {
             task: references(py, &task),
             context: references(py, &context),
             driver: references(py, &driver),
         };
-        Ok(Spare {
+        Ok(SpareTask {
             memory: Memory::of(py, &task),
             is_parked: false,
             task,
@@ -462,10 +472,10 @@ impl Asyncio {
     }
 }
 
-impl Spare {
+impl SpareTask {
     /// Whether the task, which is not the current one, is known to us alone and unchanged.
     #[inline]
-    fn is_left(&self, py: Python<'_>) -> bool {
+    fn is_unchanged(&self, py: Python<'_>) -> bool {
         let memory = self.memory.as_ref();
         references(py, &self.task) == self.counts.task
             && memory.is_some_and(|memory| memory.is_same(py, &self.task))
@@ -474,15 +484,15 @@ impl Spare {
     /// Whether task, driver and context are known to us alone, and as they were made. `is_current`: it is the current
     /// task, and its context is the thread's.
     #[inline]
-    fn is_fresh(&mut self, py: Python<'_>, pristine: &Pristine, is_current: bool) -> bool {
+    fn is_fresh(&mut self, py: Python<'_>, base: &BaseContext, is_current: bool) -> bool {
         let Some(memory) = &mut self.memory else {
             return false;
         };
         let more = ffi::Py_ssize_t::from(is_current);
-        let is_parked = match self.driver.get().rest(py) {
-            Rest::Unstarted => false,
-            Rest::Parked => true,
-            Rest::Disturbed => return false,
+        let is_parked = match self.driver.get().park_state(py) {
+            ParkState::Unstarted => false,
+            ParkState::Parked => true,
+            ParkState::Disturbed => return false,
         };
         if is_parked && !self.is_parked {
             if !memory.has_become(py, &self.task, &self.driver) {
@@ -495,7 +505,7 @@ impl Spare {
             && memory.is_same(py, &self.task)
             && is_known_only(py, &self.driver, self.counts.driver)
             && is_known_only(py, &self.context, self.counts.context + more)
-            && pristine.is_same(py, &self.context)
+            && base.is_same(py, &self.context)
     }
 }
 
@@ -542,7 +552,7 @@ pub(crate) fn exit_context(py: Python<'_>, context: &Py<PyAny>) {
 }
 
 /// A context as every request finds it.
-struct Pristine {
+struct BaseContext {
     context: Py<PyAny>,
     /// Its variables and their values, so that looking for changes makes no objects.
     values: Vec<(Py<PyAny>, Py<PyAny>)>,
@@ -551,7 +561,7 @@ struct Pristine {
     variables: Option<Field>,
 }
 
-impl Pristine {
+impl BaseContext {
     fn new(py: Python<'_>) -> PyResult<Self> {
         let context = copy_current_context(py)?;
         let mut values = Vec::new();
@@ -619,14 +629,14 @@ impl Pristine {
 }
 
 /// A coroutine that has suspended, and what its result is for.
-struct Work {
+struct SuspendedCoroutine {
     coroutine: Py<PyAny>,
     resume: Box<dyn Resume>,
 }
 
 /// How a coroutine is gone on with.
-pub(crate) enum Push {
-    Next,
+pub(crate) enum StepInput {
+    Send,
     Throw(Py<PyAny>),
 }
 
@@ -638,25 +648,25 @@ pub(crate) enum Progress {
     Done(Option<PyErr>),
 }
 
-/// Steps until the coroutine waits or its errand is done; another may take its place on the way.
+/// Steps until the coroutine waits or its handler is done; another may take its place on the way.
 #[inline]
-fn advance<E: Errand, S: Sink>(
+fn advance<E: CompletionHandler, S: Sink>(
     py: Python<'_>,
     coroutine: &mut Py<PyAny>,
-    mut push: Push,
-    errand: &mut E,
+    mut input: StepInput,
+    handler: &mut E,
     sink: &mut S,
 ) -> Progress {
     loop {
-        let result = match step(py, coroutine, &push) {
+        let result = match step(py, coroutine, &input) {
             Step::Yielded(awaited) => return Progress::Suspended(awaited),
             Step::Returned(value) => Ok(value),
             Step::Raised(error) => Err(error),
         };
-        match errand.conclude(py, result, sink) {
+        match handler.on_result(py, result, sink) {
             Next::Coroutine(next) => {
                 *coroutine = next;
-                push = Push::Next;
+                input = StepInput::Send;
             }
             Next::Done(error) => return Progress::Done(error),
         }
@@ -679,8 +689,8 @@ enum Step<'py> {
 
 /// One step of a coroutine.
 #[inline]
-fn step<'py>(py: Python<'py>, coroutine: &Py<PyAny>, push: &Push) -> Step<'py> {
-    if let Push::Throw(error) = push {
+fn step<'py>(py: Python<'py>, coroutine: &Py<PyAny>, input: &StepInput) -> Step<'py> {
+    if let StepInput::Throw(error) = input {
         return match coroutine
             .bind(py)
             .call_method1(intern!(py, "throw"), (error,))
@@ -719,7 +729,7 @@ pub(crate) struct Driver {
 }
 
 /// How the driver of a spare is found.
-enum Rest {
+enum ParkState {
     /// Its task has not made its first step.
     Unstarted,
     /// Its task waits for it, and nothing else knows what wakes that up.
@@ -736,9 +746,9 @@ struct DriverState {
     wakeup: Option<Py<PyAny>>,
     /// What the coroutine waits for and the task does not know of yet.
     awaited: Option<Py<PyAny>>,
-    work: Option<Work>,
+    suspended: Option<SuspendedCoroutine>,
     /// The task itself, while its coroutine goes on: asyncio knows its tasks by weak references alone,
-    /// and nobody else need know one whose request is answered. Hidden from the collector of garbage.
+    /// and nothing else may refer to one whose response is complete. Hidden from the collector of garbage.
     task: Option<Py<PyAny>>,
     is_retired: bool,
     /// The parked task was cancelled and is on its way to its end.
@@ -753,20 +763,20 @@ impl Driver {
         }
     }
 
-    /// Drives `work` as `task` from here on; it waits for `awaited`.
+    /// Drives `suspended` as `task` from here on; it waits for `awaited`.
     ///
     /// # Errors
     /// The task cannot be woken. The work is dropped: it would wait for ever.
     fn take_over(
         &self,
         py: Python<'_>,
-        work: Work,
+        suspended: SuspendedCoroutine,
         awaited: Py<PyAny>,
         task: Py<PyAny>,
     ) -> PyResult<()> {
         let wakeup = {
             let mut state = lock(&self.state);
-            state.work = Some(work);
+            state.suspended = Some(suspended);
             state.task = Some(task);
             state.awaited = Some(awaited);
             state.wakeup.take()
@@ -781,17 +791,17 @@ impl Driver {
 
     /// How the driver of a spare is found.
     #[inline]
-    fn rest(&self, py: Python<'_>) -> Rest {
+    fn park_state(&self, py: Python<'_>) -> ParkState {
         let state = lock(&self.state);
         match &state.wakeup {
-            _ if state.is_blocking || state.is_cancelled => Rest::Disturbed,
-            Some(wakeup) if is_known_only(py, wakeup, 1) => Rest::Parked,
-            Some(_) => Rest::Disturbed,
-            None => Rest::Unstarted,
+            _ if state.is_blocking || state.is_cancelled => ParkState::Disturbed,
+            Some(wakeup) if is_known_only(py, wakeup, 1) => ParkState::Parked,
+            Some(_) => ParkState::Disturbed,
+            None => ParkState::Unstarted,
         }
     }
 
-    /// Ends the task of a spare that was kept by somebody.
+    /// Ends the task of a spare that other code has kept.
     fn retire(&self, py: Python<'_>) {
         let wakeup = {
             let mut state = lock(&self.state);
@@ -808,22 +818,22 @@ impl Driver {
         let Some(wakeup) = wakeup else {
             return Ok(());
         };
-        wakeup.bind(py).call1((finished(py)?,)).map(drop)
+        wakeup.bind(py).call1((finished_future(py)?,)).map(drop)
     }
 
     /// Goes on with the coroutine.
-    fn advance(&self, py: Python<'_>, push: Push) -> PyResult<Option<Py<PyAny>>> {
-        let Some(mut work) = lock(&self.state).work.take() else {
+    fn advance(&self, py: Python<'_>, input: StepInput) -> PyResult<Option<Py<PyAny>>> {
+        let Some(mut suspended) = lock(&self.state).suspended.take() else {
             return Ok(None);
         };
         let step = LateStep {
-            coroutine: &mut work.coroutine,
-            push,
+            coroutine: &mut suspended.coroutine,
+            input,
         };
-        let progress = work.resume.resume(py, step);
+        let progress = suspended.resume.resume(py, step);
         let outcome = match progress {
             Progress::Suspended(awaited) => {
-                let replaced = lock(&self.state).work.replace(work);
+                let replaced = lock(&self.state).suspended.replace(suspended);
                 drop(replaced);
                 return Ok(Some(awaited));
             }
@@ -837,16 +847,19 @@ impl Driver {
 }
 
 /// The message that a task was cancelled with, as arguments to `cancel`.
-fn told<'py>(error: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+fn cancel_arguments<'py>(error: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
     let arguments = error.getattr(intern!(error.py(), "args"))?;
     let arguments = arguments.cast_into::<PyTuple>()?;
     Ok(arguments.get_slice(0, 1))
 }
 
-/// Calls back whoever waited for `waiter`. asyncio's tasks are shown a future of asyncio's own.
-pub(crate) fn call_back(callback: &Bound<'_, PyAny>, waiter: &Bound<'_, PyAny>) -> PyResult<()> {
+/// Calls the callback of a done `waiter`. asyncio's tasks are shown a future of asyncio's own.
+pub(crate) fn call_done_callback(
+    callback: &Bound<'_, PyAny>,
+    waiter: &Bound<'_, PyAny>,
+) -> PyResult<()> {
     if callback.is_exact_instance_of::<PyCFunction>() {
-        callback.call1((finished(callback.py())?,))?;
+        callback.call1((finished_future(callback.py())?,))?;
     } else {
         callback.call1((waiter,))?;
     }
@@ -855,7 +868,7 @@ pub(crate) fn call_back(callback: &Bound<'_, PyAny>, waiter: &Bound<'_, PyAny>) 
 
 /// The finished future that a woken task looks at. It is one of asyncio's own, for of those a task takes the result
 /// without looking a method up and calling it, which was a tenth of what a message of a WebSocket cost.
-fn finished(py: Python<'_>) -> PyResult<&'static Py<PyAny>> {
+fn finished_future(py: Python<'_>) -> PyResult<&'static Py<PyAny>> {
     static FINISHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     FINISHED.get_or_try_init(py, || {
         let keywords = PyDict::new(py);
@@ -891,10 +904,10 @@ impl Driver {
         };
         visit.call(&state.wakeup)?;
         visit.call(&state.awaited)?;
-        match &state.work {
-            Some(work) => {
-                visit.call(&work.coroutine)?;
-                work.resume.traverse(&visit)
+        match &state.suspended {
+            Some(suspended) => {
+                visit.call(&suspended.coroutine)?;
+                suspended.resume.traverse(&visit)
             }
             None => Ok(()),
         }
@@ -924,13 +937,13 @@ impl Driver {
             if state.is_retired {
                 return Ok(None);
             }
-            if state.work.is_none() {
+            if state.suspended.is_none() {
                 state.is_blocking = true;
                 drop(state);
                 return Ok(Some(slf.clone().into_py_any(py)?));
             }
         }
-        this.advance(py, Push::Next)
+        this.advance(py, StepInput::Send)
     }
 
     fn send(slf: &Bound<'_, Self>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -945,36 +958,39 @@ impl Driver {
     ) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let this = slf.get();
-        let (awaited, has_work) = {
+        let (awaited, is_suspended) = {
             let mut state = lock(&this.state);
-            (state.awaited.take(), state.work.is_some())
+            (state.awaited.take(), state.suspended.is_some())
         };
         // The task was cancelled between the coroutine's suspension and its own first look at what
         // it waits for: as a task does, cancel that first and wait for it to tell.
         if let Some(awaited) = awaited
             && let Some(cancel) = awaited.bind(py).getattr_opt(intern!(py, "cancel"))?
             // With what the task was told: anyio knows its own cancellations by that.
-            && cancel.call1(told(&error)?)?.is_truthy()?
+            && cancel.call1(cancel_arguments(&error)?)?.is_truthy()?
         {
             return Ok(awaited);
         }
         // A bare yield waits for nothing that could be cancelled: the coroutine is told at once.
-        if !has_work {
+        if !is_suspended {
             return Err(PyErr::from_value(error));
         }
-        this.advance(py, Push::Throw(error.unbind()))?
+        this.advance(py, StepInput::Throw(error.unbind()))?
             .ok_or_else(|| PyStopIteration::new_err(()))
     }
 
     fn close(&self, py: Python<'_>) {
-        let (work, task) = {
+        let (suspended, task) = {
             let mut state = lock(&self.state);
-            (state.work.take(), state.task.take())
+            (state.suspended.take(), state.task.take())
         };
         drop(task);
-        if let Some(work) = work {
+        if let Some(suspended) = suspended {
             // No caller handles what a coroutine raises while it is closed.
-            let _ = work.coroutine.bind(py).call_method0(intern!(py, "close"));
+            let _ = suspended
+                .coroutine
+                .bind(py)
+                .call_method0(intern!(py, "close"));
         }
     }
 
@@ -1038,16 +1054,16 @@ impl Driver {
         }
         let call_soon = intern!(py, "call_soon");
         self.event_loop
-            .call_method1(py, call_soon, (wakeup, finished(py)?))?;
+            .call_method1(py, call_soon, (wakeup, finished_future(py)?))?;
         Ok(false)
     }
 
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
         let py = slf.py();
         let coroutine = lock(&slf.get().state)
-            .work
+            .suspended
             .as_ref()
-            .map(|work| work.coroutine.clone_ref(py));
+            .map(|suspended| suspended.coroutine.clone_ref(py));
         match coroutine {
             Some(coroutine) => coroutine.bind(py).repr(),
             None => Ok(PyString::new(py, "a spare request")),

@@ -273,7 +273,7 @@ impl Cache {
         }
     }
 
-    /// Forgets everything, and closes what nobody sends from.
+    /// Forgets all assets; a file closes when no response sends from it any more.
     pub(crate) fn clear(&mut self) {
         self.assets.clear();
         self.held_bytes = 0;

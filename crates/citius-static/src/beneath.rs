@@ -64,7 +64,7 @@ impl Directory {
         })
     }
 
-    /// Opens `path` below the directory (empty: the directory itself) for reading, whatever it is.
+    /// Opens `path` below the directory (empty: the directory itself) for reading, of whatever file type.
     ///
     /// # Errors
     /// Those of `open`; `ELOOP` and `EXDEV` for links that are not followed or lead outside.

@@ -22,11 +22,11 @@ use crate::range::{self, Piece, Wanted};
     reason = "four independent permissions"
 )]
 pub struct MountOptions {
-    /// Paths below this are answered: `/assets`, or empty for all.
+    /// Paths below this are served: `/assets`, or empty for all.
     pub prefix: String,
     /// From where.
     pub directory: PathBuf,
-    /// What a directory itself is answered with, such as `index.html`; 404 without.
+    /// The file that is served for a directory, such as `index.html`; 404 without.
     pub index: Option<String>,
     /// The value of `Cache-Control`.
     pub cache_control: Option<String>,
@@ -53,12 +53,12 @@ pub struct Mount {
 #[derive(Debug, Default)]
 pub struct Mounts(Vec<Mount>);
 
-/// What was answered, for the log.
+/// What was sent, for the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
     /// With which status.
     pub status: Status,
-    /// Bytes of the body, if nobody asks for the head alone.
+    /// Bytes of the body; 0 for a HEAD request.
     pub body_bytes: u64,
     /// What was wrong with the file, if anything.
     pub error: Option<Errno>,
@@ -227,7 +227,7 @@ impl Mount {
             Err(
                 error @ (Errno::NFILE | Errno::MFILE | Errno::IO | Errno::NODATA | Errno::STALE),
             ) => Found::Failed(error),
-            // Not there, not allowed, outside: nobody shall learn which.
+            // Missing, forbidden and outside look alike, so that a client cannot tell which.
             Err(_) => Found::Nothing,
         }
     }
@@ -246,7 +246,7 @@ impl Mounts {
         self.0.is_empty()
     }
 
-    /// Answers a request for a file; `None` if it is none of ours, and nothing is sent.
+    /// Responds to a request for a file; `None`, and nothing is sent, if the path is not below the mount.
     pub fn respond(&mut self, head: &Head, files: &Files, reply: &mut Reply<'_>) -> Option<Served> {
         let decoded = path::decode(head.path());
         // An escape that no file is named by is refused where it claims to be ours.

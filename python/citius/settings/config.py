@@ -447,7 +447,7 @@ class Config:
             self._check_reactor_threads()
 
     def _check_reactor_threads(self) -> None:
-        """That whatever else is asked for knows of more reactors than one."""
+        """Check that the other options work with several reactors."""
         if self.loop in ("gevent", "none"):
             raise ConfigError(
                 f"reactor_threads wants an asyncio loop in each thread, and loop is {self.loop}; use workers"
@@ -476,7 +476,7 @@ class Config:
 
     @property
     def default_response_headers(self) -> list[tuple[str, str]]:
-        """The fields of every answer, besides `server`."""
+        """The fields of every response, besides `server`."""
         return [(name, value) for name, value in header_fields(self.header) if name != "server"]
 
     @property
@@ -491,7 +491,7 @@ class Config:
 
     @property
     def codings(self) -> list[tuple[str, int | None]]:
-        """What answers are compressed by, the best first, and at which level."""
+        """Codings for the compression of responses, the preferred first, with their levels."""
         return [parse_coding(text) for text in self.compress]
 
     @property

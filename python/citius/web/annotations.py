@@ -11,23 +11,14 @@ import inspect
 import types
 from dataclasses import is_dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, is_typeddict
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, is_typeddict
 
 from citius.errors import ConfigError
+from citius.web.sources import LENGTHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class _BodyMarker:
-    """See ``Body``."""
-
-    def __repr__(self) -> str:
-        return "citius.Body"
-
-
-Body: Final = _BodyMarker()
-"""``Annotated[list[int], Body]``: this parameter is the request's body, not a query parameter."""
 
 
 # What the text of a path or a query is already.
@@ -35,9 +26,9 @@ AS_SENT = (inspect.Parameter.empty, str, Any)
 
 
 def is_body(annotation: Any) -> bool:
-    """Whether values of this type come in a body: they have fields or keys, or are said to be one."""
+    """Whether values of this type come in a body: they have fields or keys."""
     if hasattr(annotation, "__metadata__"):  # Annotated
-        return Body in annotation.__metadata__ or is_body(annotation.__origin__)
+        return is_body(annotation.__origin__)
     origin = get_origin(annotation)
     if origin is dict:
         return True
@@ -47,13 +38,19 @@ def is_body(annotation: Any) -> bool:
     if not isinstance(plain, type):
         return False
     cls: type[Any] = plain
-    return (
-        cls is dict
-        or hasattr(cls, "__struct_fields__")  # msgspec.Struct, without importing it
-        or is_dataclass(cls)
-        or is_typeddict(cls)
-        or hasattr(cls, "__attrs_attrs__")
+    return cls is dict or has_fields(cls)
+
+
+def has_fields(annotation: Any) -> bool:
+    """Whether this is a class of records: a Struct, a dataclass, a TypedDict, or one of attrs."""
+    cls: Any = get_origin(annotation) or annotation
+    return isinstance(cls, type) and (
+        any(hasattr(cls, name) for name in _RECORDS) or is_typeddict(cls)
     )
+
+
+# Of a msgspec.Struct, a dataclass and a class of attrs, which need not be imported.
+_RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__")
 
 
 def wants_list(annotation: Any) -> bool:
@@ -140,6 +137,31 @@ def _is_converted(value: Any, annotation: Any) -> bool:
     except (msgspec.ValidationError, TypeError):
         return False
     return True
+
+
+def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
+    """The type with constraints of a marker.
+
+    Those of lengths hold for an array itself, others for its items; none holds for ``None``.
+    """
+    if not constraints:
+        return annotation
+    import msgspec
+
+    if hasattr(annotation, "__metadata__"):
+        return Annotated[constrained(annotation.__origin__, constraints), *annotation.__metadata__]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Union or origin is types.UnionType:
+        each = (one if one is NoneType else constrained(one, constraints) for one in arguments)
+        return Union[tuple(each)]  # noqa: UP007
+    if origin in (list, tuple, set, frozenset):
+        own = {name: value for name, value in constraints.items() if name in LENGTHS}
+        of_items = {name: value for name, value in constraints.items() if name not in LENGTHS}
+        item = constrained(arguments[0], of_items)
+        array: Any = origin
+        annotation = array[item, ...] if origin is tuple else array[item]
+        return Annotated[annotation, msgspec.Meta(**own)] if own else annotation
+    return Annotated[annotation, msgspec.Meta(**constraints)]
 
 
 def name_of(annotation: Any) -> str:

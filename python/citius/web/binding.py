@@ -2,10 +2,11 @@
 
 Done once per route, when the application is frozen. A handler whose parameters are the request and path
 parameters is called by the extension directly; only others get a wrapper (one, generated, so that the
-interpreter sees a plain call). signature.py decides which parameter takes its value from where.
+interpreter sees a plain call). signature.py decides which parameter takes its value from where, readers.py
+makes the value.
 
-Mistakes in the query or the body are answered with 422 and all of them at once; a handler is never called
-with an argument that does not match its annotation.
+The response to mistakes is 422 with all of them at once; a handler is never called with an argument that does
+not match its annotation.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from citius._core import parse_urlencoded, read_integer, read_real
-from citius.errors import UnprocessableContent, UnsupportedMediaType
+from citius._core import parse_urlencoded
+from citius.errors import UnprocessableContent
 from citius.web.annotations import AS_SENT, copier_of, wants_list
-from citius.web.codecs import decoder, refusal_of
+from citius.web.readers import body_reader, file_reader, missing, record_reader, value_reader
 from citius.web.signature import Parameter, http_parameters, needs_conversion, path_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from citius._core import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,164 +39,153 @@ def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> 
     Raises:
         ConfigError: A parameter has no source, or two that contradict each other.
     """
-    in_path = path_parameters(pattern)
-    parameters = http_parameters(handler, pattern, stream=stream)
-    direct = all(
-        not p.is_keyword_only
-        and (p.source == "request" or (p.source == "path" and not needs_conversion(p, in_path)))
-        for p in parameters
-    )
-    if direct:
-        return Bound(handler, tuple(None if p.source == "request" else p.name for p in parameters))
-    return _wrap(handler, parameters, in_path)
+    return bind_parameters(handler, http_parameters(handler, pattern, stream=stream), pattern)
 
 
-def _wrap(
-    handler: Callable[..., Any], parameters: tuple[Parameter, ...], in_path: dict[str, str]
+def bind_parameters(
+    handler: Callable[..., Any], parameters: tuple[Parameter, ...], pattern: str
 ) -> Bound:
-    """Generate ``def bound(request, …): return handler(…)``.
+    """The same for parameters that have been read."""
+    in_path = path_parameters(pattern)
+    if all(_is_direct(p, in_path) for p in parameters):
+        args = (None if p.source == "request" else p.wire_name for p in parameters)
+        return Bound(handler, tuple(args))
+    wrapper = Wrapper(in_path)
+    arguments = wrapper.read(parameters)
+    return wrapper.finish(handler, arguments)
+
+
+def _is_direct(parameter: Parameter, in_path: dict[str, str]) -> bool:
+    """Whether the extension has the value of a positional parameter."""
+    if parameter.is_keyword_only:
+        return False
+    if parameter.source == "path":
+        return not needs_conversion(parameter, in_path)
+    return parameter.source == "request"
+
+
+class Wrapper:
+    """The code of ``def bound(request, …): return handler(…)``, line by line.
 
     The wrapper of an ``async def`` handler is a ``def`` too: it returns the handler's own coroutine,
     so there is no second coroutine to step.
     """
-    args: list[str | None] = [None]
-    body = ["    mistakes = []"]
-    namespace: dict[str, Any] = {
-        "handler": handler,
-        "UnprocessableContent": UnprocessableContent,
-    }
-    call: list[str] = []
-    in_query = [p for p in parameters if p.source == "query"]
-    if in_query:
-        namespace["parse_urlencoded"] = parse_urlencoded
-        body.append("    pairs = parse_urlencoded(request.raw_query)")
-        body.append("    sent = dict(pairs)")
-        body += [f"    q_{p.name} = {_read_query(p, namespace)}" for p in in_query]
-    for p in parameters:
-        if p.source == "path":
-            args.append(p.name)
-            value = f"p_{p.name}"
-            if needs_conversion(p, in_path):
-                namespace[f"c_{p.name}"] = _converter(p)
-                body.append(f"    {value} = c_{p.name}({value}, mistakes)")
-        elif p.source == "request":
-            value = "request"
-        elif p.source == "query":
-            value = f"q_{p.name}"
-        elif p.source == "raw_body":
-            value = "request.body()"
-        else:
-            namespace[f"read_{p.name}"] = _body_reader(p)
-            value = f"b_{p.name}"
-            body.append(f"    {value} = read_{p.name}(request, mistakes)")
-        call.append(f"{p.name}={value}" if p.is_keyword_only else value)
-    inputs = ", ".join("request" if a is None else f"p_{a}" for a in args)
-    source = "\n".join(
-        [
-            f"def bound({inputs}):",
-            *body,
-            "    if mistakes:",
-            "        raise UnprocessableContent('request validation failed', errors=mistakes)",
-            f"    return handler({', '.join(call)})",
+
+    def __init__(self, in_path: dict[str, str]) -> None:
+        self._in_path = in_path
+        self._args: list[str | None] = [None]
+        self._lines: list[str] = ["mistakes = []"]
+        self._names: dict[str, Any] = {
+            "UnprocessableContent": UnprocessableContent,
+            "parse_urlencoded": parse_urlencoded,
+        }
+
+    def read(self, parameters: tuple[Parameter, ...]) -> str:
+        """Add what reads the parameters of one function; gives the arguments of its call."""
+        first_query = sorted(parameters, key=lambda p: p.source != "query")
+        values = {p.name: self._read(p) for p in first_query}
+        return ", ".join(
+            f"{p.name}={values[p.name]}" if p.is_keyword_only else values[p.name]
+            for p in parameters
+        )
+
+    def finish(self, handler: Callable[..., Any], arguments: str) -> Bound:
+        """The function that reads everything and calls the handler."""
+        self._names["handler"] = handler
+        inputs = ", ".join("request" if a is None else f"p_{a}" for a in self._args)
+        self._lines += [
+            "if mistakes:",
+            "    raise UnprocessableContent('request validation failed', errors=mistakes)",
+            f"return handler({arguments})",
         ]
-    )
-    exec(source, namespace)  # names are identifiers of the handler's own signature
-    bound = namespace["bound"]
-    bound.__name__ = getattr(handler, "__name__", "bound")
-    bound.__qualname__ = getattr(handler, "__qualname__", "bound")
-    bound.__wrapped__ = handler  # for messages
-    return Bound(bound, tuple(args))
+        source = "\n    ".join([f"def bound({inputs}):", *self._lines])
+        exec(source, self._names)  # names are identifiers of the handler's own signature
+        bound = self._names["bound"]
+        bound.__name__ = getattr(handler, "__name__", "bound")
+        bound.__qualname__ = getattr(handler, "__qualname__", "bound")
+        bound.__wrapped__ = handler  # for messages
+        return Bound(bound, tuple(self._args))
 
+    def _read(self, p: Parameter) -> str:
+        """The expression of a parameter's value; lines that it needs are added before."""
+        if p.source == "request":
+            return "request"
+        if p.source == "raw_body":
+            return "request.body()"
+        if p.source == "path":
+            return self._read_path(p)
+        if p.source == "body":
+            return self._assign(f"{self._name(body_reader(p))}(request, mistakes)")
+        if p.source == "file":
+            self._share("form = request.form()")
+            return self._assign(f"{self._name(file_reader(p))}(form, mistakes)")
+        if p.is_whole:
+            reader = self._name(record_reader(p))
+            return self._assign(f"{reader}({self._pairs(p.source)}, mistakes)")
+        return self._assign(self._read_named(p))
 
-def _read_query(parameter: Parameter, namespace: dict[str, Any]) -> str:
-    """The expression for a query parameter's value, of ``pairs`` and of ``sent``, the last of each name."""
-    name = parameter.name
-    value = f"sent[{name!r}]"
-    if wants_list(parameter.annotation):
-        value = f"[v for n, v in pairs if n == {name!r}]"
-    if parameter.annotation not in AS_SENT:
-        namespace[f"c_{name}"] = _converter(parameter)
-        value = f"c_{name}({value}, mistakes)"
-    if parameter.is_required:
-        missing = {"in": "query", "path": name, "message": "missing"}
-        otherwise = f"mistakes.append({missing!r})"  # which is None
-    else:
-        copied = copier_of(parameter.default)
-        namespace[f"d_{name}"] = copied or parameter.default
-        otherwise = f"d_{name}()" if copied else f"d_{name}"
-    return f"{value} if {name!r} in sent else {otherwise}"
+    def _read_path(self, p: Parameter) -> str:
+        if p.wire_name not in self._args:
+            self._args.append(p.wire_name)
+        value = f"p_{p.wire_name}"
+        if not needs_conversion(p, self._in_path):
+            return value
+        return self._assign(f"{self._name(value_reader(p))}({value}, mistakes)")
 
+    def _read_named(self, p: Parameter) -> str:
+        """The expression of a value that the request may lack."""
+        name = repr(p.wire_name.lower() if p.source == "header" else p.wire_name)
+        many = wants_list(p.annotation)
+        if p.source == "header":
+            known = "request.headers"
+            value = f"{known}.getlist({name})" if many else f"request.header({name})"
+        elif p.source == "cookie":
+            known = self._share("cookies = request.cookies")
+            value = f"[cookies[{name}]]" if many else f"cookies[{name}]"
+        elif p.source == "form":
+            known = self._share("form = request.form()")
+            value = f"form.getlist({name})" if many else f"form[{name}]"
+        else:
+            pairs = self._pairs("query")
+            known = self._share(f"sent = dict({pairs})")
+            value = f"[v for n, v in {pairs} if n == {name}]" if many else f"sent[{name}]"
+        if p.annotation not in AS_SENT:
+            value = f"{self._name(value_reader(p))}({value}, mistakes)"
+        return f"{value} if {name} in {known} else {self._otherwise(p)}"
 
-def _converter(parameter: Parameter) -> Callable[[Any, list[dict[str, str]]], Any]:
-    """A function from text (or a list of texts) to the annotated type."""
-    annotation = parameter.annotation
-    name, place = parameter.name, parameter.source
-    import msgspec
+    def _otherwise(self, p: Parameter) -> str:
+        """The expression of a default, or of a mistake and ``None``."""
+        if p.is_required:
+            return f"mistakes.append({missing(p)!r})"
+        copied = copier_of(p.default)
+        name = self._name(copied or p.default)
+        return f"{name}()" if copied else name
 
-    convert = msgspec.convert
+    def _pairs(self, source: str) -> str:
+        """The expression of all names and values in a part of the request."""
+        if source == "query":
+            return self._share("pairs = parse_urlencoded(request.raw_query)")
+        if source == "header":
+            return "request.header_items()"
+        if source == "cookie":
+            return "request.cookies.items()"
+        self._share("form = request.form()")
+        return "form.multi_items()"
 
-    def converted(value: Any, mistakes: list[dict[str, str]]) -> Any:
-        try:
-            return convert(value, annotation, strict=False)
-        except msgspec.ValidationError as error:
-            message, _, path = str(error).partition(" - at `$")
-            mistakes.append({"in": place, "path": name + path.rstrip("`"), "message": message})
-            return None
+    def _share(self, line: str) -> str:
+        """Add a line unless it is there already; gives the name that it assigns."""
+        if line not in self._lines:
+            self._lines.append(line)
+        return line.partition(" ")[0]
 
-    read = read_integer if annotation is int else read_real if annotation is float else None
-    if read is None:
-        return converted
+    def _assign(self, expression: str) -> str:
+        """Add an assignment to a new variable; gives its name."""
+        name = f"v{len(self._lines)}"
+        self._lines.append(f"{name} = {expression}")
+        return name
 
-    def number(value: str, mistakes: list[dict[str, str]]) -> Any:
-        # Compiled handlers read numbers with the same function. msgspec has the words for what is wrong, and
-        # integers that are longer.
-        found = read(value)
-        return converted(value, mistakes) if found is None else found
-
-    return number
-
-
-def _body_reader(parameter: Parameter) -> Callable[[Request, list[dict[str, str]]], Any]:
-    """A function that decodes the body by its media type."""
-    annotation, default = parameter.annotation, parameter.default
-    copied = copier_of(default)
-
-    def read_body(request: Request, mistakes: list[dict[str, str]]) -> Any:
-        format, label = "json", "JSON"
-        data = request._json_body()  # pyright: ignore[reportPrivateUsage]
-        if data is None:
-            data = request.body()
-            content_type = request.header("content-type")
-            if not data and not parameter.is_required and content_type is None:
-                return copied() if copied else default
-            format, label = _format_of(content_type)
-        try:
-            return decoder(format, annotation)(data)
-        except Exception as error:
-            refusal = refusal_of(error, label)
-            if refusal is None:
-                raise
-            if not isinstance(refusal, UnprocessableContent):
-                raise refusal from None
-            mistakes.extend(dict(mistake) for mistake in refusal.errors)
-            return None
-
-    return read_body
-
-
-def _format_of(content_type: str | None) -> tuple[str, str]:
-    """How a body is encoded, and how messages call that."""
-    media_type = (content_type or "").partition(";")[0].strip().lower()
-    if media_type == "application/json" or media_type.endswith("+json"):
-        return "json", "JSON"
-    if media_type in MSGPACK_TYPES:
-        return "msgpack", "MessagePack"
-    raise UnsupportedMediaType(
-        f"expected application/json or application/msgpack, got {media_type or 'no Content-Type'}"
-    )
-
-
-MSGPACK_TYPES = frozenset(
-    ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")
-)
-"""RFC-less until 2025: the registered name and the two that came before it."""
+    def _name(self, value: Any) -> str:
+        """A name that stands for ``value`` in the code."""
+        name = f"n{len(self._names)}"
+        self._names[name] = value
+        return name

@@ -2,7 +2,7 @@
 
 A mistake that a signature or the bytecode shows is a ``ConfigError`` when the function is registered, with
 its file and line and what to write instead. What the bytecode does not show is an error of the request that
-meets it (compose.py, citius-py/answer.rs). Tests are in tests/unit/test_checks.py.
+meets it (compose.py, citius-py/respond.rs). Tests are in tests/unit/test_checks.py.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from citius._core import Request
-    from citius.web.headers import Headers, Query
+    from citius.web.headers import Headers, QueryParams
 
 __all__ = ["Room", "SerialWebSocket", "WebSocket"]
 
@@ -110,7 +110,7 @@ class SerialWebSocket:
         return self._socket.path_params
 
     @property
-    def query(self) -> Query:
+    def query(self) -> QueryParams:
         """Parameters in the query."""
         return self._socket.query
 

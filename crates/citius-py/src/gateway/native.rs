@@ -1,4 +1,7 @@
-//! The native gateway: routes, and handlers called with as little as they ask for.
+//! The native gateway: a request in, its route, a call with the arguments that the handler declares.
+//!
+//! What the handler returns goes to `respond.rs`, a coroutine to `task.rs`. A Python object of the request exists only if the
+//! handler asks for it or the request outlives the turn. Tests: `tests/gateway/`.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -14,18 +17,20 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::answer::{self, Asked, NativeRequest, conclude_in_turn, convert};
+use crate::exchange::{Exchange, LazySubject, Role};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::compiled::{self, CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::gateway::turn::Turn;
-use crate::gateway::ws::{self, Line, WebSocket};
-use crate::link::{Exchange, LateSubject, Link, Role, lock};
+use crate::gateway::ws::{self, Session, WebSocket};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request::Request;
+use crate::respond::{self, NativeRequest, RequestContext, complete_in_turn, convert};
 use crate::route::{Kind, RouteInfo};
 use crate::settings::coding_from;
-use crate::task::{Errand as _, Next};
+use crate::sync::lock;
+use crate::task::{CompletionHandler as _, Next};
 
 /// Where a positional argument of a handler comes from.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +93,7 @@ impl Role for AwaitsBody {
         true
     }
 
-    fn subject(&self, py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
         let request = self.request.clone_ref(py);
         Some(Box::new(move |_| request.get().subject()))
     }
@@ -258,7 +263,7 @@ impl Native {
 
 /// How long the body of an open exchange may be.
 #[cold]
-pub(super) fn body_limit(link: &Link, exchange: &Exchange) -> BodyLimit {
+pub(super) fn body_limit(handle: &ReactorHandle, exchange: &Exchange) -> BodyLimit {
     let of_request = |request: &Py<Request>| request.get().route().map(Arc::clone);
     let route = if let Some(awaits) = exchange.role::<compiled::AwaitsBody>() {
         Some(Arc::clone(&awaits.route.info))
@@ -269,8 +274,8 @@ pub(super) fn body_limit(link: &Link, exchange: &Exchange) -> BodyLimit {
         role.and_then(|role| of_request(&role.request))
     };
     match route {
-        Some(route) => route.body_limit(&link.limits),
-        None => BodyLimit::held(&link.limits, None),
+        Some(route) => route.body_limit(&handle.limits),
+        None => BodyLimit::held(&handle.limits, None),
     }
 }
 
@@ -280,10 +285,10 @@ impl Routes {
     #[cold]
     pub(super) fn latest<'a>(
         &self,
-        link: &Link,
+        handle: &ReactorHandle,
         heads: impl Iterator<Item = &'a Head>,
     ) -> Option<Subject> {
-        let place = link.latest_route.load(Ordering::Relaxed);
+        let place = handle.latest_route.load(Ordering::Relaxed);
         let route = self.recall(place)?;
         for head in heads {
             let method = String::from_utf8_lossy(head.slice(head.method_span));
@@ -291,7 +296,7 @@ impl Routes {
                 .router
                 .find(&method, head.path(), &mut Captures::default());
             if matches!(found, Found::Route(found) if Arc::ptr_eq(found, route)) {
-                return Some(Subject::new(link, head, Some(&route.info.label)));
+                return Some(Subject::new(handle, head, Some(&route.info.label)));
             }
         }
         Some(Subject::named(format!("a request ({})", route.info.label)))
@@ -412,7 +417,7 @@ impl Native {
 #[pyo3(transparent)]
 struct SmallNames(Vec<Option<String>>);
 
-/// Status and `Allow` that the application's own answer to an unmatched request is asked for.
+/// Status and `Allow` that the application's own response to an unmatched request is asked for.
 type Unmatched<'a> = Option<(u16, &'a str)>;
 
 /// A request head is complete: finds its route and calls the handler now or when the body is there.
@@ -428,7 +433,7 @@ pub(super) fn request(
     let route = if let Some(route) = routes.recall(head.app_tag) {
         route
     } else {
-        turn.link.latest_route.store(0, Ordering::Relaxed);
+        turn.handle.latest_route.store(0, Ordering::Relaxed);
         let found = find_route(turn, routes, head, &mut captures, ended, reply);
         let Some((route, found_for)) = found else {
             return;
@@ -436,7 +441,9 @@ pub(super) fn request(
         head = found_for;
         route
     };
-    turn.link.latest_route.store(route.place, Ordering::Relaxed);
+    turn.handle
+        .latest_route
+        .store(route.place, Ordering::Relaxed);
     reply.classify(route.class);
     if ended {
         match route.shape {
@@ -453,24 +460,24 @@ pub(super) fn request(
         }
         reply.set_compression_levels(levels);
     }
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-    asked.captures = captures;
-    asked.route = Some(&route.info);
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+    context.captures = captures;
+    context.route = Some(&route.info);
     if route.compiled.is_some() {
-        return compiled::request(turn, route, asked, ended, reply);
+        return compiled::request(turn, route, context, ended, reply);
     }
     if ended {
-        call(turn, route, None, &mut asked, true, reply);
+        call(turn, route, None, &mut context, true, reply);
     } else {
-        await_body(turn, route, asked, reply);
+        await_body(turn, route, context, reply);
     }
 }
 
 /// Holds a body to the limit of its route; `true`: it is announced longer, and the request is answered.
 #[inline(never)]
 fn refuses_body(turn: &Turn<'_, '_>, route: &Route, head: &Head, reply: &mut Reply<'_>) -> bool {
-    let limit = route.info.body_limit(&turn.link.limits);
-    limit.enforce(turn.py, turn.link, head, Some(&route.info.label), reply)
+    let limit = route.info.body_limit(&turn.handle.limits);
+    limit.enforce(turn.py, turn.handle, head, Some(&route.info.label), reply)
 }
 
 /// The route of a head that is not known yet, and the head; `None` if it is answered without one.
@@ -486,69 +493,70 @@ fn find_route<'a>(
     if routes.has_sockets
         && let Some(transport) = Opening::transport(&head)
     {
-        let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-        if open_socket(turn, routes, transport, &mut asked, ended, reply) {
+        let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+        if open_socket(turn, routes, transport, &mut context, ended, reply) {
             return None;
         }
-        head = asked.head.take().expect("there is no socket to take it");
+        head = context.head.take().expect("there is no socket to take it");
     }
     let allow = match routes.find(&mut head, captures) {
         Found::Route(route) => return Some((route, head)),
         Found::MethodNotAllowed(allow) => Some(allow),
         Found::Nothing => None,
     };
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-    answer_unmatched(turn, routes, allow, &mut asked, ended, reply);
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+    respond_unmatched(turn, routes, allow, &mut context, ended, reply);
     None
 }
 
-/// Calls a handler that wants to know nothing of its request; most answer plainly, and nothing else has to be made.
+/// Calls a handler that wants to know nothing of its request; most return text or bytes, and nothing else has to be made.
 #[inline]
 fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     let result = route.info.handler.bind(turn.py).call0();
-    if respond(&result, reply) {
+    if respond_plain_value(&result, reply) {
         return reply.recycle(head);
     }
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-    asked.route = Some(&route.info);
-    conclude_in_turn(turn.py, result, &mut asked, reply, turn.tasks);
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+    context.route = Some(&route.info);
+    complete_in_turn(turn.py, result, &mut context, reply, turn.tasks);
 }
 
 /// Calls a handler that wants its request and nothing else.
 #[inline]
 fn call_alone(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
     let py = turn.py;
-    turn.tasks.stand(py);
-    let made = Request::alone(reply.id(), reply.peer(), turn.link, &route.info, head);
+    turn.tasks.enter_shared(py);
+    let made = Request::alone(reply.id(), reply.peer(), turn.handle, &route.info, head);
     let request = match Bound::new(py, made) {
         Ok(request) => request,
         Err(error) => {
-            let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, Box::default());
-            return conclude_in_turn(py, Err(error), &mut asked, reply, turn.tasks);
+            let mut context =
+                RequestContext::new(reply.id(), reply.peer(), turn.handle, Box::default());
+            return complete_in_turn(py, Err(error), &mut context, reply, turn.tasks);
         }
     };
     let result = route.info.handler.bind(py).call1((&request,));
-    if respond(&result, reply) {
+    if respond_plain_value(&result, reply) {
         return;
     }
-    let mut asked = Asked::of_request(&request);
-    conclude_in_turn(py, result, &mut asked, reply, turn.tasks);
+    let mut context = RequestContext::of_request(&request);
+    complete_in_turn(py, result, &mut context, reply, turn.tasks);
 }
 
 /// Answers with what a handler returned, if that takes nothing but to write it.
 #[inline]
-fn respond(result: &PyResult<Bound<'_, PyAny>>, reply: &mut Reply<'_>) -> bool {
+fn respond_plain_value(result: &PyResult<Bound<'_, PyAny>>, reply: &mut Reply<'_>) -> bool {
     let Ok(value) = result else {
         return false;
     };
-    let plain = answer::plain_of(value).ok().flatten();
+    let plain = respond::plain_response(value).ok().flatten();
     plain.is_some_and(|plain| reply.respond(plain))
 }
 
 /// A piece of the body.
 pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     let py = turn.py;
     let take = |exchange: &mut Exchange| {
         if let Some(awaits) = exchange.role_mut::<compiled::AwaitsBody>() {
@@ -561,7 +569,7 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
         };
         Some(request.clone_ref(py))
     };
-    if let Some(request) = turn.link.with(reply.id(), take).flatten() {
+    if let Some(request) = turn.handle.with(reply.id(), take).flatten() {
         request.get().push_body(py, bytes);
     }
 }
@@ -569,29 +577,29 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
 /// The body is complete.
 pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'_>) {
     let (py, id) = (turn.py, reply.id());
-    turn.tasks.stand(py);
-    if let Some(awaits) = turn.link.take_role::<AwaitsBody>(id) {
+    turn.tasks.enter_shared(py);
+    if let Some(awaits) = turn.handle.take_role::<AwaitsBody>(id) {
         let AwaitsBody { request, route } = *awaits;
         request.get().end_body(py, trailers);
-        let mut asked = Asked::of_request(request.bind(py));
-        return call(turn, &route, None, &mut asked, true, reply);
+        let mut context = RequestContext::of_request(request.bind(py));
+        return call(turn, &route, None, &mut context, true, reply);
     }
-    if let Some(awaits) = turn.link.take_role::<compiled::AwaitsBody>(id) {
+    if let Some(awaits) = turn.handle.take_role::<compiled::AwaitsBody>(id) {
         return compiled::end(turn, *awaits, reply);
     }
     let request = |role: &mut NativeRequest| role.request.clone_ref(py);
-    match turn.link.with_role(id, request) {
+    match turn.handle.with_role(id, request) {
         Some(request) => request.get().end_body(py, trailers),
         None => ws::end(turn, reply),
     }
 }
 
-/// There is room for more of a streamed answer.
-pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
-    turn.tasks.stand(turn.py);
+/// There is room for more of a streamed response.
+pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
+    turn.tasks.enter_shared(turn.py);
     let py = turn.py;
     let stream = |role: &mut NativeRequest| role.stream.as_ref().map(|kept| kept.clone_ref(py));
-    if let Some(stream) = turn.link.with_role(reply.id(), stream).flatten() {
+    if let Some(stream) = turn.handle.with_role(reply.id(), stream).flatten() {
         stream.get().has_room(py);
     }
 }
@@ -600,33 +608,33 @@ pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
 fn await_body(
     turn: &mut Turn<'_, '_>,
     route: &Arc<Route>,
-    mut asked: Asked<'_>,
+    mut context: RequestContext<'_>,
     reply: &mut Reply<'_>,
 ) {
-    let request = match asked.request(turn.py, false) {
+    let request = match context.request(turn.py, false) {
         Ok(request) => request.clone().unbind(),
         Err(error) => {
-            answer::conclude_plainly(turn.py, &error, &mut asked, reply);
+            respond::send_internal_error(turn.py, &error, &mut context, reply);
             return;
         }
     };
     if route.info.streams_body {
         request.get().set_streamed();
         let stream = None;
-        turn.link
+        turn.handle
             .enter(reply.id(), NativeRequest { request, stream });
-        call(turn, route, None, &mut asked, false, reply);
+        call(turn, route, None, &mut context, false, reply);
     } else {
         let route = Arc::clone(route);
-        turn.link.enter(reply.id(), AwaitsBody { request, route });
+        turn.handle.enter(reply.id(), AwaitsBody { request, route });
         reply.want(u64::MAX);
     }
 }
 
 /// Whether there is a socket where nothing else is.
 #[cold]
-fn is_socket_path(py: Python<'_>, routes: &Routes, asked: &Asked<'_>) -> bool {
-    asked.with_head(py, |head| {
+fn is_socket_path(py: Python<'_>, routes: &Routes, context: &RequestContext<'_>) -> bool {
+    context.with_head(py, |head| {
         let mut captures = citius_route::Captures::new();
         let found = routes.sockets.find("GET", head.path(), &mut captures);
         head.method == Method::Get && matches!(found, Found::Route(_))
@@ -639,54 +647,58 @@ fn open_socket<'a>(
     turn: &mut Turn<'_, '_>,
     routes: &'a Routes,
     transport: Transport,
-    asked: &mut Asked<'a>,
+    context: &mut RequestContext<'a>,
     ended: bool,
     reply: &mut Reply<'_>,
 ) -> bool {
     let py = turn.py;
-    let head = asked.head.as_deref().expect("it was put there just now");
-    let found = routes.sockets.find("GET", head.path(), &mut asked.captures);
+    let head = context.head.as_deref().expect("it was put there just now");
+    let found = routes
+        .sockets
+        .find("GET", head.path(), &mut context.captures);
     let Found::Route(route) = found else {
-        asked.captures.clear();
+        context.captures.clear();
         return false;
     };
     reply.classify(route.class);
     let Some(opening) = ws::opening(head, transport, ended, reply) else {
         return true;
     };
-    asked.route = Some(&route.info);
-    let line = Arc::new(Line::new(asked.id, turn.link, opening));
-    let made = asked.request(py, true).and_then(|request| {
-        let socket = WebSocket::new(Arc::clone(&line), request.clone().unbind());
+    context.route = Some(&route.info);
+    let session = Arc::new(Session::new(context.id, turn.handle, opening));
+    let made = context.request(py, true).and_then(|request| {
+        let socket = WebSocket::new(Arc::clone(&session), request.clone().unbind());
         Bound::new(py, socket)
     });
     let socket = match made {
         Ok(socket) => socket,
         Err(error) => {
-            answer::conclude_plainly(py, &error, asked, reply);
+            respond::send_internal_error(py, &error, context, reply);
             return true;
         }
     };
-    ws::enter(turn, &line, true);
-    let mut chat = ws::socket::Chat::new(&socket, None);
+    ws::enter(turn, &session, true);
+    let mut completion = ws::socket::SocketCompletion::new(&socket, None);
     let arguments = match socket_arguments(&socket, route) {
         Ok(arguments) => arguments,
         Err(error) => {
-            chat.fail(py, &error, reply);
+            completion.fail(py, &error, reply);
             return true;
         }
     };
     let handler = route.info.handler.bind(py);
     if route.kind != Kind::Async {
-        turn.tasks.stand(py);
+        turn.tasks.enter_shared(py);
         submit_socket(turn, &socket, handler, &arguments, reply);
         return true;
     }
     match handler.call1(arguments) {
-        Ok(coroutine) => turn.tasks.step(py, coroutine.unbind(), &mut chat, reply),
+        Ok(coroutine) => turn
+            .tasks
+            .step(py, coroutine.unbind(), &mut completion, reply),
         Err(error) => {
-            if let Next::Coroutine(coroutine) = chat.conclude(py, Err(error), reply) {
-                turn.tasks.step(py, coroutine, &mut chat, reply);
+            if let Next::Coroutine(coroutine) = completion.on_result(py, Err(error), reply) {
+                turn.tasks.step(py, coroutine, &mut completion, reply);
             }
         }
     }
@@ -722,7 +734,7 @@ fn submit_socket(
 ) {
     let py = turn.py;
     let submitted = turn
-        .link
+        .handle
         .callbacks
         .submit
         .as_ref()
@@ -734,35 +746,35 @@ fn submit_socket(
                 .is_truthy()
         });
     // A pool's thread may have begun already; what it says now leaves with this turn.
-    let mut chat = ws::socket::Chat::new(socket, None);
-    chat.flush(py, reply);
+    let mut completion = ws::socket::SocketCompletion::new(socket, None);
+    completion.flush(py, reply);
     match submitted {
         Ok(true) => {}
         Ok(false) => {
-            socket.get().line.refuse();
-            drop(turn.link.take(reply.id()));
-            answer::send_plain(py, Fault::Overloaded, reply);
+            socket.get().session.refuse();
+            drop(turn.handle.take(reply.id()));
+            respond::send_fault(py, Fault::Overloaded, reply);
         }
-        Err(error) => chat.fail(py, &error, reply),
+        Err(error) => completion.fail(py, &error, reply),
     }
 }
 
 /// Answers a request that no route takes: by the application's own handler, or plainly.
 ///
-/// Nobody asks for its body.
+/// Its body is not read.
 #[cold]
-fn answer_unmatched(
+fn respond_unmatched(
     turn: &mut Turn<'_, '_>,
     routes: &Routes,
     allow: Option<String>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     ended: bool,
     reply: &mut Reply<'_>,
 ) {
-    let (is_options, is_star) = asked.with_head(turn.py, |head| {
+    let (is_options, is_star) = context.with_head(turn.py, |head| {
         (head.method == Method::Options, head.path() == b"*")
     });
-    if routes.has_sockets && allow.is_none() && is_socket_path(turn.py, routes, asked) {
+    if routes.has_sockets && allow.is_none() && is_socket_path(turn.py, routes, context) {
         return ws::refuse(Refusal::Expected, reply);
     }
     let (status, allow) = match allow {
@@ -773,16 +785,16 @@ fn answer_unmatched(
     };
     if let Some(route) = &routes.unmatched {
         let unmatched = Some((status, allow.as_deref().unwrap_or_default()));
-        return call(turn, route, unmatched, asked, ended, reply);
+        return call(turn, route, unmatched, context, ended, reply);
     }
     let status = Status::new(status).expect("one of the three above");
-    answer_plainly(status, allow.as_deref(), asked, reply);
+    respond_plainly(status, allow.as_deref(), context, reply);
 }
 
-fn answer_plainly(
+fn respond_plainly(
     status: Status,
     allow: Option<&str>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     reply: &mut Reply<'_>,
 ) {
     let mut fields = Fields::default();
@@ -796,14 +808,14 @@ fn answer_plainly(
     } else {
         (Some(&b"text/plain; charset=utf-8"[..]), status.reason())
     };
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status,
         content_type,
         fields: &fields,
     };
     // Refused only when the connection is being cut already.
-    let _ = reply.send(Action::Respond(answer, Payload::Copied(body.as_bytes())));
-    if let Some(head) = asked.head.take() {
+    let _ = reply.send(Action::Respond(response, Payload::Copied(body.as_bytes())));
+    if let Some(head) = context.head.take() {
         reply.recycle(head);
     }
 }
@@ -814,25 +826,25 @@ fn call(
     turn: &mut Turn<'_, '_>,
     route: &Route,
     unmatched: Unmatched<'_>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     body_ended: bool,
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
     let handler = route.info.handler.bind(py);
     if route.kind != Kind::Async {
-        turn.tasks.stand(py);
+        turn.tasks.enter_shared(py);
     }
     let arguments = match unmatched {
-        Some(unmatched) => unmatched_arguments(py, unmatched, asked, body_ended),
-        None => arguments(py, route, asked, body_ended),
+        Some(unmatched) => unmatched_arguments(py, unmatched, context, body_ended),
+        None => arguments(py, route, context, body_ended),
     };
     let arguments = match arguments {
         Ok(arguments) => arguments,
-        Err(error) => return finish(turn, Err(error), Kind::Def, asked, reply),
+        Err(error) => return finish(turn, Err(error), Kind::Def, context, reply),
     };
     if route.kind == Kind::Blocking {
-        return submit(turn, handler, &arguments, asked, body_ended, reply);
+        return submit(turn, handler, &arguments, context, body_ended, reply);
     }
     // As far as possible without a tuple, which costs as much as the call.
     let result = match arguments.as_slice() {
@@ -842,7 +854,7 @@ fn call(
         [one, two, three] => handler.call1((one, two, three)),
         more => PyTuple::new(py, more).and_then(|arguments| handler.call1(arguments)),
     };
-    finish(turn, result, route.kind, asked, reply);
+    finish(turn, result, route.kind, context, reply);
 }
 
 #[inline]
@@ -850,14 +862,14 @@ fn finish(
     turn: &mut Turn<'_, '_>,
     result: PyResult<Bound<'_, PyAny>>,
     kind: Kind,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     reply: &mut Reply<'_>,
 ) {
     match result {
         Ok(coroutine) if kind == Kind::Async => {
-            turn.tasks.step(turn.py, coroutine.unbind(), asked, reply);
+            turn.tasks.step(turn.py, coroutine.unbind(), context, reply);
         }
-        result => conclude_in_turn(turn.py, result, asked, reply, turn.tasks),
+        result => complete_in_turn(turn.py, result, context, reply, turn.tasks),
     }
 }
 
@@ -866,36 +878,39 @@ fn submit<'py>(
     turn: &mut Turn<'_, 'py>,
     handler: &Bound<'_, PyAny>,
     arguments: &[Bound<'py, PyAny>],
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     body_ended: bool,
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
-    let submitted = asked.request(py, body_ended).cloned().and_then(|request| {
-        let submit = turn.link.callbacks.submit.as_ref().ok_or_else(|| {
-            PyRuntimeError::new_err("there is no thread pool for blocking handlers")
-        })?;
-        // Before `submit`, for the pool's thread may answer before that returns.
-        let role = NativeRequest {
-            request: request.clone().unbind(),
-            stream: None,
-        };
-        turn.link.enter(reply.id(), role);
-        let arguments = PyTuple::new(py, arguments)?;
-        submit
-            .bind(py)
-            .call1((request, handler, arguments))?
-            .is_truthy()
-    });
+    let submitted = context
+        .request(py, body_ended)
+        .cloned()
+        .and_then(|request| {
+            let submit = turn.handle.callbacks.submit.as_ref().ok_or_else(|| {
+                PyRuntimeError::new_err("there is no thread pool for blocking handlers")
+            })?;
+            // Before `submit`, for the pool's thread may respond before that returns.
+            let role = NativeRequest {
+                request: request.clone().unbind(),
+                stream: None,
+            };
+            turn.handle.enter(reply.id(), role);
+            let arguments = PyTuple::new(py, arguments)?;
+            submit
+                .bind(py)
+                .call1((request, handler, arguments))?
+                .is_truthy()
+        });
     match submitted {
         Ok(true) => {}
         Ok(false) => {
-            drop(turn.link.take(reply.id()));
-            answer::send_plain(py, Fault::Overloaded, reply);
+            drop(turn.handle.take(reply.id()));
+            respond::send_fault(py, Fault::Overloaded, reply);
         }
         Err(error) => {
-            drop(turn.link.take(reply.id()));
-            conclude_in_turn(py, Err(error), asked, reply, turn.tasks);
+            drop(turn.handle.take(reply.id()));
+            complete_in_turn(py, Err(error), context, reply, turn.tasks);
         }
     }
 }
@@ -908,20 +923,20 @@ type Arguments<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 fn arguments<'py>(
     py: Python<'py>,
     route: &Route,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     body_ended: bool,
 ) -> PyResult<Arguments<'py>> {
     let mut arguments = Arguments::new();
     // Parameters first: making the request takes the captures along.
     for argument in &route.arguments {
         arguments.push(match *argument {
-            Argument::Param(at, converter) => param(py, route, at, converter, asked)?,
+            Argument::Param(at, converter) => param(py, route, at, converter, context)?,
             Argument::Request => py.None().into_bound(py),
         });
     }
     for (value, argument) in arguments.iter_mut().zip(&route.arguments) {
         if let Argument::Request = argument {
-            *value = asked.request(py, body_ended)?.clone().into_any();
+            *value = context.request(py, body_ended)?.clone().into_any();
         }
     }
     Ok(arguments)
@@ -933,9 +948,9 @@ fn param<'py>(
     route: &Route,
     at: usize,
     converter: Converter,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    match (&asked.request, asked.captures.get(at)) {
+    match (&context.request, context.captures.get(at)) {
         (None, Some(text)) => convert(py, converter, text),
         (Some(request), _) => {
             let params = request.bind(py).getattr(pyo3::intern!(py, "path_params"))?;
@@ -950,11 +965,11 @@ fn param<'py>(
 fn unmatched_arguments<'py>(
     py: Python<'py>,
     (status, allow): (u16, &str),
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     body_ended: bool,
 ) -> PyResult<Arguments<'py>> {
     Ok([
-        asked.request(py, body_ended)?.clone().into_any(),
+        context.request(py, body_ended)?.clone().into_any(),
         status.into_pyobject(py)?.into_any(),
         allow.into_pyobject(py)?.into_any(),
     ]
