@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
+use crate::file_body::FileBody;
 use crate::negotiate::prefers_msgpack;
 use crate::report::LEVEL_ERROR;
 use crate::response::Response;
@@ -333,6 +334,10 @@ fn send_body<S: Sink>(
             return Ok(send(py, response, payload, context, sink));
         }
         return start_stream(py, status, media, &fields, body, kind, context, sink);
+    }
+    if let Ok(file) = body.cast::<FileBody>() {
+        file.get().send(py, status, media, &fields, context, sink)?;
+        return Ok(SendOutcome::Sent);
     }
     let (encode, media) = if let Some(media) = media {
         (&support::ENCODE_JSON, media)
