@@ -28,6 +28,11 @@ PLAIN = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
 """For servers as users run them: development mode gives asyncio checks and memory of its own."""
 
 
+def application(name: str) -> Path:
+    """The module of a test application, which `serve` and `Server` take as their target."""
+    return Path(__file__).parent / "applications" / f"{name}.py"
+
+
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
     """Poll until ``condition`` is true."""
     deadline = time.monotonic() + timeout_s

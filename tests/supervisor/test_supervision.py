@@ -12,25 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from rig import TIMEOUT_S, Server, children, pids, wait_for
+from rig import TIMEOUT_S, Server, application, children, pids, wait_for
 
-APP = """
-@app.get("/")
-def pid():
-    return str(os.getpid())
-
-@app.get("/slow/{ms:int}")
-async def slow(ms: int):
-    await asyncio.sleep(ms / 1000)
-    return str(os.getpid())
-
-@app.get("/version")
-def version():
-    return VERSION
-
-VERSION = "one"
-"""
-
+APP = application("processes_app").read_text()
 BLOCK = APP + "\n@app.get('/block')\ndef block_the_loop():\n    time.sleep(60)\n"
 
 

@@ -9,24 +9,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from rig import Server, children, is_alive, pids, wait_for
+from rig import Server, application, children, is_alive, pids, wait_for
 
-APP = """
-@app.get("/")
-def pid():
-    return str(os.getpid())
-
-@app.get("/slow/{ms:int}")
-async def slow(ms: int):
-    await asyncio.sleep(ms / 1000)
-    return str(os.getpid())
-
-@app.get("/version")
-def version():
-    return VERSION
-
-VERSION = "one"
-"""
+APP = application("processes_app").read_text()
 
 
 @pytest.fixture
