@@ -22,7 +22,7 @@ from pathlib import Path
 TIMEOUT_S = 30.0
 
 USER = 65534
-"""Nobody, by number: it need not have a name."""
+"""The number of the unprivileged user; it need not have a name."""
 
 PLAIN = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
 """For servers as users run them: development mode gives asyncio checks and memory of its own."""

@@ -39,7 +39,7 @@ def ask_at_once(server: Server, *paths: str, meanwhile: str = "/alive") -> list[
 
 
 def test_channels_between_requests(server: Server) -> None:
-    """Whoever waits first is served first, and each value once."""
+    """The first waiter is served first, and each value is received once."""
     with server.connect() as first, server.connect() as second:
         for peer in (first, second):
             peer.send(GET.format("/receive").encode())

@@ -45,7 +45,7 @@ def breaks_off(server: Server, path: str) -> None:
         assert b"5\r\nbegun\r\n" in rest, path
         assert not rest.endswith(b"0\r\n\r\n"), f"{path}: half an answer looks whole"
     server.wait_for_log(
-        rf"GET /{path}: its streamed response broke off \[route /{path}, handler \w+ \(.*failures_app\.py:\d+\)\]"
+        rf"GET /{path}: its streamed response broke off \[route /{path}, handler \w+ \(.*_app\.py:\d+\)\]"
     )
 
 

@@ -143,7 +143,7 @@ def test_a_slow_handler_holds_its_client_back(server: Server) -> None:
         with pytest.raises(TimeoutError):
             peer.send(b"x" * body_bytes)
         assert 0 <= int(server.get("/taken").body) <= 256 * 1024
-        peer.reset()  # a mere close would wait behind the bytes that nobody takes
+        peer.reset()  # a close would wait behind the bytes that are not read
     wait_for(lambda: {"gone", "cancelled"} & set(events(server)), "the handler to hear of it")
 
 

@@ -219,7 +219,7 @@ async def app(scope, receive, send):
 @pytest.mark.parametrize("path", ["/file", "/bytes"])
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 def test_large_pieces_of_a_stream_take_turns(serve, tmp_path, coding: str, path: str) -> None:
-    """A client that takes nothing holds a step of its answer, and keeps nobody waiting."""
+    """A client that takes nothing holds a step of its response; other clients do not wait."""
     server = serve(LARGE, *CODINGS, "--lifespan", "off")
     size = 24_000_000
     # Hexadecimal digits of noise: what comes out is half of what goes in, and memory would show it.
