@@ -28,7 +28,7 @@ def identity():
 
 async def pause(how):
     if how == "suspends":
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)  # suspends
 
 
 @app.get("/task/{how}")
