@@ -21,6 +21,7 @@ from citius.web import checks, lifecycle
 from citius.web.compose import ErrorHandlers, log_unexpected
 from citius.web.dependencies import AppDependencies
 from citius.web.gateway import endpoints_of, make_gateway, needs_loop
+from citius.web.openapi import OpenAPI
 from citius.web.procedures import Procedure, procedure
 from citius.web.router import Router
 from citius.web.static import Mount
@@ -53,6 +54,7 @@ class App(Router):
             with the application.
         tags: Groups of the documentation that all routes belong to.
         dependencies: Dependencies of all routes whose values no handler takes.
+        openapi: What the documentation says of the application, and where it is.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class App(Router):
         lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None,
         tags: Sequence[str] = (),
         dependencies: Sequence[Depends] = (),
+        openapi: OpenAPI | None = None,
     ) -> None:
         super().__init__(tags=tags, dependencies=dependencies)
         if lifespan is not None:
@@ -70,6 +73,7 @@ class App(Router):
         self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
         """Functions to call in place of dependencies, for tests: set before ``Client(app)``."""
         self._of_app = AppDependencies()
+        self._openapi = openapi or OpenAPI()
         self._rooms: dict[str, Room] = {}
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
@@ -265,6 +269,7 @@ class App(Router):
         compiled_threads: int = 0,
         compiled_queue_max: int = 1024,
         interpret_compiled: bool = False,
+        development: bool = False,
     ) -> Native:
         """Make the gateway; nothing can be added afterwards.
 
@@ -276,6 +281,7 @@ class App(Router):
             compiled_threads: Threads for compiled handlers with ``pool=True``; 0: one per processor.
             compiled_queue_max: Requests that may wait for one of them.
             interpret_compiled: Call functions with ``compiled=True`` as plain Python.
+            development: Serve the documentation, unless the application says otherwise.
 
         Raises:
             ConfigError: A route or a signature that cannot work.
@@ -288,6 +294,7 @@ class App(Router):
             compiled_threads=compiled_threads or processors(),
             compiled_queue_max=compiled_queue_max,
             interpret_compiled=interpret_compiled,
+            development=development,
         )
 
     async def start(self) -> None:
@@ -370,6 +377,17 @@ class App(Router):
         yield prefix, self, middleware, errors
         for inner_prefix, app in self._mounts:
             yield from app.walk(prefix + inner_prefix, middleware, errors)
+
+    @property
+    def about(self) -> OpenAPI:
+        """What the documentation says of it."""
+        return self._openapi
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document (3.1), as ``/openapi.json`` has it."""
+        from citius.web.openapi.document import document
+
+        return document(self.endpoints, self._openapi)
 
     @property
     def error_handlers(self) -> ErrorHandlers:
