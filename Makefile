@@ -142,7 +142,7 @@ test-slow-paths: $(MADE)/extension ## tests of gateways and protocols, with noth
 	@scripts/need cargo
 	scripts/slow-paths tests/gateway tests/asgi tests/wsgi tests/eager tests/conformance
 
-check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and serve from it
+check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel
 
 # Pinned, and built from source by Go, which checks the sum of it.
@@ -189,5 +189,5 @@ docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-dist .venv-site .venv-3.* .tools dist target lab/load/target lab/.build lab/citius_lab/bin python/citius/bin
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-dist .venv-site .venv-3.* .tools dist target lab/load/target lab/.build lab/build lab/citius_lab/bin python/citius/bin site
 	find python -name '_core*.so' -delete

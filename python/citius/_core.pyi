@@ -591,6 +591,57 @@ _Gateway: TypeAlias = Native | Asgi | Wsgi
 """How a reactor calls its application: one class for each interface."""
 
 @final
+class FileBody:
+    """A file as the body of a response; it may be sent many times."""
+
+    def __new__(cls, path: str | PathLike[str], root: str | PathLike[str] | None = None) -> Self:
+        """Open it; its conditions and ranges are looked at when the response is sent.
+
+        Args:
+            root: A directory that ``path``, which may come from a client, must not leave.
+
+        Raises:
+            OSError: It cannot be opened; ``FileNotFoundError`` for whatever is wrong with it below ``root``.
+        """
+
+@final
+class StaticDirectory:
+    """A static mount whose responses pass middleware."""
+
+    def __new__(cls, mount: Mount) -> Self:
+        """
+        Raises:
+            ValueError: It cannot be served; the message says why.
+        """
+    def find(self, request: Request) -> FileBody | bool | None:
+        """The file of a request; ``None`` if there is none, ``True`` for a directory without its slash."""
+
+@final
+class TokenBuckets:
+    """The buckets of one rate limit, shared by all processes that share the memory."""
+
+    def __new__(cls, buffer: Buffer, name: bytes, interval_ns: int, burst: int) -> Self:
+        """
+        Args:
+            buffer: Writable memory such as a shared ``mmap``, with a secret in its first 16 bytes; never
+                released.
+            name: The same in all processes.
+            interval_ns: Nanoseconds until there is one more token.
+            burst: Tokens of a full bucket.
+
+        Raises:
+            ValueError: An argument that is none.
+            MemoryError: Too many names share the memory.
+        """
+    def take(self, key: bytes, count: int, now_ns: int) -> tuple[bool, int, int, int]:
+        """Take tokens of the bucket of ``key``, or none.
+
+        Returns:
+            Whether they were there, how many are left, nanoseconds until there are enough and until there
+            are all.
+        """
+
+@final
 class SharedMetrics:
     """Slots of counters in memory that a supervisor and its workers share."""
 
@@ -744,6 +795,9 @@ def read_integer(text: str) -> int | None:
 
 def read_real(text: str) -> float | None:
     """The number that a parameter's text stands for; ``None`` if it is none."""
+
+def prefers_msgpack(accept: str) -> bool:
+    """Whether a client whose ``Accept`` is this prefers MessagePack to JSON."""
 
 def parse_parameters(value: str) -> tuple[str, dict[str, str]]:
     """Split ``form-data; name="a"`` at its first ``;`` into head and parameters (RFC 9110 §5.6.6).

@@ -12,7 +12,7 @@
 #![allow(
     unsafe_code,
     reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (ownership.rs, awaitable.rs, items.rs, task.rs, below); native handlers are called by address (gateway/compiled/)"
+              (ownership.rs, awaitable.rs, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
@@ -21,9 +21,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 mod awaitable;
+mod buckets;
+mod completion;
 mod data_types;
 mod exchange;
 mod file;
+mod file_body;
 mod fork;
 mod gateway;
 mod go;
@@ -39,6 +42,7 @@ mod reactor_handle;
 mod records;
 mod report;
 mod request;
+mod request_context;
 mod respond;
 mod response;
 mod route;
@@ -65,6 +69,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numbers::read_integer, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::parse_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::prefers_msgpack, module)?)?;
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;
@@ -84,6 +89,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<rpc::RpcMessages>()?;
+    module.add_class::<file_body::FileBody>()?;
+    module.add_class::<file_body::StaticDirectory>()?;
+    module.add_class::<buckets::TokenBuckets>()?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
     module.add_class::<tls::Tls>()?;

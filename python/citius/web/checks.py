@@ -72,7 +72,8 @@ def step_of(middleware: Any) -> Any:
     """The function of a middleware that decides whether it needs an event loop."""
     if not isinstance(middleware, Middleware):
         return middleware
-    return middleware.before if inspect.iscoroutinefunction(middleware.before) else middleware.after
+    steps = middleware.steps
+    return next(filter(inspect.iscoroutinefunction, steps), steps[0])
 
 
 def check_error_handler(function: object) -> None:

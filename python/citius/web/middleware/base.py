@@ -48,9 +48,14 @@ class Middleware:
         return self
 
     @property
+    def steps(self) -> tuple[Callable[..., Any], ...]:
+        """The functions that are called for a request; a coroutine function needs an event loop."""
+        return self.before, self.after
+
+    @property
     def is_async(self) -> bool:
-        """Whether a half is a coroutine function."""
-        return inspect.iscoroutinefunction(self.before) or inspect.iscoroutinefunction(self.after)
+        """Whether a step is a coroutine function."""
+        return any(map(inspect.iscoroutinefunction, self.steps))
 
 
 AnyMiddleware: TypeAlias = (

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+# At run time too: as a handler or a dependency a function here has its annotations read.
+from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError
 from citius.web.middleware.base import Middleware
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from citius._core import Request, Response
+    from citius._core import Response
 
 NONCE: Final = "'nonce'"
 """A source in a policy that becomes ``'nonce-…'`` with the value that ``csp_nonce(request)`` returns."""
