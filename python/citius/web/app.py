@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
     from citius.web.sources import Depends
+    from citius.web.urls import Urls
 
     Hook = Callable[[], Any]
 
@@ -74,6 +75,7 @@ class App(Router):
         """Functions to call in place of dependencies, for tests: set before ``Client(app)``."""
         self._of_app = AppDependencies()
         self._openapi = openapi or OpenAPI()
+        self._urls: Urls | None = None
         self._rooms: dict[str, Room] = {}
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
@@ -382,6 +384,23 @@ class App(Router):
     def about(self) -> OpenAPI:
         """What the documentation says of it."""
         return self._openapi
+
+    def url_for(self, name: str, /, **parameters: object) -> str:
+        """The path of the route with this name; parameters that are not in the path go into the query.
+
+        A route is called like its handler, unless its decorator has ``name=``.
+
+        Raises:
+            LookupError: There is no such route, or it has a parameter without a value.
+        """
+        urls = self._urls
+        if urls is None:
+            from citius.web.urls import Urls
+
+            urls = Urls(self.endpoints)
+            # Before that, routes can still be added.
+            self._urls = urls if self._frozen else None
+        return urls.path(name, parameters)
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document (3.1), as ``/openapi.json`` has it."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 import msgspec
 
 from citius._core import Response
-from citius.web.annotations import AS_SENT, is_body, wants_list
-from citius.web.openapi.schemas import Problem, Schemas, schema_without_null, without_none
+from citius.web.annotations import AS_SENT, is_body, wants_list, without_none
+from citius.web.openapi.schemas import Problem, Schemas, schema_without_null
 from citius.web.signature import path_parameters
 from citius.web.sources import MISSING
 

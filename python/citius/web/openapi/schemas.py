@@ -6,8 +6,7 @@ Tests: ``tests/gateway/test_openapi.py``.
 
 from __future__ import annotations
 
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -61,14 +60,6 @@ class Schemas:
         name = self.of(annotation)["$ref"].removeprefix(_PREFIX)
         component = self.components[name]
         return component.get("properties", {}), component.get("required", [])
-
-
-def without_none(annotation: Any) -> Any:
-    """The type without ``None``: what a query, a header or a form brings, if anything."""
-    if get_origin(annotation) in (Union, UnionType):
-        others = [one for one in get_args(annotation) if one is not NoneType]
-        return Union[tuple(others)]  # noqa: UP007
-    return annotation
 
 
 def schema_without_null(schema: dict[str, Any]) -> dict[str, Any]:
