@@ -99,6 +99,7 @@ class Service:
                 compiled_threads=config.compiled_threads,
                 compiled_queue_max=config.compiled_queue_max,
                 interpret_compiled=config.interpret_compiled,
+                development=config.reload,
             )
         else:
             self._gateway = app.freeze(self._make_pool)
