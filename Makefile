@@ -20,7 +20,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench bench-ws lab fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench bench-ws lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -142,7 +142,7 @@ test-slow-paths: $(MADE)/extension ## tests of gateways and protocols, with noth
 	@scripts/need cargo
 	scripts/slow-paths tests/gateway tests/asgi tests/wsgi tests/eager tests/conformance
 
-check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and serve from it
+check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel
 
 # Pinned, and built from source by Go, which checks the sum of it.
@@ -181,6 +181,9 @@ bench-ws: build .venv-ws/ready ## WebSockets, echo and broadcast: CPU time per m
 site: .venv-site/ready ## the documentation as a web site, into site/; a link that leads nowhere is an error
 	.venv-site/bin/python scripts/site.py
 
+answer: build ## measure what docs/must-you-leave-python.md says again, and write it (an hour)
+	$(BIN)/citius lab answer --measure
+
 fuzz: ## campaigns of mutated vectors against the parser: make fuzz SECONDS=3600
 	@scripts/need cargo
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
@@ -189,5 +192,5 @@ docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-dist .venv-site .venv-3.* .tools dist target lab/load/target lab/.build lab/citius_lab/bin python/citius/bin
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-dist .venv-site .venv-3.* .tools dist target lab/load/target lab/.build lab/build lab/citius_lab/bin python/citius/bin site
 	find python -name '_core*.so' -delete

@@ -1,8 +1,8 @@
 """Writes LICENSE-THIRD-PARTY for both distributions: the crates in their wheels, and their licences.
 
-Texts are those of the crates' sources in cargo's registry; equal texts are there once. The bill of materials of
-each distribution goes to target/sbom, in CycloneDX's format: it names no time and no path of this
-machine, so that the same commit gives the same bytes.
+Texts are those of the crates' sources in cargo's registry; equal texts are there once. The bill of
+materials of each distribution goes to target/sbom, in CycloneDX's format: it names no time and no path
+of this machine, so that the same commit gives the same bytes.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from citius_lab import (
     contestants,
     drive,
     environment,
+    exclusive,
     experiments,
     plan,
     record,
@@ -187,7 +188,7 @@ def finish(
     # The lab itself stays off the CPUs of servers, where that is possible.
     os.sched_setaffinity(0, {cpu for place in places for cpu in place.load_cpus})
     try:
-        with Display(lab.console, session.plan) as display:
+        with exclusive.measuring(session.folder), Display(lab.console, session.plan) as display:
             contestants = dict(session.contestants)
             finished = Run(session.plan, contestants, recorder, display, session.before).carry_out()
     finally:

@@ -77,6 +77,8 @@ class Side(asyncio.Protocol):
         self.other = other
         for data in self._early:
             self.data_received(data)
+        if self.transport is None or self.transport.is_closing():
+            self.connection_lost(None)  # the client left while this side was connecting
 
     def data_received(self, data: bytes) -> None:
         """Hand bytes to the other side after half of the round trip."""

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from citius.web.forms import FormData, Upload
     from citius.web.headers import Headers, MutableHeaders, QueryParams
     from citius.web.responses import html_response, json_response, msgpack_response, redirect
-    from citius.web.sources import Body, Cookie, File, Form, Header, Path, Query
+    from citius.web.router import Router
+    from citius.web.sources import Body, Cookie, Depends, File, Form, Header, Path, Query
     from citius.web.websocket import SerialWebSocket
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "ConnectionClosed",
     "ContentTooLarge",
     "Cookie",
+    "Depends",
     "Event",
     "EventStream",
     "File",
@@ -86,6 +88,7 @@ __all__ = [
     "Request",
     "Response",
     "Room",
+    "Router",
     "SerialWebSocket",
     "ServiceUnavailable",
     "TooManyRequests",
@@ -116,7 +119,8 @@ _HOMES = {
     "serving.worker_info": ("WorkerInfo", "worker_info"),
     "settings.config": ("Config",),
     "web.app": ("App",),
-    "web.sources": ("Body", "Cookie", "File", "Form", "Header", "Path", "Query"),
+    "web.router": ("Router",),
+    "web.sources": ("Body", "Cookie", "Depends", "File", "Form", "Header", "Path", "Query"),
     "web.compiled": ("get_include", "load_handlers"),
     "web.events": ("Broadcast", "Event", "EventStream", "event_stream", "last_event_id"),
     "web.files": ("content_disposition", "file_response"),

@@ -1,4 +1,4 @@
-"""The command line: ``citius serve``, ``citius load``, ``citius lab``.
+"""The command line: ``citius serve``, ``citius routes``, ``citius load``, ``citius lab``.
 
 The options of ``serve`` come from config.py; nothing about them is said here. ``load`` turns into the
 bundled load generator, ``lab`` is imported from its own package when it is asked for.
@@ -20,20 +20,23 @@ from citius.settings.sources import Job, Sources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from citius.web.app import App
+
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Commands(click.Group):
-    """The three commands; ``lab`` is a package of its own and may be absent."""
+    """The commands; ``lab`` is a package of its own and may be absent."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["serve", "load", "lab"]
+        return ["serve", "routes", "load", "lab"]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
                     ("serve", "Serve an application."),
+                    ("routes", "List what a native application serves."),
                     ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
                 ]
@@ -264,6 +267,46 @@ def _serve_command() -> click.Command:
 
 
 cli.add_command(_serve_command())
+
+
+def _native_application(target: str, app_dir: str, factory: bool) -> App:
+    """The native application that ``target`` names."""
+    from citius.serving.interfaces.imports import import_app
+    from citius.web.app import App
+
+    try:
+        app = import_app(target, Config(app_dir=app_dir, factory=factory))
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if not isinstance(app, App):
+        raise click.UsageError(
+            f"{target} is no citius.App: there is nothing to be said of its routes"
+        )
+    return app
+
+
+@cli.command("routes")
+@click.argument("target")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the parameters.")
+@click.option("--app-dir", default=".", show_default=True, help="Where to look for modules.")
+@click.option(
+    "--factory", is_flag=True, help="The attribute makes the application when it is called."
+)
+def routes_command(target: str, as_json: bool, app_dir: str, factory: bool) -> None:
+    """List the routes, WebSockets and procedures of TARGET, as `citius serve` takes it."""
+    from citius.web import listing
+
+    try:
+        endpoints = _native_application(target, app_dir, factory).endpoints
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if as_json:
+        import json
+
+        click.echo(json.dumps(listing.values(endpoints), indent=2))
+        return
+    for line in listing.lines(endpoints):
+        click.echo(line)
 
 
 _LAB_IS_MISSING = (

@@ -508,7 +508,7 @@ class TestMounts:
             assert client.get("/in/7").text == "inner 7"
             assert client.get("/middle/deep/7").text == "inner 7"
             assert client.get("/7").status_code == 404
-        assert ("GET", "/middle/deep/{id:int}") in [(r.method, r.pattern) for r in app.routes]
+        assert ("GET", "/middle/deep/{id:int}") in [(r.method, r.pattern) for r in app.endpoints]
 
     def test_middleware_and_error_handlers_stay_inside(self) -> None:
         with Client(self.make()) as client:

@@ -18,7 +18,8 @@ use pyo3::prelude::*;
 
 use crate::reactor_handle::ReactorHandle;
 use crate::request::Request;
-use crate::respond::{RequestContext, log_fault};
+use crate::request_context::RequestContext;
+use crate::respond::log_fault;
 use crate::settings::mount_from;
 use crate::sink::Sink;
 

@@ -12,7 +12,7 @@
 #![allow(
     unsafe_code,
     reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (ownership.rs, awaitable.rs, items.rs, task.rs, below); native handlers are called by address (gateway/compiled/)"
+              (ownership.rs, awaitable.rs, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
@@ -22,6 +22,7 @@ use pyo3::prelude::*;
 
 mod awaitable;
 mod buckets;
+mod completion;
 mod data_types;
 mod exchange;
 mod file;
@@ -41,6 +42,7 @@ mod reactor_handle;
 mod records;
 mod report;
 mod request;
+mod request_context;
 mod respond;
 mod response;
 mod route;

@@ -13,10 +13,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
 
+use crate::completion::{self, SendOutcome};
 use crate::fork::end_child;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
-use crate::respond::{self, RequestContext, SendOutcome};
+use crate::request_context::RequestContext;
+use crate::respond;
 use crate::route::RouteInfo;
 use crate::sink::Late;
 use crate::support;
@@ -201,7 +203,7 @@ impl Request {
             handle: &self.handle,
             id: self.id,
         };
-        let outcome = respond::send_result(py, result, &mut context, &mut late);
+        let outcome = completion::send_result(py, result, &mut context, &mut late);
         end_child(py, &self.handle);
         match outcome {
             SendOutcome::Sent => drop(self.handle.take(self.id)),
@@ -212,7 +214,7 @@ impl Request {
                 let error = PyRuntimeError::new_err(
                     "a coroutine or an async iterator cannot be answered from a blocking handler",
                 );
-                respond::send_internal_error(py, &error, &mut context, &mut late);
+                completion::send_internal_error(py, &error, &mut context, &mut late);
                 drop(self.handle.take(self.id));
             }
         }

@@ -1,7 +1,7 @@
-//! What a handler returned or raised in, a response out.
+//! What a handler returned in, a response out.
 //!
 //! One place for `def` handlers, coroutines that ended early or late, and threads; only the [`Sink`] differs. Every value is
-//! validated here; an invalid one ends as a logged error and a 500. Tests: `tests/gateway/`.
+//! validated here; an invalid one raises and ends as a logged error and a 500. Tests: `tests/gateway/`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,167 +9,25 @@ use citius_http::{
     Action, FAST_PATHS, Fault, Fields, Head, Metadata, Method, Output, Payload, PlainResponse,
     ResponseHead, Status,
 };
-use citius_reactor::{Peer, Reply, StreamId};
-use citius_route::{Captures, Converter};
-use pyo3::exceptions::{PyBaseException, PyTypeError};
-use pyo3::gc::{PyTraverseError, PyVisit};
+use citius_route::Converter;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use crate::exchange::{LazySubject, Role};
-use crate::file;
 use crate::file_body::FileBody;
-use crate::fork::end_child_with;
 use crate::negotiate::prefers_msgpack;
-use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_ERROR;
-use crate::report::Subject;
-use crate::request::Request;
 use crate::response::Response;
-use crate::route::RouteInfo;
 use crate::sink::{Sink, payload};
 use crate::stream::{Stream, copy_of_buffer};
-use crate::support;
-use crate::task::{
-    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
-};
+use crate::{file, support};
 
-/// One request as its response needs it: with or without a Python object.
-///
-/// Borrows what the turn has, so that a request answered at once counts no references.
-pub(crate) struct RequestContext<'a> {
-    pub(crate) id: StreamId,
-    pub(crate) peer: Peer,
-    pub(crate) handle: &'a Arc<ReactorHandle>,
-    pub(crate) route: Option<&'a Arc<RouteInfo>>,
-    pub(crate) captures: Captures,
-    pub(crate) head: Option<Box<Head>>,
-    pub(crate) request: Option<Py<Request>>,
-    pub(crate) stage: HandlerStage,
-    /// What the trailer section is made of, if the response turns out to be streamed.
-    trailers: Option<Py<PyAny>>,
-}
-
-/// An open exchange whose native handler, or the stream that it has returned, is at work.
-pub(crate) struct NativeRequest {
-    pub(crate) request: Py<Request>,
-    /// The streamed response, which is told when there is room to write.
-    pub(crate) stream: Option<Py<Stream>>,
-}
-
-impl Role for NativeRequest {
-    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
-        self.request.get().break_body(py);
-        if let Some(stream) = self.stream {
-            stream.get().gone(py);
-        }
-        true
-    }
-
-    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
-        let request = self.request.clone_ref(py);
-        Some(Box::new(move |_| request.get().subject()))
-    }
-}
-
-/// How far the application's part is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HandlerStage {
-    /// The handler is at work.
-    Handler,
-    /// The error handlers are: what they raise is not handed to them again.
-    ErrorHandler,
-    /// The head of a streamed response has been sent; its driver is at work.
-    Streaming,
-}
-
-/// How far a response is.
-pub(crate) enum SendOutcome {
-    /// It is on its way.
-    Sent,
-    /// Its head is; a stream follows by itself.
-    Streaming,
-    /// This is to be stepped; what it returns concludes the request.
-    Coroutine(Py<PyAny>),
-}
-
-impl<'a> RequestContext<'a> {
-    #[inline]
-    pub(crate) fn new(
-        id: StreamId,
-        peer: Peer,
-        handle: &'a Arc<ReactorHandle>,
-        head: Box<Head>,
-    ) -> Self {
-        Self {
-            id,
-            peer,
-            handle,
-            route: None,
-            captures: Captures::new(),
-            head: Some(head),
-            request: None,
-            stage: HandlerStage::Handler,
-            trailers: None,
-        }
-    }
-
-    /// From a request that has its object already.
-    pub(crate) fn of_request(request: &'a Bound<'_, Request>) -> Self {
-        let this = request.get();
-        Self {
-            id: this.id,
-            peer: this.peer(),
-            handle: &this.handle,
-            route: None,
-            captures: Captures::new(),
-            head: None,
-            request: Some(request.clone().unbind()),
-            stage: HandlerStage::Handler,
-            trailers: None,
-        }
-    }
-
-    /// The Python object, made now if there is none yet.
-    pub(crate) fn request<'py>(
-        &mut self,
-        py: Python<'py>,
-        body_ended: bool,
-    ) -> PyResult<&Bound<'py, Request>> {
-        if let Some(head) = self.head.take() {
-            let request = Request::new(self, head, body_ended);
-            self.request = Some(Py::new(py, request)?);
-        }
-        Ok(self
-            .request
-            .as_ref()
-            .expect("a request without a head has an object")
-            .bind(py))
-    }
-
-    /// What messages say of it.
-    #[cold]
-    pub(crate) fn subject(&self, py: Python<'_>) -> Subject {
-        match (&self.head, &self.request) {
-            (Some(head), _) => {
-                Subject::new(self.handle, head, self.route.map(|route| &*route.label))
-            }
-            (None, Some(request)) => request.bind(py).get().subject(),
-            (None, None) => Subject::named(format!("request {}", self.id.stream)),
-        }
-    }
-
-    pub(crate) fn with_head<R>(&self, py: Python<'_>, look: impl FnOnce(&Head) -> R) -> R {
-        match (&self.head, &self.request) {
-            (Some(head), _) => look(head),
-            (None, Some(request)) => look(request.bind(py).get().head()),
-            (None, None) => look(&Head::default()),
-        }
-    }
-}
+use crate::completion::SendOutcome;
+use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
 
 const TEXT: &[u8] = b"text/plain; charset=utf-8";
+
 const OCTET_STREAM: &[u8] = b"application/octet-stream";
 
 // Statics, for a plain response's metadata are known by their address.
@@ -177,11 +35,14 @@ static TEXT_METADATA: Metadata = Metadata {
     media_type: TEXT,
     fields: Fields::EMPTY,
 };
+
 static BYTES_METADATA: Metadata = Metadata {
     media_type: OCTET_STREAM,
     fields: Fields::EMPTY,
 };
+
 static JSON_METADATA: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/json"));
+
 static MSGPACK_METADATA: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/msgpack"));
 
 /// RFC 9110 §12.5.5: a cache must know that another client could have got the other format.
@@ -189,97 +50,6 @@ fn negotiated(media_type: &'static [u8]) -> Metadata {
     let mut fields = Fields::default();
     fields.push(b"vary", b"accept").expect("a valid field");
     Metadata { media_type, fields }
-}
-
-/// Sends what a handler returned or raised.
-#[inline]
-pub(crate) fn send_result<S: Sink>(
-    py: Python<'_>,
-    result: PyResult<Bound<'_, PyAny>>,
-    context: &mut RequestContext<'_>,
-    sink: &mut S,
-) -> SendOutcome {
-    match result {
-        Ok(value) => match send_value(py, &value, context, sink) {
-            Ok(outcome) => outcome,
-            Err(error) => handle_exception(py, &error, context, sink),
-        },
-        Err(error) => handle_exception(py, &error, context, sink),
-    }
-}
-
-/// Lets the error handlers make a response of an exception.
-#[cold]
-fn handle_exception<S: Sink>(
-    py: Python<'_>,
-    error: &PyErr,
-    context: &mut RequestContext<'_>,
-    sink: &mut S,
-) -> SendOutcome {
-    end_child_with(py, context.handle, error);
-    if context.stage == HandlerStage::ErrorHandler {
-        return send_internal_error(py, error, context, sink);
-    }
-    context.stage = HandlerStage::ErrorHandler;
-    // By way of `into_value`, which puts the traceback where Python looks for it.
-    let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
-    let Some(on_error) = context.handle.callbacks.on_error.as_ref() else {
-        return send_internal_error(py, error, context, sink);
-    };
-    let made = context
-        .request(py, true)
-        .cloned()
-        .and_then(|request| on_error.bind(py).call1((request, exception)));
-    match made.and_then(|value| {
-        if is_coroutine(&value) {
-            Ok(SendOutcome::Coroutine(value.unbind()))
-        } else {
-            send_value(py, &value, context, sink)
-        }
-    }) {
-        Ok(outcome) => outcome,
-        Err(error) => send_internal_error(py, &error, context, sink),
-    }
-}
-
-/// The last resort: a logged error and a 500 without a word.
-#[cold]
-pub(crate) fn send_internal_error<S: Sink>(
-    py: Python<'_>,
-    error: &PyErr,
-    context: &mut RequestContext<'_>,
-    sink: &mut S,
-) -> SendOutcome {
-    log_exception(py, error, context);
-    send_fault(py, Fault::HandlerFailed, sink);
-    SendOutcome::Sent
-}
-
-/// Logs an exception that the application has not handled.
-#[cold]
-pub(crate) fn log_exception(py: Python<'_>, error: &PyErr, context: &RequestContext<'_>) {
-    end_child_with(py, context.handle, error);
-    let what = match context.stage {
-        HandlerStage::Handler => " failed",
-        HandlerStage::ErrorHandler => " failed in its error handler",
-        HandlerStage::Streaming => " failed while its response was streamed",
-    };
-    context.subject(py).exception(py, what, error);
-}
-
-/// What a stream's driver lets through although it handles its own errors: logged, and the response cut.
-#[cold]
-pub(crate) fn abort_stream<S: Sink>(
-    py: Python<'_>,
-    error: Option<PyErr>,
-    context: &RequestContext<'_>,
-    sink: &mut S,
-) {
-    if let Some(error) = error {
-        log_exception(py, &error, context);
-    }
-    // Cutting what is cut already changes nothing.
-    let _ = sink.send(py, Action::Abort);
 }
 
 /// Answers with a fault's status and text.
@@ -354,7 +124,7 @@ pub(crate) fn plain_response<'a>(
 
 /// Sends what a handler returned.
 #[inline]
-fn send_value<S: Sink>(
+pub(crate) fn send_value<S: Sink>(
     py: Python<'_>,
     value: &Bound<'_, PyAny>,
     context: &mut RequestContext<'_>,
@@ -685,112 +455,6 @@ fn start_stream<S: Sink>(
     Ok(SendOutcome::Streaming)
 }
 
-/// A request whose coroutine waits.
-struct SuspendedHandler {
-    request: Py<Request>,
-    stage: HandlerStage,
-}
-
-impl Resume for SuspendedHandler {
-    fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        let mut context = RequestContext::of_request(self.request.bind(py));
-        context.stage = self.stage;
-        let progress = step.run(py, &mut context);
-        self.stage = context.stage;
-        progress
-    }
-
-    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.request)
-    }
-}
-
-impl CompletionHandler for RequestContext<'_> {
-    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
-        (self.handle, self.id)
-    }
-
-    #[inline]
-    fn on_result<S: Sink>(
-        &mut self,
-        py: Python<'_>,
-        result: PyResult<Bound<'_, PyAny>>,
-        sink: &mut S,
-    ) -> Next {
-        if let Err(error) = &result
-            && is_cancellation(py, error)
-        {
-            handle_cancellation(py, error, self, sink);
-            return Next::Done(Some(error.clone_ref(py)));
-        }
-        if self.stage == HandlerStage::Streaming {
-            // The stream's driver has sent everything itself.
-            if let Err(error) = result {
-                abort_stream(py, Some(error), self, sink);
-            }
-            drop(self.handle.take(self.id));
-            return Next::Done(None);
-        }
-        match send_result(py, result, self, sink) {
-            SendOutcome::Coroutine(next) => Next::Coroutine(next),
-            SendOutcome::Streaming => Next::Done(None),
-            SendOutcome::Sent => {
-                // Without an object the request was never entered in the table.
-                if self.request.is_some() {
-                    drop(self.handle.take(self.id));
-                }
-                Next::Done(None)
-            }
-        }
-    }
-
-    fn on_suspend(&mut self, py: Python<'_>) -> PyResult<Suspended> {
-        let request = self.request(py, true)?.clone().unbind();
-        let role = NativeRequest {
-            request: request.clone_ref(py),
-            stream: None,
-        };
-        let stage = self.stage;
-        Ok(Suspended {
-            entry: Entry::As(Box::new(role)),
-            resume: Box::new(SuspendedHandler { request, stage }),
-        })
-    }
-
-    fn subject(&self, py: Python<'_>) -> Subject {
-        RequestContext::subject(self, py)
-    }
-
-    #[inline]
-    fn flush(&mut self, _py: Python<'_>, reply: &mut Reply<'_>) {
-        if let Some(head) = self.head.take() {
-            reply.recycle(head);
-        }
-    }
-
-    fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
-        send_internal_error(py, error, self, reply);
-    }
-}
-
-/// A cancelled handler. With its client gone this goes nowhere; otherwise other code cancelled it, or it
-/// waited for something cancelled, and a response is still expected.
-#[cold]
-fn handle_cancellation<S: Sink>(
-    py: Python<'_>,
-    error: &PyErr,
-    context: &RequestContext<'_>,
-    sink: &mut S,
-) {
-    let was_open = context.handle.take(context.id).is_some();
-    if context.stage == HandlerStage::Streaming {
-        abort_stream(py, None, context, sink);
-    } else if was_open || S::IN_TURN {
-        log_exception(py, error, context);
-        send_fault(py, Fault::HandlerFailed, sink);
-    }
-}
-
 /// Whether `value` is a coroutine object.
 pub(crate) fn is_coroutine(value: &Bound<'_, PyAny>) -> bool {
     static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -825,23 +489,4 @@ pub(crate) fn convert<'py>(
         }
         Converter::Str | Converter::Path => PyString::new(py, &text).into_any(),
     })
-}
-
-/// Concludes a request inside the turn and steps what has to be stepped.
-pub(crate) fn complete_in_turn(
-    py: Python<'_>,
-    result: PyResult<Bound<'_, PyAny>>,
-    context: &mut RequestContext<'_>,
-    reply: &mut Reply<'_>,
-    tasks: &mut Tasks,
-) {
-    match send_result(py, result, context, reply) {
-        SendOutcome::Sent => {
-            if let Some(head) = context.head.take() {
-                reply.recycle(head);
-            }
-        }
-        SendOutcome::Streaming => {}
-        SendOutcome::Coroutine(coroutine) => tasks.step(py, coroutine, context, reply),
-    }
 }

@@ -16,7 +16,7 @@ from citius.process import descriptors, pidfile, privileges
 from citius.process.lifeline import end_with
 from citius.process.logfiles import open_files
 from citius.process.startup import enter
-from citius.serving.listeners import bind
+from citius.serving.bind import bind
 
 if TYPE_CHECKING:
     from citius.serving.listeners import Listeners

@@ -14,6 +14,7 @@ from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, is_typeddict
 
+from citius._core import Response
 from citius.errors import ConfigError
 from citius.web.sources import LENGTHS
 
@@ -51,6 +52,37 @@ def has_fields(annotation: Any) -> bool:
 
 # Of a msgspec.Struct, a dataclass and a class of attrs, which need not be imported.
 _RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__")
+
+
+def is_app(annotation: Any) -> bool:
+    """Whether this is ``citius.App``, which imports this module."""
+    cls: Any = annotation
+    return isinstance(cls, type) and f"{cls.__module__}.{cls.__qualname__}" == "citius.web.app.App"
+
+
+def without_response(annotation: Any, *, is_explicit: bool) -> tuple[bool, Any]:
+    """Whether a type is a model that responses are made to fit, and the type without ``Response``.
+
+    A return annotation is one if it has a class with fields in it; other annotations are for type checkers. A
+    type that is declared for the response always is one.
+    """
+    if get_origin(annotation) in (Union, types.UnionType):
+        arguments = get_args(annotation)
+        others = [one for one in arguments if one is not Response]
+        annotation = Union[tuple(others)] if others else Response  # noqa: UP007
+    if annotation in (Response, None, NoneType, inspect.Parameter.empty, Any):
+        return False, annotation
+    return is_explicit or _has_record(annotation), annotation
+
+
+def _has_record(annotation: Any) -> bool:
+    if hasattr(annotation, "__metadata__"):
+        return _has_record(annotation.__origin__)
+    if has_fields(annotation):
+        return True
+    origin = get_origin(annotation)
+    is_container = origin in (list, tuple, set, frozenset, dict, Union, types.UnionType)
+    return is_container and any(_has_record(one) for one in get_args(annotation))
 
 
 def wants_list(annotation: Any) -> bool:
@@ -166,7 +198,7 @@ def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
 
 def name_of(annotation: Any) -> str:
     """A type as its parameter's annotation says it."""
-    return annotation.__name__ if type(annotation) is type else str(annotation)
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def copier_of(default: Any) -> Callable[[], Any] | None:

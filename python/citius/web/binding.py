@@ -11,17 +11,22 @@ not match its annotation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
 from citius.web.annotations import AS_SENT, copier_of, wants_list
 from citius.web.readers import body_reader, file_reader, missing, record_reader, value_reader
-from citius.web.signature import Parameter, http_parameters, needs_conversion, path_parameters
+from citius.web.results import responder
+from citius.web.signature import Kind, Parameter, http_parameters, needs_conversion, path_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from citius.web.dependencies import Dependency
+    from citius.web.endpoint import Endpoint
+    from citius.web.pool import BlockingPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Bound:
     call: Callable[..., Any]
     args: tuple[str | None, ...]
     """One per positional argument of ``call``: ``None`` is the request, else a path parameter."""
+    kind: Kind = "def"
+    """How it is called; dependencies can make a coroutine function of it."""
 
 
 def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> Bound:
@@ -40,6 +47,20 @@ def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> 
         ConfigError: A parameter has no source, or two that contradict each other.
     """
     return bind_parameters(handler, http_parameters(handler, pattern, stream=stream), pattern)
+
+
+def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None) -> Bound:
+    """The same for a route, with its dependencies and with what it declares of its responses."""
+    respond = responder(endpoint)
+    dependencies = endpoint.dependencies
+    if respond is None and not dependencies:
+        made = bind_parameters(endpoint.handler, endpoint.parameters, endpoint.pattern)
+        return replace(made, kind=endpoint.kind)
+    wrapper = Wrapper(path_parameters(endpoint.pattern))
+    for one in dependencies:
+        wrapper.call(one)
+    arguments = wrapper.read(endpoint.parameters)
+    return wrapper.finish(endpoint.handler, arguments, endpoint.kind, respond, pool)
 
 
 def bind_parameters(
@@ -52,7 +73,7 @@ def bind_parameters(
         return Bound(handler, tuple(args))
     wrapper = Wrapper(in_path)
     arguments = wrapper.read(parameters)
-    return wrapper.finish(handler, arguments)
+    return wrapper.finish(handler, arguments, "def", None, None)
 
 
 def _is_direct(parameter: Parameter, in_path: dict[str, str]) -> bool:
@@ -75,6 +96,10 @@ class Wrapper:
         self._in_path = in_path
         self._args: list[str | None] = [None]
         self._lines: list[str] = ["mistakes = []"]
+        self._values: dict[int, str] = {}
+        self._has_calls = False
+        self._has_async = False
+        self._has_exits = False
         self._names: dict[str, Any] = {
             "UnprocessableContent": UnprocessableContent,
             "parse_urlencoded": parse_urlencoded,
@@ -89,27 +114,91 @@ class Wrapper:
             for p in parameters
         )
 
-    def finish(self, handler: Callable[..., Any], arguments: str) -> Bound:
+    def call(self, dependency: Dependency) -> None:
+        """Add the call of a dependency, unless a mistake has been found before."""
+        if dependency.value is not None:
+            self._values[id(dependency)] = f"{self._name(dependency.value)}.value"
+            return
+        arguments = self.read(dependency.parameters)
+        self._has_calls = True
+        self._has_async = self._has_async or dependency.is_async
+        call = dependency.call
+        if dependency.is_generator:
+            from citius.web.exits import context_manager
+
+            self._has_exits = True
+            name = self._name(context_manager(call, is_async=dependency.is_async))
+            entered = f"{name}({arguments})"
+            if dependency.is_async:
+                expression = f"await exits.enter_async_context({entered})"
+            else:
+                expression = f"exits.enter_context({entered})"
+        else:
+            expression = f"{self._name(call)}({arguments})"
+            expression = f"await {expression}" if dependency.is_async else expression
+        value = self._assign(f"None if mistakes else {expression}")
+        self._values[id(dependency)] = value
+
+    def finish(
+        self,
+        handler: Callable[..., Any],
+        arguments: str,
+        kind: Kind,
+        respond: Callable[[Any], Any] | None,
+        pool: BlockingPool | None,
+    ) -> Bound:
         """The function that reads everything and calls the handler."""
         self._names["handler"] = handler
-        inputs = ", ".join("request" if a is None else f"p_{a}" for a in self._args)
+        # Dependencies run in the task of the handler, which has a context of its own.
+        awaits = kind == "async" and (respond is not None or self._has_calls)
+        is_async = self._has_async or awaits
+        value = f"handler({arguments})"
+        if is_async and kind == "async":
+            value = f"await {value}"
+        elif is_async and kind == "blocking":
+            assert pool is not None, "a blocking route has made freeze ask for a pool"
+            value = f"await {self._name(pool.as_async)}(lambda request: {value})(request)"
+        if respond is not None:
+            value = f"{self._name(respond)}({value})"
         self._lines += [
             "if mistakes:",
             "    raise UnprocessableContent('request validation failed', errors=mistakes)",
-            f"return handler({arguments})",
+            f"return {self._kept_open(value)}",
         ]
-        source = "\n    ".join([f"def bound({inputs}):", *self._lines])
-        exec(source, self._names)  # names are identifiers of the handler's own signature
-        bound = self._names["bound"]
+        bound = self._compile(is_async=is_async)
         bound.__name__ = getattr(handler, "__name__", "bound")
         bound.__qualname__ = getattr(handler, "__qualname__", "bound")
         bound.__wrapped__ = handler  # for messages
-        return Bound(bound, tuple(self._args))
+        return Bound(bound, tuple(self._args), "async" if is_async else kind)
+
+    def _kept_open(self, value: str) -> str:
+        """The expression of a value whose dependencies stay as they are until its stream ends."""
+        if not self._has_exits:
+            return value
+        from citius.web.exits import keep_open
+
+        return f"{self._name(keep_open)}(request, {value}, exits)"
+
+    def _compile(self, *, is_async: bool) -> Any:
+        """The function of the lines so far."""
+        inputs = ", ".join("request" if a is None else f"p_{a}" for a in self._args)
+        lines = self._lines
+        if self._has_exits:
+            from citius.web.exits import AsyncExits, Exits, swallowed
+
+            stack = AsyncExits if is_async else Exits
+            opened = f"{'async ' * is_async}with {self._name(stack)}() as exits:"
+            lines = [opened, *("    " + line for line in lines), f"{self._name(swallowed)}()"]
+        head = f"{'async ' * is_async}def bound({inputs}):"
+        exec("\n    ".join([head, *lines]), self._names)  # names are identifiers of signatures
+        return self._names["bound"]
 
     def _read(self, p: Parameter) -> str:
         """The expression of a parameter's value; lines that it needs are added before."""
         if p.source == "request":
             return "request"
+        if p.dependency is not None:
+            return self._values[id(p.dependency)]
         if p.source == "raw_body":
             return "request.body()"
         if p.source == "path":

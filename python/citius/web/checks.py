@@ -179,6 +179,32 @@ def check_manager(manager: object, lifespan: object) -> None:
         )
 
 
+def check_prefix(prefix: str, what: str) -> None:
+    """Refuse a prefix of paths that is none.
+
+    Raises:
+        ConfigError: It does not begin with a slash, or ends with one.
+    """
+    if not prefix.startswith("/") or prefix.endswith("/"):
+        raise ConfigError(f"{what} begins with a slash and ends without one, got {prefix!r}")
+
+
+def check_included(router: Any, expected: type, into: object) -> None:
+    """Refuse to include what is no ``citius.Router``, or what contains itself.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if not isinstance(router, expected):
+        raise ConfigError(f"include takes a citius.Router, got {router!r}")
+    if hasattr(router, "mount"):
+        raise ConfigError(
+            "include takes a citius.Router, got a citius.App; use `mount` for an application"
+        )
+    if any(inner is into for inner, *_ in router.walk_included()):
+        raise ConfigError("a router cannot include itself")
+
+
 def check_mounted(app: object, prefix: str, expected: type) -> None:
     """Refuse to mount what is no ``citius.App``.
 

@@ -43,10 +43,12 @@ from citius.web.annotations import (
     qualified,
 )
 from citius.web.checks import describe
-from citius.web.sources import MISSING, Marker, marker_in
+from citius.web.sources import MISSING, Depends, Marker, depends_in, marker_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from citius.web.dependencies import Dependency
 
 PythonKind = Literal["def", "async", "blocking"]
 Kind = Literal["def", "async", "blocking", "compiled", "pooled"]
@@ -62,6 +64,8 @@ Source = Literal[
     "cookie",
     "form",
     "file",
+    "dependency",
+    "app",
     "call",
     "raw_path",
     "raw_query",
@@ -84,6 +88,10 @@ class Parameter:
     default: Any = MISSING
     source: Source = "unknown"
     marker: Marker | None = None
+    depends: Depends | None = None
+    """What the annotation says of the function whose value it takes."""
+    dependency: Dependency | None = None
+    """That function, once dependencies.py has found it."""
 
     @property
     def wire_name(self) -> str:
@@ -144,12 +152,16 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Parameter:
     """A parameter with its marker taken out of its annotation."""
     metadata: tuple[Any, ...] = getattr(one.annotation, "__metadata__", ())
-    markers = marker_in(metadata)
-    if not markers:
+    markers, depends = marker_in(metadata), depends_in(metadata)
+    if not markers and not depends:
         return Parameter(one.name, one.kind, one.annotation, one.default)
     where = f"the parameter {one.name} of {describe(function)}"
-    if len(markers) > 1:
-        raise ConfigError(f"{where} has {' and '.join(map(repr, markers))}; it takes one of them")
+    if len(markers) + len(depends) > 1:
+        both = " and ".join(map(repr, (*markers, *depends)))
+        raise ConfigError(f"{where} has {both}; it takes one of them")
+    if depends:
+        plain = one.annotation.__origin__
+        return Parameter(one.name, one.kind, plain, one.default, "dependency", depends=depends[0])
     marker = markers[0]
     others = [m for m in metadata if m is not marker and m is not type(marker)]
     annotation: Any = one.annotation.__origin__
@@ -162,6 +174,14 @@ def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Paramete
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where} has {marker!r}, which cannot hold: {error}") from None
     return Parameter(one.name, one.kind, annotation, default, marker=marker)
+
+
+def read_result(function: Callable[..., Any]) -> Any:
+    """The return annotation of a function, ``MISSING`` if there is none."""
+    try:
+        return inspect.signature(function, eval_str=True).return_annotation
+    except (NameError, TypeError, ValueError):
+        return MISSING
 
 
 def path_parameters(pattern: str) -> dict[str, str]:
@@ -199,8 +219,11 @@ def http_parameters(
         ConfigError: A parameter has no source, or two that contradict each other.
     """
     in_path = path_parameters(pattern)
-    parameters = tuple(_of_http(handler, one, pattern, in_path) for one in read(handler))
-    _check(handler, parameters, pattern, stream=stream)
+    parameters = tuple(
+        one if one.depends is not None else _of_http(handler, one, pattern, in_path)
+        for one in read(handler)
+    )
+    check_all(handler, parameters, pattern, stream=stream)
     return parameters
 
 
@@ -248,9 +271,14 @@ def _source_of(
     return marker.source  # pyright: ignore[reportReturnType]
 
 
-def _check(
+def check_all(
     handler: Callable[..., Any], parameters: tuple[Parameter, ...], pattern: str, *, stream: bool
 ) -> None:
+    """Refuse parameters that contradict one another.
+
+    Raises:
+        ConfigError: They do; for example two take the body.
+    """
     bodies = [p.name for p in parameters if p.source in ("body", "raw_body")]
     forms = [p.name for p in parameters if p.source in ("form", "file")]
     if bodies and forms:
@@ -280,7 +308,11 @@ def _check(
 
 
 def check_path_parameters(
-    handler: Callable[..., Any], pattern: str, *, otherwise: str = ""
+    handler: Callable[..., Any],
+    pattern: str,
+    *,
+    otherwise: str = "",
+    elsewhere: frozenset[str] | set[str] = frozenset(),
 ) -> None:
     """Refuse a handler that cannot see a parameter of its own path.
 
@@ -288,6 +320,7 @@ def check_path_parameters(
         handler: What the route calls.
         pattern: The route's own path, without the prefixes of mounts.
         otherwise: The name of a parameter that has the whole path.
+        elsewhere: Parameters of the path that dependencies take.
 
     Raises:
         ConfigError: Neither the parameter nor the request is in the signature.
@@ -296,7 +329,7 @@ def check_path_parameters(
     if any(p.is_request or p.name == otherwise for p in parameters):
         return
     names = [p.name for p in parameters]
-    in_request = {p.wire_name for p in parameters}
+    in_request = {p.wire_name for p in parameters} | elsewhere
     for name in path_parameters(pattern):
         if name not in in_request and not name.startswith("_"):
             raise ConfigError(

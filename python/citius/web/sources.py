@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 MISSING: Final = inspect.Parameter.empty
 """The annotation or default of a parameter that has none."""
@@ -126,6 +126,21 @@ class Body(Marker):
     source: ClassVar[str] = "body"
 
 
+@dataclass(frozen=True, slots=True)
+class Depends:
+    """The value of a parameter is what a function returns or yields.
+
+    Args:
+        call: The function; the annotated class without one.
+        scope: ``"app"``: it is called once, before the server listens.
+        cached: Whether all that take it in one request share one value.
+    """
+
+    call: Callable[..., Any] | None = None
+    scope: Literal["request", "app"] = "request"
+    cached: bool = True
+
+
 def marker_in(metadata: tuple[Any, ...]) -> list[Marker]:
     """The markers among the metadata of an ``Annotated``."""
     found: list[Marker] = []
@@ -135,3 +150,9 @@ def marker_in(metadata: tuple[Any, ...]) -> list[Marker]:
         elif isinstance(one, type) and issubclass(one, Marker):
             found.append(one())
     return found
+
+
+def depends_in(metadata: tuple[Any, ...]) -> list[Depends]:
+    """The dependencies among the metadata of an ``Annotated``."""
+    made = (Depends() if one is Depends else one for one in metadata)
+    return [one for one in made if isinstance(one, Depends)]

@@ -20,7 +20,7 @@ use crate::fork::end_child;
 use crate::reactor_handle::Callbacks;
 use crate::report::{self, Subject};
 use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING};
-use crate::respond::RequestContext;
+use crate::request_context::RequestContext;
 use crate::support::clear_exception;
 
 pub(crate) mod asgi;

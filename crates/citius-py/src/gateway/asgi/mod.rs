@@ -13,12 +13,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::completion;
 use crate::gateway::asgi::callables::Callables;
 use crate::gateway::asgi::http_cycle::{HttpCompletion, HttpCycle, PendingCall};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
-use crate::respond::{self, RequestContext};
+use crate::request_context::RequestContext;
 use crate::task::CompletionHandler as _;
 
 mod awaitables;
@@ -144,7 +145,7 @@ pub(crate) fn request(
 #[cold]
 fn refuse(turn: &Turn<'_, '_>, error: &PyErr, head: Box<Head>, reply: &mut Reply<'_>) {
     let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
-    respond::send_internal_error(turn.py, error, &mut context, reply);
+    completion::send_internal_error(turn.py, error, &mut context, reply);
     if let Some(head) = context.head.take() {
         reply.recycle(head);
     }

@@ -23,7 +23,7 @@ use crate::gateway::turn::Turn;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, Subject};
 use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
-use crate::respond::RequestContext;
+use crate::request_context::RequestContext;
 use crate::sink::Sink;
 
 pub(crate) mod abi;

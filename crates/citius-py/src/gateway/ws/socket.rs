@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::awaitable::Done;
+use crate::completion::{self, SendOutcome};
 use crate::exchange::Exchange;
 use crate::gateway::ws::receive::{NextMessage, Shape};
 use crate::gateway::ws::session::{Incoming, ReadyState, Session, json_of};
@@ -21,7 +22,8 @@ use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_ERROR;
 use crate::report::Subject;
 use crate::request::Request;
-use crate::respond::{self, HandlerStage, NativeRequest, RequestContext, SendOutcome};
+use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
+use crate::respond;
 use crate::sink::{Late, Sink};
 use crate::support;
 use crate::task::{
@@ -316,7 +318,7 @@ impl WebSocket {
                 "an `async def` error handler cannot answer a handler that is a `def`",
             );
             let request = slf.get().request.bind(py);
-            respond::send_internal_error(
+            completion::send_internal_error(
                 py,
                 &error,
                 &mut RequestContext::of_request(request),
@@ -396,7 +398,7 @@ impl<'a, 'py> SocketCompletion<'a, 'py> {
                 drop(session.handle.take(session.id));
                 return Next::Done(Some(error));
             }
-            result => respond::send_result(py, result, &mut context, sink),
+            result => completion::send_result(py, result, &mut context, sink),
         };
         self.handler_stage = Some(context.stage);
         match outcome {
@@ -495,7 +497,7 @@ impl CompletionHandler for SocketCompletion<'_, '_> {
         let socket = self.socket.get();
         let request = socket.request.bind(py);
         socket.session.refuse();
-        respond::send_internal_error(py, error, &mut RequestContext::of_request(request), reply);
+        completion::send_internal_error(py, error, &mut RequestContext::of_request(request), reply);
         drop(socket.session.handle.take(socket.session.id));
     }
 }

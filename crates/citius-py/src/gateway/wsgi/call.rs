@@ -21,7 +21,7 @@ use crate::exchange::{LazySubject, Role};
 use crate::fork::end_child;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
-use crate::respond::RequestContext;
+use crate::request_context::RequestContext;
 use crate::sink::Late;
 use crate::support::call_back;
 use crate::sync::lock;
@@ -375,7 +375,7 @@ impl Call {
         });
         match prepared {
             Err(error) => {
-                crate::respond::send_internal_error(py, &error, &mut context, &mut late);
+                crate::completion::send_internal_error(py, &error, &mut context, &mut late);
             }
             Ok((environ, callables)) => {
                 let shared = Arc::clone(&callables.shared);

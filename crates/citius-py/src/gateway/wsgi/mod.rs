@@ -23,12 +23,14 @@ use self::environ::{Environ, EnvironFactory, Extra};
 use self::input::Input;
 use self::spool::Spools;
 use self::start::Callables;
+use crate::completion;
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_WARNING;
 use crate::report::Subject;
-use crate::respond::{self, RequestContext};
+use crate::request_context::RequestContext;
+use crate::respond;
 use crate::support::guarded;
 use crate::sync::lock;
 use crate::task::Tasks;
@@ -385,7 +387,7 @@ fn spool(turn: &mut Turn<'_, '_>, gateway: &Wsgi, call: &Arc<Call>, reply: &mut 
     let head = call.take().unwrap_or_default();
     let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     if let Err(error) = spooled {
-        respond::send_internal_error(py, &error, &mut context, reply);
+        completion::send_internal_error(py, &error, &mut context, reply);
     } else {
         let message = format!(
             ": refused with 503, for the temporary files of request bodies would have more than {} \
@@ -424,7 +426,7 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, reply: &mut Reply
     match call.take_input(turn.py) {
         Ok(input) => call_inline(turn, this, &mut context, input, reply),
         Err(error) => {
-            respond::send_internal_error(turn.py, &error, &mut context, reply);
+            completion::send_internal_error(turn.py, &error, &mut context, reply);
         }
     }
 }
@@ -468,7 +470,7 @@ fn call_inline<'py>(
     let (mut scratch, (environ, callables)) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            respond::send_internal_error(py, &error, context, reply);
+            completion::send_internal_error(py, &error, context, reply);
             return;
         }
     };
@@ -543,7 +545,7 @@ fn submit(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, call: &Arc<Call>, reply: 
                 drop(turn.handle.take(reply.id()));
                 let head = call.take().unwrap_or_default();
                 let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
-                respond::send_internal_error(py, &error, &mut context, reply);
+                completion::send_internal_error(py, &error, &mut context, reply);
             }
         }
     }
