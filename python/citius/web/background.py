@@ -150,8 +150,7 @@ def _deferred_of(app: Any) -> _Deferred:
     if found is None:
         found = _registry.setdefault(app, _Deferred())
         # The last hook is called first. The application is frozen, but this is part of it.
-        if found.drain not in app._shutdown:
-            app._shutdown.append(found.drain)
+        app.hooks.shutdown.append(found.drain)
     return found
 
 
