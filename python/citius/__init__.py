@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from citius.settings.config import Config
     from citius.web.app import App
     from citius.web.compiled import get_include, load_handlers
+    from citius.web.events import Broadcast, Event, EventStream, event_stream, last_event_id
+    from citius.web.files import content_disposition, file_response
     from citius.web.forms import FormData, Upload
     from citius.web.headers import Headers, MutableHeaders, QueryParams
     from citius.web.openapi import OpenAPI
@@ -58,6 +60,7 @@ __all__ = [
     "AppImportError",
     "BadRequest",
     "Body",
+    "Broadcast",
     "CitiusError",
     "ClientDisconnected",
     "Config",
@@ -67,6 +70,8 @@ __all__ = [
     "ContentTooLarge",
     "Cookie",
     "Depends",
+    "Event",
+    "EventStream",
     "File",
     "Forbidden",
     "Form",
@@ -98,9 +103,13 @@ __all__ = [
     "WebSocket",
     "WorkerInfo",
     "__version__",
+    "content_disposition",
+    "event_stream",
+    "file_response",
     "get_include",
     "html_response",
     "json_response",
+    "last_event_id",
     "load_handlers",
     "msgpack_response",
     "redirect",
@@ -117,6 +126,8 @@ _HOMES = {
     "web.router": ("Router",),
     "web.sources": ("Body", "Cookie", "Depends", "File", "Form", "Header", "Path", "Query"),
     "web.compiled": ("get_include", "load_handlers"),
+    "web.events": ("Broadcast", "Event", "EventStream", "event_stream", "last_event_id"),
+    "web.files": ("content_disposition", "file_response"),
     "web.forms": ("FormData", "Upload"),
     "web.headers": ("Headers", "MutableHeaders", "QueryParams"),
     "web.openapi": ("OpenAPI",),

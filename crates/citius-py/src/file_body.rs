@@ -43,11 +43,12 @@ impl FileBody {
     #[new]
     #[pyo3(signature = (path, root = None))]
     fn new(path: PathBuf, root: Option<PathBuf>) -> PyResult<Self> {
-        let opened = match &root {
-            Some(root) => open_beneath(root, path.as_os_str().as_bytes()),
-            None => open_anywhere(&path),
-        };
-        let descriptor = opened.map_err(|error| failed_to_open(error, root.is_some(), &path))?;
+        let is_foreign = root.is_some();
+        let opened = root.map_or_else(
+            || open_anywhere(&path),
+            |root| open_beneath(&root, path.as_os_str().as_bytes()),
+        );
+        let descriptor = opened.map_err(|error| failed_to_open(error, is_foreign, &path))?;
         let source = Source::Open { descriptor, path };
         Ok(Self { source })
     }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use citius_reactor::open_flags;
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::{Errno, Result};
 
 use crate::path::{self, Below};
@@ -27,15 +27,30 @@ pub fn open_beneath(root: &std::path::Path, path: &[u8]) -> Result<OwnedFd> {
     let below = path::below(path, false)
         .filter(is_file)
         .ok_or(Errno::NOENT)?;
-    Directory::open(root, false)?.open_below(&below.path)
+    let opened = Directory::open(root, false)?.open_below(&below.path)?;
+    if is_regular(&opened)? {
+        Ok(opened)
+    } else {
+        Err(Errno::NOENT)
+    }
 }
 
 /// Opens the file at `path`, wherever that leads; for paths that the application itself has made.
 ///
 /// # Errors
-/// Those of `open`.
+/// Those of `open`; `EINVAL` for what is no regular file.
 pub fn open_anywhere(path: &std::path::Path) -> Result<OwnedFd> {
-    rustix::fs::open(path, open_flags(), Mode::empty())
+    let opened = rustix::fs::open(path, open_flags(), Mode::empty())?;
+    if is_regular(&opened)? {
+        Ok(opened)
+    } else {
+        Err(Errno::INVAL)
+    }
+}
+
+fn is_regular(descriptor: &OwnedFd) -> Result<bool> {
+    let status = rustix::fs::fstat(descriptor)?;
+    Ok(FileType::from_raw_mode(status.st_mode) == FileType::RegularFile)
 }
 
 /// A directory, and how names below it are followed.

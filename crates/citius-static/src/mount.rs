@@ -282,6 +282,9 @@ impl Mounts {
 }
 
 /// Sends a file, or what of it the client asks for, or that the client has it.
+///
+/// # Panics
+/// Never: the fields that it adds are digits.
 pub fn respond_with(asset: &Asset, head: &Head, said: Said<'_>, reply: &mut impl Outlet) -> Served {
     let coding = asset
         .varies()
@@ -322,6 +325,9 @@ pub fn respond_with(asset: &Asset, head: &Head, said: Said<'_>, reply: &mut impl
 }
 
 /// Sends a file with a status of the application's, whatever the client asks for.
+///
+/// # Panics
+/// Never: the fields that it adds are digits.
 pub fn respond_whole(
     asset: &Asset,
     status: Status,

@@ -126,11 +126,12 @@ class App(Router):
         symlinks: bool = False,
         precompressed: bool = True,
         optional: bool = False,
+        middleware: bool = True,
     ) -> None:
-        """Serve the files of ``directory`` below ``prefix``, without calling any Python code.
+        """Serve the files of ``directory`` below ``prefix``.
 
-        They come before the routes and pass no middleware. ``"/"`` serves what is there and leaves the
-        rest to the routes.
+        Without middleware no Python code is called. ``"/"`` serves what is there, before the routes and
+        without middleware, and leaves the rest to the routes.
 
         Args:
             prefix: The path they are below.
@@ -142,6 +143,7 @@ class App(Router):
             precompressed: Send ``name.br``, ``name.zst`` or ``name.gz`` for ``name`` to clients that
                 accept it.
             optional: Leave them out if the directory is missing, instead of ending the start.
+            middleware: Let middleware see them, if there is any.
         """
         self._check_open()
         self._statics.append(
@@ -154,6 +156,7 @@ class App(Router):
                 symlinks=symlinks,
                 precompressed=precompressed,
                 optional=optional,
+                middleware=middleware,
             )
         )
 
@@ -351,12 +354,18 @@ class App(Router):
 
     @property
     def static_mounts(self) -> list[Mount]:
-        """All static mounts with their full prefixes, those of mounted applications included."""
+        """The static mounts that call no Python code, with their full prefixes."""
         return [
             replace(mount, prefix=prefix + mount.prefix)
-            for prefix, app, _, _ in self.walk()
+            for prefix, app, middleware, _ in self.walk()
             for mount in app._statics
+            if not (middleware and mount.passes_middleware)
         ]
+
+    @property
+    def own_statics(self) -> list[Mount]:
+        """The static mounts of this application itself."""
+        return self._statics
 
     @property
     def needs_loop(self) -> str:

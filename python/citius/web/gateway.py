@@ -7,6 +7,7 @@ Tests: ``tests/gateway/``.
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Native
@@ -23,6 +24,7 @@ from citius.web.procedures import add
 from citius.web.router import joined
 from citius.web.routes import add_route, add_socket, native_of, set_unmatched
 from citius.web.signature import kind_of
+from citius.web.static import routes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,6 +67,8 @@ def make_gateway(
     for route, endpoint, middleware, errors in (*_routes(app), *_documentation(app, development)):
         if route.compiled is not None:
             route = native_of(route, endpoint.pattern, bool(middleware), interpret_compiled)
+        add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
+    for route, endpoint, middleware, errors in _static_routes(app):
         add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
     for socket, pattern in _sockets(app):
         add_socket(native, socket, pattern)
@@ -132,6 +136,19 @@ def _documentation(
         if route.pattern not in taken:
             endpoint = endpoint_of(route, route.pattern, resolver)
             yield route, endpoint, app.own_middleware, (app.error_handlers,)
+
+
+def _static_routes(
+    app: App,
+) -> Iterator[tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]]:
+    """The routes of static mounts that have middleware around them."""
+    for prefix, inner, middleware, errors in app.walk():
+        for mount in inner.own_statics if middleware else []:
+            if mount.passes_middleware:
+                full = replace(mount, prefix=prefix + mount.prefix)
+                for route in with_head(routes_of(full)):
+                    endpoint = endpoint_of(route, route.pattern, Resolver({}, app.app_dependencies))
+                    yield route, endpoint, middleware, errors
 
 
 def _sockets(app: App) -> Iterator[tuple[SocketRoute, str]]:

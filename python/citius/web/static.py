@@ -9,9 +9,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from citius.errors import ConfigError
+from citius._core import Request, Response, StaticDirectory
+from citius.errors import ConfigError, NotFound
 from citius.observability import logging
 from citius.settings.texts import parse_mount
+from citius.web.declared import Route
+from citius.web.responses import redirect
 
 if TYPE_CHECKING:
     from citius.settings.config import Config
@@ -38,6 +41,8 @@ class Mount:
     """Send ``name.br``, ``name.zst`` or ``name.gz`` for ``name`` to those who accept it."""
     optional: bool = False
     """Leave the mount out if the directory is missing."""
+    middleware: bool = True
+    """Let middleware see its responses, if there is any."""
 
     def __post_init__(self) -> None:
         prefix = self.prefix
@@ -50,6 +55,11 @@ class Mount:
     def falls_through(self) -> bool:
         """Whether what is not there is the application's business: only below a prefix is it clear."""
         return not self.prefix
+
+    @property
+    def passes_middleware(self) -> bool:
+        """Whether middleware sees its responses: only below a prefix is it clear whose they are."""
+        return self.middleware and bool(self.prefix)
 
 
 def mounts_of(config: Config, app: object) -> list[Mount]:
@@ -83,6 +93,35 @@ def mounts_of(config: Config, app: object) -> list[Mount]:
         if not os.path.isdir(mount.directory) and not mount.optional:
             raise ConfigError(f"{_missing(mount)}; make it, or declare it optional")
     return [mount for mount in mounts if _is_there(mount)]
+
+
+def routes_of(mount: Mount) -> list[Route]:
+    """The routes of a mount, with its full prefix, whose responses pass middleware.
+
+    Raises:
+        ConfigError: The directory is not there.
+    """
+    if not _is_there(mount):
+        if not mount.optional:
+            raise ConfigError(f"{_missing(mount)}; make it, or declare it optional")
+        return []
+    directory = StaticDirectory(mount)
+
+    def static_file(request: Request, _path: str) -> Response:
+        found = directory.find(request)
+        if not found:
+            raise NotFound
+        if isinstance(found, bool):
+            query = request.raw_query.decode("latin-1")
+            location = request.raw_path.decode("latin-1") + "/" + (f"?{query}" if query else "")
+            return redirect("/" + location.lstrip("/"), 301)
+        return Response(found)
+
+    def static_root(request: Request) -> Response:
+        return static_file(request, "")
+
+    patterns = {mount.prefix: static_root, mount.prefix + "/{_path:path}": static_file}
+    return [Route("GET", pattern, handler, "def") for pattern, handler in patterns.items()]
 
 
 def _is_there(mount: Mount) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from citius.web.middleware.csrf import CSRF, csrf_field, csrf_token
     from citius.web.middleware.etags import ETags, matches, require_match
     from citius.web.middleware.hosts import TrustedHosts
+    from citius.web.middleware.ratelimit import RateLimit, by_client
     from citius.web.middleware.security_headers import (
         DEFAULT_CSP,
         NONCE,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         StoredSessions,
         session,
     )
+    from citius.web.middleware.timeouts import Timeout
 
 __all__ = [
     "CORS",
@@ -52,6 +54,7 @@ __all__ = [
     "MemoryStore",
     "Middleware",
     "Next",
+    "RateLimit",
     "RedisStore",
     "SecurityHeaders",
     "Session",
@@ -59,7 +62,9 @@ __all__ = [
     "SessionStore",
     "Sessions",
     "StoredSessions",
+    "Timeout",
     "TrustedHosts",
+    "by_client",
     "csp_nonce",
     "csrf_field",
     "csrf_token",
@@ -74,9 +79,11 @@ _HOMES = {
     "csrf": ("CSRF", "csrf_field", "csrf_token"),
     "etags": ("ETags", "matches", "require_match"),
     "hosts": ("TrustedHosts",),
+    "ratelimit": ("RateLimit", "by_client"),
     "security_headers": ("DEFAULT_CSP", "NONCE", "SecurityHeaders", "csp_nonce"),
     "session_stores": ("AsyncSessionStore", "MemoryStore", "RedisStore", "SessionStore"),
     "sessions": ("Session", "SessionCookie", "Sessions", "StoredSessions", "session"),
+    "timeouts": ("Timeout",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

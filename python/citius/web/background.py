@@ -1,0 +1,157 @@
+"""Work after the response: ``defer`` calls a function when the handler has returned.
+
+An ``async def`` runs as a task of the loop, a ``def`` in a thread. When the server stops, deferred work is
+waited for, ``DRAIN_S`` at most, before the shutdown hooks run; what takes longer is cancelled. It is lost if
+the process is killed: work that must be done needs a queue that outlives it. Tests:
+tests/server/test_background.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from weakref import WeakKeyDictionary
+
+from citius.errors import ServiceUnavailable
+from citius.observability.logging import log_exception, warning
+from citius.web.checks import describe
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Awaitable, Callable
+    from concurrent.futures import Future
+
+    from citius._core import Request
+
+    Settled = asyncio.Future[Any] | Future[Any]
+
+_P = ParamSpec("_P")
+
+DRAIN_S: Final = 10.0
+"""Seconds that deferred work may take when the server stops. Exceeded: it is cancelled, and logged."""
+
+PENDING_MAX: Final = 10_000
+"""Deferred calls of a process that are not done. Exceeded: the request gets 503."""
+
+THREADS_MAX: Final = 8
+"""Threads of a process for deferred ``def`` functions."""
+
+
+def defer(
+    request: Request,
+    function: Callable[_P, Awaitable[object]] | Callable[_P, object],
+    *args: _P.args,
+    **keywords: _P.kwargs,
+) -> None:
+    """Call ``function`` after the handler has returned, whether or not its client waits for the response.
+
+    Args:
+        request: The request whose handler defers.
+        function: An ``async def`` can be deferred where a loop runs: not from a blocking handler.
+        args: What it is called with.
+        keywords: What it is called with by name.
+
+    Raises:
+        ServiceUnavailable: ``PENDING_MAX`` calls are not done yet.
+        RuntimeError: There is no running loop for an ``async def``.
+    """
+    _deferred_of(request.app).add(request, function, partial(function, *args, **keywords))
+
+
+def pending(app: object) -> int:
+    """How many deferred calls of an application are not done."""
+    found = _registry.get(app)
+    return 0 if found is None else found.count
+
+
+class _Deferred:
+    """The deferred calls of one application."""
+
+    def __init__(self) -> None:
+        self._threads: ThreadPoolExecutor | None = None
+        self._open: set[Settled] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        return len(self._open)
+
+    def add(self, request: Request, function: object, call: partial[Any]) -> None:
+        if self.count >= PENDING_MAX:
+            raise ServiceUnavailable("too much deferred work", {"retry-after": "1"})
+        message = request._message(  # pyright: ignore[reportPrivateUsage]
+            f": deferred {describe(function)} failed"
+        )
+        if inspect.iscoroutinefunction(function):
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                raise RuntimeError(
+                    f"{describe(function)} is `async def`, and no loop runs here to defer it to; defer a "
+                    "`def`, or make the handler `async def`"
+                ) from None
+            self._begin_task(loop, call, message)
+            return
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(THREADS_MAX, "citius-deferred")
+        self._keep(self._threads.submit(_run, call, message))
+
+    def _begin_task(self, loop: AbstractEventLoop, call: partial[Any], message: str) -> None:
+        async def run() -> None:
+            # The turn that sends the response comes first.
+            await asyncio.sleep(0)
+            try:
+                await call()
+            except Exception as error:
+                log_exception(message, error)
+
+        self._keep(loop.create_task(run()))
+
+    def _keep(self, future: Settled) -> None:
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+
+    async def drain(self) -> None:
+        """Wait for what is open; cancel what takes too long."""
+        deadline = monotonic() + DRAIN_S
+        while self._open and (left := deadline - monotonic()) > 0:
+            waiting = [
+                one if isinstance(one, asyncio.Future) else asyncio.wrap_future(one)
+                for one in list(self._open)
+            ]
+            await asyncio.wait(waiting, timeout=left)
+            await asyncio.sleep(0)
+        if self._open:
+            warning(
+                f"{self.count} deferred calls were not done after {DRAIN_S:g} s and are given up"
+            )
+            for one in list(self._open):
+                one.cancel()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
+
+
+def _run(call: partial[Any], message: str) -> None:
+    try:
+        call()
+    except Exception as error:
+        log_exception(message, error)
+
+
+def _deferred_of(app: Any) -> _Deferred:
+    found = _registry.get(app)
+    if found is None:
+        found = _registry.setdefault(app, _Deferred())
+        # The last hook is called first. The application is frozen, but this is part of it.
+        app.hooks.shutdown.append(found.drain)
+    return found
+
+
+_registry: WeakKeyDictionary[Any, _Deferred] = WeakKeyDictionary()

@@ -1,0 +1,359 @@
+"""Server-sent events (HTML standard, §9.2): ``Event``, streams of them, and broadcasts to many streams.
+
+A stream sends all events that are ready in one piece, a comment when nothing else was sent for a while, and
+holds a bounded number of bytes for a client that reads slowly. Tests: tests/server/test_events.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+# `Request` at run time too: `last_event_id` can be a dependency, whose annotations are read.
+from citius._core import Request, Response
+from citius.observability.logging import log_exception
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future, Task, TimerHandle
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+
+QUEUE_BYTES_MAX: Final = 256 * 1024
+"""Bytes that wait for one slow client. Origin: the write queue of a WebSocket. Exceeded: ``slow`` decides."""
+
+_HEARTBEAT: Final = b":\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event.
+
+    Args:
+        data: A text, or a value that is sent as JSON.
+        event: Its type; ``message`` without one.
+        id: What a client that comes back sends as ``Last-Event-ID``.
+        retry_ms: How long the client waits before it comes back.
+
+    Raises:
+        ValueError: ``event`` or ``id`` has a line break or NUL, which would end the field.
+    """
+
+    data: object = ""
+    event: str | None = None
+    id: str | None = None
+    retry_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("event", self.event), ("id", self.id)):
+            if value is not None and any(c in value for c in "\r\n\0"):
+                raise ValueError(f"the {name} of an event holds a line break or NUL: {value!r}")
+
+    def encode(self) -> bytes:
+        """The event as it is sent."""
+        lines: list[str] = []
+        if self.event is not None:
+            lines.append(f"event: {self.event}\n")
+        if self.id is not None:
+            lines.append(f"id: {self.id}\n")
+        if self.retry_ms is not None:
+            lines.append(f"retry: {self.retry_ms:d}\n")
+        text = self.data if isinstance(self.data, str) else _json(self.data)
+        # The three line ends of the standard, and no other (str.splitlines knows more).
+        for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+            lines.append(f"data: {line}\n")
+        lines.append("\n")
+        return "".join(lines).encode("utf-8", "replace")
+
+
+def _json(value: object) -> str:
+    from citius.web.codecs import encode_json
+
+    return encode_json(value).decode()
+
+
+def encode_event(event: object) -> bytes:
+    """An event, or the data of one, as it is sent."""
+    return (event if isinstance(event, Event) else Event(event)).encode()
+
+
+def event_stream(
+    source: AsyncIterable[object] | Iterable[object],
+    *,
+    heartbeat_s: float | None = 15.0,
+    queue_bytes_max: int = QUEUE_BYTES_MAX,
+) -> Response:
+    """A response of the events that ``source`` yields: an ``Event``, or the data of one.
+
+    The source is closed as soon as the client has left, and waits while the client reads slowly.
+
+    Args:
+        source: An iterator; an asynchronous one if it waits.
+        heartbeat_s: After so long without an event a comment is sent, which shows proxies, and the server,
+            whether the client is there. Asynchronous sources only.
+        queue_bytes_max: Bytes that may wait for the client before the source has to.
+    """
+    if not hasattr(source, "__aiter__"):
+        return _response(_encoded(cast("Iterable[object]", source)))
+    stream = EventStream(heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max)
+    stream._source = cast("AsyncIterable[object]", source)  # pyright: ignore[reportPrivateUsage]
+    return stream.response()
+
+
+def _encoded(source: Iterable[object]) -> Iterator[bytes]:
+    try:
+        for event in source:
+            yield encode_event(event)
+    finally:
+        close = getattr(source, "close", None)
+        if close is not None:
+            close()
+
+
+def _response(body: object) -> Response:
+    fields = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+    return Response(body, 200, fields, "text/event-stream")
+
+
+def last_event_id(request: Request) -> str | None:
+    """The ``id`` of the last event that the client has seen, if it says one."""
+    found = request.header("last-event-id")
+    return found or None
+
+
+class EventStream:
+    """Events for one client, pushed by ``send``; callable from any thread.
+
+    Args:
+        heartbeat_s: After so long without an event a comment is sent; ``None`` for none.
+        queue_bytes_max: Bytes that may wait for the client.
+        slow: What becomes of a stream whose client does not read: it is closed, or misses the event.
+        on_close: Called on the loop's thread when the client has left, or the stream was closed.
+    """
+
+    def __init__(
+        self,
+        *,
+        heartbeat_s: float | None = 15.0,
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
+        slow: Literal["close", "drop"] = "close",
+        on_close: Callable[[EventStream], object] | None = None,
+    ) -> None:
+        self._loop: AbstractEventLoop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._heartbeat_s = heartbeat_s
+        self._queue_bytes_max = queue_bytes_max
+        self._slow = slow
+        self._on_close = on_close
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._reader: Future[None] | None = None
+        self._room: Future[None] | None = None
+        self._timer: TimerHandle | None = None
+        self._source: AsyncIterable[object] | None = None
+        self._task: Task[None] | None = None
+        self._is_ending = self._has_begun = False
+        self.is_closed = False
+        """Whether the client has left, or the stream was closed."""
+        self.missed = 0
+        """Events that the client was too slow for."""
+
+    def response(self) -> Response:
+        """The response to return from the handler."""
+        return _response(self)
+
+    def send(self, event: object) -> bool:
+        """Queue an event, or the data of one; ``False`` if the client has left or misses it."""
+        return self.send_encoded(encode_event(event))
+
+    def send_encoded(self, data: bytes) -> bool:
+        """Queue what ``encode_event`` has made."""
+        if threading.get_ident() != self._thread:
+            if not self.is_closed:
+                self._loop.call_soon_threadsafe(self.send_encoded, data)
+            return not self.is_closed
+        if self.is_closed or self._is_ending:
+            return False
+        if self._queued_bytes + len(data) > self._queue_bytes_max and self._queue:
+            self.missed += 1
+            if self._slow == "close":
+                self._end()
+            return False
+        self._push(data)
+        return True
+
+    def close(self) -> None:
+        """End the stream when what is queued has been sent."""
+        if threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.close)
+            return
+        self._is_ending = True
+        if not self._has_begun:  # as in a response to HEAD, whose body nothing reads
+            self._end()
+        _wake(self._reader)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        self._has_begun = True
+        if self._source is not None and self._task is None:
+            self._task = self._loop.create_task(self._drain(self._source))
+        while not self._queue:
+            if self.is_closed or self._is_ending:
+                self._finish()
+                raise StopAsyncIteration
+            self._arm()
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        data = b"".join(self._queue)
+        self._queue.clear()
+        self._queued_bytes = 0
+        _wake(self._room)
+        return data
+
+    async def aclose(self) -> None:
+        """The client has left, or all has been sent."""
+        self._end()
+        task = self._task
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+
+    def _push(self, data: bytes) -> None:
+        self._queue.append(data)
+        self._queued_bytes += len(data)
+        _wake(self._reader)
+
+    async def _drain(self, source: AsyncIterable[object]) -> None:
+        """Take events of the source while there is room for them."""
+        iterator = aiter(source)
+        try:
+            async for event in iterator:
+                self._push(encode_event(event))
+                while self._queued_bytes >= self._queue_bytes_max:
+                    self._room = self._loop.create_future()
+                    await self._room
+            self.close()
+        except Exception as error:
+            # The end of a stream must not look as if all had been sent, so the client comes back.
+            log_exception("a stream of events broke off", error)
+            self.close()
+        finally:
+            aclose = getattr(iterator, "aclose", None)
+            if aclose is not None:
+                await aclose()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._heartbeat_s is not None:
+            self._timer = self._loop.call_later(self._heartbeat_s, self._push, _HEARTBEAT)
+
+    def _end(self) -> None:
+        self._queue.clear()
+        self._queued_bytes = 0
+        self._finish()
+        _wake(self._reader)
+
+    def _finish(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        was_closed, self.is_closed = self.is_closed, True
+        if not was_closed and self._on_close is not None:
+            self._on_close(self)
+
+
+class Broadcast:
+    """Events for all clients that follow: each is encoded once.
+
+    Streams of this process; a message queue such as Redis carries events from one worker to another.
+
+    Args:
+        history: Events kept for clients that come back (``Last-Event-ID``); events get identifiers
+            then, unless they have one.
+        heartbeat_s: As for ``EventStream``.
+        queue_bytes_max: As for ``EventStream``.
+        slow: As for ``EventStream``.
+    """
+
+    def __init__(
+        self,
+        *,
+        history: int = 0,
+        heartbeat_s: float | None = 15.0,
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
+        slow: Literal["close", "drop"] = "close",
+    ) -> None:
+        self._heartbeat_s = heartbeat_s
+        self._queue_bytes_max = queue_bytes_max
+        self._slow: Literal["close", "drop"] = slow
+        self._streams: set[EventStream] = set()
+        self._kept: deque[tuple[str, bytes]] = deque(maxlen=history)
+        self._keeps = history > 0
+        # Identifiers of another process mean nothing here.
+        self._epoch = secrets.token_hex(4)
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Clients that follow in this process."""
+        return len(self._streams)
+
+    def __bool__(self) -> Literal[True]:
+        return True
+
+    def response(self, request: Request) -> Response:
+        """A response that follows; a client that comes back gets first what it has missed."""
+        stream = EventStream(
+            heartbeat_s=self._heartbeat_s,
+            queue_bytes_max=self._queue_bytes_max,
+            slow=self._slow,
+            on_close=self._leave,
+        )
+        with self._lock:
+            for data in self._missed_since(last_event_id(request)):
+                stream.send_encoded(data)
+            self._streams.add(stream)
+        return stream.response()
+
+    def send(self, event: object) -> int:
+        """Send an event, or the data of one, to all; returns to how many. Callable from any thread."""
+        made = event if isinstance(event, Event) else Event(event)
+        with self._lock:
+            if self._keeps:
+                self._count += 1
+                if made.id is None:
+                    made = Event(
+                        made.data, made.event, f"{self._epoch}-{self._count}", made.retry_ms
+                    )
+            data = made.encode()
+            if self._keeps and made.id is not None:
+                self._kept.append((made.id, data))
+            streams = list(self._streams)
+        return sum(stream.send_encoded(data) for stream in streams)
+
+    def close(self) -> None:
+        """End all streams, as before a shutdown."""
+        for stream in list(self._streams):
+            stream.close()
+
+    def _leave(self, stream: EventStream) -> None:
+        self._streams.discard(stream)
+
+    def _missed_since(self, known: str | None) -> list[bytes]:
+        if known is None:
+            return []
+        kept = list(self._kept)
+        places = [place for place, (identifier, _) in enumerate(kept) if identifier == known]
+        return [data for _, data in kept[places[-1] + 1 if places else 0 :]]
+
+
+def _wake(future: Future[Any] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

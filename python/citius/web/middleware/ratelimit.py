@@ -1,0 +1,122 @@
+"""Rate limits: a token bucket for each client, exact over all workers of a server.
+
+The buckets are in memory that the workers share (citius-observe/src/buckets.rs). Tests:
+tests/middleware/test_ratelimit.py.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from citius._core import TokenBuckets
+from citius.errors import ConfigError, TooManyRequests
+from citius.process.sharedmemory import shared_memory
+from citius.web.middleware.base import Middleware
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from citius._core import Request, Response
+
+
+def by_client(request: Request) -> str:
+    """The address of the client; of an IPv6 address its network of 64 bits, which is what one client has."""
+    address = request.client[0] if request.client else ""
+    if ":" not in address:
+        return address
+    try:
+        packed = socket.inet_pton(socket.AF_INET6, address)
+    except OSError:
+        return address
+    is_mapped = packed.startswith(bytes(10) + b"\xff\xff")
+    return socket.inet_ntop(socket.AF_INET, packed[12:]) if is_mapped else packed[:8].hex()
+
+
+class RateLimit(Middleware):
+    """Respond with 429 and ``Retry-After`` to clients that ask too often.
+
+    Args:
+        limit: Requests that a client may make in ``per_s`` seconds.
+        per_s: The length of that time.
+        burst: Requests that it may make at once; ``limit`` without it.
+        key: Whose requests are counted together; an empty key is not limited.
+        only: Paths of routes, as they are declared, that are limited, together; all without it.
+        name: What the response calls the limit. Limits of one name, rate and burst share their buckets.
+
+    Raises:
+        ConfigError: A number that is none.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        per_s: float,
+        *,
+        burst: int | None = None,
+        key: Callable[[Request], str] = by_client,
+        only: Iterable[str] | None = None,
+        name: str = "default",
+    ) -> None:
+        self._burst = limit if burst is None else burst
+        if limit < 1 or self._burst < 1 or not 0 < per_s <= 366 * 24 * 3600:
+            raise ConfigError(
+                f"RateLimit: expected numbers above 0 and at most a year, got {limit} in {per_s} s, "
+                f"burst {self._burst}"
+            )
+        if not name.isidentifier() or not name.isascii():
+            raise ConfigError(f"RateLimit: expected a name such as login, got {name!r}")
+        self._interval_ns = max(1, round(per_s * 1_000_000_000 / limit))
+        self._key = key
+        self._only = None if only is None else frozenset([only] if isinstance(only, str) else only)
+        self._name = name
+        self._state = f"rate_limit_{name}"
+        self._policy = f'"{name}";q={limit};w={max(1, round(per_s))}'
+        self._buckets: TokenBuckets | None = None
+
+    def bind(
+        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+    ) -> Middleware | None:
+        """Open the buckets, in the process that serves."""
+        if self._only is not None and pattern not in self._only:
+            return None
+        if self._buckets is None:
+            # Another rate counts in other units, so a changed limit gets other buckets.
+            name = f"{self._name} {self._interval_ns} {self._burst}".encode()
+            try:
+                self._buckets = TokenBuckets(shared_memory(), name, self._interval_ns, self._burst)
+            except (MemoryError, ValueError) as error:
+                raise ConfigError(f"RateLimit {self._name}: {error}") from None
+        return self
+
+    def before(self, request: Request) -> None:
+        """Take a token."""
+        key = self._key(request)
+        if not key:
+            return
+        assert self._buckets is not None, "bound before"
+        allowed, remaining, retry_ns, full_ns = self._buckets.take(
+            key.encode("utf-8", "surrogatepass"), 1, time.monotonic_ns()
+        )
+        if not allowed:
+            retry_s = -(-retry_ns // 1_000_000_000)
+            raise TooManyRequests(
+                f"too many requests; try again in {retry_s} s",
+                {
+                    "retry-after": str(retry_s),
+                    "ratelimit": f'"{self._name}";r=0;t={retry_s}',
+                    "ratelimit-policy": self._policy,
+                },
+            )
+        left = f'"{self._name}";r={remaining};t={-(-full_ns // 1_000_000_000)}'
+        setattr(request.state, self._state, left)
+
+    def after(self, request: Request, response: Response) -> Response:
+        """Say what is left (draft-ietf-httpapi-ratelimit-headers)."""
+        left = getattr(request.state, self._state, None)
+        if left is not None:
+            response.headers.add("ratelimit", left)
+            response.headers.add("ratelimit-policy", self._policy)
+        return response

@@ -1,0 +1,137 @@
+"""Work after the response: when it runs, what becomes of its failures, and that a stop waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from citius import App, Request
+from citius.testing import Client
+from citius.web import background
+from citius.web.background import defer, pending
+from rig import Server
+
+
+def test_deferred_work() -> None:
+    app, done = App(), list[object]()
+
+    async def later(value: int, *, name: str) -> None:
+        await asyncio.sleep(0.01)  # the work takes a moment
+        done.append((value, name, threading.current_thread() is threading.main_thread()))
+
+    def work(value: int) -> None:
+        done.append((value, threading.current_thread() is threading.main_thread()))
+
+    @app.get("/async")
+    async def asked(request: Request) -> str:
+        defer(request, later, 1, name="a")
+        defer(request, work, 2)
+        return "asked"
+
+    @app.get("/def")
+    def plain(request: Request) -> str:
+        defer(request, later, 3, name="b")
+        return "plain"
+
+    @app.get("/blocking", blocking=True)
+    def blocking(request: Request) -> str:
+        defer(request, work, 4)
+        return "blocking"
+
+    with Client(app) as client:
+        for path in ("/async", "/def", "/blocking"):
+            assert client.get(path).text == path[1:].replace("async", "asked").replace(
+                "def", "plain"
+            )
+    # Closing the client has waited.
+    assert sorted(map(repr, done)) == [
+        "(1, 'a', True)",
+        "(2, False)",
+        "(3, 'b', True)",
+        "(4, False)",
+    ]
+    assert pending(app) == 0
+
+
+def test_a_failure_is_logged_with_its_request(caplog: pytest.LogCaptureFixture) -> None:
+    app = App()
+
+    async def fail_later() -> None:
+        raise ValueError("later")
+
+    def fail() -> None:
+        raise ValueError("in a thread")
+
+    @app.get("/")
+    async def asked(request: Request) -> str:
+        defer(request, fail_later)
+        defer(request, fail)
+        return "x"
+
+    with Client(app) as client:
+        assert client.get("/").text == "x"
+    records = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(records) == 2
+    assert all("GET /" in record.getMessage() for record in records)
+
+
+def test_a_coroutine_needs_a_loop() -> None:
+    app = App()
+
+    async def later() -> None: ...
+
+    app.get("/", blocking=True)(lambda request: defer(request, later))
+    with pytest.raises(RuntimeError, match="no loop runs here"), Client(app) as client:
+        client.get("/")
+
+
+def test_there_is_a_limit_and_a_deadline(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(background, "PENDING_MAX", 2)
+    monkeypatch.setattr(background, "DRAIN_S", 0.1)
+    app, ended = App(), list[str]()
+
+    async def endless() -> None:
+        try:
+            await asyncio.sleep(60)  # cut short by the stop
+        finally:
+            ended.append("cancelled")
+
+    @app.get("/")
+    async def asked(request: Request) -> Any:
+        defer(request, endless)
+        return pending(request.app)
+
+    began = time.monotonic()
+    with Client(app) as client:
+        assert [client.get("/").text for _ in range(2)] == ["1", "2"]
+        assert client.get("/").status_code == 503
+    assert time.monotonic() - began < 5
+    assert ended == ["cancelled", "cancelled"]
+    assert "2 deferred calls were not done" in caplog.text
+
+
+def test_a_stop_waits(serve: Callable[..., Server], tmp_path: Any) -> None:
+    server = serve(
+        """
+        from citius.web.background import defer
+        async def later():
+            await asyncio.sleep(0.5)
+            open("done.txt", "w").write("done")
+        @app.get("/")
+        async def asked(request):
+            defer(request, later)
+            return "asked"
+        """
+    )
+    assert server.get("/").body == b"asked"
+    server.signal(signal.SIGTERM)
+    server.process.wait(20)
+    assert (tmp_path / "done.txt").read_text() == "done"

@@ -1,0 +1,231 @@
+"""Server-sent events: how they are encoded, streams, broadcasts, clients that leave or read slowly."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser
+from citius import App, Event, EventStream, Request, event_stream, last_event_id
+from citius.testing import Client
+from rig import Server, wait_for
+
+
+@pytest.mark.parametrize(
+    ("event", "encoded"),
+    [
+        (Event("a"), "data: a\n\n"),
+        (Event(""), "data: \n\n"),
+        (Event("a\nb\rc\r\nd\n"), "data: a\ndata: b\ndata: c\ndata: d\ndata: \n\n"),
+        (Event("a\u2028b\x0bc\x85d"), "data: a\u2028b\x0bc\x85d\n\n"),
+        (Event({"a": "b\n"}), 'data: {"a":"b\\n"}\n\n'),
+        (Event("x", "kind", "7", 1000), "event: kind\nid: 7\nretry: 1000\ndata: x\n\n"),
+        (Event("a\n\nevent: forged"), "data: a\ndata: \ndata: event: forged\n\n"),
+        (Event("\ud800"), "data: ?\n\n"),
+    ],
+)
+def test_encoding(event: Event, encoded: str) -> None:
+    assert event.encode() == encoded.encode()
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\rb", "a\0", "a\r\nid: 1"])
+def test_fields_of_one_line(text: str) -> None:
+    for fields in ({"event": text}, {"id": text}):
+        with pytest.raises(ValueError, match="line break or NUL"):
+            Event("x", **fields)
+
+
+def test_streams_of_iterators() -> None:
+    app, closed = App(), list[str]()
+
+    @app.get("/async")
+    async def several() -> Any:
+        async def events() -> AsyncIterator[object]:
+            try:
+                yield Event("a", id="1")
+                yield "b"
+                await asyncio.sleep(0)
+                yield {"c": 1}
+            finally:
+                closed.append("async")
+
+        return event_stream(events())
+
+    @app.get("/sync")
+    def plain() -> Any:
+        def events() -> Iterator[object]:
+            try:
+                yield "a"
+                yield Event("b")
+            finally:
+                closed.append("sync")
+
+        return event_stream(events())
+
+    @app.get("/broken")
+    async def broken() -> Any:
+        async def events() -> AsyncIterator[object]:
+            yield "a"
+            raise ValueError("broken")
+
+        return event_stream(events())
+
+    @app.get("/beats")
+    async def beats() -> Any:
+        async def events() -> AsyncIterator[object]:
+            await asyncio.sleep(0.2)
+            yield "late"
+
+        return event_stream(events(), heartbeat_s=0.05)
+
+    with Client(app) as client:
+        answer = client.get("/async")
+        assert answer.text == 'id: 1\ndata: a\n\ndata: b\n\ndata: {"c":1}\n\n'
+        assert answer.headers["content-type"] == "text/event-stream"
+        assert answer.headers["cache-control"] == "no-cache"
+        assert client.get("/sync").text == "data: a\n\ndata: b\n\n"
+        assert closed == ["async", "sync"]
+        assert client.get("/broken").text == "data: a\n\n"
+        beats_text = client.get("/beats").text
+        assert beats_text.startswith(":\n\n")
+        assert beats_text.endswith("data: late\n\n")
+        assert client.head("/async").content == b""
+
+
+def test_a_stream_holds_a_bounded_number_of_bytes() -> None:
+    async def fill(**options: Any) -> tuple[EventStream, list[bool]]:
+        stream = EventStream(queue_bytes_max=20, heartbeat_s=None, **options)
+        return stream, [stream.send("12345") for _ in range(4)]
+
+    async def go() -> None:
+        stream, sent = await fill()
+        assert (sent, stream.is_closed) == ([True, False, False, False], True)
+        stream, sent = await fill(slow="drop")
+        assert (sent, stream.is_closed, stream.missed) == ([True, False, False, False], False, 3)
+        assert await anext(stream) == b"data: 12345\n\n"
+        assert stream.send("again")
+        stream.close()
+        assert not stream.send("no more")
+        assert [piece async for piece in stream] == [b"data: again\n\n"]
+        large = EventStream(queue_bytes_max=20)
+        assert large.send("x" * 100), "one that is longer than the queue goes alone"
+        await large.aclose()
+
+    asyncio.run(go())
+
+
+def test_events_of_one_turn_are_one_piece_and_may_come_from_threads() -> None:
+    async def go() -> None:
+        left: list[EventStream] = []
+        stream = EventStream(on_close=left.append)
+        stream.send("a")
+        stream.send("b")
+        assert await anext(stream) == b"data: a\n\ndata: b\n\n"
+        thread = threading.Thread(target=lambda: (stream.send("c"), stream.close()))
+        thread.start()
+        assert [piece async for piece in stream] == [b"data: c\n\n"]
+        thread.join()
+        assert left == [stream]
+        assert not stream.send("d")
+
+    asyncio.run(go())
+
+
+APP = """
+news = Broadcast(history=3)
+states = []
+
+@app.get("/")
+def page():
+    return Response("page", content_type="text/html")
+
+@app.get("/news")
+async def follow(request):
+    return news.response(request)
+
+@app.post("/send/{text}")
+def send(text):
+    return news.send(text)
+
+@app.get("/followers")
+def followers():
+    return len(news)
+
+@app.get("/own")
+async def own(request):
+    async def events():
+        try:
+            yield "begun"
+            await asyncio.sleep(60)
+        finally:
+            states.append("own ended")
+    return event_stream(events())
+
+@app.get("/states")
+def seen():
+    return states
+"""
+
+
+def test_a_client_that_leaves_is_noticed_at_once(serve: Callable[..., Server]) -> None:
+    server = serve(APP)
+    with server.connect() as peer:
+        peer.send(b"GET /news HTTP/1.1\r\nHost: a\r\n\r\n")
+        peer.read_until(b"\r\n\r\n")
+        assert server.get("/followers").body == b"1"
+    wait_for(lambda: server.get("/followers").body == b"0", "the client's leave", 5)
+    with server.connect() as peer:
+        peer.send(b"GET /own HTTP/1.1\r\nHost: a\r\n\r\n")
+        peer.read_until(b"begun\n\n")
+    wait_for(lambda: b"own ended" in server.get("/states").body, "the end of the source", 5)
+
+
+def test_a_browser_follows_and_comes_back(serve: Callable[..., Server], tmp_path: Path) -> None:
+    server = serve(APP)
+    browser = Browser(tmp_path / "browser")
+    try:
+        browser.open(f"http://localhost:{server.port}/")
+        browser.run(
+            "window.got = []; window.source = new EventSource('/news');"
+            "source.onmessage = ({data, lastEventId}) => got.push([data, lastEventId]);"
+            "new Promise((resolve) => { source.onopen = resolve; })"
+        )
+        for text in "abcd":
+            assert (
+                browser.run(f"fetch('/send/{text}', {{method: 'POST'}}).then((a) => a.text())")
+                == "1"
+            )
+        wait_for(lambda: len(browser.run("got")) == 4, "four events", 10)
+        ids = [identifier for _, identifier in browser.run("got")]
+        assert len(set(ids)) == 4
+        browser.run("source.close()")
+    finally:
+        browser.close()
+    for known, expected in (
+        (ids[2], [b"d"]),
+        (ids[0], [b"b", b"c", b"d"]),
+        ("forged", [b"b", b"c", b"d"]),
+    ):
+        with server.connect() as peer:
+            peer.send(f"GET /news HTTP/1.1\r\nHost: a\r\nLast-Event-ID: {known}\r\n\r\n".encode())
+            got = peer.read_until(b"data: d\n\n")
+            assert [
+                word for word in (b"a", b"b", b"c", b"d") if b"data: " + word in got
+            ] == expected
+
+
+def test_last_event_id() -> None:
+    app = App()
+    app.get("/")(lambda request: last_event_id(request) or "none")
+
+    @app.get("/async")
+    async def asked(request: Request) -> str:
+        return last_event_id(request) or "none"
+
+    with Client(app) as client:
+        assert client.get("/", headers={"last-event-id": "7"}).text == "7"
+        assert client.get("/async", headers={"last-event-id": ""}).text == "none"
