@@ -10,6 +10,7 @@ use citius_http::{
     ResponseHead, Status,
 };
 use citius_route::Converter;
+use citius_static::{Outlet, Said};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -336,8 +337,16 @@ fn send_body<S: Sink>(
         return start_stream(py, status, media, &fields, body, kind, context, sink);
     }
     if let Ok(file) = body.cast::<FileBody>() {
-        file.get().send(py, status, media, &fields, context, sink)?;
-        return Ok(SendOutcome::Sent);
+        let said = Said {
+            content_type: media,
+            fields: &fields,
+        };
+        let mut outlet = FileOutlet { py, context, sink };
+        let send = |head: &Head| {
+            file.get()
+                .send(&context.handle, head, status, said, &mut outlet)
+        };
+        return context.with_head(py, send).map(|()| SendOutcome::Sent);
     }
     let (encode, media) = if let Some(media) = media {
         (&support::ENCODE_JSON, media)
@@ -358,6 +367,25 @@ fn send_body<S: Sink>(
         fields: &fields,
     };
     Ok(send(py, response, payload(bytes), context, sink))
+}
+
+/// The way of a file's response.
+struct FileOutlet<'a, 'py, S> {
+    py: Python<'py>,
+    context: &'a RequestContext<'a>,
+    sink: &'a mut S,
+}
+
+impl<S: Sink> Outlet for FileOutlet<'_, '_, S> {
+    fn ranges_max(&self) -> u32 {
+        self.context.handle.limits.ranges_max
+    }
+
+    fn send(&mut self, action: Action<'_>) {
+        if let Err(fault) = self.sink.send(self.py, action) {
+            log_fault(self.py, fault, self.context);
+        }
+    }
 }
 
 /// A coroutine is what a handler returns that calls an `async def` function and does not await it.
