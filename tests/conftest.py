@@ -33,10 +33,16 @@ def serving(directory: Path) -> Iterator[Callable[..., Server]]:
     servers: list[Server] = []
 
     def start(
-        source: str, *arguments: str, env: dict[str, str] | None = None, ready: bool = True
+        source: str | Path,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        ready: bool = True,
     ) -> Server:
-        (directory / "main.py").write_text(HEADER + textwrap.dedent(source))
-        server = Server(["main.py", "--port", "0", *arguments], env or {}, directory)
+        target = str(source)
+        if not isinstance(source, Path):
+            target = "main.py"
+            (directory / target).write_text(HEADER + textwrap.dedent(source))
+        server = Server([target, "--port", "0", *arguments], env or {}, directory)
         servers.append(server)
         return server.wait_ready() if ready else server
 
@@ -49,9 +55,9 @@ def serving(directory: Path) -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Write an application and serve it: ``serve(source, "--option", …)``.
+    """Serve an application: ``serve(application("streams_app"), "--option", …)``, or ``serve(source, …)``.
 
-    The source begins after ``app = App()``. ``ready=False`` does not wait for it to listen.
+    A source begins after ``app = App()``. ``ready=False`` does not wait for it to listen.
     """
     with serving(tmp_path) as start:
         yield start

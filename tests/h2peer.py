@@ -151,7 +151,7 @@ class H2Peer:
     # --- inwards ----------------------------------------------------------------------------
 
     def frame(self) -> Frame:
-        """The next frame, whatever it is; nothing is done about it.
+        """The next frame of any type, without a reaction to it.
 
         Raises:
             EOFError: The server has closed.
@@ -159,7 +159,7 @@ class H2Peer:
         head = self.peer.read(9)
         length = int.from_bytes(head[:3], "big")
         kind, flags, stream = struct.unpack("!BBI", head[3:])
-        assert length <= 16384, "nobody has asked for larger frames"
+        assert length <= 16384, "larger frames were not allowed"
         return Frame(kind, flags, stream, self.peer.read(length))
 
     def step(self) -> Frame:

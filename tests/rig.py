@@ -22,10 +22,15 @@ from pathlib import Path
 TIMEOUT_S = 30.0
 
 USER = 65534
-"""Nobody, by number: it need not have a name."""
+"""The number of the unprivileged user; it need not have a name."""
 
 PLAIN = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
 """For servers as users run them: development mode gives asyncio checks and memory of its own."""
+
+
+def application(name: str) -> Path:
+    """The module of a test application, which `serve` and `Server` take as their target."""
+    return Path(__file__).parent / "applications" / f"{name}.py"
 
 
 def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:

@@ -2,9 +2,9 @@
 
 ``lab/servers/NAME/requirements.txt`` pins a server with all it needs. It is installed when it is
 first asked for, under ``lab/.build/servers/NAME/INTERPRETER``, on the interpreter of the
-application's environment. A ``.pth`` file there appends the site-packages of whatever application
-is served (they come in an environment variable), so that the application finds its packages *behind*
-the server's own: one installation serves all applications of an interpreter.
+application's environment. A ``.pth`` file there appends the site-packages of the served application
+(an environment variable names them), so that the application finds its packages *behind* the
+server's own: one installation serves all applications of an interpreter.
 """
 
 from __future__ import annotations

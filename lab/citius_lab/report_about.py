@@ -218,7 +218,7 @@ def _list(numbers: Iterable[int]) -> str:
 RULES = {
     "production": "production: documented settings only",
     "tuned": "tuned: beyond its documented settings",
-    "floor": "floor: the physical limit, no server anybody would use",
+    "floor": "floor: the physical limit, not a usable server",
 }
 # So many figures with one reason stand in the list; more are folded.
 FEW = 6

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from citius.web.compiled import get_include, load_handlers
     from citius.web.forms import FormData, Upload
     from citius.web.headers import Headers, MutableHeaders, QueryParams
+    from citius.web.openapi import OpenAPI
     from citius.web.responses import html_response, json_response, msgpack_response, redirect
     from citius.web.router import Router
     from citius.web.sources import Body, Cookie, Depends, File, Form, Header, Path, Query
@@ -82,6 +83,7 @@ __all__ = [
     "MutableHeaders",
     "NotAcceptable",
     "NotFound",
+    "OpenAPI",
     "Path",
     "Query",
     "QueryParams",
@@ -126,6 +128,7 @@ _HOMES = {
     "web.files": ("content_disposition", "file_response"),
     "web.forms": ("FormData", "Upload"),
     "web.headers": ("Headers", "MutableHeaders", "QueryParams"),
+    "web.openapi": ("OpenAPI",),
     "web.responses": ("html_response", "json_response", "msgpack_response", "redirect"),
     "web.websocket": ("SerialWebSocket",),
 }

@@ -1,4 +1,4 @@
-"""The command line: ``citius serve``, ``citius routes``, ``citius load``, ``citius lab``.
+"""The command line: ``citius serve``, ``citius routes``, ``citius openapi``, ``citius load``, ``citius lab``.
 
 The options of ``serve`` come from config.py; nothing about them is said here. ``load`` turns into the
 bundled load generator, ``lab`` is imported from its own package when it is asked for.
@@ -29,7 +29,7 @@ class _Commands(click.Group):
     """The commands; ``lab`` is a package of its own and may be absent."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["serve", "routes", "load", "lab"]
+        return ["serve", "routes", "openapi", "load", "lab"]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -37,6 +37,7 @@ class _Commands(click.Group):
                 [
                     ("serve", "Serve an application."),
                     ("routes", "List what a native application serves."),
+                    ("openapi", "Print the OpenAPI document of a native application."),
                     ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
                 ]
@@ -313,6 +314,23 @@ _LAB_IS_MISSING = (
     "the lab and its load generator are not installed: pip install 'citius[lab]' "
     "(in a checkout of Citius: make build)"
 )
+
+
+@cli.command("openapi")
+@click.argument("target")
+@click.option("--app-dir", default=".", show_default=True, help="Where to look for modules.")
+@click.option(
+    "--factory", is_flag=True, help="The attribute makes the application when it is called."
+)
+def openapi_command(target: str, app_dir: str, factory: bool) -> None:
+    """Print the OpenAPI document of TARGET, as `citius serve` takes it."""
+    import json
+
+    try:
+        made = _native_application(target, app_dir, factory).openapi()
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(json.dumps(made, indent=2))
 
 
 @cli.command(

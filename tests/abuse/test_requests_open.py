@@ -1,4 +1,4 @@
-"""requests_open_max: 503 with Retry-After, whatever serves the requests; the connection stays."""
+"""requests_open_max: 503 with Retry-After, for every interface; the connection stays."""
 
 from __future__ import annotations
 

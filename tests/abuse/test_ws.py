@@ -1,4 +1,4 @@
-"""Limits of WebSockets: each is reached, its consequence seen, and somebody else served meanwhile."""
+"""Limits of WebSockets: each is reached, its consequence seen, and another client served meanwhile."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ BACKGROUND = """
             return await asyncio.sleep(1000)
         await answer(send, b"begun")
         if path == "/behind":
-            # Nobody but the coroutine itself holds what it waits for.
+            # Only the coroutine itself refers to what it waits for.
             future = asyncio.get_running_loop().create_future()
             futures.add(future)
             await future

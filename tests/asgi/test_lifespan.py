@@ -149,7 +149,7 @@ def test_whoever_asks_a_supervisor_again_does_not_wait_longer(serve_asgi) -> Non
     killed = "did not stop in time and is killed"
     while server.err.count(killed) < 2 and time.monotonic() < began_at + 8:
         server.signal(signal.SIGINT)
-        time.sleep(0.5)  # the pace of somebody who presses CTRL+C
+        time.sleep(0.5)  # the pause between two presses of CTRL+C
     assert server.wait() == 0
     assert time.monotonic() - began_at < 8
     assert server.err.count(killed) == 2

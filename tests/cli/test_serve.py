@@ -28,7 +28,8 @@ def test_version() -> None:
 
 
 def test_help_lists_the_commands_and_every_option() -> None:
-    assert re.findall(r"^  (\w+) ", citius("--help").stdout, re.M) == ["serve", "load", "lab"]
+    commands = ["serve", "routes", "openapi", "load", "lab"]
+    assert re.findall(r"^  (\w+) ", citius("--help").stdout, re.M) == commands
     text = citius("serve", "--help").stdout
     for option in OPTIONS.values():
         assert option.flags[0] in text, option.name

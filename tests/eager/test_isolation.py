@@ -1,4 +1,4 @@
-"""Whatever a request does to its task or its context, by whichever way, the next request gets clean ones.
+"""A request gets a clean task and a clean context, whatever the previous request did to its own.
 
 A handler that does not suspend leaves its task to the next request (``citius-py/src/task/``): here
 handlers, and callbacks of the loop between two requests, do what would show if a changed task were reused.
@@ -11,130 +11,9 @@ import sys
 
 import pytest
 from citius._core import FAST_PATHS
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-APP = """
-import gc, types, weakref
-from citius.serving.tasks import RequestTask
-
-variable = contextvars.ContextVar("variable", default="unset")
-kept, tokens = [], []
-
-class Mine(RequestTask):
-    made = 0
-    def __init__(self, *arguments, **keywords):
-        RequestTask.made += 1
-        super().__init__(*arguments, **keywords)
-
-class Other(RequestTask):
-    pass
-
-RequestTask.made = 0
-sys.modules["citius.serving.tasks"].RequestTask = Mine
-
-def uncancelled(task):
-    asyncio.Task.cancel(task)
-    asyncio.Task.uncancel(task)
-
-TOUCHES = {
-    "nothing": lambda task: None,
-    "cancel": lambda task: asyncio.Task.cancel(task),
-    "cancel-and-uncancel": uncancelled,
-    "message": lambda task: setattr(task, "_cancel_message", "mine"),
-    "name": lambda task: asyncio.Task.set_name(task, "mine"),
-    "attribute": lambda task: object.__setattr__(task, "mine", 1),
-    "class": lambda task: setattr(task, "__class__", Other),
-    "callback": lambda task: asyncio.Task.add_done_callback(task, lambda task: None),
-    "keep": lambda task: kept.append(task),
-    "keep-weakly": lambda task: kept.append(weakref.ref(task)),
-    "coroutine": lambda task: kept.append(task.get_coro()),
-    "coroutine-weakly": lambda task: kept.append(weakref.ref(task.get_coro())),
-    "coroutine-sent": lambda task: task.get_coro().send(None),
-    "wake-up": lambda task: kept.extend(
-        one for one in gc.get_referents(task.get_coro()) if isinstance(one, types.BuiltinMethodType)),
-    "context": lambda task: kept.append(context_of(task)),
-    "context-weakly": lambda task: kept.append(weakref.ref(context_of(task))),
-    "variable": lambda task: context_of(task).run(variable.set, "mine"),
-}
-
-def context_of(task):
-    return next(one for one in gc.get_referents(task) if isinstance(one, contextvars.Context))
-
-def is_known(*objects):
-    known = [one() if isinstance(one, weakref.ref) else one for one in kept]
-    return any(one is other for one in known for other in objects)
-
-@app.get("/touch/{how}")
-async def touch(how: str):
-    if how == "variable":
-        variable.set("mine")
-    else:
-        TOUCHES[how](asyncio.current_task())
-    return "touched"
-
-@app.get("/look")
-async def look():
-    task = asyncio.current_task()
-    coroutine = task.get_coro()
-    wakeups = [one for one in gc.get_referents(coroutine) if isinstance(one, types.BuiltinMethodType)]
-    seen = [task.get_name(), hasattr(task, "mine"), task.cancelling(), type(task) is Mine, variable.get(),
-            is_known(task, coroutine, context_of(task), *wakeups)]
-    for one in kept:
-        if hasattr(one, "close"):
-            one.close()
-    await asyncio.sleep(0)
-    return seen
-
-@app.get("/at-once")
-async def at_once():
-    return "at once"
-
-@app.get("/made")
-def made():
-    return str(RequestTask.made)
-
-@app.get("/arrange/{how}")
-def arrange(how):
-    app.state.is_done = ""
-    asyncio.get_running_loop().call_soon(touch_spare, how)
-    return "soon"
-
-def touch_spare(how):
-    [spare] = [task for task in asyncio.all_tasks() if type(task) is Mine]
-    TOUCHES[how](spare)
-    app.state.is_done = "yes"
-
-@app.get("/cancel-and-wait")
-def cancel_and_wait():
-    app.state.is_done = ""
-    app.state.waiting = asyncio.ensure_future(cancel_spare())
-    return "soon"
-
-async def cancel_spare():
-    [spare] = [task for task in asyncio.all_tasks() if type(task) is Mine]
-    spare.cancel()
-    await asyncio.wait([spare])
-    app.state.is_done = "cancelled" if spare.cancelled() else "ended"
-
-@app.get("/is-done")
-def is_done():
-    return app.state.is_done
-
-variable.set("start")
-
-@app.get("/token")
-def token():
-    tokens.append(variable.set(variable.get()))
-    return "set"
-
-@app.get("/reset")
-def reset():
-    try:
-        variable.reset(tokens[-1])
-    except ValueError:
-        return "another context's"
-    return "reset"
-"""
+APP = application("task_isolation_app")
 
 TOUCHES = [
     "cancel", "cancel-and-uncancel", "message", "name", "attribute", "class", "callback", "keep",
@@ -148,10 +27,8 @@ CLEAN = ["citius-request", False, 0, True, "start", False]
 @pytest.fixture(scope="module", params=["asyncio", "uvloop"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     directory = tmp_path_factory.mktemp("isolation")
-    header = "import asyncio, contextvars, sys\nfrom citius import *\napp = App()\n"
-    (directory / "main.py").write_text(header + APP)
     server = Server(
-        ["main.py", "--port", "0", "--loop", request.param, "--no-access-log"], {}, directory
+        [str(APP), "--port", "0", "--loop", request.param, "--no-access-log"], {}, directory
     )
     yield server.wait_ready()
     server.kill()

@@ -1,4 +1,4 @@
-"""A headless Chromium that does what somebody at a screen does, by the DevTools protocol."""
+"""A headless Chromium, controlled by the DevTools protocol."""
 
 from __future__ import annotations
 

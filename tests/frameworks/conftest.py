@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def django_database(folder: Path) -> None:
-    """A database with the tables of the project and somebody who may do everything."""
+    """A database with the tables of the project and a superuser."""
     env = {
         **os.environ, "PYTHONPATH": str(APPS), "COURSE_DIR": str(folder),
         "DJANGO_SETTINGS_MODULE": "shop.settings", "DJANGO_SUPERUSER_PASSWORD": "secret",

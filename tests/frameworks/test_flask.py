@@ -47,7 +47,7 @@ def test_error_handlers(pair: Pair) -> None:
 
 
 def test_a_limit_of_its_own(pair: Pair) -> None:
-    """The application answers before it has read; the rest of the body confuses nobody."""
+    """The application answers before it has read; the rest of the body is not taken for a request."""
 
     def exceed(server: Running) -> int:
         return ask(server, "POST", "/echo-limited", content=b"x" * 100_000).status

@@ -1,4 +1,4 @@
-"""A stream that waits for its upstream is cancelled when its client has left, whatever the protocol."""
+"""A stream that waits for its upstream is cancelled when its client disconnects, over every protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WebSockets of a Starlette application: what a client that is nobody's here sees of both servers."""
+"""WebSockets of a Starlette application: what an independent client sees of both servers."""
 
 from __future__ import annotations
 

@@ -406,8 +406,8 @@ class TestRoutes:
             ("GET", "/i/2/bare", (200, "any")),
             ("GET", "/async", (200, "async")),
             ("HEAD", "/", (200, "")),
-            ("GET", "/b", (404, "Not Found")),
-            ("PUT", "/a", (405, "Method Not Allowed")),
+            ("GET", "/b", (404, '{"title":"Not Found","status":404}')),
+            ("PUT", "/a", (405, '{"title":"Method Not Allowed","status":405}')),
         ]
         with Client(app) as client:
             for times in range(1, 4):

@@ -175,7 +175,7 @@ def test_every_shape_and_every_repetition_of_a_handler_gives_the_same_response(n
 
 @pytest.mark.parametrize("name", [name for name in VALUES if name not in ("none", "defect")])
 def test_a_value_is_sent_as_a_response_that_has_it_for_its_body(name: str) -> None:
-    """Whatever is known of its type: what the body of a `Response` is, is always examined."""
+    """The body of a `Response` is always examined, also if the type of the handler is known."""
     make = VALUES[name]
     if isinstance(outcome_of(make), Response | BaseException):
         return

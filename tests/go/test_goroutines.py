@@ -109,7 +109,7 @@ class TestTasks:
                     await task
                 assert len(channel) == 1
                 assert await channel.recv() == (1, True)
-                # And when somebody else waits already.
+                # And when another goroutine waits already.
                 first = asyncio.create_task(receive(channel, by_select=by_select))
                 await asyncio.sleep(0)
                 second = go(channel_recv, channel)

@@ -40,7 +40,7 @@ def test_all_threads_that_wait_are_told_and_a_busy_one_counts() -> None:
         go(late)
         assert channel.recv() == ("late", True)
         assert time.monotonic() - began > 0.5
-        # A pending `after` is somebody who will send.
+        # A pending `after` counts as a sender.
         assert select(channel, after(0.6)).case == 1
         try:
             channel.recv()

@@ -97,7 +97,7 @@ def test_curl(server: Server, way: str, tmp_path: Path) -> None:
     if "HTTP2" not in run("curl", "--version"):
         pytest.skip("this curl does not speak HTTP/2")
     base = f"http://127.0.0.1:{server.port}"
-    # One request each: curl 7.88 cannot use such a connection again, whoever serves it.
+    # One request each: curl 7.88 cannot use such a connection again, with any server.
     assert run("curl", "-sS", way, "-w", " %{http_version}", f"{base}/version") == "2 2"
     (tmp_path / "body").write_bytes(b"x" * 300_000)
     echoed = run("curl", "-sS", way, "--data-binary", f"@{tmp_path}/body", f"{base}/echo")

@@ -42,7 +42,7 @@ def test_no_stream_is_lost(serve, number: signal.Signals) -> None:
         load.kill()
     assert out, err
     record = json.loads(out)
-    # After TERM there is nobody to connect to; until then everybody who was let in is answered.
+    # After TERM connections are refused; every accepted connection gets its responses.
     tolerated = {"connect"} if number == signal.SIGTERM else set()
     assert {kind for kind, n in record["errors"].items() if n} <= tolerated, record["errors"]
     assert record["completed"] > 100

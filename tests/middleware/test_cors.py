@@ -47,7 +47,8 @@ def allowed(answer: TestResponse) -> str | None:
 @pytest.mark.parametrize("path", ["/", "/missing", "/fails", "/nowhere"])
 def test_every_response_names_the_origin(path: str) -> None:
     answer = ask(CORS([SHOP]), path=path)
-    assert (allowed(answer), answer.headers["vary"]) == (SHOP, "origin")
+    assert allowed(answer) == SHOP
+    assert "origin" in answer.headers["vary"].split(", ")
 
 
 @pytest.mark.parametrize(

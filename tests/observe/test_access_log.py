@@ -1,4 +1,4 @@
-"""Access lines of a real server: what they say, where they go, and when nobody takes them."""
+"""Access lines of a real server: their content, their file, and a log that is not read."""
 
 from __future__ import annotations
 

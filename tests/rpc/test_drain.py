@@ -36,7 +36,7 @@ def test_term_hears_what_has_been_sent(serve_rpc) -> None:
         while (message := peer.hear())[0] == 1:
             heard.append(message[1])
         assert message == [2, "$/goodbye", []]
-        # Whatever is not answered before the goodbye was not done: the answers are the first ones, whole.
+        # Calls without a response before the goodbye were not executed: the first ones have theirs.
         assert heard == list(range(len(heard)))
     assert server.wait() == 0
 

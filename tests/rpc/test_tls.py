@@ -67,7 +67,7 @@ def test_somebody_elses_client(secured: Server, pki: Pki) -> None:
 
 
 def test_a_protocol_of_http_is_refused(secured: Server, pki: Pki) -> None:
-    """What a browser sends must not reach procedures, whoever has led it here."""
+    """A browser's request must not reach procedures (cross-protocol attack)."""
     context = pki.client()
     context.set_alpn_protocols(["h2", "http/1.1"])
     with pytest.raises(ssl.SSLError, match="(?i)no.application.protocol"):
@@ -144,7 +144,7 @@ def test_async_calls(secured: Server, pki: Pki, kind: str) -> None:
 
 
 def test_certificates_are_checked_at_once(secured: Server, pki: Pki) -> None:
-    """Whom nobody vouches for, and who is somebody else: no call, and no waiting for a better one."""
+    """A certificate without a trusted issuer, or for another name: no call, and no further attempt."""
     begun = time.monotonic()
     for tls, name, why in [
         (None, None, "certificate verify failed"),

@@ -3,7 +3,7 @@
 One model for both clients. Three callers, a, b and c, share a connection, and a is interrupted: in threads
 by an exception at each point in turn at which Python runs signal handlers (when a function of the client
 is entered or left, and after each call of a built-in one), among coroutines by a cancellation after each
-step of the loop. Whatever a was doing, reading for the others, writing, waiting in line or connecting, b
+step of the loop. Whether a was reading for the others, writing, waiting in the queue or connecting, b
 and c get their answers before their deadline, or are told that the connection ended, and a further call is
 answered.
 """
@@ -29,7 +29,7 @@ from rig import wait_for
 from rpc_rig import rpc_address
 
 DEADLINE_S = 20.0
-"""Longer than any test waits for one answer, so that a caller that nobody wakes is noticed."""
+"""Longer than any test waits for one answer, so that a caller that is not woken is noticed."""
 
 
 class Interrupted(BaseException):
@@ -254,7 +254,7 @@ def test_a_raising_signal_handler_leaves_the_line_to_the_next() -> None:
 
 
 def test_a_call_that_looks_whether_the_connection_is_there_wakes_a_sleeper() -> None:
-    """What reads for a moment, to see whether the connection has ended, leaves nobody asleep."""
+    """A caller that reads only to check whether the connection has ended wakes the next one."""
     with ScriptedServer("b", held="b") as server, Client(server.address) as client:
         assert client.call("call", "warm") == "warm"
         link: Any = client._link

@@ -3,56 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rig import Server
+from rig import Server, application
 
-BREAKS = """
-def breaking(error):
-    yield b"begun"
-    raise error
-
-def stubborn():
-    try:
-        for _ in range(2):
-            yield b"begun"
-            raise KeyError("in the middle")
-    finally:
-        raise SystemExit("while it is closed")
-
-class Closed:
-    def __iter__(self):
-        return self
-    def __next__(self):
-        raise KeyError("first")
-    def close(self):
-        raise KeyboardInterrupt("while it is closed")
-
-ERRORS = {
-    "exit": SystemExit("odd"),
-    "interrupt": KeyboardInterrupt("odd"),
-    "cancelled": asyncio.CancelledError("odd"),
-    "base": BaseException("odd"),
-    "gone": ClientDisconnected("odd"),
-}
-
-app.get("/def/{name}")(lambda name: breaking(ERRORS[name]))
-app.get("/blocking/{name}", blocking=True)(lambda name: breaking(ERRORS[name]))
-app.get("/closed")(lambda: Closed())
-app.get("/closed-blocking", blocking=True)(lambda: Closed())
-
-@app.get("/async/{name}")
-async def from_async(name):
-    yield b"begun"
-    await asyncio.sleep(0)
-    raise ERRORS[name]
-
-@app.get("/raise/{name}", blocking=True)
-def raises(name):
-    raise ERRORS[name]
-
-@app.get("/thread", blocking=True)
-def thread():
-    return threading.current_thread().name
-"""
+BREAKS = application("base_exceptions_app")
 
 
 @pytest.mark.parametrize("kind", ["def", "blocking", "async"])

@@ -7,55 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-APP = """
-def opened(name, position=0):
-    file = open(name, "rb")
-    file.seek(position)
-    app.state.last = file
-    return file
-
-@app.get("/def/{name}")
-def from_def(name):
-    return opened(name)
-
-@app.get("/async/{name}")
-async def from_async(name):
-    await asyncio.sleep(0)
-    return Response(opened(name), 201, {"x-kind": "file"}, "text/plain")
-
-@app.get("/blocking/{name}", blocking=True)
-def from_thread(name):
-    return opened(name)
-
-@app.get("/from/{position:int}/{name}")
-def rest(position: int, name):
-    return opened(name, position)
-
-@app.get("/unbuffered/{name}")
-def unbuffered(name):
-    return open(name, "rb", buffering=0)
-
-@app.get("/proc")
-def unknown_length():
-    return open("/proc/self/status", "rb")
-
-@app.get("/pipe", blocking=True)
-def pipe():
-    ours, theirs = os.pipe()
-    os.write(theirs, b"out of\\na pipe")
-    os.close(theirs)
-    return open(ours, "rb")
-
-@app.get("/closed")
-def closed():
-    return app.state.last.closed
-
-@app.get("/descriptors")
-def descriptors():
-    return len(os.listdir("/proc/self/fd"))
-"""
+APP = application("files_app")
 SMALL, LARGE = b"a few\nbytes\n", bytes(range(256)) * 4096
 
 

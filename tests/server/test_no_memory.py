@@ -1,8 +1,8 @@
 """An allocation that fails costs the request at hand, and neither a thread nor the worker.
 
 CPython's own test module makes one allocation fail, the n-th from where a handler says so: in the handler,
-in the server's code behind it, or in a later request. Whatever it hits, each request gets an answer or its
-connection is closed, and the worker goes on.
+in the server's code behind it, or in a later request. Wherever memory is missing, each request gets a
+response or its connection is closed, and the worker goes on.
 """
 
 from __future__ import annotations

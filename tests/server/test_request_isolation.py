@@ -3,57 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rig import PLAIN, Server, request, text
+from rig import PLAIN, Server, application, request, text
 
 LOOPS = ["asyncio", "uvloop"]
 
 
-CONTEXTS = """
-user = contextvars.ContextVar("user", default="nobody")
-flag = contextvars.ContextVar("flag", default=None)
-flag.set(0)
-
-@app.get("/login/def")
-def login_def():
-    before = user.get()
-    user.set("somebody")
-    return before
-
-@app.get("/login/async")
-async def login_async():
-    return login_def()
-
-@app.get("/login/suspended")
-async def login_suspended():
-    before = user.get()
-    user.set("somebody")
-    await asyncio.sleep(0.001)
-    return before
-
-@app.get("/login/sleep-zero")
-async def login_sleep_zero():
-    before = login_def()
-    await asyncio.sleep(0)
-    return before
-
-app.get("/login/blocking", blocking=True)(login_def)
-
-@app.get("/flag/def")
-def flag_def():
-    return repr(flag.get())
-
-@app.get("/flag/async")
-async def flag_async():
-    return repr(flag.get())
-
-@app.get("/set-flag/def")
-def set_flag_def():
-    flag.set(False)
-
-@app.get("/set-flag/async")
-async def set_flag_async():
-    flag.set(False)
-"""
+CONTEXTS = application("contexts_app")
 KINDS = ["def", "async", "suspended", "sleep-zero", "blocking"]
 
 
@@ -80,66 +35,7 @@ def test_a_context_that_differs_only_by_false_and_zero_is_not_reused(serve, kind
         assert peer.reply().body == b"0"
 
 
-TASKS = """
-@app.get("/mark")
-async def mark():
-    asyncio.current_task().secret = "alice"
-    return "marked"
-
-@app.get("/marks")
-async def marks():
-    return getattr(asyncio.current_task(), "secret", "none")
-
-@app.get("/cancel-and-return")
-async def cancel_and_return():
-    asyncio.current_task().cancel()
-    return "returned"
-
-@app.get("/wait")
-async def wait():
-    await asyncio.sleep(0.001)
-    return "waited"
-
-@app.get("/cancelling")
-async def cancelling():
-    return str(asyncio.current_task().cancelling())
-
-gate = asyncio.Event()
-
-@app.get("/open")
-async def open_gate():
-    gate.set()
-
-@app.get("/cancel-all")
-async def cancel_all():
-    me = asyncio.current_task()
-    await gate.wait()
-    for task in asyncio.all_tasks():
-        if task is not me and task.get_name().startswith("citius-request"):
-            task.cancel()
-    return "cancelled"
-
-@app.get("/cancel/sleep-zero")
-async def cancel_and_sleep():
-    asyncio.current_task().cancel()
-    await asyncio.sleep(0)
-    return "not cancelled"
-
-@app.get("/cancel/caught")
-async def cancel_and_catch():
-    asyncio.current_task().cancel()
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        return "caught"
-    return "not cancelled"
-
-@app.get("/cancel/future")
-async def cancelled_future():
-    future = asyncio.get_running_loop().create_future()
-    future.cancel()
-    await future
-"""
+TASKS = application("tasks_app")
 
 
 @pytest.mark.parametrize("loop", LOOPS)

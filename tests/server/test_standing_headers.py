@@ -1,4 +1,4 @@
-"""`--header`: fields of every answer, whoever gives it, unless the answer says the same itself."""
+"""`--header`: fields of every response, of the application or the server, unless the response has them."""
 
 from __future__ import annotations
 

@@ -11,88 +11,9 @@ import zlib
 
 import pytest
 from citius import App, Config, ConfigError
-from rig import Server
+from rig import Server, application
 
-APP = """
-TEXT = "all work and no play makes jack a dull boy\\n" * 200
-
-@app.get("/text")
-def text():
-    return TEXT
-
-@app.post("/text")
-def posted():
-    return Response(TEXT, 201)
-
-@app.get("/json")
-async def json_():
-    return {"text": TEXT}
-
-@app.get("/blocking", blocking=True)
-def blocking():
-    return TEXT
-
-@app.get("/late")
-async def late():
-    await asyncio.sleep(0)
-    return TEXT
-
-@app.get("/size/{count:int}")
-def sized(count: int):
-    return "x" * count
-
-@app.get("/random")
-def random():
-    return Response(os.urandom(5000).hex().encode()[:5000], content_type="text/plain")
-
-@app.get("/noise")
-def noise():
-    return Response(os.urandom(5000), content_type="text/plain")
-
-@app.get("/typed/{kind:path}")
-def typed(kind):
-    return Response(TEXT, content_type=kind)
-
-@app.get("/field/{name}/{value}")
-def with_field(name, value):
-    return Response(TEXT, headers={name: value})
-
-@app.get("/status/{code:int}")
-def status(code: int):
-    return Response(TEXT if code != 304 else "", code)
-
-gate = asyncio.Event()
-
-@app.get("/stream")
-async def stream():
-    async def pieces():
-        yield TEXT
-        await gate.wait()
-        yield TEXT[::-1]
-    return Response(pieces(), content_type="text/plain")
-
-@app.get("/open")
-def open_gate():
-    gate.set()
-    return ""
-
-@app.get("/events")
-async def events():
-    async def pieces():
-        for number in range(3):
-            yield f"data: {number}\\n\\n"
-    return Response(pieces(), content_type="text/event-stream")
-
-@app.get("/announced/{count:int}")
-def announced(count: int):
-    return Response(iter([TEXT, TEXT]), headers={"content-length": str(count)}, content_type="text/plain")
-
-@app.get("/file")
-def file():
-    with open("large", "w") as file:
-        file.write(TEXT * 10)
-    return Response(open("large", "rb"), content_type="text/plain")
-"""
+APP = application("compression_app")
 TEXT = b"all work and no play makes jack a dull boy\n" * 200
 CODINGS = ["--compress", "br", "--compress", "zstd", "--compress", "gzip"]
 
@@ -298,7 +219,7 @@ async def app(scope, receive, send):
 @pytest.mark.parametrize("path", ["/file", "/bytes"])
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 def test_large_pieces_of_a_stream_take_turns(serve, tmp_path, coding: str, path: str) -> None:
-    """A client that takes nothing holds a step of its answer, and keeps nobody waiting."""
+    """A client that takes nothing holds a step of its response; other clients do not wait."""
     server = serve(LARGE, *CODINGS, "--lifespan", "off")
     size = 24_000_000
     # Hexadecimal digits of noise: what comes out is half of what goes in, and memory would show it.

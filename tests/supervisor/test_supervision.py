@@ -12,25 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from rig import TIMEOUT_S, Server, children, pids, wait_for
+from rig import TIMEOUT_S, Server, application, children, pids, wait_for
 
-APP = """
-@app.get("/")
-def pid():
-    return str(os.getpid())
-
-@app.get("/slow/{ms:int}")
-async def slow(ms: int):
-    await asyncio.sleep(ms / 1000)
-    return str(os.getpid())
-
-@app.get("/version")
-def version():
-    return VERSION
-
-VERSION = "one"
-"""
-
+APP = application("processes_app").read_text()
 BLOCK = APP + "\n@app.get('/block')\ndef block_the_loop():\n    time.sleep(60)\n"
 
 
@@ -238,14 +222,14 @@ def test_systemd(tmp_path: Path, workers: str) -> None:
         finally:
             process.kill()
             process.wait()
-        # The socket is systemd's: whoever comes now waits for the next start.
+        # The socket is systemd's: new clients wait for the next start.
         socket.create_connection(("127.0.0.1", port), 10).close()
 
 
 WHO = "@app.get('/')\ndef who(): return f'{os.getuid()} {os.getgid()} {os.umask(0o22):03o}'"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change its user")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_workers_are_somebody_else(serve, tmp_path: Path, workers: str) -> None:
     server: Server = serve(WHO, "-w", workers, "--group", "65534", "--umask", "027")

@@ -9,24 +9,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from rig import Server, children, is_alive, pids, wait_for
+from rig import Server, application, children, is_alive, pids, wait_for
 
-APP = """
-@app.get("/")
-def pid():
-    return str(os.getpid())
-
-@app.get("/slow/{ms:int}")
-async def slow(ms: int):
-    await asyncio.sleep(ms / 1000)
-    return str(os.getpid())
-
-@app.get("/version")
-def version():
-    return VERSION
-
-VERSION = "one"
-"""
+APP = application("processes_app").read_text()
 
 
 @pytest.fixture
@@ -98,7 +83,7 @@ def test_a_crash_loop_slows_down(serve, tmp_path: Path) -> None:
     (tmp_path / "crash").touch()
     os.kill(children(server)[0], signal.SIGKILL)
     server.wait_for_log(r"ended with code 9; replacing it in 1 s")
-    # Nobody waits for the worker that is not there.
+    # No client waits for the missing worker.
     assert [server.get("/").status for _ in range(20)] == [200] * 20
     (tmp_path / "crash").unlink()
     wait_for(lambda: len(children(server)) == 2, "the loop to end")

@@ -124,7 +124,7 @@ def failed(record: dict[str, Any], *but: str) -> dict[str, int]:
 def test_term_loses_no_accepted_request(serve, after_s: float) -> None:
     server: Server = serve(APP, "--workers", "2", "--no-access-log")
     record = under_load(server, after_s, lambda: stop(server))
-    # Whoever comes after the end is refused; nobody who was let in goes without an answer.
+    # Connections after the end are refused; every accepted one gets its response.
     assert failed(record, "connect") == {}
     assert record["completed"] > 100
 

@@ -30,7 +30,7 @@ def about(peer: Peer) -> dict[str, object]:
 
 
 def shown(server: Server, pki: Pki, name: str) -> list[str]:
-    """The names of the certificate that is shown to whoever asks for ``name``."""
+    """The names of the certificate for the server name ``name``."""
     context = pki.client()
     context.check_hostname = False
     with connect(server, context, name) as peer:

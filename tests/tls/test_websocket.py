@@ -255,7 +255,7 @@ class H2Client:
             self.step()
 
     def step(self) -> None:
-        """Whatever comes next."""
+        """The next frame of any type."""
         self.flush()
         received = self.peer.socket.recv(65536)
         if not received:
@@ -276,7 +276,7 @@ class H2Client:
 
 
 def test_streams_of_http_2(server: Server, pki: Pki, interface: str) -> None:
-    """Two tunnels and an answer of megabytes share one connection, and nobody waits for the other."""
+    """Two tunnels and an answer of megabytes share one connection, and none waits for another."""
     with H2Client(server, pki.client()) as client:
         seen = json.loads(client.frame(client.open("/about")).payload)
         assert seen == ["wss" if interface == "asgi" else "https", "2", "TLSv1.3", "localhost"]

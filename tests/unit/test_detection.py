@@ -1,4 +1,4 @@
-"""Told apart without a flag; whatever cannot be is explained."""
+"""Interfaces are detected without a flag; ambiguous objects are refused with a reason."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_what_systemd_would_not_say(
 ) -> None:
     monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
     monkeypatch.setenv("LISTEN_FDS", count)
-    # Those that are open are nobody's business here.
+    # Descriptors that are open already do not count.
     monkeypatch.setattr("citius.process.systemd.LISTEN_FDS_START", 1_000_000)
     with pytest.raises(ConfigError, match=f"LISTEN_FDS: {message}.*; unset it"):
         bind(Config(), 1)

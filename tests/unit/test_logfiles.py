@@ -1,4 +1,4 @@
-"""Log files that root opens where somebody else may write."""
+"""Log files that root opens where another user may write."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def exactly(value: Any) -> Any:
 def outcome(decode: Callable[[], Any]) -> Any:
     try:
         return exactly(decode())
-    except Exception as error:  # whatever msgspec raises, of whatever type
+    except Exception as error:  # msgspec may raise any exception
         return type(error), str(error)
 
 

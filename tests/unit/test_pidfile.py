@@ -72,7 +72,7 @@ def test_no_link_is_followed(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="it is a symbolic link; name a file of its own"):
         pidfile.write(str(path))
     path.unlink()
-    # Nor one that waits where the file is written first, whatever name that has.
+    # Nor one in the place where the file is written first, whose name is random.
     (path.parent / "app.pid.new").symlink_to(target)
     pidfile.write(str(path))
     assert target.read_text() == "1"

@@ -1,4 +1,4 @@
-"""What serves again, request after request, and that nobody can tell: environs and heads of answers."""
+"""Environs and response heads are reused between requests, which the application must not notice."""
 
 from __future__ import annotations
 

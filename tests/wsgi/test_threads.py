@@ -44,7 +44,7 @@ def test_a_full_queue_is_told(serve_wsgi) -> None:
         assert len(told) == 1
         refused = (second if told[0] is second.socket else third).reply()
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-        # The one thread waits for somebody who cannot come in: only its time-out would help.
+        # The one thread waits for a request that cannot be accepted: only its time-out would end that.
         server.signal(signal.SIGKILL)
 
 

@@ -1,4 +1,7 @@
-//! Whether a response is JSON or MessagePack: an `Accept` field in, a choice out (RFC 9110 §12.5.1).
+//! Whether a response is JSON or MessagePack, and how an error is written: an `Accept` field in, a choice out
+//! (RFC 9110 §12.5.1).
+
+use citius_http::Status;
 
 /// Whether `accept` ranks MessagePack above JSON. Equal weights go to the one named first; a wildcard
 /// stands behind anything named.
@@ -29,6 +32,52 @@ pub(crate) fn prefers_msgpack(accept: &[u8]) -> bool {
         }
     }
     msgpack > json
+}
+
+/// How the response to an error without a handler is written; `web/problems.py` has the same for errors in Python.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorFormat {
+    /// Problem details (RFC 9457).
+    Problem,
+    Html,
+    Text,
+}
+
+impl ErrorFormat {
+    /// The first format that `accept` names; problem details if it names none of the three.
+    pub(crate) fn of(accept: Option<&[u8]>) -> Self {
+        for range in accept.unwrap_or_default().split(|&byte| byte == b',') {
+            let media = range.split(|&byte| byte == b';').next().unwrap_or_default();
+            let media = media.trim_ascii();
+            if media.eq_ignore_ascii_case(b"text/html") {
+                return Self::Html;
+            } else if media.eq_ignore_ascii_case(b"text/plain") {
+                return Self::Text;
+            } else if media.ends_with(b"json") {
+                return Self::Problem;
+            }
+        }
+        Self::Problem
+    }
+
+    pub(crate) fn media_type(self) -> &'static [u8] {
+        match self {
+            Self::Problem => b"application/problem+json",
+            Self::Html => b"text/html; charset=utf-8",
+            Self::Text => b"text/plain; charset=utf-8",
+        }
+    }
+
+    pub(crate) fn body(self, status: Status) -> String {
+        let (code, reason) = (status.code(), status.reason());
+        match self {
+            Self::Problem => format!("{{\"title\":\"{reason}\",\"status\":{code}}}"),
+            Self::Html => {
+                format!("<!doctype html><title>{code} {reason}</title><h1>{code} {reason}</h1>\n")
+            }
+            Self::Text => reason.to_owned(),
+        }
+    }
 }
 
 /// Whether `media` is one of the names that MessagePack goes by.

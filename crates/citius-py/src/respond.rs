@@ -337,16 +337,7 @@ fn send_body<S: Sink>(
         return start_stream(py, status, media, &fields, body, kind, context, sink);
     }
     if let Ok(file) = body.cast::<FileBody>() {
-        let said = Said {
-            content_type: media,
-            fields: &fields,
-        };
-        let mut outlet = FileOutlet { py, context, sink };
-        let send = |head: &Head| {
-            file.get()
-                .send(&context.handle, head, status, said, &mut outlet)
-        };
-        return context.with_head(py, send).map(|()| SendOutcome::Sent);
+        return send_file(py, file.get(), status, media, &fields, context, sink);
     }
     let (encode, media) = if let Some(media) = media {
         (&support::ENCODE_JSON, media)
@@ -367,6 +358,27 @@ fn send_body<S: Sink>(
         fields: &fields,
     };
     Ok(send(py, response, payload(bytes), context, sink))
+}
+
+/// Sends a file, or what of it the client asks for.
+fn send_file<S: Sink>(
+    py: Python<'_>,
+    file: &FileBody,
+    status: Status,
+    content_type: Option<&[u8]>,
+    fields: &Fields,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    let said = Said {
+        content_type,
+        fields,
+    };
+    let mut outlet = FileOutlet { py, context, sink };
+    context.with_head(py, |head| {
+        file.send(context.handle, head, status, said, &mut outlet)
+    })?;
+    Ok(SendOutcome::Sent)
 }
 
 /// The way of a file's response.

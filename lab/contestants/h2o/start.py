@@ -16,7 +16,7 @@ if tls:
 configuration = {
     "listen": listen,
     "num-threads": int(workers),
-    # As many as anybody measures with; the default of 100 streams is kept.
+    # As many as the experiments use; the default of 100 streams is kept.
     "max-connections": 10_000,
     "hosts": {"default": {"paths": {"/": {
         "file.dir": str(folder / "www"),

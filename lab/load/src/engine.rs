@@ -19,7 +19,7 @@
 //!   due *and* a connection was free for it, until it was sent. Waiting for a free connection is
 //!   the server's slowness; it is in the latency, not in the lag.
 //!
-//! So one clock read per readable connection, whatever the number of its answers, and one per turn
+//! So one clock read per readable connection, for any number of responses, and one per turn
 //! without events.
 
 use std::cmp::Reverse;
@@ -899,7 +899,7 @@ impl<W: Wire> Engine<W> {
     fn succeed(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         if matches!(self.plan.pace, Pace::Users { .. }) {
-            // Whatever became of it, the request was one of the user's.
+            // The request counts for the user, also if it failed.
             connection.n_loops_left = connection.n_loops_left.saturating_sub(1);
             if connection.n_loops_left == 0 {
                 return;

@@ -136,7 +136,7 @@ impl Judge {
         }
     }
 
-    /// Notes a message that came because somebody sent it to everybody.
+    /// Notes a message that another connection sent to all.
     fn settle_delivery(&mut self, due_ns: Option<u64>, n_bytes: u64) {
         let expected = self.mix.entries[0].expectation.length;
         match (due_ns, self.phase) {

@@ -68,7 +68,7 @@ fn execute(options: &Options) -> Result<ExitCode, Failure> {
         message,
     };
     let url = Url::parse(&options.url).map_err(refuse)?;
-    // Bad options are refused before anybody is bothered.
+    // Invalid options are refused before a connection is opened.
     let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], url.port));
     let mut plan = options.plan(&url, nowhere).map_err(refuse)?;
     let interrupted = watch_signals().map_err(fail)?;
@@ -159,7 +159,7 @@ fn verdict(options: &Options, result: &RunResult) -> u8 {
 }
 
 fn complain(message: &str) {
-    // Without a standard error there is nobody to tell.
+    // Without a standard error the message is lost.
     let _ = writeln!(std::io::stderr(), "citius-load: {message}");
 }
 

@@ -449,7 +449,7 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
     }
 }
 
-/// Of a WebSocket message, if nobody says what is in it.
+/// The size of a WebSocket message without given content.
 const MESSAGE_BYTES: usize = 32;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! waits: the engine compares [`Schedule::due_ns`] with its own clock and takes what is due with
 //! [`Schedule::advance`]. A request that cannot be sent when it is due stays at the head of the
 //! schedule and keeps its due instant; that is what makes the latencies of a constant rate safe
-//! against coordinated omission, and it needs no queue, whatever the backlog.
+//! against coordinated omission, and it needs no queue, for any backlog.
 //!
 //! Threads share a pace without talking: thread `i` of `n` owns arrivals `i`, `i + n`, `i + 2n`…
 //! of a constant rate or a ramp, and a Poisson process of an nth of the rate (the sum of
@@ -15,7 +15,7 @@
 pub(crate) enum Pace {
     /// Closed loop: the answer to the previous request.
     Closed,
-    /// A clock with equal steps, whatever the server does.
+    /// A clock with equal steps, independent of the server.
     Constant { per_s: f64 },
     /// A clock with exponentially distributed steps: independent users, no rhythm.
     Poisson { per_s: f64 },

@@ -280,7 +280,7 @@ impl Watcher<'_> {
     }
 }
 
-/// Progress that nobody can read is lost, not an error.
+/// Progress that cannot be written is lost; that is not an error.
 fn say(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr

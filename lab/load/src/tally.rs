@@ -25,7 +25,7 @@ pub(crate) enum ErrorClass {
     Length,
     /// The expected status and length, but other bytes.
     Content,
-    /// Bytes that are no HTTP answer, or that nobody asked for.
+    /// Bytes that are no HTTP response, or that belong to no request.
     Protocol,
 }
 
@@ -46,7 +46,7 @@ impl ErrorCounts {
 /// Why connections were not established, by reason.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub(crate) struct ConnectFailures {
-    /// Nobody listens.
+    /// No process listens.
     pub(crate) refused: u64,
     /// Not established in time.
     pub(crate) timeout: u64,

@@ -83,7 +83,7 @@ pub(crate) trait Wire {
 pub(crate) struct Setup {
     pub(crate) keep_alive: bool,
     pub(crate) is_secure: bool,
-    /// Whether every message comes to everybody; WebSocket only.
+    /// Whether every message is sent to all connections; WebSocket only.
     pub(crate) is_broadcast: bool,
 }
 
@@ -139,7 +139,7 @@ pub(crate) enum Fault {
     Preface,
     /// A frame of a size, a kind or a place that RFC 9113 does not allow.
     Frame,
-    /// A frame for a stream that nobody opened.
+    /// A frame for a stream that was not opened.
     Stream,
     /// A window beyond all bounds (RFC 9113 §6.9.1).
     FlowControl,

@@ -53,7 +53,7 @@ class WorkerContext:
     """Called every ``heartbeat_interval_s`` by a loop that turns, with the requests taken so far."""
     heartbeat_interval_s: float = 1.0
     metrics: MetricsRegistry | None = None
-    """Where the worker's counters are kept, if anybody reads them."""
+    """The counters of the workers, if metrics are served or exported."""
     metrics_slot: int | None = None
     """Which of its slots is the worker's."""
     tickets: TlsTickets | None = None
@@ -99,6 +99,7 @@ class Service:
                 compiled_threads=config.compiled_threads,
                 compiled_queue_max=config.compiled_queue_max,
                 interpret_compiled=config.interpret_compiled,
+                development=config.reload,
             )
         else:
             self._gateway = app.freeze(self._make_pool)
@@ -260,7 +261,7 @@ class Service:
                 listener.close()
 
     def cut(self, then: Callable[[], object]) -> None:
-        """Close whatever is open now, then call ``then``. Nothing is waited for from here on."""
+        """Close all connections now, then call ``then``; later steps of the stop do not wait."""
         self._left_at = monotonic()
         if self._reactor is not None:
             of_threads = sum(one.requests_open for one in self._reactor_threads)

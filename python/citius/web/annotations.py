@@ -54,6 +54,14 @@ def has_fields(annotation: Any) -> bool:
 _RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__")
 
 
+def without_none(annotation: Any) -> Any:
+    """The type without ``None``: what a query, a header or a form brings, if anything."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        others = [one for one in get_args(annotation) if one is not NoneType]
+        return Union[tuple(others)]  # noqa: UP007
+    return annotation
+
+
 def is_app(annotation: Any) -> bool:
     """Whether this is ``citius.App``, which imports this module."""
     cls: Any = annotation

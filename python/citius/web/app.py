@@ -21,6 +21,7 @@ from citius.web import checks, lifecycle
 from citius.web.compose import ErrorHandlers, log_unexpected
 from citius.web.dependencies import AppDependencies
 from citius.web.gateway import endpoints_of, make_gateway, needs_loop
+from citius.web.openapi import OpenAPI
 from citius.web.procedures import Procedure, procedure
 from citius.web.router import Router
 from citius.web.static import Mount
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
     from citius.web.sources import Depends
+    from citius.web.urls import Urls
 
     Hook = Callable[[], Any]
 
@@ -53,6 +55,7 @@ class App(Router):
             with the application.
         tags: Groups of the documentation that all routes belong to.
         dependencies: Dependencies of all routes whose values no handler takes.
+        openapi: What the documentation says of the application, and where it is.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class App(Router):
         lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None,
         tags: Sequence[str] = (),
         dependencies: Sequence[Depends] = (),
+        openapi: OpenAPI | None = None,
     ) -> None:
         super().__init__(tags=tags, dependencies=dependencies)
         if lifespan is not None:
@@ -70,6 +74,8 @@ class App(Router):
         self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
         """Functions to call in place of dependencies, for tests: set before ``Client(app)``."""
         self._of_app = AppDependencies()
+        self._openapi = openapi or OpenAPI()
+        self._urls: Urls | None = None
         self._rooms: dict[str, Room] = {}
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
@@ -268,6 +274,7 @@ class App(Router):
         compiled_threads: int = 0,
         compiled_queue_max: int = 1024,
         interpret_compiled: bool = False,
+        development: bool = False,
     ) -> Native:
         """Make the gateway; nothing can be added afterwards.
 
@@ -279,6 +286,7 @@ class App(Router):
             compiled_threads: Threads for compiled handlers with ``pool=True``; 0: one per processor.
             compiled_queue_max: Requests that may wait for one of them.
             interpret_compiled: Call functions with ``compiled=True`` as plain Python.
+            development: Serve the documentation, unless the application says otherwise.
 
         Raises:
             ConfigError: A route or a signature that cannot work.
@@ -291,6 +299,7 @@ class App(Router):
             compiled_threads=compiled_threads or processors(),
             compiled_queue_max=compiled_queue_max,
             interpret_compiled=interpret_compiled,
+            development=development,
         )
 
     async def start(self) -> None:
@@ -379,6 +388,34 @@ class App(Router):
         yield prefix, self, middleware, errors
         for inner_prefix, app in self._mounts:
             yield from app.walk(prefix + inner_prefix, middleware, errors)
+
+    @property
+    def about(self) -> OpenAPI:
+        """What the documentation says of it."""
+        return self._openapi
+
+    def url_for(self, name: str, /, **parameters: object) -> str:
+        """The path of the route with this name; parameters that are not in the path go into the query.
+
+        A route is called like its handler, unless its decorator has ``name=``.
+
+        Raises:
+            LookupError: There is no such route, or it has a parameter without a value.
+        """
+        urls = self._urls
+        if urls is None:
+            from citius.web.urls import Urls
+
+            urls = Urls(self.endpoints)
+            # Before that, routes can still be added.
+            self._urls = urls if self._frozen else None
+        return urls.path(name, parameters)
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document (3.1), as ``/openapi.json`` has it."""
+        from citius.web.openapi.document import document
+
+        return document(self.endpoints, self._openapi)
 
     @property
     def error_handlers(self) -> ErrorHandlers:

@@ -8,7 +8,7 @@ module (citius-py/src/support.rs). Tests: ``tests/unit/test_support.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import BadRequest, HTTPError, UnprocessableContent
 
@@ -47,12 +47,45 @@ def decode_msgpack(type: Any, data: bytes) -> Any:
 
 def _decode(format: str, label: str, type: Any, data: bytes) -> Any:
     try:
-        return decoder(format, type)(data)
+        return decode(format, type, data)
     except Exception as error:
         refusal = refusal_of(error, label, format, type, data)
         if refusal is None:
             raise
         raise refusal from None
+
+
+def decode(format: str, type: Any, data: bytes) -> Any:
+    """The value in a body.
+
+    Raises:
+        msgspec.DecodeError: It is none, or not of the type.
+    """
+    import msgspec
+
+    try:
+        return decoder(format, type)(data)
+    except msgspec.ValidationError:
+        if format != "json":
+            raise
+        # JSON Schema takes 5.0 for an integer, msgspec does not.
+        value = _with_integers(decoder(format, None)(data))
+        try:
+            return msgspec.convert(value, type, str_keys=True)
+        except msgspec.ValidationError:
+            pass
+        raise
+
+
+def _with_integers(value: Any) -> Any:
+    """The value with integers in place of numbers without a fraction."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return [_with_integers(one) for one in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: _with_integers(one) for key, one in cast("dict[Any, Any]", value).items()}
+    return value
 
 
 def decode_text(type: Any, data: bytes) -> Any:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from citius._core import Response
-from citius.errors import HTTPError, MethodNotAllowed, NotFound, phrase
+from citius.errors import HTTPError, MethodNotAllowed, NotFound
 from citius.web.checks import describe, refuse_status
 from citius.web.middleware.base import Middleware as Halves
+from citius.web.problems import problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -75,20 +76,6 @@ def _find_handler(
         if handler is not None:
             return handler
     return problem if isinstance(error, HTTPError) else None
-
-
-def problem(request: Request, error: HTTPError) -> Response:
-    """The answer to an ``HTTPError`` without a handler: problem details (RFC 9457)."""
-    from citius.web.codecs import encode_json
-
-    details: dict[str, object] = {"title": phrase(error.status_code), "status": error.status_code}
-    if error.detail:
-        details["detail"] = error.detail
-    if error.errors:
-        details["errors"] = list(error.errors)
-    return Response(
-        encode_json(details), error.status_code, error.headers, "application/problem+json"
-    )
 
 
 def _handler_of(

@@ -46,6 +46,7 @@ def make_gateway(
     compiled_threads: int,
     compiled_queue_max: int,
     interpret_compiled: bool,
+    development: bool,
 ) -> Native:
     """Make the gateway of an application; ``App.freeze`` says what the arguments mean.
 
@@ -63,7 +64,7 @@ def make_gateway(
     )
     for _, inner, _, _ in app.walk():
         inner.close()
-    for route, endpoint, middleware, errors in _routes(app):
+    for route, endpoint, middleware, errors in (*_routes(app), *_documentation(app, development)):
         if route.compiled is not None:
             route = native_of(route, endpoint.pattern, bool(middleware), interpret_compiled)
         add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
@@ -131,6 +132,23 @@ def _static_routes(
                 for route in with_head(routes_of(full)):
                     endpoint = endpoint_of(route, route.pattern, Resolver({}, app.app_dependencies))
                     yield route, endpoint, middleware, errors
+
+
+def _documentation(
+    app: App, development: bool
+) -> Iterator[tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]]:
+    """The routes of the documentation, where it is wanted; a path that the application has is its own."""
+    about = app.about
+    if not (development if about.enabled is None else about.enabled):
+        return
+    from citius.web.openapi.pages import documentation_routes
+
+    taken = {endpoint.pattern for _, endpoint, _, _ in _routes(app, heads=False)}
+    resolver = Resolver({}, app.app_dependencies)
+    for route in with_head(documentation_routes(about, app.openapi)):
+        if route.pattern not in taken:
+            endpoint = endpoint_of(route, route.pattern, resolver)
+            yield route, endpoint, app.own_middleware, (app.error_handlers,)
 
 
 def _sockets(app: App) -> Iterator[tuple[SocketRoute, str]]:

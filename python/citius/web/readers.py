@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import read_integer, read_real
 from citius.errors import UnprocessableContent, UnsupportedMediaType
-from citius.web.annotations import copier_of, is_body, wants_list
-from citius.web.codecs import decode_text, decoder, refusal_of
+from citius.web.annotations import copier_of, is_body, wants_list, without_none
+from citius.web.codecs import decode, decode_text, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,8 @@ def missing(parameter: Parameter) -> dict[str, str]:
 
 def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
     """A function from text (or a list of texts) to the annotated type."""
-    annotation = parameter.annotation
+    # Text is never null, although msgspec would make `None` of "null".
+    annotation = without_none(parameter.annotation)
     name, place = parameter.wire_name, parameter.source
     import msgspec
 
@@ -74,13 +75,18 @@ def record_reader(parameter: Parameter) -> Callable[[list[tuple[str, str]], Mist
         for field in node.fields
     }
     lists = {name for name, field in names.items() if _is_array(field.type)}
+    nullable = {name for name, field in names.items() if _is_nullable(field.type)}
     forbids_others = getattr(node, "forbid_unknown_fields", False)
 
     def read(pairs: list[tuple[str, str]], mistakes: Mistakes) -> Any:
+        from citius.web.mistakes import mistake
+
         values: dict[str, Any] = {}
         for name, text in pairs:
             if name in lists:
                 values.setdefault(names[name].encode_name, []).append(text)
+            elif name in nullable and text.lower() == "null":
+                mistakes.append(mistake(place, (name,), "expected a value that is not null"))
             elif name in names:
                 values[names[name].encode_name] = text
             elif forbids_others:
@@ -102,6 +108,12 @@ def record_reader(parameter: Parameter) -> Callable[[list[tuple[str, str]], Mist
 def _is_array(node: Any) -> bool:
     """Whether a field takes all values of its name: ``list[int]``, ``set[str] | None``."""
     return hasattr(node, "item_type") or any(map(_is_array, getattr(node, "types", ())))
+
+
+def _is_nullable(node: Any) -> bool:
+    """Whether msgspec makes ``None`` of the text ``null``."""
+    kinds = {type(one).__name__ for one in getattr(node, "types", ())}
+    return "NoneType" in kinds and "StrType" not in kinds
 
 
 def file_reader(parameter: Parameter) -> Callable[[FormData, Mistakes], Any]:
@@ -142,7 +154,7 @@ def body_reader(parameter: Parameter) -> Callable[[Request, Mistakes], Any]:
         try:
             if format == "text":
                 return decode_text(annotation, data)
-            return decoder(format, annotation)(data)
+            return decode(format, annotation, data)
         except Exception as error:
             refusal = refusal_of(error, label, format, annotation, data)
             if refusal is None:

@@ -59,7 +59,7 @@ async fn serve(port: u16) -> io::Result<()> {
 async fn serve_tls(port: u16, cert: &str, key: &str) -> io::Result<()> {
     rustls::crypto::ring::default_provider()
         .install_default()
-        .expect("nobody has installed one");
+        .expect("no other provider is installed");
     let tls = RustlsConfig::from_pem_file(cert, key).await?;
     axum_server::bind(SocketAddr::from(([127, 0, 0, 1], port)))
         .acceptor(RustlsAcceptor::new(tls).acceptor(NoDelayAcceptor::new()))

@@ -136,7 +136,7 @@ impl Floor {
         }
     }
 
-    /// Accepts all that queue; an error that concerns one peer concerns nobody else.
+    /// Accepts all that queue; an error of one peer does not affect the others.
     fn accept(&mut self) {
         while let Ok(socket) =
             accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)

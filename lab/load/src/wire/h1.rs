@@ -7,7 +7,7 @@
 //! empty otherwise.
 //!
 //! Not accepted: bare line feeds, folded lines, two readings of a body length, transfer codings
-//! other than chunked, bytes nobody asked for. Interim answers (1xx) are skipped.
+//! other than chunked, bytes that belong to no request. Interim answers (1xx) are skipped.
 
 mod chunked;
 mod head;
@@ -44,7 +44,7 @@ enum State {
     Length(u64),
     Chunked(Chunked),
     UntilClose,
-    /// Whatever still comes is not read (RFC 9112 §9.6).
+    /// Later bytes are not read (RFC 9112 §9.6).
     Over,
     /// A rule was broken: the place of the next byte in any answer is unknown.
     Faulty,

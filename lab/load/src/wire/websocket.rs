@@ -47,7 +47,7 @@ enum State {
 /// The message that is being received.
 #[derive(Debug)]
 struct Message {
-    /// Whose answer it is; in a broadcast nobody's.
+    /// The request that it responds to; none in a broadcast.
     ticket: Option<Ticket>,
     /// The beginning of a broadcast message, as far as it has come.
     stamp: Vec<u8>,

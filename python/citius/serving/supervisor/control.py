@@ -2,7 +2,7 @@
 
 ``run`` goes round in four steps, and only ``_wait`` waits: start, promote and kill what is due (``_tend``),
 wait, do what signals ask for, take note of who has ended (``_reap``). Who has to go is judged in health.py;
-USR2 is upgrade.py. Long because it is one thing: whatever comes meets the same slots and the same stop.
+USR2 is upgrade.py. Long because it is one thing: every event changes the same slots, and a stop ends all.
 """
 
 from __future__ import annotations
@@ -517,8 +517,8 @@ class Supervisor:
         slot = self._slots.pop()
         self._replacements = deque(item for item in self._replacements if item[0] is not slot)
         logging.info(f"one worker less: {len(self._slots)}")
-        # The worker takes what waits in its queue and closes the other descriptor; whoever comes in
-        # between tries again, at another worker's.
+        # The worker accepts what waits in its queue and closes the other descriptor; a client that connects
+        # in between tries again, and reaches another worker.
         for made in slot.listeners:
             for listener in self._listeners.all:
                 if made in listener.sockets and listener.is_by_port:

@@ -1,7 +1,7 @@
 """Which worker has to go, and why: hung, too old, too large, or past its requests.
 
 Looks at numbers only; control.py acts on them. A round that comes late itself (a stopped or starved
-supervisor) judges nobody: the workers may have been stopped as well.
+supervisor) judges no worker: the workers may have been stopped as well.
 """
 
 from __future__ import annotations

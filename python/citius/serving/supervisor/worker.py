@@ -42,7 +42,7 @@ SIGNALS = (
 """What the supervisor listens to."""
 
 STACKS_SIGNAL = signal.SIGUSR2
-"""Makes a worker print its Python stacks, whatever it is doing."""
+"""Makes a worker print its Python stacks, even if it hangs."""
 
 _PULSE = struct.Struct("=dQ")
 
@@ -145,7 +145,7 @@ def start(
         config: How.
         slot: Whose sockets it accepts from.
         close_others: Closes, in the worker, what belongs to the supervisor and to other slots.
-        metrics: Where it counts, if anybody reads that.
+        metrics: Where it counts; ``None`` without metrics.
         tickets: The secret of TLS session tickets, shared with the others.
         workers: How many there are.
     """

@@ -12,6 +12,7 @@ use super::websocket::is_socket_path;
 use super::{Arguments, call};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self};
+use crate::negotiate::ErrorFormat;
 use crate::request_context::RequestContext;
 
 /// Status and `Allow` that the application's own response to an unmatched request is asked for.
@@ -46,10 +47,12 @@ pub(super) fn respond_unmatched(
         return call(turn, route, unmatched, context, ended, reply);
     }
     let status = Status::new(status).expect("one of the three above");
-    respond_plainly(status, allow.as_deref(), context, reply);
+    let format = context.with_head(turn.py, |head| ErrorFormat::of(head.field(b"accept")));
+    respond_plainly(format, status, allow.as_deref(), context, reply);
 }
 
 pub(super) fn respond_plainly(
+    format: ErrorFormat,
     status: Status,
     allow: Option<&str>,
     context: &mut RequestContext<'_>,
@@ -61,14 +64,15 @@ pub(super) fn respond_plainly(
             .push(b"allow", allow.as_bytes())
             .expect("methods are tokens");
     }
-    let (content_type, body) = if status == Status::NO_CONTENT {
-        (None, "")
+    let body = if status == Status::NO_CONTENT {
+        String::new()
     } else {
-        (Some(&b"text/plain; charset=utf-8"[..]), status.reason())
+        fields.push(b"vary", b"accept").expect("a valid field");
+        format.body(status)
     };
     let response = ResponseHead {
         status,
-        content_type,
+        content_type: (!body.is_empty()).then(|| format.media_type()),
         fields: &fields,
     };
     // Refused only when the connection is being cut already.

@@ -207,7 +207,7 @@ impl Fields {
 }
 
 fn parse_length(value: &[u8]) -> Result<u64, Fault> {
-    // Nineteen digits fit 64 bits, whatever they are.
+    // Any nineteen digits fit 64 bits.
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return Err(Fault::BodyLength);
     }

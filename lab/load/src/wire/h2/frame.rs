@@ -87,7 +87,7 @@ pub(crate) const HEAD_BYTES: usize = 9;
 pub(crate) const STREAM_MAX: u32 = 0x7FFF_FFFF;
 /// A payload, unless we allowed more, which we do not (RFC 9113 §4.2).
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 16_384;
-/// A flow-control window before anybody has changed it (RFC 9113 §6.9.2).
+/// The initial flow-control window (RFC 9113 §6.9.2).
 pub(crate) const WINDOW_DEFAULT: u32 = 65_535;
 /// What we let the peer send, on each stream and on the connection: a generator always has room.
 pub(crate) const RECEIVE_WINDOW: u32 = (1 << 30) - 1;

@@ -274,7 +274,7 @@ fn what_breaks_the_connection_is_a_fault() {
     ];
     for (name, input, fault) in [
         (
-            "a stream nobody opened",
+            "a stream that was not opened",
             frame(frame::HEADERS, HEAD, 9, OK),
             Fault::Stream,
         ),

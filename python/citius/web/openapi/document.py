@@ -1,0 +1,330 @@
+"""The OpenAPI document (3.1) of endpoints: values in, a value for JSON out.
+
+Tests: ``tests/gateway/test_openapi.py``, which has it judged by an outside validator, and has the application
+asked by a fuzzer that reads it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from http import HTTPStatus
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+
+import msgspec
+
+from citius._core import Response
+from citius.web.annotations import AS_SENT, is_body, wants_list, without_none
+from citius.web.openapi.schemas import Problem, Schemas, schema_without_null
+from citius.web.signature import path_parameters
+from citius.web.sources import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from citius.web.endpoint import Endpoint
+    from citius.web.openapi import OpenAPI
+    from citius.web.signature import Parameter
+
+_IN = ("path", "query", "header", "cookie")
+
+
+def document(endpoints: Sequence[Endpoint], about: OpenAPI) -> dict[str, Any]:
+    """The document of an application."""
+    return _Document(endpoints, about).make()
+
+
+class _Document:
+    """One document on its way."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], about: OpenAPI) -> None:
+        self._about = about
+        shown = [one for one in endpoints if one.operation.include_in_schema]
+        self._http = [one for one in shown if one.protocol == "http" and one.method != "HEAD"]
+        self._others = [one for one in shown if one.protocol != "http"]
+        self._schemas = Schemas(a for one in shown for a in _annotations_of(one))
+        self._ids: set[str] = set()
+        self._security: dict[str, Any] = {}
+
+    def make(self) -> dict[str, Any]:
+        about = self._about
+        paths: dict[str, dict[str, Any]] = {}
+        for endpoint in self._http:
+            path = _path_of(endpoint.pattern)
+            paths.setdefault(path, {})[endpoint.method.lower()] = self._operation(endpoint)
+        info = {"title": about.title, "version": about.version, "description": about.description}
+        components = {"schemas": self._schemas.components, "securitySchemes": self._security}
+        made = {
+            "openapi": "3.1.0",
+            "info": _given(info),
+            "servers": [{"url": url} for url in about.servers],
+            "paths": paths,
+            "components": _given(components),
+            "tags": [{"name": name, "description": text} for name, text in about.tags.items()],
+            "x-websockets": [self._other(one) for one in self._others if one.protocol == "websocket"],
+            "x-procedures": [self._other(one) for one in self._others if one.protocol == "rpc"],
+        }  # fmt: skip
+        return {**_given(made), "paths": paths, **about.extra}
+
+    def _operation(self, endpoint: Endpoint) -> dict[str, Any]:
+        said = endpoint.operation
+        name = endpoint.name.strip("<>")
+        made: dict[str, Any] = {
+            "summary": said.summary or name.replace("_", " ").strip().capitalize(),
+            "description": said.description or inspect.getdoc(endpoint.handler),
+            "tags": list(dict.fromkeys(said.tags)),
+            "deprecated": said.deprecated or None,
+            "operationId": self._operation_id(endpoint, name),
+            "parameters": self._parameters(endpoint),
+            "requestBody": self._body(endpoint),
+            "responses": self._responses(endpoint),
+            "security": self._requirements(endpoint),
+        }
+        return _given(made)
+
+    def _operation_id(self, endpoint: Endpoint, name: str) -> str:
+        wanted = endpoint.operation.operation_id or name
+        tried = [wanted, f"{wanted}_{endpoint.method.lower()}"]
+        tried += [f"{tried[1]}_{number}" for number in range(2, len(self._ids) + 3)]
+        chosen = next(one for one in tried if one not in self._ids)
+        self._ids.add(chosen)
+        return chosen
+
+    # --- parameters and bodies ------------------------------------------------------------------
+
+    def _parameters(self, endpoint: Endpoint) -> list[dict[str, Any]]:
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        converters = path_parameters(endpoint.pattern)
+        for p in endpoint.inputs:
+            if p.source not in _IN or (p.marker is not None and not p.marker.include_in_schema):
+                continue
+            for one in self._whole(p) if p.is_whole else [self._parameter(p, converters)]:
+                found[one["in"], one["name"]] = one
+        for name, converter in converters.items():
+            schema = _CONVERTED.get(converter, {"type": "string"})
+            whole = {"in": "path", "name": name, "required": True, "schema": schema}
+            found.setdefault(("path", name), whole)
+        return list(found.values())
+
+    def _parameter(self, p: Parameter, converters: dict[str, str]) -> dict[str, Any]:
+        made: dict[str, Any] = {"in": p.source, "name": p.wire_name}
+        made |= _said(p)
+        made["required"] = True if p.source == "path" else p.is_required or None
+        if p.source == "path" and p.annotation in AS_SENT:
+            made["schema"] = _CONVERTED.get(converters[p.wire_name], {"type": "string"})
+        else:
+            made["schema"] = self._schema(p)
+        return _given(made) | {"schema": made["schema"]}
+
+    def _whole(self, p: Parameter) -> Iterator[dict[str, Any]]:
+        """A parameter for each field of a type that is taken whole."""
+        fields, required = self._schemas.fields_of(p.annotation)
+        for name, schema in fields.items():
+            wire_name = name.replace("_", "-") if p.source == "header" else name
+            made = {"in": p.source, "name": wire_name, "required": name in required or None}
+            yield _given(made) | {"schema": schema_without_null(schema)}
+
+    def _schema(self, p: Parameter) -> dict[str, Any]:
+        """The schema of a value that is text in the request."""
+        schema: dict[str, Any] = {"type": "string"}
+        if p.annotation not in (*AS_SENT, bytes):  # compiled handlers take text as bytes
+            schema = self._schemas.of(without_none(p.annotation))
+        if not p.is_required and p.default is not None and p.default is not MISSING:
+            schema["default"] = msgspec.to_builtins(p.default, str_keys=True)
+        return schema
+
+    def _body(self, endpoint: Endpoint) -> dict[str, Any] | None:
+        inputs = endpoint.inputs
+        fields = [p for p in inputs if p.source in ("form", "file")]
+        if fields:
+            return self._form(fields)
+        for p in inputs:
+            is_compiled = endpoint.kind in ("compiled", "pooled")
+            if p.source == "raw_body" or (p.source == "body" and is_compiled):
+                return {"content": {"application/octet-stream": {"schema": {}}}}
+            if p.source == "body":
+                schema = {"schema": self._schemas.of(p.annotation)}
+                types = ["application/json", "application/msgpack"]
+                if not is_body(p.annotation) and not wants_list(p.annotation):
+                    types.append("text/plain")
+                made = _given({"required": p.is_required or None}) | _described(p)
+                return {**made, "content": dict.fromkeys(types, schema)}
+        return None
+
+    def _form(self, fields: list[Parameter]) -> dict[str, Any]:
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        for p in fields:
+            if p.is_whole:
+                inner, needed = self._schemas.fields_of(p.annotation)
+                properties |= {name: schema_without_null(one) for name, one in inner.items()}
+                required += needed
+                continue
+            schema = _file_schema(p) if p.source == "file" else self._schema(p)
+            properties[p.wire_name] = schema | _described(p)
+            required += [p.wire_name] if p.is_required else []
+        schema = {"type": "object", "properties": properties} | (
+            {"required": required} if required else {}
+        )
+        types = ["multipart/form-data"]
+        if not any(p.source == "file" for p in fields):
+            types.insert(0, "application/x-www-form-urlencoded")
+        return {"required": True, "content": {key: {"schema": schema} for key in types}}
+
+    # --- responses ------------------------------------------------------------------------------
+
+    def _responses(self, endpoint: Endpoint) -> dict[str, Any]:
+        said = endpoint.operation
+        status = str(said.status_code or (204 if endpoint.result in (None, NoneType) else 200))
+        made: dict[str, Any] = {
+            status: self._response(endpoint.result, int(status), said.content_type)
+        }
+        if get_origin(endpoint.result) in (Union, UnionType) and NoneType in get_args(
+            endpoint.result
+        ):
+            made.setdefault("204", {"description": "No Content"})
+        for code, model in said.responses.items():
+            if isinstance(model, str):
+                made[str(code)] = {"description": model}
+            else:
+                made[str(code)] = self._response(model, code, None)
+        if any(p.source != "request" for p in endpoint.inputs):
+            made.setdefault(
+                "422", _problem("The request does not match the types that are expected.")
+            )
+        made.setdefault("default", _problem("An error."))
+        return made
+
+    def _response(self, model: Any, status: int, content_type: str | None) -> dict[str, Any]:
+        made: dict[str, Any] = {"description": _phrase(status)}
+        types = _media_types(model)
+        if types is None or status in (204, 304):
+            return made
+        schema = (
+            {"schema": self._schemas.of(model)}
+            if is_data(model)
+            else {"schema": {"type": "string"}}
+        )
+        made["content"] = dict.fromkeys([content_type] if content_type else types, schema)
+        return made
+
+    def _requirements(self, endpoint: Endpoint) -> list[dict[str, Any]]:
+        """The security schemes among the dependencies: callables with ``openapi`` and ``name``."""
+        found: dict[str, list[str]] = {}
+        for one in endpoint.dependencies:
+            scheme: Any = getattr(one.call, "openapi", None)
+            if isinstance(scheme, dict):
+                name = str(getattr(one.call, "name", type(one.call).__name__))
+                self._security[name] = scheme
+                found[name] = []
+        return [found] if found else []
+
+    # --- what OpenAPI has no words for ------------------------------------------------------------
+
+    def _other(self, endpoint: Endpoint) -> dict[str, Any]:
+        made: dict[str, Any] = {
+            "name" if endpoint.protocol == "rpc" else "path": endpoint.pattern,
+            "description": inspect.getdoc(endpoint.handler),
+            "parameters": [
+                {"name": p.name, "schema": self._schemas.of(p.type)}
+                for p in endpoint.parameters
+                if p.source in ("path", "call")
+            ],
+        }
+        if endpoint.protocol == "rpc" and is_data(endpoint.result):
+            made["result"] = self._schemas.of(endpoint.result)
+        return _given(made)
+
+
+_CONVERTED: dict[str, dict[str, Any]] = {
+    "int": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+    "float": {"type": "number"},
+    "uuid": {"type": "string", "format": "uuid"},
+}
+
+
+def is_data(model: Any) -> bool:
+    """Whether values of a declared type are encoded, so that they have a schema."""
+    return model is not MISSING and _media_types(model) == _DATA
+
+
+def _media_types(model: Any) -> list[str] | None:
+    if model in (MISSING, Any, None, NoneType, Response):
+        return None
+    if model is str:
+        return ["text/plain; charset=utf-8"]
+    if model is bytes:
+        return ["application/octet-stream"]
+    origin = get_origin(model) or model
+    is_stream = isinstance(origin, type) and (
+        hasattr(origin, "__next__") or hasattr(origin, "__aiter__") or origin.__name__ == "Iterable"
+    )
+    return None if is_stream else _DATA
+
+
+_DATA = ["application/json", "application/msgpack"]
+
+
+def _annotations_of(endpoint: Endpoint) -> Iterator[Any]:
+    """All types of an endpoint that need a schema."""
+    for p in endpoint.inputs:
+        if p.source in ("request", "raw_body", "file", "socket", "app"):
+            continue
+        yield p.type if p.source == "call" else p.annotation
+        yield without_none(p.annotation)
+        if endpoint.protocol == "websocket":
+            yield p.type
+    for model in (endpoint.result, *endpoint.operation.responses.values()):
+        if not isinstance(model, str) and is_data(model):
+            yield model
+
+
+def _path_of(pattern: str) -> str:
+    for name, converter in path_parameters(pattern).items():
+        pattern = pattern.replace(f"{{{name}:{converter}}}", f"{{{name}}}")
+    return pattern
+
+
+def _file_schema(p: Parameter) -> dict[str, Any]:
+    file = {"type": "string", "format": "binary"}
+    return {"type": "array", "items": file} if wants_list(p.annotation) else file
+
+
+def _described(p: Parameter) -> dict[str, Any]:
+    marker = p.marker
+    return {} if marker is None else _given({"description": marker.description})
+
+
+def _said(p: Parameter) -> dict[str, Any]:
+    """What the marker of a parameter says for the documentation."""
+    marker = p.marker
+    if marker is None:
+        return {}
+    examples = {str(at + 1): {"value": one} for at, one in enumerate(marker.examples)}
+    return _given(
+        {
+            "description": marker.description or marker.title,
+            "deprecated": marker.deprecated or None,
+            "examples": examples,
+        }
+    )
+
+
+def _problem(description: str) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
+    return {"description": description, "content": {"application/problem+json": {"schema": schema}}}
+
+
+def _phrase(status: int) -> str:
+    return (
+        HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else f"Status {status}"
+    )
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """Without what says nothing."""
+    return {
+        key: value
+        for key, value in values.items()
+        if value is not None and value not in ([], {}, "")
+    }

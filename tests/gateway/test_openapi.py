@@ -1,0 +1,276 @@
+"""The OpenAPI document: what it says, what an outside validator and a fuzzer say of it; the pages."""
+
+import enum
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+import pytest
+from citius import (
+    App,
+    Body,
+    Cookie,
+    Depends,
+    File,
+    Form,
+    Header,
+    NotFound,
+    OpenAPI,
+    Query,
+    Response,
+    Router,
+    Upload,
+    WebSocket,
+)
+from citius import (
+    Path as InPath,
+)
+from citius.cli import cli
+from citius.testing import Client
+from click.testing import CliRunner
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Item(msgspec.Struct):
+    """Something that is sold."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=20)]
+    price: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 1.0
+    color: Color | None = None
+    tags: list[str] = []
+
+
+class Stored(Item, kw_only=True):
+    id: int
+
+
+class Filters(msgspec.Struct):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
+    order: Literal["up", "down"] | None = None
+
+
+class Conflict(msgspec.Struct):
+    reason: str
+
+
+class Key:
+    """A security scheme, as citius.web.security has them."""
+
+    name = "key"
+    openapi = {"type": "apiKey", "in": "header", "name": "x-key"}  # noqa: RUF012
+
+    def __call__(
+        self, key: Annotated[str, Header(alias="x-key", include_in_schema=False)] = "nobody"
+    ) -> str:
+        return key
+
+
+def make_app(**about: Any) -> App:
+    app = App(openapi=OpenAPI(title="Shop", version="2.0", description="A *shop*.", **about))
+    items, stored = Router(prefix="/items", tags=["items"]), dict[int, Stored]()
+
+    @items.get("/")
+    def search(
+        filters: Annotated[Filters, Query()],
+        q: Annotated[str | None, Query(description="what to look for", examples=["tea"])] = None,
+        user_agent: Annotated[str, Header()] = "",
+        session: Annotated[int | None, Cookie(ge=0)] = None,
+    ) -> list[Stored]:
+        """Find items.
+
+        The newest come last.
+        """
+        return list(stored.values())[: filters.limit]
+
+    @items.post("/", status_code=201, responses={409: Conflict}, summary="Add an item")
+    def add(item: Item) -> Stored | Response:
+        if len(stored) >= 100:
+            return Response({"reason": "full"}, 409)
+        made = Stored(item.name, item.price, item.color, item.tags, id=len(stored) + 1)
+        stored[made.id] = made
+        return made
+
+    @items.get("/{id:int}")
+    def item(id: int) -> Stored:
+        if id not in stored:
+            raise NotFound(f"no item {id}")
+        return stored[id]
+
+    @items.put("/{id:int}", deprecated=True, operation_id="replace")
+    async def put(
+        id: Annotated[int, InPath(ge=1)], item: Item, key: Annotated[str, Depends(Key())]
+    ) -> Stored:
+        raise NotFound(f"no item {id}")
+
+    @items.delete("/{id:int}")
+    def delete(id: int) -> None: ...
+
+    @app.post("/forms")
+    def form(
+        name: Annotated[str, Form(max_length=9)], age: Annotated[int, Form()] = 0
+    ) -> dict[str, int]:
+        return {name: age}
+
+    @app.post("/files")
+    def file(file: Annotated[Upload, File(description="a picture")]) -> int:
+        return len(file.data)
+
+    @app.post("/count")
+    def count(value: Annotated[int, Body(ge=0)]) -> int:
+        return value
+
+    @app.get("/things/{id}/{_rest:path}")
+    def thing(id: UUID) -> str:
+        return str(id)
+
+    @app.get("/ticks")
+    async def ticks() -> AsyncIterator[str]:
+        yield "tick"
+
+    @app.get("/hidden", include_in_schema=False)
+    def hidden() -> str:
+        return ""
+
+    @app.websocket("/live/{id:int}")
+    async def live(ws: WebSocket, id: int) -> None: ...
+
+    @app.rpc
+    def total(values: list[int]) -> int:
+        return sum(values)
+
+    app.include(items)
+    return app
+
+
+def test_an_outside_validator_accepts_it() -> None:
+    made = make_app().openapi()
+    OpenAPIV31SpecValidator(json.loads(json.dumps(made))).validate()
+    OpenAPIV31SpecValidator(App().openapi()).validate()
+
+
+def test_what_it_says() -> None:
+    made = make_app(servers=["https://shop.example"], tags={"items": "What is sold"}).openapi()
+    assert made["info"] == {"title": "Shop", "version": "2.0", "description": "A *shop*."}
+    assert made["servers"] == [{"url": "https://shop.example"}]
+    assert "/hidden" not in made["paths"]
+    search = made["paths"]["/items"]["get"]
+    assert search["description"].startswith("Find items.\n\nThe newest")
+    assert (search["summary"], search["tags"], search["operationId"]) == (
+        "Search",
+        ["items"],
+        "search",
+    )
+    parameters = {(p["in"], p["name"]): p for p in search["parameters"]}
+    assert parameters["query", "limit"]["schema"] == {
+        "type": "integer", "minimum": 1, "maximum": 100, "default": 10,
+    }  # fmt: skip
+    assert parameters["query", "q"]["description"] == "what to look for"
+    assert parameters["query", "q"]["examples"] == {"1": {"value": "tea"}}
+    assert parameters["header", "user-agent"]["schema"]["type"] == "string"
+    assert parameters["cookie", "session"]["schema"] == {"type": "integer", "minimum": 0}
+    add = made["paths"]["/items"]["post"]
+    assert set(add["responses"]) == {"201", "409", "422", "default"}
+    assert add["responses"]["409"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/Conflict"
+    }
+    assert add["requestBody"]["required"] is True
+    assert add["requestBody"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/Item"
+    }
+    put = made["paths"]["/items/{id}"]["put"]
+    assert (put["deprecated"], put["operationId"]) == (True, "replace")
+    assert put["security"] == [{"key": []}]
+    assert made["components"]["securitySchemes"] == {"key": Key.openapi}
+    assert put["parameters"][0]["schema"] == {"type": "integer", "minimum": 1}
+    assert set(made["paths"]["/items/{id}"]["delete"]["responses"]) == {"204", "422", "default"}
+    assert set(made["paths"]["/count"]["post"]["requestBody"]["content"]) == {
+        "application/json", "application/msgpack", "text/plain",
+    }  # fmt: skip
+    file = made["paths"]["/files"]["post"]["requestBody"]["content"]["multipart/form-data"][
+        "schema"
+    ]
+    assert file["properties"]["file"] == {
+        "type": "string", "format": "binary", "description": "a picture",
+    }  # fmt: skip
+    names = [p["name"] for p in made["paths"]["/things/{id}/{_rest}"]["get"]["parameters"]]
+    assert {"id", "_rest"} <= set(names)
+    assert made["x-websockets"][0]["path"] == "/live/{id:int}"
+    assert made["x-procedures"][0]["name"] == "total"
+    assert made["components"]["schemas"]["Item"]["description"] == "Something that is sold."
+
+
+class TestPages:
+    def test_off_unless_wanted(self) -> None:
+        with Client(make_app()) as client:
+            assert client.get("/openapi.json").status_code == client.get("/docs").status_code == 404
+
+    def test_on(self) -> None:
+        app = make_app(enabled=True)
+        with Client(app) as client:
+            document = client.get("/openapi.json")
+            assert document.headers["content-type"] == "application/json"
+            assert document.json() == json.loads(json.dumps(app.openapi()))
+            page = client.get("/docs")
+            assert page.headers["content-type"].startswith("text/html")
+            assert "//" not in page.text.replace("</", "")  # nothing from elsewhere
+            assert "url: 'openapi.json'" in client.get("/docs/start.js").text
+            packed = client.get("/docs/swagger-ui-bundle.js", headers={"accept-encoding": "gzip"})
+            assert packed.headers["content-encoding"] == "gzip"
+            plain = client.get("/docs/swagger-ui-bundle.js")
+            assert "content-encoding" not in plain.headers
+            assert gzip.decompress(packed.content) == plain.content
+            assert client.get("/docs/swagger-ui.css").status_code == 200
+
+    def test_elsewhere_and_paths_of_the_application_stay(self) -> None:
+        app = App(openapi=OpenAPI(enabled=True, path="/api/schema.json", docs="/manual/api"))
+        app.get("/manual/api")(lambda: "mine")
+        with Client(app) as client:
+            assert client.get("/api/schema.json").json()["openapi"] == "3.1.0"
+            assert client.get("/manual/api").text == "mine"
+            assert "url: '../api/schema.json'" in client.get("/manual/api/start.js").text
+        with Client(App(openapi=OpenAPI(enabled=True, docs=None))) as client:
+            assert client.get("/docs").status_code == 404
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "documented_shop.py").write_text(
+        "from citius import App\napp = App()\n@app.get('/x')\ndef x() -> int: return 1\n"
+    )
+    done = CliRunner().invoke(cli, ["openapi", "documented_shop:app"])
+    assert done.exit_code == 0, done.output
+    assert list(json.loads(done.output)["paths"]) == ["/x"]
+
+
+@pytest.mark.slow
+def test_a_fuzzer_finds_no_failure(tmp_path: Path) -> None:
+    """Schemathesis sends what the document allows and what it forbids, and judges the responses."""
+    from rig import Server
+
+    (tmp_path / "fuzzed.py").write_text(
+        f"import runpy\napp = runpy.run_path({__file__!r})['make_app'](enabled=True)\n"
+    )
+    server = Server(["fuzzed.py", "--port", "0"], {}, tmp_path).wait_ready()
+    try:
+        url = f"http://127.0.0.1:{server.port}/openapi.json"
+        done = subprocess.run(
+            [
+                Path(sys.executable).parent / "schemathesis", "run", url, "--max-examples", "30",
+                "--seed", "1", "--no-color", "--phases", "examples,coverage,fuzzing",
+            ],
+            cwd=tmp_path, capture_output=True, text=True, timeout=110,
+        )  # fmt: skip
+    finally:
+        server.kill()
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
