@@ -1,4 +1,4 @@
-//! `citius._core.FileBody` and `StaticDirectory`: files as bodies of responses that pass an application's code.
+//! `citius._core.FileBody`: files as bodies of responses that pass an application's code.
 //!
 //! A body is an open file. What of it is sent, and with which fields, is decided when the response is sent, by
 //! the same code that serves static mounts (`citius-static`): conditions, ranges, precompressed variants.
@@ -8,20 +8,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use citius_http::{Action, Fields, Status};
+use citius_http::{Head, Status};
 use citius_reactor::Errno;
 use citius_static::{
-    Asset, Found, Mount, Outlet, Said, open_anywhere, open_beneath, respond_whole, respond_with,
+    Asset, Outlet, Said, open_anywhere, open_beneath, respond_whole, respond_with,
 };
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
 use pyo3::prelude::*;
 
 use crate::reactor_handle::ReactorHandle;
-use crate::request::Request;
-use crate::request_context::RequestContext;
-use crate::respond::log_fault;
-use crate::settings::mount_from;
-use crate::sink::Sink;
 
 /// A file as the body of a response; it may be sent many times.
 #[pyclass(frozen, module = "citius._core")]
@@ -83,83 +78,29 @@ impl FileBody {
         }
     }
 
-    /// Sends it, or what of it the client asks for.
-    pub(crate) fn send<S: Sink>(
+    /// Sends it, or what of it the client asks for in `head`.
+    pub(crate) fn send(
         &self,
-        py: Python<'_>,
+        handle: &ReactorHandle,
+        head: &Head,
         status: Status,
-        media: Option<&[u8]>,
-        fields: &Fields,
-        context: &RequestContext<'_>,
-        sink: &mut S,
+        said: Said<'_>,
+        outlet: &mut impl Outlet,
     ) -> PyResult<()> {
         let asset = self
-            .asset(context.handle)
+            .asset(handle)
             .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
-        let said = Said {
-            content_type: media,
-            fields,
-        };
-        let mut outlet = Way { py, context, sink };
         if status == Status::OK {
-            context.with_head(py, |head| respond_with(&asset, head, said, &mut outlet));
+            respond_with(&asset, head, said, outlet);
         } else {
-            respond_whole(&asset, status, said, &mut outlet);
+            respond_whole(&asset, status, said, outlet);
         }
         Ok(())
     }
-}
 
-/// The way of a native response.
-struct Way<'a, 'py, S> {
-    py: Python<'py>,
-    context: &'a RequestContext<'a>,
-    sink: &'a mut S,
-}
-
-impl<S: Sink> Outlet for Way<'_, '_, S> {
-    fn ranges_max(&self) -> u32 {
-        self.context.handle.limits.ranges_max
-    }
-
-    fn send(&mut self, action: Action<'_>) {
-        if let Err(fault) = self.sink.send(self.py, action) {
-            log_fault(self.py, fault, self.context);
-        }
-    }
-}
-
-/// A static mount whose responses pass middleware.
-#[pyclass(frozen, module = "citius._core")]
-pub(crate) struct StaticDirectory {
-    mount: Mount,
-}
-
-#[pymethods]
-impl StaticDirectory {
-    #[new]
-    fn new(mount: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self {
-            mount: mount_from(mount)?,
-        })
-    }
-
-    /// The file of a request; `None` if there is none, `True` for a directory whose path lacks its slash.
-    fn find(&self, py: Python<'_>, request: &Request) -> PyResult<Py<PyAny>> {
-        let found = self
-            .mount
-            .look_up(request.head().path(), &request.handle.files);
-        match found {
-            Found::Asset(asset) => {
-                let source = Source::Asset(asset);
-                Ok(Py::new(py, FileBody { source })?.into_any())
-            }
-            Found::Directory => Ok(true.into_pyobject(py)?.to_owned().into_any().unbind()),
-            Found::Nothing => Ok(py.None()),
-            Found::Failed(error) => Err(PyOSError::new_err((
-                error.raw_os_error(),
-                error.to_string(),
-            ))),
+    pub(crate) fn of_asset(asset: Arc<Asset>) -> Self {
+        Self {
+            source: Source::Asset(asset),
         }
     }
 }

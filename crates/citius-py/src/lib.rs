@@ -49,6 +49,7 @@ mod route;
 mod rpc;
 mod settings;
 mod sink;
+mod static_directory;
 mod stream;
 mod support;
 mod sync;
@@ -90,7 +91,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<host::Reactor>()?;
     module.add_class::<rpc::RpcMessages>()?;
     module.add_class::<file_body::FileBody>()?;
-    module.add_class::<file_body::StaticDirectory>()?;
+    module.add_class::<static_directory::StaticDirectory>()?;
     module.add_class::<buckets::TokenBuckets>()?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;

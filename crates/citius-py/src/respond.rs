@@ -10,6 +10,7 @@ use citius_http::{
     ResponseHead, Status,
 };
 use citius_route::Converter;
+use citius_static::{Outlet, Said};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -336,8 +337,7 @@ fn send_body<S: Sink>(
         return start_stream(py, status, media, &fields, body, kind, context, sink);
     }
     if let Ok(file) = body.cast::<FileBody>() {
-        file.get().send(py, status, media, &fields, context, sink)?;
-        return Ok(SendOutcome::Sent);
+        return send_file(py, file.get(), status, media, &fields, context, sink);
     }
     let (encode, media) = if let Some(media) = media {
         (&support::ENCODE_JSON, media)
@@ -358,6 +358,46 @@ fn send_body<S: Sink>(
         fields: &fields,
     };
     Ok(send(py, response, payload(bytes), context, sink))
+}
+
+/// Sends a file, or what of it the client asks for.
+fn send_file<S: Sink>(
+    py: Python<'_>,
+    file: &FileBody,
+    status: Status,
+    content_type: Option<&[u8]>,
+    fields: &Fields,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    let said = Said {
+        content_type,
+        fields,
+    };
+    let mut outlet = FileOutlet { py, context, sink };
+    context.with_head(py, |head| {
+        file.send(context.handle, head, status, said, &mut outlet)
+    })?;
+    Ok(SendOutcome::Sent)
+}
+
+/// The way of a file's response.
+struct FileOutlet<'a, 'py, S> {
+    py: Python<'py>,
+    context: &'a RequestContext<'a>,
+    sink: &'a mut S,
+}
+
+impl<S: Sink> Outlet for FileOutlet<'_, '_, S> {
+    fn ranges_max(&self) -> u32 {
+        self.context.handle.limits.ranges_max
+    }
+
+    fn send(&mut self, action: Action<'_>) {
+        if let Err(fault) = self.sink.send(self.py, action) {
+            log_fault(self.py, fault, self.context);
+        }
+    }
 }
 
 /// A coroutine is what a handler returns that calls an `async def` function and does not await it.
