@@ -2,7 +2,7 @@
 //!
 //! Records are opened where they were read to, so a byte is copied only if its record is not whole
 //! yet. A load generator has nothing to lose to an impostor and mostly meets certificates that
-//! nobody signed, so by default, like its peers, it accepts any; `--ca` makes it look.
+//! are self-signed, so by default it accepts any, as other load generators do; `--ca` verifies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Security {
             Some(path) => builder.with_root_certificates(read_authorities(path)?),
             None => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anybody(provider))),
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
         }
         .with_no_client_auth();
         config.alpn_protocols = vec![protocol.into()];
@@ -249,9 +249,9 @@ fn append(output: &mut Vec<u8>, mut write: impl FnMut(&mut [u8]) -> Result<usize
 
 /// Accepts every certificate, but still checks that the peer has the key to it.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -99,7 +99,7 @@ pub(crate) trait Answers {
     fn complete(&mut self, ticket: Ticket);
     /// There will be no complete answer, though the connection goes on.
     fn fail(&mut self, ticket: Ticket, failure: Failure);
-    /// A message came that was due at `due_ns`, whoever sent it; `None` if it does not say.
+    /// A message came that was due at `due_ns`, from any sender; `None` if it has no time.
     fn deliver(&mut self, due_ns: Option<u64>, n_bytes: u64);
     /// The request has done what it was for; its deliveries are what counts.
     fn release(&mut self, ticket: Ticket);

@@ -354,7 +354,7 @@ struct FrameHead {
 
 impl FrameHead {
     /// `None` if not all of it is there.
-    /// # Errors  It is masked, uses what nobody agreed on, or is a control frame with too much.
+    /// # Errors  It is masked, uses an extension that was not negotiated, or is a control frame with too much.
     #[inline]
     fn parse(bytes: &[u8]) -> Result<Option<Self>, Fault> {
         let [first, second, rest @ ..] = bytes else {
