@@ -174,7 +174,7 @@ fn the_drain_counts_errors_and_sets_valid_answers_aside() {
     let mut court = Court::new("GET");
     court.judge.end_counting();
     court.answer(200, false, &["Welcome"]);
-    court.answer(500, false, &["Welcome"]);
+    court.answer(200, false, &["Welcomf"]);
     assert_eq!(court.books(), (0, 1));
     assert_eq!(court.judge.tally.drained, 1);
     assert_eq!(court.judge.tally.latency.max_us(), None);
@@ -199,7 +199,7 @@ fn intervals_follow_the_clock() {
 fn a_request_in_the_background_is_judged_and_has_no_latency() {
     let mut court = Court::of("GET", true);
     court.answer(200, false, &["Welcome"]);
-    court.answer(200, false, &["Welcomf"]);
+    court.answer(500, false, &["Welcome"]);
     assert_eq!(court.books(), (0, 1));
     assert_eq!(court.judge.tally.background, 1);
     assert_eq!(court.judge.tally.latency.summary().count, 0);
