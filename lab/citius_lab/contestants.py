@@ -127,7 +127,7 @@ class Contestant:
         for tool in self.needs:
             if tool == "citius":
                 if citius_command() is None:
-                    return "needs citius in this environment (make build)"
+                    return "needs citius in this environment (pip install citius)"
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
         version = None if self.python is None else self.python.version
@@ -375,23 +375,31 @@ def python_command(version: str) -> str | None:
     return None if on_path is None or "shims" in Path(on_path).parts else on_path
 
 
+def in_checkout() -> bool:
+    """Tell whether the lab runs from a checkout of Citius, not from an installed wheel."""
+    return definitions.folder("contestants").parent.name != "data"
+
+
 def lab_root() -> Path:
-    """Return the ``lab`` folder of the checkout.
+    """Return the folder with the definitions: ``lab`` of a checkout, or the installed package's ``data``.
 
     Raises:
-        DefinitionError: The package was installed without it.
+        DefinitionError: The package was installed without them.
     """
-    root = Path(__file__).resolve().parents[1]
+    root = definitions.folder("contestants").parent
     if not (root / "contestants").is_dir():
         raise DefinitionError(
-            f"no contestants beside {root}; the lab runs from a checkout (pip install -e lab)"
+            f"the contestants' definitions are not in {root}; install citius-lab again"
         )
     return root
 
 
 def default_build_root() -> Path:
-    """Return where everything that the lab builds lies."""
-    return lab_root() / ".build"
+    """Return where everything that the lab builds lies: in the checkout, else in the user's cache."""
+    if in_checkout():
+        return lab_root() / ".build"
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache, "citius-lab")
 
 
 def _fill_word(word: str, values: Mapping[str, str]) -> str:

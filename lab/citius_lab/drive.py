@@ -303,7 +303,7 @@ def _read(path: Path, code: int) -> dict[str, Any]:
 
 
 def load_command() -> list[str]:
-    """Return the load generator's command: CITIUS_LOAD, the checkout's, the package's, PATH's.
+    """Return the load generator's command: that of CITIUS_LOAD, the package's, the checkout's, PATH's.
 
     Raises:
         LoadError: There is none.
@@ -314,8 +314,8 @@ def load_command() -> list[str]:
         return [named]
     root = lab_root()
     places = [
+        Path(__file__).with_name("bin") / "citius-load",
         root / "load" / "target" / "release" / "citius-load",
-        root.parent / "python" / "citius" / "bin" / "citius-load",
     ]
     if built := [place for place in places if place.exists()]:
         return [str(max(built, key=lambda place: place.stat().st_mtime))]

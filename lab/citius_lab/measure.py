@@ -263,9 +263,9 @@ def split_names(words: Sequence[str]) -> list[str]:
 
 
 def default_folder(name: str) -> Path:
-    """Return a new result folder's path: in the checkout's ``lab/results`` where that is at hand."""
+    """Return a new result folder's path: ``lab/results`` at the top of a checkout, else ``citius-lab``."""
     folder = time.strftime(f"{name}-%Y%m%d-%H%M%S")
-    root = Path("lab", "results") if Path("lab", "citius_lab").is_dir() else Path("lab-results")
+    root = Path("lab", "results") if Path("lab", "citius_lab").is_dir() else Path("citius-lab")
     return root / folder
 
 

@@ -292,7 +292,7 @@ def test_callables_that_are_found_between_requests_are_no_request_s(serve_asgi) 
 
     def find():
         for one in gc.get_objects():
-            if type(getattr(one, "__self__", None)).__name__ == "_Conversation":
+            if type(getattr(one, "__self__", None)).__name__ == "_HttpCycle":
                 found.append(one)
         for one in found:
             try:

@@ -1,6 +1,6 @@
 """Whatever a request does to its task or its context, by whichever way, the next request gets clean ones.
 
-A handler that does not suspend leaves its task to the next request (``citius-py/src/task.rs``): here
+A handler that does not suspend leaves its task to the next request (``citius-py/src/task/``): here
 handlers, and callbacks of the loop between two requests, do what would show if a changed task were reused.
 """
 

@@ -10,12 +10,12 @@ import msgspec
 from citius import (
     App,
     Config,
-    Form,
+    FormData,
     Headers,
     HTTPError,
     MutableHeaders,
     NotFound,
-    Query,
+    QueryParams,
     Request,
     Response,
     json_response,
@@ -47,7 +47,7 @@ def index() -> str:
 
 @app.get("/items/{id:int}")
 async def item(id: int, request: Request, verbose: bool = False) -> Item:
-    assert_type(request.query, Query)
+    assert_type(request.query, QueryParams)
     assert_type(request.headers, Headers)
     assert_type(request.header("accept"), str | None)
     assert_type(request.header("accept", 7), str | int)
@@ -81,7 +81,7 @@ def count() -> Iterator[str]:
 
 @app.post("/form")
 def form(request: Request) -> Response:
-    fields: Form = request.form()
+    fields: FormData = request.form()
     return json_response(dict(fields)) if fields else redirect("/")
 
 

@@ -6,7 +6,7 @@ import pytest
 from citius._core import parse_parameters
 from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
 from citius.web import forms
-from citius.web.forms import Form, parse_form
+from citius.web.forms import FormData, parse_form
 
 MULTIPART = "multipart/form-data; boundary=XX"
 
@@ -15,7 +15,7 @@ def part(head: str, data: bytes) -> bytes:
     return b"--XX\r\n" + head.encode() + b"\r\n\r\n" + data + b"\r\n"
 
 
-def multipart(*parts: bytes) -> Form:
+def multipart(*parts: bytes) -> FormData:
     return parse_form(MULTIPART, b"".join(parts) + b"--XX--\r\n")
 
 

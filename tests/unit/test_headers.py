@@ -1,9 +1,9 @@
-"""Headers, MutableHeaders, Query: what is shown, what is kept, what is refused."""
+"""Headers, MutableHeaders, QueryParams: what is shown, what is kept, what is refused."""
 
 from __future__ import annotations
 
 import pytest
-from citius.web.headers import Headers, MutableHeaders, Query
+from citius.web.headers import Headers, MutableHeaders, QueryParams
 
 
 class TestHeaders:
@@ -98,7 +98,7 @@ class TestMutableHeaders:
 
 
 class TestQuery:
-    query = Query([("a", "1"), ("b", ""), ("a", "2")])
+    query = QueryParams([("a", "1"), ("b", ""), ("a", "2")])
 
     def test_the_last_value_counts(self) -> None:
         assert self.query["a"] == "2"

@@ -29,7 +29,7 @@ pub enum Attempt<V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadyClosed;
 
-/// Somebody in a queue.
+/// An operation that waits in the queue of a channel.
 #[derive(Debug)]
 pub(crate) struct Waiter<V, W> {
     pub(crate) ticket: Arc<Ticket<V, W>>,
@@ -70,7 +70,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
             .map_or(Attempt::Blocked(None), Attempt::Done)
     }
 
-    /// Sends, if somebody receives or there is room, or nothing may be sent any more.
+    /// Sends if a receiver waits or the buffer has room; on a closed channel the attempt is done with an error.
     pub fn try_send(&self, value: V) -> Attempt<V> {
         match self.with(|state, effects| state.send(value, effects)) {
             Ok(event) => Attempt::Done(event),
@@ -136,7 +136,7 @@ impl<V, W: Wake<V>> Channel<V, W> {
         self.len() == 0
     }
 
-    /// Values that may be sent before anybody receives.
+    /// Values that the buffer takes while no receiver waits.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -279,7 +279,7 @@ impl<V, W> State<V, W> {
     }
 }
 
-/// The first waiter that nobody else has claimed.
+/// Claims the first waiter that is not claimed yet.
 #[inline]
 fn claim_first<V, W>(
     queue: &mut VecDeque<Waiter<V, W>>,

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::channel::Waiter;
 use crate::ticket::{Ticket, Wake};
 
-/// Wake-ups to be called and values to be dropped, both of which may run somebody's code.
+/// Wake-ups to be called and values to be dropped, both of which may run foreign code.
 pub(crate) struct Effects<V, W> {
     pub(crate) woken: SmallVec<[Arc<Ticket<V, W>>; 1]>,
     pub(crate) stale: Vec<Waiter<V, W>>,

@@ -1,9 +1,9 @@
 //! Go's channels without goroutines: operations in, outcomes and wake-ups out.
 //!
 //! Nothing here blocks, starts anything, or reads a clock. An operation that cannot be done at once leaves
-//! a [`Ticket`] in the queues of its channels; whoever completes it writes the [`Outcome`] into the ticket
-//! and calls its [`Wake`]. How one waits (a thread that parks, a green thread that switches, a coroutine
-//! that suspends) is the caller's, so that there is one kind of channel for all of them.
+//! a [`Ticket`] in the queues of its channels; the operation that completes it writes the [`Outcome`] into the
+//! ticket and calls its [`Wake`]. The caller decides how to wait (a thread parks, a green thread switches, a
+//! coroutine suspends), so that one kind of channel serves all of them.
 //!
 //! What holds (Go's specification, "Channel types", "Send statements", "Select statements"; checked
 //! against a model by `tests/model.rs`, on threads by `tests/threads.rs`):
@@ -11,7 +11,7 @@
 //! - Values of one channel are received in the order sent. Waiters are served in the order they came.
 //! - A ticket has at most one outcome and is woken at most once: parties *claim* it first.
 //! - A receiver waits only while the channel is empty and open, a sender only while it is full and open.
-//! - No lock is held while a [`Wake`] runs or a value is dropped: both may be somebody's code.
+//! - No lock is held while a [`Wake`] runs or a value is dropped: both may run foreign code.
 #![forbid(unsafe_code)]
 
 mod channel;

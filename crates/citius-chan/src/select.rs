@@ -1,7 +1,7 @@
 //! Select: one of several operations, chosen fairly among those that can be done.
 //!
 //! All channels are locked, in the order of their ids, while the cases are tried and, if none can be
-//! done, queued: nobody can meet a ticket that is in some of its queues only.
+//! done, queued: no other operation sees a ticket that is in only some of its queues.
 
 use std::sync::{Arc, MutexGuard};
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How whoever waits is told that the wait is over.
+/// How a waiting caller learns that its wait is over.
 pub trait Wake<V>: Sized {
     /// Called once, from any thread, when the outcome is there. No lock is held.
     fn wake(ticket: Arc<Ticket<V, Self>>);
@@ -55,8 +55,8 @@ impl<V, W> Ticket<V, W> {
 
     /// Takes the right to complete or cancel; true for one caller only.
     ///
-    /// Whoever cancels has to call [`Channel::forget`](crate::Channel::forget) on each channel then. On
-    /// false there is an outcome, or there will be in a moment.
+    /// A caller that claims in order to cancel must then call [`Channel::forget`](crate::Channel::forget) on
+    /// each channel. After false there is an outcome, or another thread is about to write it.
     pub fn claim(&self) -> bool {
         !self.is_claimed.swap(true, Ordering::AcqRel)
     }
@@ -74,7 +74,7 @@ impl<V, W> Ticket<V, W> {
             .take()
     }
 
-    /// How whoever waits is woken.
+    /// How the waiting caller is woken.
     pub fn waker(&self) -> &W {
         &self.waker
     }

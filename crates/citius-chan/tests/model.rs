@@ -1,8 +1,8 @@
 //! A randomized scheduler over the pure state, held against a model of Go's rules.
 //!
-//! The model keeps everybody who waits in one list, in the order they came, and decides by looking through
-//! it. Parties send, receive, select, close, cancel and give values back in an order that a seed decides;
-//! after every step both must agree on who has got what, who waits, and what is in each channel.
+//! The model keeps all waiting operations in one list, in the order of their arrival, and decides by searching
+//! it. Callers send, receive, select, close, cancel and give values back in an order that a seed decides;
+//! after every step both must agree on the outcomes, on the waiting operations, and on the content of each channel.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -284,7 +284,7 @@ impl Campaign {
         };
         self.seen.cancels += 1;
         assert!(ticket.claim(), "it still waits, by the model");
-        // Sometimes its entries stay in the queues for a while: nobody may take it for a partner.
+        // Sometimes its entries stay in the queues for a while: no operation may pair with it.
         for op in ops.iter().filter(|_| !self.rng.once_in(3)) {
             self.channels[op.channel()].forget(&ticket);
         }

@@ -1,4 +1,4 @@
-//! Real threads: nothing is lost, nothing comes twice, nobody sleeps through his wake-up.
+//! Real threads: no value is lost or received twice, and no thread misses its wake-up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

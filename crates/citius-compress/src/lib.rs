@@ -1,4 +1,4 @@
-//! Answers compressed on their way from an application to the protocol.
+//! Responses compressed on their way from an application to the protocol.
 //!
 //! One place for all interfaces: an [`Action`](citius_http::Action) goes in, and the same or a smaller one
 //! comes out. [`policy`] says which responses are worth it and how their fields change, [`encoder`] does the

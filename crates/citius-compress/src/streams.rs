@@ -173,7 +173,7 @@ impl Compressor {
         let bytes: &[u8] = match &payload {
             Payload::Copied(bytes) => bytes,
             Payload::Shared(bytes) => bytes,
-            // The kernel sends it, faster than anybody could compress it.
+            // The kernel sends files with `sendfile`, which is faster than compressing them.
             Payload::File(_) => return sink.send(Action::Respond(response, payload)),
         };
         let length = bytes.len() as u64;
@@ -211,7 +211,7 @@ impl Compressor {
         if is_short || !self.policy.may_code(&response) {
             return sink.send(Action::Start(response));
         }
-        // Whoever asks for the head alone learns what the whole would look like.
+        // A response to HEAD has the fields that the response to GET would have.
         let place = Place::take(&self.n_streams, self.limits.compress_streams_max);
         let coding = entry.coding.filter(|_| place.is_some());
         let encoder = coding.and_then(|coding| Encoder::new(coding, entry.levels, None).ok());
@@ -247,7 +247,7 @@ impl Streams {
         }
     }
 
-    /// Forgets what nobody will answer any more.
+    /// Removes the entries of streams that are not open any more.
     pub fn retain(&mut self, is_open: impl Fn(u32) -> bool) {
         self.0.retain(|entry| is_open(entry.stream));
     }
@@ -427,7 +427,7 @@ mod tests {
     struct Wire {
         body: Vec<u8>,
         is_over: bool,
-        /// Bytes read since somebody looked.
+        /// Bytes read since the test last looked.
         read_bytes: usize,
         fails_at: Option<u64>,
     }

@@ -6,8 +6,8 @@ use core::net::{IpAddr, SocketAddr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// All of them.
-    Everybody,
-    /// Whoever comes through a Unix socket.
+    Any,
+    /// Peers that connect through a Unix socket.
     Local,
     /// Those whose addresses begin with the same so many bits.
     Of(IpAddr, u8),
@@ -17,7 +17,7 @@ impl Network {
     /// The network spelled `text`: an address, an address and a length in bits, `unix`, or `*`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
-            "*" => return Some(Self::Everybody),
+            "*" => return Some(Self::Any),
             "unix" => return Some(Self::Local),
             _ => {}
         }
@@ -38,7 +38,7 @@ impl Network {
     /// Whether `peer` (`None`: a Unix socket) is one of them. An IPv4 address in an IPv6 one is itself.
     pub fn has(&self, peer: Option<SocketAddr>) -> bool {
         match (self, peer.map(|peer| peer.ip().to_canonical())) {
-            (Self::Everybody, _) | (Self::Local, None) => true,
+            (Self::Any, _) | (Self::Local, None) => true,
             (Self::Of(IpAddr::V4(net), bits), Some(IpAddr::V4(ip))) => {
                 let host_bits = 32u32.saturating_sub(u32::from(*bits));
                 let mask = u32::MAX.checked_shl(host_bits).unwrap_or(0);
@@ -80,7 +80,7 @@ mod tests {
             let network_of = Network::parse(network).expect("a network");
             assert_eq!(network_of.has(Some(peer)), belongs, "{network} {peer}");
         }
-        assert!(Network::Local.has(None) && Network::Everybody.has(None));
+        assert!(Network::Local.has(None) && Network::Any.has(None));
         assert!(!Network::parse("0.0.0.0/0").expect("a network").has(None));
     }
 

@@ -2,7 +2,7 @@
 //!
 //! For instruction counts, not for seconds: run it under `valgrind --tool=callgrind` with two values of COUNT, and
 //! divide the difference of the totals by the difference of the counts. With `parse`, httparse reads the
-//! same heads instead and nobody answers, to compare.
+//! same heads instead and no response is written, to compare.
 
 use std::hint::black_box;
 

@@ -1,8 +1,8 @@
 //! One connection: requests in the order they came, responses in the same order.
 //!
 //! Two halves that know little of each other. The reading half ([`Reading`]) is in a head or in the
-//! body of the newest request. The answering half is the [`Queue`]: every request that is not fully
-//! answered. They meet where a body is left unread, where `100 Continue` is due, and where
+//! body of the newest request. The response half is the [`Queue`]: every request whose response is not
+//! complete. They meet where a body is left unread, where `100 Continue` is due, and where
 //! the connection ends.
 //!
 //! ```text
@@ -229,7 +229,7 @@ impl Connection {
         matches!(self.reading, Reading::Head) && !self.peer_finished
     }
 
-    /// The second half of [`receive`](Self::receive): whatever else there is.
+    /// The second half of [`receive`](Self::receive): everything but a head that the cache knows.
     #[inline]
     pub fn receive_uncached<'i>(
         &mut self,
@@ -487,7 +487,7 @@ impl Connection {
         }
     }
 
-    /// When [`expire`](Self::expire) wants to be called, whatever happens before; `None` for never.
+    /// When [`expire`](Self::expire) is due if no other call comes first; `None` for never.
     ///
     /// Changes with every other call.
     #[inline]
@@ -511,7 +511,7 @@ impl Connection {
                     0
                 }
             }
-            // Whoever digs a tunnel knows how long silence may last in it.
+            // Only the application knows how long a tunnel may be silent.
             Reading::AwaitsUpgrade | Reading::Tunnel | Reading::Over => 0,
         };
         (patience_ms > 0).then(|| self.since.saturating_add(patience_ms))
@@ -612,7 +612,7 @@ impl Connection {
         self.fault
     }
 
-    /// Requests taken and not fully answered.
+    /// Requests whose responses are not complete.
     #[inline]
     pub fn streams_open(&self) -> usize {
         self.queue.n_open()
@@ -625,7 +625,7 @@ impl Connection {
         self.queue.index_of(stream) == Some(0)
     }
 
-    /// Whether `stream` may still be answered.
+    /// Whether a response to `stream` can still be sent.
     #[inline]
     pub fn is_open(&self, stream: u32) -> bool {
         self.open_index(stream).is_some()
@@ -650,7 +650,7 @@ impl Connection {
     fn body_may_come(&self) -> bool {
         let is_wanted = self.credit > 0 || self.discarding;
         match &self.reading {
-            // The framing between two chunks costs nobody credit, and may be the end.
+            // The framing between two chunks needs no credit, and may be the end.
             Reading::Chunked(chunked) => is_wanted || chunked.is_begun() && !chunked.is_in_data(),
             _ => is_wanted,
         }
@@ -907,7 +907,7 @@ impl Connection {
         })
     }
 
-    /// Nothing more will come; whatever is incomplete stays so.
+    /// Ends the input: an incomplete request stays incomplete.
     fn end_input(&mut self, cx: &mut Context<'_>, out: &mut Output) -> Option<Event<'static>> {
         match &self.reading {
             Reading::Over => {}
@@ -986,7 +986,7 @@ impl Connection {
             rest => rest,
         };
         // RFC 9110 §10.1.1: a client that waited for 100 and got a final response may send the body or not;
-        // nobody could tell what its next bytes mean.
+        // its next bytes could be either the body or a request.
         self.draining
             || self.expecting != Expecting::Nothing
             || is_final && matches!(rest, Rest::Known(n) if n > limits.discard_bytes_max)
@@ -1041,7 +1041,7 @@ impl Connection {
         }
         let is_newest = self.queue.is_newest(index);
         if progress == Progress::Cut || closes && !is_newest {
-            // No response follows this one: whatever else was asked is forgotten.
+            // No response follows this one: later requests of the connection are dropped.
             self.queue.truncate_behind(index);
             self.reading = Reading::Over;
             self.discarding = false;

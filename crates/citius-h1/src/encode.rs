@@ -39,8 +39,8 @@ pub(crate) enum Persistence {
 
 /// The head of the last plain 200: most responses begin like the one before, and many are as long.
 ///
-/// One copy in place of nine, and a media type that is known to be valid. Duty of whoever keeps one
-/// between calls: [`clear`](Template::clear) it when the server or date line changes.
+/// One copy in place of nine, and a media type that is known to be valid. The caller that keeps one
+/// between calls must [`clear`](Template::clear) it when the server or date line changes.
 #[derive(Debug, Default)]
 pub struct Template {
     /// The whole head; empty at first.

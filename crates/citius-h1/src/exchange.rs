@@ -1,4 +1,4 @@
-//! One request and its response, and the queue of those that are not fully answered.
+//! One request and its response, and the queue of those whose responses are not complete.
 //!
 //! An [`Exchange`] knows how far its response has come and what may follow; it doesn't know where its bytes
 //! go. The [`Queue`] keeps exchanges in the order of their requests: the oldest writes to the
@@ -30,7 +30,7 @@ pub(crate) enum Progress {
     Chunked,
     /// The head is sent; the body ends with the connection.
     UntilClose,
-    /// The head is sent, and no body goes with it, whatever the application says.
+    /// The head is sent without a body; body pieces of the application are dropped.
     Bodiless,
     /// A 101 is sent; raw bytes follow, until the connection ends.
     Tunnel,

@@ -187,8 +187,8 @@ fn request_line<'i, const FAST: bool>(
     Ok(next)
 }
 
-/// Method and target at the start of a header section that was refused, and its version: whatever stands in their
-/// places, up to the fault.
+/// Method and target at the start of a header section that was refused, and its version: the bytes in their
+/// places, up to the fault, valid or not.
 #[cold]
 pub(crate) fn request_line_so_far(input: &[u8]) -> ((&[u8], &[u8]), Version) {
     let Ok((method, rest)) = method(input) else {
@@ -278,7 +278,7 @@ impl<'i> FieldLine<'i> {
     }
 }
 
-/// One space before a value is what everybody sends; this is for the others.
+/// Clients usually send one space before a value; this handles other whitespace.
 #[cold]
 fn trim_start(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = value {

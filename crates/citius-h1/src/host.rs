@@ -9,8 +9,8 @@ use crate::scan;
 /// Whether `span` of `input` names a host and, if it says one, a port; an empty host is not one.
 ///
 /// No userinfo: RFC 9110 §4.2.4 wants it refused where it comes from outside. A comma is a legal byte of a
-/// reg-name, and refused all the same: nobody owns such a name, but it is what a proxy makes of
-/// two Host lines.
+/// reg-name, and refused all the same: no registered name has one, but a proxy may join two Host
+/// lines with it.
 #[inline]
 pub(crate) fn is_valid(input: &[u8], span: Span) -> bool {
     let (start, end) = (span.start as usize, span.end as usize);

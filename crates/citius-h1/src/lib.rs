@@ -8,7 +8,7 @@
 //! Invariants, each with its vectors under `vectors/h1/`:
 //! - A head or a chunk with more than one reading is refused, never interpreted (`framing`, `chunked`).
 //! - After a peer's fault no further byte of the connection is read (`pipelining`).
-//! - Answers leave in the order of the requests, whatever order the application gives them in.
+//! - Responses are written in the order of the requests, also if the application completes them in another order.
 //! - parse(whole) == parse(any cut): how the bytes were split up never shows.
 //! - No byte of an application can end a line of a response early, nor make its body longer or shorter
 //!   than its head announced (`responses`).

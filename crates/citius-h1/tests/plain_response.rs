@@ -17,8 +17,8 @@ fn metadata(media_type: &'static [u8], varies: bool) -> Metadata {
     Metadata { media_type, fields }
 }
 
-/// What is answered.
-const ANSWERS: [(&LazyLock<Metadata>, &[u8]); 7] = [
+/// The responses.
+const RESPONSES: [(&LazyLock<Metadata>, &[u8]); 7] = [
     (&TEXT, b"one"),
     (&TEXT, b"two"),
     (&TEXT, b""),
@@ -36,11 +36,11 @@ struct Outcome {
     deadline: Option<u64>,
 }
 
-/// Requests, each answered by the next of [`ANSWERS`].
+/// Requests, each with the next response of [`RESPONSES`].
 struct Run<'a> {
     /// The bytes of each read.
     reads: &'a [&'a [u8]],
-    /// All requests of a read are taken before the last of them is answered first.
+    /// All requests of a read are taken, then the application responds in reverse order.
     backwards: bool,
     drains: bool,
     default_fields: Fields,
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
                 let has_event = event.is_some();
                 match event {
                     Some(Event::Request { stream, .. }) => streams.push(stream),
-                    Some(other) => panic!("nobody asked for {other:?}"),
+                    Some(other) => panic!("unexpected event: {other:?}"),
                     None => {}
                 }
                 if self.drains && now == 2 {
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 while let Some(stream) = streams.pop() {
-                    let (metadata, body) = ANSWERS[n_responses % ANSWERS.len()];
+                    let (metadata, body) = RESPONSES[n_responses % RESPONSES.len()];
                     n_responses += 1;
                     let plain = PlainResponse { metadata, body };
                     if plainly && connection.respond(&mut cx, stream, plain, &mut out) {

@@ -126,7 +126,7 @@ fn bytes_go_both_ways_until_the_end() {
     assert!(!peer.connection.wants_input(&peer.limits));
     assert_eq!(peer.switch(0), Ok(()));
     assert_eq!(peer.written(), GRANTED);
-    // As much as is wanted, whatever it looks like, with no deadline.
+    // As many bytes as are wanted, even if they look like a request, with no deadline.
     assert!(!peer.connection.wants_input(&peer.limits));
     peer.want(0, 6);
     assert_eq!(peer.receive(b"GET / HTTP/1.1\r\n"), ["data 0 GET / "]);

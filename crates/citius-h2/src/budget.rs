@@ -10,7 +10,7 @@
 //! | small windows (CVE-2019-9511) | window updates that let less than 512 bytes through and bring no request | `h2_idle_frames_max` |
 //! | windows that stay closed (CVE-2019-9517) | bytes let through (`stream`) | `write_stall_ms`, `h2_stall_bytes_min` |
 //! | streams without end | open streams (`receive`) | `h2_streams_max` |
-//! | bodies nobody reads | bytes that wait (`receive`) | `h2_window_bytes` |
+//! | bodies that the application does not read | bytes that wait (`receive`) | `h2_window_bytes` |
 //!
 //! Tests: `src/tests/budgets.rs`.
 

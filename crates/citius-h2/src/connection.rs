@@ -294,13 +294,13 @@ impl Connection {
         true
     }
 
-    /// Whether more input could be used: not once reading has ended. What nobody wants is held back by windows.
+    /// Whether more input could be used: false once reading has ended. Flow-control windows hold back unread bodies.
     #[inline]
     pub fn wants_input(&self, _: &Limits) -> bool {
         self.closing.is_none() && !matches!(self.reading, Reading::Over)
     }
 
-    /// When [`expire`](Self::expire) wants to be called, whatever happens before; `None` for never.
+    /// When [`expire`](Self::expire) is due if no other call comes first; `None` for never.
     ///
     /// Changes with every other call.
     #[inline]
@@ -357,7 +357,7 @@ impl Connection {
         } else if self.stall_check_at.is_some_and(|at| at <= cx.now) {
             self.check_stalled(cx, out);
         } else if self.broken.is_empty() {
-            // Nobody has asked anything for long.
+            // Idle for too long: no request is open.
             self.write_goaway(Code::NoError, out);
             self.closing = Some(Closing::Clean);
         }
@@ -420,13 +420,13 @@ impl Connection {
         self.fault
     }
 
-    /// Requests taken and not fully answered by the application.
+    /// Requests whose responses the application has not completed.
     #[inline]
     pub fn streams_open(&self) -> usize {
         self.streams.n_open()
     }
 
-    /// Whether `stream` may still be answered.
+    /// Whether a response to `stream` can still be sent.
     #[inline]
     pub fn is_open(&self, stream: u32) -> bool {
         self.streams.find(stream).is_some_and(Stream::is_open)

@@ -8,7 +8,7 @@ use citius_http::Fault;
 pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of a frame header.
 pub(crate) const HEADER_BYTES: usize = 9;
-/// Bytes of the largest frame either side sends: what everybody must take (§4.2), and we don't ask for more.
+/// Bytes of the largest frame either side sends: every peer must accept it (§4.2), and we do not advertise more.
 pub(crate) const FRAME_BYTES_MAX: usize = 16_384;
 /// The largest window (§6.9.1), and the largest stream number.
 pub(crate) const WINDOW_MAX: i64 = 0x7fff_ffff;

@@ -143,7 +143,7 @@ impl<'a> Builder<'a> {
         }
         match name {
             b"host" => return self.host(value),
-            // RFC 9113 §8.2.3: crumbs are joined before anybody sees them.
+            // RFC 9113 §8.2.3: cookie crumbs are joined before the head is passed on.
             b"cookie" => {
                 if !self.scratch.cookie.is_empty() {
                     self.scratch.cookie.extend_from_slice(b"; ");

@@ -7,7 +7,8 @@
 //! Invariants:
 //! - A message with more than one reading is refused, never interpreted (`head`).
 //! - parse(whole) == parse(any cut): how the bytes were split up never shows.
-//! - Bodies are not copied on their way in unless nobody wants them yet, nor on their way out from a few pages on.
+//! - A request body is copied only if it arrives before the application reads it; a response body only if it is
+//!   shorter than a few pages.
 //! - What a peer may cost without getting on is counted in one place (`budget`).
 //! - Nothing grows without a limit of [`Limits`](citius_http::Limits).
 #![no_std]

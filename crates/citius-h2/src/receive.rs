@@ -1,4 +1,4 @@
-//! Frames coming in (RFC 9113 §5, §6): whole ones are taken at once, DATA in whatever pieces it comes.
+//! Frames coming in (RFC 9113 §5, §6): whole ones are taken at once, DATA in the pieces in which it arrives.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -210,7 +210,7 @@ impl Connection {
         Ok(event.map_or(Step::Again, Step::Event))
     }
 
-    /// What may come at all, whatever it says (§3.4, §6.10, and the stream each type belongs to).
+    /// Checks that a frame of this type may come here (§3.4, §6.10, and the stream each type belongs to).
     #[inline]
     fn check_order(&self, header: Header) -> Result<(), Fault> {
         if let Some(block) = &self.block {

@@ -1,4 +1,4 @@
-//! Answers going out: [`Action`] in, field blocks and data out (RFC 9113 §8.3.2, §8.1).
+//! Responses going out: [`Action`] in, field blocks and data out (RFC 9113 §8.3.2, §8.1).
 
 use alloc::vec::Vec;
 

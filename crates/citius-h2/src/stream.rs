@@ -17,7 +17,7 @@ use crate::state::State;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expecting {
     Nothing,
-    /// The client waits, and nobody has asked for the body.
+    /// The client waits for 100, and the application has not asked for the body.
     Unasked,
 }
 

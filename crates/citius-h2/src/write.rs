@@ -42,7 +42,7 @@ impl Connection {
         };
         let length = usize::try_from(payload.len()).unwrap_or(usize::MAX);
         let cost = i64::try_from(length).unwrap_or(i64::MAX);
-        // An empty frame costs no window, and waits for nobody but its own stream.
+        // An empty frame needs no window, and waits only for earlier frames of its own stream.
         let has_window = cost <= stream.send_window.min(self.send_window) || length == 0;
         let is_free = self.n_waiting == 0 || length == 0 && stream.waiting.is_none();
         if !(has_window && is_free && length <= FRAME_BYTES_MAX && has_space(out, cx.limits)) {

@@ -161,7 +161,7 @@ impl Response<'_> {
         let seen = unsafe { &mut *self.raw };
         // SAFETY: what is written ends within the room.
         let end = unsafe { seen.body.add(seen.size) };
-        // SAFETY: there is room for so many bytes from there on, and nobody else's memory overlaps it.
+        // SAFETY: there is room for so many bytes from there on, and no other object overlaps it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), end, bytes.len()) };
         seen.size += bytes.len();
         Ok(())

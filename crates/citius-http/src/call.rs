@@ -1,4 +1,4 @@
-//! A call of a procedure: its name, and parameters that nobody has decoded yet.
+//! A call of a procedure: its name, and parameters that are not decoded yet.
 
 use alloc::borrow::Cow;
 

@@ -56,7 +56,7 @@ impl Accepted {
             for item in value.split(|&byte| byte == b',') {
                 let mut parts = item.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
                 let name = parts.next().unwrap_or_default();
-                // What is no weight makes an item that nobody can honour.
+                // An invalid weight counts as 0: the coding is not used.
                 let weight = parts.next().map_or(Some(1000), weight).unwrap_or(0);
                 if let Some(coding) = Coding::from_token(name) {
                     if let Some(slot) = weights.get_mut(coding as usize) {

@@ -10,8 +10,8 @@ use crate::{Fault, Fields, FileRange, Head, ProcedureCall, Status};
 /// counts from 0, HTTP/2 has numbers of its own.
 ///
 /// For each stream: one `Request`; then, unless `ended`, any number of `Data` or `Buffered` and one `End`; or, in
-/// place of what is missing, one `Broken`. In HTTP/2 a `Broken` may follow all of that: nobody waits for
-/// the response any more.
+/// place of what is missing, one `Broken`. In HTTP/2 a `Broken` may follow all of that: the client
+/// does not wait for the response any more.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A request head is complete.
@@ -38,7 +38,7 @@ pub enum Event<'a> {
         /// The piece; never empty.
         bytes: &'a [u8],
     },
-    /// A piece of the request body that came before anybody wanted it; like `Data` otherwise.
+    /// A piece of the request body that came before the application wanted it; like `Data` otherwise.
     Buffered {
         /// The request's number on this connection.
         stream: u32,

@@ -6,9 +6,9 @@ use core::fmt;
 
 /// So many bytes of something open, fetched only when the socket takes them.
 ///
-/// What is open stays opaque here, because protocols perform no I/O: they count and order bytes, and
-/// hand the range on. Whoever writes to the socket put the handle in and gets it back by its type, and
-/// may send the bytes without seeing them or read them in pieces, as encryption will have to.
+/// The handle is opaque here, because protocols perform no I/O: they count and order bytes, and pass
+/// the range on. The code that writes to the socket put the handle in and gets it back by its type; it
+/// sends the bytes without seeing them, or reads them in pieces, as encryption must.
 #[derive(Clone)]
 pub struct FileRange {
     handle: Arc<dyn Any + Send + Sync>,

@@ -1,7 +1,7 @@
 //! A request head: owned bytes and the spans of its parts.
 //!
-//! One copy of the head out of the read buffer buys a request that may
-//! outlive its turn. Nothing else is copied or decoded until somebody asks.
+//! The head is copied once out of the read buffer, so that a request can
+//! outlive its turn. Nothing else is copied or decoded until it is used.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -105,7 +105,7 @@ pub enum BodyLength {
     None,
     /// As many bytes as `Content-Length` says; at least one.
     Exact(u64),
-    /// Chunks, the last of them empty; in HTTP/2 whatever comes until the stream's end.
+    /// Chunks, the last of them empty; in HTTP/2 all DATA until the stream's end.
     Chunked,
 }
 
@@ -113,7 +113,7 @@ pub enum BodyLength {
 #[derive(Clone, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each answers a question of its own"
+    reason = "each is an independent property"
 )]
 pub struct Head {
     /// The head as sent, request line to blank line; one of HTTP/2 is kept in HTTP/1.1's form, its
@@ -146,10 +146,10 @@ pub struct Head {
     /// The encryption of the connection; `None` in clear text.
     pub tls: Option<Arc<Tls>>,
     /// Whether all of it but `origin` and `tls` is what HTTP/1 reads in `bytes`: the same bytes mean the same again.
-    /// Whoever changes anything else of a head directly has to unset it.
+    /// Code that changes another field of a head directly must unset it.
     pub is_verbatim: bool,
-    /// What whoever answers knows of these bytes, for when a client says the same again; 0: nothing.
-    /// For what follows from the bytes alone, and goes with them.
+    /// A number that a gateway attaches to these bytes and finds again when a client repeats them; 0: none.
+    /// Only for what follows from the bytes alone.
     pub app_tag: u32,
 }
 

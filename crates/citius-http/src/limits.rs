@@ -80,7 +80,7 @@ pub const CONNECTIONS_MAX: u32 = 32 * 1024;
 /// Reached (all others are in use): idle connections are closed, then new ones get 503. Test: `tests/abuse/test_descriptors.py`.
 pub const DESCRIPTORS_SPARE: u32 = 1;
 
-/// Requests of one worker that are taken and not fully answered, whatever serves them; 0: any number.
+/// Requests of one worker whose responses are not complete, over all interfaces and protocols; 0: any number.
 /// Origin: uvicorn's `limit_concurrency`, off too; only the application's author knows.
 /// Reached: 503 with Retry-After, the connection stays. Test: `tests/abuse/test_requests_open.py`.
 pub const REQUESTS_OPEN_MAX: u32 = 0;

@@ -42,7 +42,7 @@ impl Output {
     /// Bytes not written yet.
     #[inline]
     pub fn len(&self) -> usize {
-        // What does not fit an address space is as good as infinite to whoever compares it to a limit.
+        // Callers only compare this to a limit; a size beyond the address space exceeds every limit.
         usize::try_from(self.parts_bytes)
             .unwrap_or(usize::MAX)
             .saturating_add(self.tail.len().saturating_sub(self.written))

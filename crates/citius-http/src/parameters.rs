@@ -1,6 +1,6 @@
 //! Reads `type/subtype; name=value; name="quoted"` (RFC 9110 §5.6.6; RFC 7578 §4.2 for `Content-Disposition`).
 //!
-//! Reads each byte a constant number of times, whatever the value is. A value that breaks the grammar is read as
+//! Reads each byte of a value a constant number of times. A value that breaks the grammar is read as
 //! browsers read one (WHATWG MIME Sniffing §4.4): an unquoted value ends at the next `;`, a quoted one without its
 //! last quote ends with the input, and a parameter without a name that is a token, or without `=`, is left out.
 

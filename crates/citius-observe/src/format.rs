@@ -54,7 +54,7 @@ pub(crate) enum Part {
     Fault,
 }
 
-/// Why a format is none; the text is for whoever wrote it.
+/// Why a format is invalid; the text is for its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatError(String);
 

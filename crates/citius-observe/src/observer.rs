@@ -1,7 +1,7 @@
 //! What sees every request twice: when its head is complete, and when its response is.
 //!
 //! In between there is a [`Note`], kept by the connection. Every note ends in [`Observer::finish`], with
-//! what was answered or with the fact that nobody waits any more, so that the counts add up.
+//! the response or with the fact that the client has disconnected, so that the counts add up.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,7 +18,7 @@ use crate::span::{Span, Spans};
 use crate::trace::{self, TraceContext};
 use crate::writer::{BATCH_BYTES_MAX, Lines};
 
-/// The address of whoever asks; `None` for a Unix socket.
+/// The address of the client; `None` for a Unix socket.
 pub type Client = Option<SocketAddr>;
 
 /// What an observer does.
@@ -43,7 +43,7 @@ pub struct Options {
     pub health: Option<String>,
 }
 
-/// A request that is not fully answered.
+/// A request whose response is not complete.
 #[derive(Debug)]
 pub struct Note {
     /// Its number on the connection.
@@ -56,7 +56,7 @@ pub struct Note {
     pub has_begun: bool,
     /// Bytes of the response's body so far.
     pub bytes: u64,
-    /// The method is HEAD: no body goes with the response, whatever the application says.
+    /// The method is HEAD: the response is sent without a body, also if the application gives one.
     pub head_only: bool,
     method: Method,
     started_us: u64,

@@ -1,7 +1,7 @@
 //! One worker's counters, in memory shared with the supervisor.
 //!
 //! A slot is a run of 64-bit cells that only its worker writes (with plain loads and stores, on the
-//! thread that has the reactor) and anybody reads. A reader sees each cell whole and at most a few
+//! thread that has the reactor) and any process reads. A reader sees each cell whole and at most a few
 //! events old; two cells may be of different moments. A worker that dies leaves its slot as it is: the
 //! supervisor adds the counters to those of the dead and clears the slot for the next worker.
 //!
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A class is a route of a native application or a path pattern of another: their number is bounded by
-//! [`CLASSES_MAX`], whatever clients ask for. Memory of classes that are not used is never touched.
+//! [`CLASSES_MAX`] and does not depend on what clients request. Memory of classes that are not used is never touched.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -87,7 +87,7 @@ cells! {
         BeatAt = "beat_at_ms",
         /// Open connections.
         ConnectionsOpen = "connections_open",
-        /// Requests taken and not fully answered.
+        /// Requests whose responses are not complete.
         RequestsOpen = "requests_open",
         /// Requests that wait for a thread.
         QueueLength = "queue_length",
@@ -100,7 +100,7 @@ cells! {
     }
 }
 
-/// Classes of requests that are told apart; number 0 is whatever has none.
+/// Classes of requests that are counted apart; number 0 is for requests without a class.
 pub const CLASSES_MAX: usize = 256;
 /// Bytes of a class's label; longer ones are cut.
 pub const LABEL_BYTES_MAX: usize = 128;
@@ -299,7 +299,7 @@ impl MetricsSlot {
         self.read(TEXT_AT + 1, TEXT_BYTES_MAX)
     }
 
-    /// Status codes that were answered, and how often.
+    /// Status codes of responses, and how often each was sent.
     pub fn codes(self) -> Vec<(u16, u64)> {
         (100..600_u16)
             .map(|code| (code, self.value(CODES_AT + usize::from(code) - 100)))
@@ -339,7 +339,7 @@ impl MetricsSlot {
     /// Zeroes everything, for the next worker.
     pub fn clear(self) {
         for cell in self.0 {
-            // Memory that nobody has touched stays untouched.
+            // Writing only nonzero cells leaves unused pages unallocated.
             if cell.load(Ordering::Relaxed) != 0 {
                 cell.store(0, Ordering::Relaxed);
             }

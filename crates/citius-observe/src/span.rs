@@ -1,4 +1,4 @@
-//! Finished requests as spans, for whoever exports traces: a bounded list that is taken as a whole.
+//! Finished requests as spans, for an exporter of traces: a bounded list that is taken as a whole.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

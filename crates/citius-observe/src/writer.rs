@@ -1,6 +1,6 @@
 //! The way of finished lines to their file: a queue with a bound, and a thread that writes.
 //!
-//! The reactor's thread never waits for a disk or for whoever reads a pipe. It hands over what a turn has
+//! The reactor's thread never waits for a disk or for the reader of a pipe. It hands over what a turn has
 //! produced in one piece; if the queue has no room for it, because the thread is stuck in a write, the
 //! piece is dropped and its lines are counted. The thread wakes up for the first piece and then looks
 //! every few milliseconds while there is more, so that a busy reactor makes no system calls for it.
@@ -21,7 +21,7 @@ use rustix::io::Errno;
 /// Where lines go.
 #[derive(Debug)]
 pub enum Sink {
-    /// Whatever standard output is at the moment of writing: after a rotation it is another file.
+    /// Standard output as it is at the moment of writing: after a rotation it is another file.
     Stdout,
     /// A descriptor of one's own.
     Open(OwnedFd),
@@ -44,7 +44,7 @@ pub const BATCH_BYTES_MAX: usize = 64 * 1024;
 const PIPE_BYTES: usize = 4096;
 /// How long the thread collects lines before it writes again.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long it waits for a descriptor that somebody has made non-blocking, before it looks around.
+/// How long the thread waits for a non-blocking descriptor before it checks whether it must end.
 const FULL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -64,7 +64,7 @@ pub struct Lines {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// The thread waits here for lines, whoever closes waits for the thread.
+    /// The thread waits here for lines; `close` waits here for the thread.
     changed: Condvar,
     dropped: AtomicU64,
 }
@@ -72,7 +72,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     pending: Vec<u8>,
-    /// The thread sleeps until somebody wakes it.
+    /// The thread sleeps until it is notified.
     is_asleep: bool,
     is_closing: bool,
     is_finished: bool,
@@ -140,7 +140,7 @@ impl Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        // The thread ends by itself; nobody waits for a sink that may be stuck.
+        // The thread ends by itself; waiting for a sink that may be stuck could take forever.
         self.close(Duration::ZERO);
     }
 }
@@ -167,7 +167,7 @@ impl Shared {
         lines.clear();
         let mut state = self.lock();
         if had_lines && !state.is_closing {
-            // Others will follow: collect them, and let nobody wake us for each.
+            // More lines will follow: collect them instead of waking up for each.
             let waited = self.changed.wait_timeout(state, PAUSE);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }

@@ -1,10 +1,13 @@
-//! Types of which handlers return values that are encoded.
+//! The types of which handlers return values that are encoded.
+//!
+//! In: types whose values were encoded before. Out: whether a type is one of them, without a look at its attributes.
+//! It holds a bounded number of types. Tests: `tests/gateway/`.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
-/// Types whose values have been encoded: neither text nor bytes, no answers and nothing to iterate over by
+/// Types whose values have been encoded: neither text nor bytes, no responses and nothing to iterate over by
 /// themselves. Asking what a value is takes several times what encoding it does, and a service returns few types.
 pub(crate) struct DataTypes([PyOnceLock<Py<PyType>>; Self::KEPT_MAX]);
 

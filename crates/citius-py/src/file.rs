@@ -1,4 +1,7 @@
-//! Python's open files as bodies that the kernel sends.
+//! Python's open files as response bodies that the kernel sends.
+//!
+//! In: a file object, a path or a descriptor. Out: a [`Payload`] over a duplicate of the descriptor, or `None` if the file
+//! must be read by Python. Nothing is read here. Tests: `tests/asgi/`, `tests/wsgi/`, `tests/server/`.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
@@ -10,12 +13,12 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::link::Link;
+use crate::reactor_handle::ReactorHandle;
 
 /// What is left of an open binary file, from its position on, and the file closed; `None` if `object` is
 /// none or Python has to read it.
 pub(crate) fn rest_of(
-    link: &Link,
+    handle: &ReactorHandle,
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Payload<'static>>> {
     let py = object.py();
@@ -27,7 +30,7 @@ pub(crate) fn rest_of(
     }
     let position: u64 = file.call_method0("tell")?.extract()?;
     let descriptor: RawFd = file.call_method0("fileno")?.extract()?;
-    let payload = of_descriptor(link, descriptor, position, None)?;
+    let payload = of_descriptor(handle, descriptor, position, None)?;
     if payload.is_some() {
         file.call_method0("close")?;
     }
@@ -43,13 +46,13 @@ pub(crate) fn rest_of(
 /// # Errors
 /// `OSError`: it is no open descriptor, or it ends before `count`.
 pub(crate) fn of_descriptor(
-    link: &Link,
+    handle: &ReactorHandle,
     descriptor: RawFd,
     offset: u64,
     count: Option<u64>,
 ) -> PyResult<Option<Payload<'static>>> {
     let owned = duplicate(descriptor)?;
-    let file = match link.files.adopt(owned, "a file of the application's") {
+    let file = match handle.files.adopt(owned, "a file of the application's") {
         Ok(file) if !file.is_empty() => file,
         Ok(_) | Err(Errno::INVAL | Errno::NFILE) => return Ok(None),
         Err(error) => return Err(std::io::Error::from(error).into()),
@@ -69,8 +72,8 @@ pub(crate) fn of_descriptor(
 ///
 /// # Errors
 /// `OSError`: it cannot be opened, or is no regular file.
-pub(crate) fn of_path(link: &Link, path: &Path) -> PyResult<Payload<'static>> {
-    let file = link.files.open(path).map_err(|error| {
+pub(crate) fn of_path(handle: &ReactorHandle, path: &Path) -> PyResult<Payload<'static>> {
+    let file = handle.files.open(path).map_err(|error| {
         let reason = std::io::Error::from(error);
         PyOSError::new_err((error.raw_os_error(), reason.to_string(), path.to_owned()))
     })?;
@@ -80,7 +83,7 @@ pub(crate) fn of_path(link: &Link, path: &Path) -> PyResult<Payload<'static>> {
 /// The same as [`of_descriptor`] from the descriptor's own position on if `offset` is not given, and read
 /// here and now where the kernel cannot send it by itself.
 pub(crate) fn piece_of(
-    link: &Link,
+    handle: &ReactorHandle,
     py: Python<'_>,
     descriptor: RawFd,
     offset: Option<u64>,
@@ -95,7 +98,7 @@ pub(crate) fn piece_of(
         ));
     }
     let position = offset.map_or_else(|| file.stream_position(), Ok)?;
-    if let Some(payload) = of_descriptor(link, descriptor, position, count)? {
+    if let Some(payload) = of_descriptor(handle, descriptor, position, count)? {
         return Ok(payload);
     }
     py.detach(|| {

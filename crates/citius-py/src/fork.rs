@@ -1,8 +1,7 @@
-//! A child that is forked by a handler never serves: it holds the same sockets as the worker, and would answer a
-//! second time.
+//! A child that a handler forks ends when its handler returns, because it holds the same sockets as the worker.
 //!
-//! Each reactor belongs to the process that has made it. When a handler comes back to us in another one, that ends at
-//! once: nothing is sent, no socket is closed or unlinked, no hook is called. Tests: `tests/server/test_forks.py`.
+//! In: the process that made a reactor. Out: the end of every other process that comes back from application code. The child
+//! sends nothing, closes or unlinks no socket, and calls no hook. Tests: `tests/server/test_forks.py`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,7 +10,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::link::{LEVEL_ERROR, Link};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_ERROR;
 
 /// How many forks lie between the process in which the interpreter was started and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -42,24 +42,24 @@ fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Ends the process if it is not the one that `link` was made in. To be called when application code comes back.
+/// Ends the process if it is not the one that `handle` was made in. To be called when application code comes back.
 #[inline]
-pub(crate) fn end_child(py: Python<'_>, link: &Link) {
-    if link.process != Process::current() {
-        end(py, link, None);
+pub(crate) fn end_child(py: Python<'_>, handle: &ReactorHandle) {
+    if handle.process != Process::current() {
+        end(py, handle, None);
     }
 }
 
 /// The same, when application code has raised `error`: a `SystemExit` says with which code.
 #[inline]
-pub(crate) fn end_child_with(py: Python<'_>, link: &Link, error: &PyErr) {
-    if link.process != Process::current() {
-        end(py, link, Some(error));
+pub(crate) fn end_child_with(py: Python<'_>, handle: &ReactorHandle, error: &PyErr) {
+    if handle.process != Process::current() {
+        end(py, handle, Some(error));
     }
 }
 
 #[cold]
-fn end(py: Python<'_>, link: &Link, error: Option<&PyErr>) -> ! {
+fn end(py: Python<'_>, handle: &ReactorHandle, error: Option<&PyErr>) -> ! {
     let exit = error.filter(|error| error.is_instance_of::<PySystemExit>(py));
     let code = exit.map_or(1, |error| exit_code(py, error));
     if exit.is_none() {
@@ -68,7 +68,7 @@ fn end(py: Python<'_>, link: &Link, error: Option<&PyErr>) -> ! {
             "a forked child ended (exit code 1), because it cannot serve: its handler {what}; end a child with \
              os._exit() or sys.exit()"
         );
-        link.log(py, LEVEL_ERROR, &message);
+        handle.log(py, LEVEL_ERROR, &message);
     }
     for name in [intern!(py, "stdout"), intern!(py, "stderr")] {
         let flushed = py

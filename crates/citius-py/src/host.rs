@@ -1,7 +1,7 @@
-//! The reactor as a loop sees it: a descriptor to wait for and a turn to call.
+//! The reactor as an event loop sees it: a descriptor to wait for, and a turn to call.
 //!
-//! The reactor is behind a lock that is only ever *tried*: while a turn runs, whatever else is asked of
-//! the reactor, by a handler, a signal handler or another thread, is noted and done when the turn ends.
+//! The reactor is behind a lock that is only tried, never waited for (I13): what a handler, a signal handler or another thread
+//! requests during a turn is done when the turn ends. Tests: `tests/server/`.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,10 +18,13 @@ use crate::file::duplicate;
 use crate::fork::end_child;
 use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
-use crate::go::place::Serving;
-use crate::link::{Callbacks, Flag, LEVEL_ERROR, Link, call_back, lock};
+use crate::go::caller::Serving;
+use crate::reactor_handle::{Callbacks, ReactorHandle};
+use crate::report::LEVEL_ERROR;
 use crate::settings::{Settings, protocols_from};
+use crate::support::call_back;
 use crate::support::{clear_exception, guarded};
+use crate::sync::{Flag, lock};
 use crate::task::Tasks;
 
 /// One thread's epoll set, its connections and its gateway.
@@ -29,7 +32,7 @@ use crate::task::Tasks;
 pub(crate) struct Reactor {
     core: Mutex<Core>,
     commands: Mutex<Vec<Command>>,
-    link: Arc<Link>,
+    handle: Arc<ReactorHandle>,
     mailbox: Arc<Mailbox>,
     event_loop: Option<Py<PyAny>>,
     descriptor: RawFd,
@@ -98,7 +101,7 @@ impl Reactor {
         }
         let mailbox = reactor.mailbox();
         let kept_loop = || event_loop.as_ref().map(|kept| kept.clone_ref(py));
-        let link = Link::new(
+        let handle = ReactorHandle::new(
             Arc::clone(&mailbox),
             reactor.files(),
             limits,
@@ -115,7 +118,7 @@ impl Reactor {
                 mounts,
             }),
             commands: Mutex::default(),
-            link: Arc::new(link),
+            handle: Arc::new(handle),
             mailbox,
             event_loop,
             stopped: Flag::default(),
@@ -153,7 +156,7 @@ impl Reactor {
 
     fn turn(slf: &Bound<'_, Self>) {
         let this = slf.get();
-        this.settle_home(slf);
+        this.set_home(slf);
         if let Some(mut core) = this.try_core() {
             this.run_turn(slf.py(), &mut core);
         }
@@ -163,7 +166,7 @@ impl Reactor {
     #[pyo3(signature = (on_heartbeat = None))]
     fn run(slf: &Bound<'_, Self>, on_heartbeat: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
-        this.settle_home(slf);
+        this.set_home(slf);
         let mut heartbeat_at_us = 0;
         while !this.stopped.is_set() {
             if let Some(on_heartbeat) = on_heartbeat {
@@ -271,8 +274,8 @@ impl Reactor {
     }
 
     /// Remembers how to call the next turn from this thread.
-    fn settle_home(&self, slf: &Bound<'_, Self>) {
-        self.link.settle_home(|| {
+    fn set_home(&self, slf: &Bound<'_, Self>) {
+        self.handle.set_home(|| {
             let event_loop = self.event_loop.as_ref()?.bind(slf.py());
             let call_soon = event_loop.getattr("call_soon").ok()?.unbind();
             Some((call_soon, slf.getattr("turn").ok()?.unbind()))
@@ -286,13 +289,13 @@ impl Reactor {
             gateway,
             mounts,
         } = core;
-        end_child(py, &self.link);
-        self.link.turn.fetch_add(1, Ordering::Relaxed);
+        end_child(py, &self.handle);
+        self.handle.turn.fetch_add(1, Ordering::Relaxed);
         let _serving = Serving::begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let turn = Turn {
                 py,
-                link: &self.link,
+                handle: &self.handle,
                 tasks,
             };
             let mut service = Dispatch {
@@ -301,7 +304,7 @@ impl Reactor {
                 mounts,
             };
             reactor.turn(&mut service);
-            self.link.tell_notes(py);
+            self.handle.report_noted_failures(py);
             // Taken first: a guard would live as long as the loop, in which Python code runs.
             let commands = std::mem::take(&mut *lock(&self.commands));
             for command in commands {
@@ -316,7 +319,7 @@ impl Reactor {
             reactor.recover();
             clear_exception(py);
             let _ = guarded(py, || tasks.leave(py));
-            self.link.log(
+            self.handle.log(
                 py,
                 LEVEL_ERROR,
                 "a defect of the server's ended a turn early",
@@ -339,7 +342,7 @@ impl Reactor {
         if !is_drained {
             return;
         }
-        self.link.leave_home();
+        self.handle.clear_home();
         let callback = lock(&self.on_drained).take();
         call_back(py, callback);
     }
@@ -356,11 +359,11 @@ impl Reactor {
     }
 
     fn feed(&self, slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<()> {
-        self.settle_home(slf);
+        self.set_home(slf);
         let py = slf.py();
         {
             let mut core = self.try_core().ok_or_else(busy)?;
-            self.link.turn.fetch_add(1, Ordering::Relaxed);
+            self.handle.turn.fetch_add(1, Ordering::Relaxed);
             let Core {
                 reactor,
                 tasks,
@@ -369,7 +372,7 @@ impl Reactor {
             } = &mut *core;
             let turn = Turn {
                 py,
-                link: &self.link,
+                handle: &self.handle,
                 tasks,
             };
             let mut service = Dispatch {

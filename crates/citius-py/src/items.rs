@@ -1,4 +1,4 @@
-//! Going through a dictionary without making anything.
+//! Iteration over a dictionary without a Python iterator object.
 
 use std::ptr;
 
@@ -8,7 +8,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyDict;
 
 /// Hands keys and values to `act` until it says `false`; whether it never did. `act` must not run Python code: what
-/// it is handed lives as long as nobody changes the dictionary.
+/// it is handed lives as long as the dictionary is not changed.
 #[inline]
 pub(crate) fn for_each_item<'py>(
     dict: &Bound<'py, PyDict>,
@@ -20,7 +20,7 @@ pub(crate) fn for_each_item<'py>(
         let (mut key, mut value) = (ptr::null_mut(), ptr::null_mut());
         // By count: the call that finds the end costs as much as those that find an item.
         (0..dict.len()).all(|_| {
-            // SAFETY: a live dictionary, which nobody changes meanwhile, and three places of ours.
+            // SAFETY: a live dictionary, which is not changed meanwhile, and three places of ours.
             let found = unsafe {
                 ffi::PyDict_Next(dict.as_ptr(), &raw mut place, &raw mut key, &raw mut value)
             };

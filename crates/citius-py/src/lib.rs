@@ -1,21 +1,18 @@
-//! The extension module `citius._core`, and the only crate that knows Python exists.
+//! The extension module `citius._core`, and the only crate that knows Python.
 //!
-//! It parses nothing and touches no socket: bytes stop at `citius-reactor`. What runs once per request
-//! is here, what runs once per process is Python. Reading order: [`host`] (how a loop calls us),
-//! [`gateway`] (how an application is called), [`task`] (how a coroutine is stepped), [`answer`] (how
-//! what it returns is sent), [`link`] (how late answers come back).
+//! It parses nothing and touches no socket: bytes stop at `citius-reactor`. What runs once per request is here, what runs once
+//! per process is Python. Reading order: [`host`] (how an event loop calls the reactor), [`gateway`] (how an application is
+//! called), [`task`] (how a coroutine is stepped), [`respond`] (how its result is sent), [`reactor_handle`] (how late responses
+//! come back). Tests: `tests/`.
 //!
-//! Locks: every `Mutex` here is held for moments in which no Python code can run, so that no thread
-//! ever waits for one while it holds the GIL; the one exception, the reactor itself, is only ever tried.
-//!
-//! Nothing needs a GIL: all classes are `frozen`, so that the compiler asks of each that it may be shared between
-//! threads, and what `unsafe` says beyond that holds for objects that nobody else can have yet (`records`,
-//! reference counts in `ownership`, which other threads' references can only make larger). The versions of dicts
-//! (`ownership` too) do need one, and without it nothing relies on them.
+//! Locks: a `Mutex` here is never held while Python code can run, so a thread that holds the GIL never waits for one
+//! (`sync.rs`). Nothing needs a GIL: all classes are `frozen`, so the compiler requires that threads may share them. `unsafe`
+//! code relies on objects that no other thread has yet (`records`), and on reference counts that other threads can only make
+//! larger (`ownership`); the versions of dictionaries need a GIL and are not used without one.
 #![allow(
     unsafe_code,
     reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (ownership.rs, awaited.rs, items.rs, task.rs, below); native handlers are called by address (gateway/compiled/)"
+              (ownership.rs, awaitable.rs, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
@@ -23,31 +20,38 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-mod answer;
-mod awaited;
+mod awaitable;
+mod buckets;
+mod completion;
 mod data_types;
+mod exchange;
 mod file;
+mod file_body;
 mod fork;
 mod gateway;
 mod go;
 mod host;
 mod items;
-mod link;
 mod negotiate;
 mod numbers;
 mod observe;
 mod outbox;
 mod ownership;
 mod parameters;
+mod reactor_handle;
 mod records;
 mod report;
 mod request;
+mod request_context;
+mod respond;
 mod response;
 mod route;
 mod rpc;
 mod settings;
+mod sink;
 mod stream;
 mod support;
+mod sync;
 mod task;
 mod tls;
 mod urlencoded;
@@ -65,14 +69,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numbers::read_integer, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::parse_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::prefers_msgpack, module)?)?;
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
     if FAST_PATHS {
-        gateway::asgi::hasten_all(module.py());
-        gateway::ws::hasten_all(module.py());
+        gateway::asgi::install_am_send(module.py());
+        gateway::ws::install_am_send(module.py());
     }
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::ws::room::Room>()?;
@@ -84,6 +89,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<rpc::RpcMessages>()?;
+    module.add_class::<file_body::FileBody>()?;
+    module.add_class::<file_body::StaticDirectory>()?;
+    module.add_class::<buckets::TokenBuckets>()?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
     module.add_class::<tls::Tls>()?;

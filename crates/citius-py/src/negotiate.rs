@@ -1,4 +1,4 @@
-//! Whether an answer goes out as JSON or as MessagePack (RFC 9110 §12.5.1).
+//! Whether a response is JSON or MessagePack: an `Accept` field in, a choice out (RFC 9110 §12.5.1).
 
 /// Whether `accept` ranks MessagePack above JSON. Equal weights go to the one named first; a wildcard
 /// stands behind anything named.

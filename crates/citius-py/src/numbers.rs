@@ -1,10 +1,9 @@
-//! Numbers in paths and queries: one reader for handlers in Python (`binding.py`), typed ones
+//! Numbers in paths and queries: one parser for handlers in Python (`binding.py`), typed ones
 //! (`gateway/compiled/arguments.rs`) and native ones (`citius_integer`).
 //!
-//! A number is what JSON calls one (RFC 8259 §6) and is finite; it may begin with zeros. A whole number may have
-//! a fraction and an exponent, too, if its value is whole (`1e3`). Where floats are asked for, the words for
-//! infinities and NaN are read as well. What is read here and what msgspec reads is the same, but for those
-//! zeros and for whole numbers beyond 64 bits: `tests/unit/test_numbers.py` compares them.
+//! A number has JSON's form (RFC 8259 §6), is finite, and may begin with zeros. A whole number may have a fraction and an
+//! exponent if its value is whole (`1e3`). Where floats are asked for, the words for infinities and NaN are numbers too. msgspec
+//! accepts the same but for leading zeros and whole numbers beyond 64 bits. Tests: `tests/unit/test_numbers.py`.
 
 use pyo3::prelude::*;
 

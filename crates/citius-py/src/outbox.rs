@@ -1,10 +1,8 @@
-//! What an application says in one exchange, and its coroutines that wait there.
+//! The queue of what an application sends in one exchange, and the coroutines that wait there.
 //!
-//! While the application is stepped within a turn, what it says is kept, and leaves when the step ends. Said at other
-//! times it is posted to the reactor. The same holds for what is asked of the reactor: for more of the request's body,
-//! and to be told when more can be written.
-//!
-//! Tests: `tests/asgi`, `tests/server/test_websocket.py`, `tests/abuse/test_backpressure.py`.
+//! While the application is stepped within a turn, items are queued, and sent when the step ends; at any other time they are
+//! posted to the reactor. The same holds for requests to the reactor: for more of the body, and for a call when more can be
+//! written. Tests: `tests/asgi`, `tests/server/test_websocket.py`, `tests/abuse/test_backpressure.py`.
 
 use std::sync::Arc;
 
@@ -12,8 +10,8 @@ use citius_reactor::{Reply, StreamCommand, StreamId};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use crate::awaited::{Look, Looking, awaited_by_looking};
-use crate::link::Link;
+use crate::awaitable::{Poll, PollAwaitable, impl_awaitable};
+use crate::reactor_handle::ReactorHandle;
 use crate::waiter::Waiter;
 
 pub(crate) type Waiters = SmallVec<[Py<Waiter>; 1]>;
@@ -22,7 +20,7 @@ pub(crate) type Waiters = SmallVec<[Py<Waiter>; 1]>;
 pub(crate) struct Outbox<T> {
     /// The application's step is on the stack, and so is the reply.
     is_in_step: bool,
-    said: SmallVec<[T; 1]>,
+    items: SmallVec<[T; 1]>,
     /// Bytes of the request's body to be asked for when the step ends.
     wanted_bytes: u64,
     /// Bytes said since more could be written last.
@@ -36,7 +34,7 @@ impl<T> Default for Outbox<T> {
     fn default() -> Self {
         Self {
             is_in_step: false,
-            said: SmallVec::new(),
+            items: SmallVec::new(),
             wanted_bytes: 0,
             unsent_bytes: 0,
             awaits_writable: false,
@@ -55,9 +53,9 @@ impl<T> Outbox<T> {
 
     /// What is said from here on is posted. Returns what is to be asked of the reactor, once what was said has left.
     #[inline]
-    pub(crate) fn end_step(&mut self) -> Asked {
+    pub(crate) fn end_step(&mut self) -> DeferredRequests {
         self.is_in_step = false;
-        Asked {
+        DeferredRequests {
             wanted_bytes: std::mem::take(&mut self.wanted_bytes),
             awaits_writable: self.awaits_writable,
         }
@@ -69,19 +67,19 @@ impl<T> Outbox<T> {
     }
 
     #[inline]
-    pub(crate) fn say(&mut self, said: T) {
-        self.said.push(said);
+    pub(crate) fn push(&mut self, items: T) {
+        self.items.push(items);
     }
 
     #[inline]
-    pub(crate) fn has_said(&self) -> bool {
-        !self.said.is_empty()
+    pub(crate) fn has_items(&self) -> bool {
+        !self.items.is_empty()
     }
 
     /// What was said and has not left.
     #[inline]
-    pub(crate) fn take_said(&mut self) -> SmallVec<[T; 1]> {
-        std::mem::take(&mut self.said)
+    pub(crate) fn take_items(&mut self) -> SmallVec<[T; 1]> {
+        std::mem::take(&mut self.items)
     }
 
     #[inline]
@@ -91,8 +89,8 @@ impl<T> Outbox<T> {
 
     /// Whether what is said next has to wait.
     #[inline]
-    pub(crate) fn is_full(&self, link: &Link) -> bool {
-        self.unsent_bytes >= u64::from(link.limits.write_queue_bytes_max)
+    pub(crate) fn is_full(&self, handle: &ReactorHandle) -> bool {
+        self.unsent_bytes >= u64::from(handle.limits.write_queue_bytes_max)
     }
 
     /// More can be written.
@@ -116,12 +114,12 @@ impl<T> Outbox<T> {
 
 /// What an application has asked of the reactor while it was stepped.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct DeferredRequests {
     wanted_bytes: u64,
     awaits_writable: bool,
 }
 
-impl Asked {
+impl DeferredRequests {
     #[inline]
     pub(crate) fn send(self, reply: &mut Reply<'_>) {
         if self.wanted_bytes > 0 {
@@ -134,16 +132,16 @@ impl Asked {
 }
 
 /// An exchange in which an application speaks by messages.
-pub(crate) trait Speaker {
-    type Said;
+pub(crate) trait OutboxOwner {
+    type Item;
 
-    fn link(&self) -> &Arc<Link>;
+    fn handle(&self) -> &Arc<ReactorHandle>;
 
     /// The stream, which there is until the exchange is over.
     fn stream_id(&self) -> StreamId;
 
     /// Looks at or changes the outbox, behind the lock.
-    fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Self::Said>) -> R) -> R;
+    fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Self::Item>) -> R) -> R;
 
     /// Nothing that is said reaches the client any more.
     fn is_over(&self) -> bool;
@@ -155,7 +153,7 @@ pub(crate) trait Speaker {
             outbox.is_in_step
         });
         if !is_kept {
-            self.link()
+            self.handle()
                 .post(py, self.stream_id(), StreamCommand::Want(bytes));
         }
     }
@@ -166,14 +164,14 @@ pub(crate) trait Speaker {
             !std::mem::replace(&mut outbox.awaits_writable, true) && !outbox.is_in_step
         });
         if asks {
-            self.link()
+            self.handle()
                 .post(py, self.stream_id(), StreamCommand::AwaitWritable);
         }
     }
 
     /// Whether the next message has to wait.
     fn is_full(&self) -> bool {
-        !self.is_over() && self.outbox(|outbox| outbox.is_full(self.link()))
+        !self.is_over() && self.outbox(|outbox| outbox.is_full(self.handle()))
     }
 
     /// Something to wait for before the next message is sent; `None`: it need not wait.
@@ -181,7 +179,7 @@ pub(crate) trait Speaker {
         if !self.is_full() {
             return Ok(None);
         }
-        let waiter = Waiter::new(py, self.link())?;
+        let waiter = Waiter::new(py, self.handle())?;
         self.outbox(|outbox| outbox.senders.push(waiter.clone_ref(py)));
         self.await_writable(py);
         Ok(Some(waiter))
@@ -189,7 +187,7 @@ pub(crate) trait Speaker {
 
     /// Something to wait for until there may be something to receive.
     fn await_message(&self, py: Python<'_>) -> PyResult<Py<Waiter>> {
-        let waiter = Waiter::new(py, self.link())?;
+        let waiter = Waiter::new(py, self.handle())?;
         // Those that were given up, by a timeout mostly, are forgotten, outside of the lock.
         let mut receivers = self.outbox(Outbox::take_receivers);
         receivers.retain(|waiter| !waiter.get().is_done());
@@ -205,7 +203,7 @@ pub(crate) trait Capacity: Send + Sync {
 }
 
 /// Returned by a `send` whose bytes are queued and which has to wait before the next.
-#[pyclass(frozen, module = "citius._core", name = "_RoomToSend")]
+#[pyclass(frozen, module = "citius._core", name = "_AwaitCapacity")]
 pub(crate) struct AwaitCapacity(Box<dyn Capacity>);
 
 impl AwaitCapacity {
@@ -217,11 +215,11 @@ impl AwaitCapacity {
     }
 }
 
-impl Looking for AwaitCapacity {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+impl PollAwaitable for AwaitCapacity {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
         let waiter = self.0.wait(py)?;
-        Ok(waiter.map_or_else(|| Look::Over(py.None()), Waiter::look))
+        Ok(waiter.map_or_else(|| Poll::Ready(py.None()), Waiter::pending))
     }
 }
 
-awaited_by_looking!(AwaitCapacity);
+impl_awaitable!(AwaitCapacity);

@@ -1,9 +1,9 @@
-//! Whether anything but the server knows or has changed an object of ours: only if nothing has may a request take it.
+//! Whether an object may be given to another request: nothing else refers to it, and nothing has changed it (I18).
 //!
-//! Another thread can drop references but not create one: creating a reference requires holding one, and we hold the
-//! only one. A stale count is therefore too high at worst, and the object is then not reused. Without a GIL this holds
-//! in the thread that has made the object alone: the references of that thread and of all others are two counts, and
-//! one that moves between them can be missed from elsewhere.
+//! Another thread can drop references but cannot create one: creating a reference requires holding one, and we hold the only
+//! one. A stale count is therefore too high at worst, and the object is then not reused. Without a GIL this holds only in the
+//! thread that made the object, because the references of that thread and of all others are two counts.
+//! Tests: `tests/{asgi,eager}/test_isolation.py`, `tests/wsgi/test_repeats.py`.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -77,7 +77,7 @@ pub(crate) fn version(dict: &Bound<'_, PyDict>) -> Option<u64> {
     #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
     {
         let dict = dict.as_ptr().cast::<ffi::PyDictObject>();
-        // SAFETY: a dict is a `PyDictObject`, and the GIL is held, so that nobody changes it meanwhile.
+        // SAFETY: a dict is a `PyDictObject`, and the GIL is held, so that it does not change meanwhile.
         Some(unsafe { (*dict).ma_version_tag })
     }
     #[cfg(any(Py_3_14, Py_GIL_DISABLED))]

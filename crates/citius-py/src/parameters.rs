@@ -1,4 +1,4 @@
-//! Field values with parameters, as Python reads them: `citius_http::parameters` as a tuple.
+//! Field values with parameters: `citius_http::parameters` as a Python tuple.
 
 use citius_http::parameters;
 use pyo3::prelude::*;
@@ -17,4 +17,10 @@ pub(crate) fn parse_parameters<'py>(
         by_name.set_default(name.to_ascii_lowercase(), value)?;
     }
     Ok((head.to_ascii_lowercase(), by_name))
+}
+
+/// Whether a client whose `Accept` is this prefers MessagePack to JSON, as responses of values have it.
+#[pyfunction]
+pub(crate) fn prefers_msgpack(accept: &str) -> bool {
+    crate::negotiate::prefers_msgpack(accept.as_bytes())
 }

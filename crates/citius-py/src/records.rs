@@ -1,11 +1,8 @@
-//! Many MessagePack messages at once, each a record of one msgspec Struct.
+//! Many MessagePack messages in, instances of one msgspec Struct out, in one call.
 //!
-//! msgspec decodes a message per call. Here one call takes a list of them and fills the slots of the Structs
-//! itself, where the type and the message are plain: fields that are numbers, texts, bytes, booleans or
-//! `None`, in a map in which nothing is missing and nothing unknown. Any other message, a wrong one
-//! included, is msgspec's to decode or to refuse, so that what comes out is what msgspec would have
-//! made. Texts and floats that a field has twice within a few records become one object, as JSON and
-//! MessagePack decoders do with keys: both are immutable, and columns repeat themselves.
+//! The slots of an instance are filled here if type and message are plain: fields that are numbers, strings, bytes, booleans or
+//! `None`, in a map that has each field once and no other. Any other message, also an invalid one, goes to msgspec, so that the
+//! result is the same. Strings and floats that a field had within the last few records are shared. Tests: `tests/unit/`.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
@@ -198,7 +195,7 @@ fn allocate<'py>(kind: &Bound<'py, PyType>) -> Option<Bound<'py, PyAny>> {
 fn fill(record: &Bound<'_, PyAny>, offset: usize, value: Bound<'_, PyAny>) {
     // SAFETY: the offset is that of a slot in instances of this type (`offset_of`).
     let slot = unsafe { record.as_ptr().byte_add(offset) };
-    // SAFETY: the slot is ours: nobody else has seen the instance, and it holds null.
+    // SAFETY: the slot is ours: no other code has seen the instance, and it holds null.
     unsafe { slot.cast::<*mut ffi::PyObject>().write(value.into_ptr()) };
 }
 

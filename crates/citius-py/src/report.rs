@@ -1,9 +1,9 @@
-//! What the log is told of requests that go wrong: one place for all interfaces.
+//! Log messages about requests that fail: one place for all interfaces (I25).
 //!
-//! A [`Subject`] is what is known of a request: method and target, route, handler with file and line, request id.
-//! Every message about a request is made with one. An exception that the application has not handled is logged with its
-//! traceback and counted (`citius_handler_exceptions_total`) by [`Subject::exception`] alone, and so is what a compiled
-//! handler does in place of raising one ([`Link::note_failure`]).
+//! In: a [`Subject`], which is what is known of a request (method, target, route, handler with file and line, request id), and
+//! what happened. Out: a log record; an exception that the application did not handle is also counted
+//! (`citius_handler_exceptions_total`), and so is a failure noted by [`ReactorHandle::note_failure`].
+//! Tests: `tests/observe/test_failures.py`.
 
 use citius_http::{Fault, Head, Millis, RefusedHead};
 use citius_reactor::StreamId;
@@ -11,7 +11,7 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
-use crate::link::{LEVEL_WARNING, Link};
+use crate::reactor_handle::ReactorHandle;
 use crate::support;
 
 /// What a message says of a request.
@@ -26,15 +26,15 @@ pub(crate) struct Subject {
 impl Subject {
     /// A request, and the label of the route that it has led to.
     #[cold]
-    pub(crate) fn new(link: &Link, head: &Head, route: Option<&str>) -> Self {
+    pub(crate) fn new(handle: &ReactorHandle, head: &Head, route: Option<&str>) -> Self {
         let text = |span| printable(head.slice(span));
-        let application = link.callbacks.application.as_deref();
+        let application = handle.callbacks.application.as_deref();
         let mut details: Vec<String> = route
             .or(application)
             .map(str::to_owned)
             .into_iter()
             .collect();
-        if let Some(name) = &link.request_id_field
+        if let Some(name) = &handle.request_id_field
             && let Some(id) = head.field(name)
         {
             details.push(format!("request id {}", printable(id)));
@@ -78,7 +78,7 @@ impl Subject {
     /// A request as its ASGI scope describes it; routers add its handler as `endpoint`. Applications may put
     /// anything there: what is of another type than ASGI wants is left out.
     #[cold]
-    pub(crate) fn of_scope(link: &Link, scope: &Bound<'_, PyDict>) -> Self {
+    pub(crate) fn of_scope(handle: &ReactorHandle, scope: &Bound<'_, PyDict>) -> Self {
         let item = |name: &str| scope.get_item(name).ok().flatten();
         let bytes = |name: &str| {
             let value = item(name)?.cast_into::<PyBytes>().ok()?;
@@ -93,10 +93,10 @@ impl Subject {
         let mut details = Vec::new();
         if let Some(endpoint) = item("endpoint") {
             details.push(format!("handler {}", describe(&endpoint)));
-        } else if let Some(application) = &link.callbacks.application {
+        } else if let Some(application) = &handle.callbacks.application {
             details.push(application.to_string());
         }
-        if let Some(id) = link.request_id_field.as_ref().and_then(|name| {
+        if let Some(id) = handle.request_id_field.as_ref().and_then(|name| {
             let pairs = item("headers")?.extract::<Vec<(Vec<u8>, Vec<u8>)>>().ok()?;
             pairs.into_iter().find(|(known, _)| **known == **name)
         }) {
@@ -128,8 +128,8 @@ impl Subject {
 
     /// Logs something that is no exception.
     #[cold]
-    pub(crate) fn log(&self, py: Python<'_>, link: &Link, level: u8, what: &str) {
-        link.log(py, level, &self.message(what));
+    pub(crate) fn log(&self, py: Python<'_>, handle: &ReactorHandle, level: u8, what: &str) {
+        handle.log(py, level, &self.message(what));
     }
 
     /// Logs and counts an exception that the application has not handled.
@@ -159,16 +159,16 @@ pub(crate) fn failure(py: Python<'_>, message: &str) {
 
 /// An open request, as far as its gateway knows it.
 #[cold]
-pub(crate) fn subject_of(py: Python<'_>, link: &Link, id: StreamId) -> Option<Subject> {
-    let subject = link.with(id, |exchange| exchange.subject(py, link))??;
+pub(crate) fn subject_of(py: Python<'_>, handle: &ReactorHandle, id: StreamId) -> Option<Subject> {
+    let subject = handle.with(id, |exchange| exchange.subject(py, handle))??;
     Some(subject(py))
 }
 
 /// Logs that a request was refused for a limit that an option sets. What else is wrong with a request only the access
 /// log tells: it is the client's business.
 #[cold]
-pub(crate) fn head_refused(py: Python<'_>, link: &Link, refused: &RefusedHead) {
-    let limits = &link.limits;
+pub(crate) fn head_refused(py: Python<'_>, handle: &ReactorHandle, refused: &RefusedHead) {
+    let limits = &handle.limits;
     let (n, what, option) = match refused.fault {
         Fault::HeadTooLong => (
             limits.head_bytes_max,
@@ -187,18 +187,18 @@ pub(crate) fn head_refused(py: Python<'_>, link: &Link, refused: &RefusedHead) {
         ": refused with {}, for it has more than {n} {what}; the limit is set by {option}",
         refused.fault.status().code(),
     );
-    Subject::refused(refused).log(py, link, LEVEL_WARNING, &message);
+    Subject::refused(refused).log(py, handle, LEVEL_WARNING, &message);
 }
 
 /// Logs that a request has kept the thread of the event loop for too long, at most once a minute.
 #[cold]
 pub(crate) fn slow(
     py: Python<'_>,
-    link: &Link,
+    handle: &ReactorHandle,
     took_ms: Millis,
     subject: impl FnOnce() -> Subject,
 ) {
-    if !link.is_slow_worth_telling() {
+    if !handle.should_log_slow_handler() {
         return;
     }
     let what = format!(
@@ -206,7 +206,7 @@ pub(crate) fn slow(
          await what it waits for, or run in a thread (native: blocking=True; ASGI: asyncio.to_thread; WSGI: \
          --threads); --slow-handler-ms is the limit, 0 never tells"
     );
-    subject().log(py, link, LEVEL_WARNING, &what);
+    subject().log(py, handle, LEVEL_WARNING, &what);
 }
 
 /// Text of a client's: a line end in it would begin a line of the client's own.
@@ -237,3 +237,9 @@ pub(crate) fn describe(handler: &Bound<'_, PyAny>) -> String {
         .and_then(|text| text.extract::<String>());
     described.unwrap_or_else(|_| handler.get_type().to_string())
 }
+
+/// Python's logging levels.
+pub(crate) const LEVEL_ERROR: u8 = 40;
+pub(crate) const LEVEL_WARNING: u8 = 30;
+pub(crate) const LEVEL_INFO: u8 = 20;
+pub(crate) const LEVEL_DEBUG: u8 = 10;

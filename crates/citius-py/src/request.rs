@@ -1,8 +1,9 @@
-//! `citius.Request`: slices of the head, made into Python objects when somebody asks.
+//! `citius.Request`: a head in, Python objects out, each made when it is first asked for. Tests: `tests/gateway/`.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use citius_http::origin::Client;
 use citius_http::{Fields, Head};
 use citius_reactor::{Peer, StreamCommand, StreamId};
 use citius_route::{Captures, decode};
@@ -12,12 +13,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
 
-use crate::answer::{self, Asked, Settled};
+use crate::completion::{self, SendOutcome};
 use crate::fork::end_child;
-use crate::link::{Late, Link, call_back, client_address, lock};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::request_context::RequestContext;
+use crate::respond;
 use crate::route::RouteInfo;
+use crate::sink::Late;
 use crate::support;
+use crate::support::call_back;
+use crate::sync::lock;
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
 
@@ -28,7 +34,7 @@ pub(crate) struct Request {
     head: Option<Box<Head>>,
     pub(crate) id: StreamId,
     peer: Peer,
-    pub(crate) link: Arc<Link>,
+    pub(crate) handle: Arc<ReactorHandle>,
     pub(crate) route: Option<Arc<RouteInfo>>,
     captures: Captures,
     body: Mutex<Body>,
@@ -43,7 +49,7 @@ pub(crate) struct Request {
 )]
 struct Body {
     bytes: Vec<u8>,
-    /// The whole body, once somebody has asked for it.
+    /// The whole body, once it has been asked for.
     whole: Option<Py<PyBytes>>,
     ended: bool,
     /// Known once it has ended.
@@ -51,9 +57,9 @@ struct Body {
     broken: bool,
     /// The handler reads it piece by piece.
     streamed: bool,
-    /// Pieces of it have been handed out, and nobody has kept them.
+    /// Pieces of it have been handed out and are not kept.
     taken: bool,
-    asked: bool,
+    context: bool,
     on_change: Option<Py<PyAny>>,
 }
 
@@ -68,14 +74,14 @@ struct Made {
 }
 
 impl Request {
-    pub(crate) fn new(asked: &mut Asked<'_>, head: Box<Head>, body_ended: bool) -> Self {
+    pub(crate) fn new(context: &mut RequestContext<'_>, head: Box<Head>, body_ended: bool) -> Self {
         Self {
             head: Some(head),
-            id: asked.id,
-            peer: asked.peer,
-            link: Arc::clone(asked.link),
-            route: asked.route.cloned(),
-            captures: std::mem::take(&mut asked.captures),
+            id: context.id,
+            peer: context.peer,
+            handle: Arc::clone(context.handle),
+            route: context.route.cloned(),
+            captures: std::mem::take(&mut context.captures),
             body: Mutex::new(Body {
                 ended: body_ended,
                 ..Body::default()
@@ -89,7 +95,7 @@ impl Request {
     pub(crate) fn alone(
         id: StreamId,
         peer: Peer,
-        link: &Arc<Link>,
+        handle: &Arc<ReactorHandle>,
         route: &Arc<RouteInfo>,
         head: Box<Head>,
     ) -> Self {
@@ -97,7 +103,7 @@ impl Request {
             head: Some(head),
             id,
             peer,
-            link: Arc::clone(link),
+            handle: Arc::clone(handle),
             route: Some(Arc::clone(route)),
             captures: Captures::new(),
             body: Mutex::new(Body {
@@ -118,7 +124,7 @@ impl Request {
     #[cold]
     pub(crate) fn subject(&self) -> Subject {
         Subject::new(
-            &self.link,
+            &self.handle,
             self.head(),
             self.route.as_ref().map(|route| &*route.label),
         )
@@ -163,7 +169,7 @@ impl Request {
         Self::changed(py, body);
     }
 
-    /// Lets go of the body and tells whoever waits for it.
+    /// Lets go of the body and calls back the code that waits for it.
     fn changed(py: Python<'_>, mut body: MutexGuard<'_, Body>) {
         let callback = body.on_change.take();
         drop(body);
@@ -189,28 +195,27 @@ impl Request {
         Ok(kept)
     }
 
-    /// An answer from outside the turn.
-    fn settle(&self, slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
+    /// A response from outside the turn.
+    fn complete(&self, slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
         let py = slf.py();
-        let mut asked = Asked::of_request(slf);
+        let mut context = RequestContext::of_request(slf);
         let mut late = Late {
-            link: &self.link,
+            handle: &self.handle,
             id: self.id,
         };
-        let settled = answer::conclude(py, result, &mut asked, &mut late);
-        end_child(py, &self.link);
-        match settled {
-            Settled::Answered => drop(self.link.take(self.id)),
-            Settled::Streaming => {}
-            Settled::Coroutine(coroutine) => {
-                // Only the loop's thread may step coroutines: nobody returns one to a pool's thread but
-                // by mistake.
+        let outcome = completion::send_result(py, result, &mut context, &mut late);
+        end_child(py, &self.handle);
+        match outcome {
+            SendOutcome::Sent => drop(self.handle.take(self.id)),
+            SendOutcome::Streaming => {}
+            SendOutcome::Coroutine(coroutine) => {
+                // Only the loop's thread may step coroutines; a handler in a pool's thread returned one by mistake.
                 let _ = coroutine.bind(py).call_method0("close");
                 let error = PyRuntimeError::new_err(
                     "a coroutine or an async iterator cannot be answered from a blocking handler",
                 );
-                answer::conclude_plainly(py, &error, &mut asked, &mut late);
-                drop(self.link.take(self.id));
+                completion::send_internal_error(py, &error, &mut context, &mut late);
+                drop(self.handle.take(self.id));
             }
         }
     }
@@ -219,7 +224,7 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         if let Some(head) = self.head.take() {
-            self.link.keep_head(head);
+            self.handle.keep_head(head);
         }
     }
 }
@@ -291,7 +296,7 @@ impl Request {
     /// As the observer has put it among the fields.
     #[getter]
     fn id<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        let name = self.link.request_id_field.as_deref()?;
+        let name = self.handle.request_id_field.as_deref()?;
         Some(latin(py, self.head().field(name)?))
     }
 
@@ -338,7 +343,7 @@ impl Request {
                 if let Some(route) = &self.route {
                     for (param, value) in route.params.iter().zip(&self.captures) {
                         params
-                            .set_item(&param.name, answer::convert(py, param.converter, value)?)?;
+                            .set_item(&param.name, respond::convert(py, param.converter, value)?)?;
                     }
                 }
                 Ok(params)
@@ -401,7 +406,7 @@ impl Request {
 
     #[getter]
     fn app<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.link.callbacks.app.bind(py).clone()
+        self.handle.callbacks.app.bind(py).clone()
     }
 
     #[pyo3(signature = (name, default = None))]
@@ -501,7 +506,7 @@ impl Request {
             let wants_more = body.streamed && !body.ended;
             drop(body);
             if wants_more {
-                self.link
+                self.handle
                     .post(py, self.id, StreamCommand::Want(bytes.len() as u64));
             }
             return Ok(Some(PyBytes::new(py, &bytes)));
@@ -512,12 +517,12 @@ impl Request {
         if body.broken {
             return Err(support::client_disconnected(py));
         }
-        let first = !std::mem::replace(&mut body.asked, true);
+        let first = !std::mem::replace(&mut body.context, true);
         let streamed = body.streamed;
         drop(body);
         if first && streamed {
-            let window = u64::from(self.link.limits.body_window_bytes);
-            self.link.post(py, self.id, StreamCommand::Want(window));
+            let window = u64::from(self.handle.limits.body_window_bytes);
+            self.handle.post(py, self.id, StreamCommand::Want(window));
         }
         Ok(None)
     }
@@ -542,25 +547,25 @@ impl Request {
         drop(replaced);
     }
 
-    /// Has `task.cancel()` called if the client goes before its answer is complete.
+    /// Has `task.cancel()` called if the client goes before its response is complete.
     fn _set_task(&self, task: Py<PyAny>) {
-        self.link.set_task(self.id, Some(task));
+        self.handle.set_task(self.id, Some(task));
     }
 
     fn _is_open(&self) -> bool {
-        self.link.is_open(self.id)
+        self.handle.is_open(self.id)
     }
 
     fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         let this = slf.get();
-        this.link
-            .guard(slf.py(), this.id, || this.settle(slf, Ok(value)));
+        this.handle
+            .guard(slf.py(), this.id, || this.complete(slf, Ok(value)));
     }
 
     fn _fail(slf: &Bound<'_, Self>, error: Bound<'_, PyAny>) {
         let this = slf.get();
-        this.link.guard(slf.py(), this.id, || {
-            this.settle(slf, Err(PyErr::from_value(error)));
+        this.handle.guard(slf.py(), this.id, || {
+            this.complete(slf, Err(PyErr::from_value(error)));
         });
     }
 
@@ -583,4 +588,14 @@ pub(crate) fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> 
     }
     let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
     PyString::new(py, &text)
+}
+
+/// Host and port of the client, as trusted proxies and the connection tell it.
+pub(crate) fn client_address(head: &Head, peer: Peer) -> Option<(String, u16)> {
+    let address = match head.origin.as_ref().and_then(|origin| origin.client) {
+        None => peer.address(),
+        Some(Client::Hidden) => None,
+        Some(Client::Address(address)) => Some(address),
+    };
+    address.map(|address| (address.ip().to_string(), address.port()))
 }

@@ -1,4 +1,4 @@
-//! `citius.Response`: an answer with everything said.
+//! `citius.Response`: a response with status, fields, body and trailers. Tests: `tests/gateway/`.
 
 use std::sync::Mutex;
 
@@ -8,10 +8,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::link::lock;
 use crate::support;
+use crate::sync::lock;
 
-/// An answer with everything said. One may be returned many times, from many threads.
+/// A response with everything said. One may be returned many times, from many threads.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Response {
     parts: Mutex<Parts>,
@@ -116,7 +116,7 @@ impl Response {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A lock that is taken means that the answer is in use: no garbage.
+        // A lock that is taken means that the response is in use: no garbage.
         let Ok(parts) = self.parts.try_lock() else {
             return Ok(());
         };
@@ -153,7 +153,7 @@ impl Response {
 }
 
 impl Parts {
-    /// The status, if it is one a final answer may have.
+    /// The status, if it is one a final response may have.
     pub(crate) fn checked_status(&self) -> Result<Status, Fault> {
         u16::try_from(self.status_code)
             .ok()

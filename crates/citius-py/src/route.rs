@@ -1,4 +1,4 @@
-//! What is known of a native route besides how its handler is called.
+//! A native route apart from how its handler is called: parameters, limits, its name in log messages.
 
 use citius_http::Limits;
 use citius_route::Param;
@@ -10,7 +10,7 @@ use crate::gateway::body_limit::BodyLimit;
 /// How a handler wants to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// On the reactor's thread; what it returns is the answer.
+    /// On the reactor's thread; what it returns is the response.
     Def,
     /// On the reactor's thread; what it returns is a coroutine.
     Async,

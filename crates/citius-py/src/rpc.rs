@@ -1,4 +1,4 @@
-//! What a client of MessagePack-RPC hears, for `citius.rpc`: bytes in, messages out.
+//! The client side of MessagePack-RPC for `citius.rpc`: bytes in, messages out. Tests: `tests/rpc/`.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::link::lock;
+use crate::sync::lock;
 
 /// Messages of one connection, found in whatever pieces they come in.
 #[pyclass(frozen, module = "citius._core")]

@@ -1,4 +1,4 @@
-//! What a reactor is made with: keyword arguments of `Reactor(…)` in, options of `citius-reactor` out, checked.
+//! Keyword arguments of `Reactor(…)` in, validated options of `citius-reactor` out. Tests: `tests/unit/`, `tests/server/`.
 
 use citius_http::coding::Coding;
 use citius_http::{Fields, Limits};
@@ -94,7 +94,7 @@ impl Settings {
             limits,
             server: server_from(self.server_header)?,
             date: self.date_header,
-            default_fields: standing_from(self.headers)?,
+            default_fields: default_response_headers_from(self.headers)?,
             observer,
             compression: compression_from(self.compress, self.compress_types)?,
             proxies: proxies_from(self.trusted, self.forwarded)?,
@@ -199,7 +199,7 @@ pub(crate) fn protocols_from(http: &str, upgrade: bool) -> PyResult<Protocols> {
     })
 }
 
-/// Whom to believe, and what.
+/// Which proxies are trusted, and which of their fields.
 fn proxies_from(trusted: Vec<String>, forwarded: Vec<String>) -> PyResult<Proxies> {
     let mut proxies = Proxies::default();
     for text in trusted {
@@ -222,7 +222,7 @@ fn proxies_from(trusted: Vec<String>, forwarded: Vec<String>) -> PyResult<Proxie
 }
 
 /// A static mount of what has the attributes of `citius.web.static.Mount`.
-fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
+pub(crate) fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     let options = MountOptions {
         prefix: mount.getattr("prefix")?.extract()?,
         directory: mount.getattr("directory")?.extract()?,
@@ -246,8 +246,8 @@ fn server_from(name: Option<String>) -> PyResult<Option<String>> {
     }
 }
 
-/// Fields of every answer; what frames a message or is about the connection is not among them.
-fn standing_from(headers: Vec<(String, String)>) -> PyResult<Fields> {
+/// Fields of every response; what frames a message or is about the connection is not among them.
+fn default_response_headers_from(headers: Vec<(String, String)>) -> PyResult<Fields> {
     let mut fields = Fields::default();
     for (name, value) in headers {
         let before = fields.lines().len();

@@ -1,4 +1,4 @@
-//! A streamed answer, as whoever drives it sees it.
+//! A streamed response as the code that drives it sees it: chunks in, actions out. Tests: `tests/gateway/`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,22 +12,24 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
-use crate::link::{Flag, Link, call_back, lock};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request::Request;
 use crate::response;
+use crate::support::call_back;
 use crate::support::client_disconnected;
+use crate::sync::{Flag, lock};
 
-/// The way out for one streamed answer. Callable from any thread.
+/// The way out for one streamed response. Callable from any thread.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Stream {
-    link: Arc<Link>,
+    handle: Arc<ReactorHandle>,
     id: StreamId,
     /// What it is the response to, for messages.
     request: Mutex<Option<Py<Request>>>,
     /// Bytes sent since there was room last.
     sent_bytes: AtomicUsize,
-    /// Nobody reads any more.
+    /// The client has disconnected.
     is_gone: Flag,
     /// `end` or `abort` was called.
     is_over: Flag,
@@ -38,13 +40,13 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(
-        link: Arc<Link>,
+        handle: Arc<ReactorHandle>,
         id: StreamId,
         request: Py<Request>,
         trailers: Option<Py<PyAny>>,
     ) -> Self {
         Self {
-            link,
+            handle,
             id,
             request: Mutex::new(Some(request)),
             sent_bytes: AtomicUsize::new(0),
@@ -61,7 +63,7 @@ impl Stream {
         self.call_back(py);
     }
 
-    /// Nobody reads any more.
+    /// The client has disconnected.
     pub(crate) fn gone(&self, py: Python<'_>) {
         self.is_gone.set();
         self.call_back(py);
@@ -73,14 +75,14 @@ impl Stream {
     }
 
     fn post(&self, py: Python<'_>, post: ResponseAction) {
-        self.link.post(py, self.id, StreamCommand::Act(post));
+        self.handle.post(py, self.id, StreamCommand::Act(post));
     }
 
     fn finish(&self, py: Python<'_>, post: ResponseAction) {
         if !self.is_over.is_set() {
             self.is_over.set();
             self.post(py, post);
-            drop(self.link.take(self.id));
+            drop(self.handle.take(self.id));
         }
     }
 }
@@ -116,7 +118,7 @@ impl Stream {
             self.sent_bytes.fetch_add(bytes.len(), Ordering::AcqRel);
             self.post(py, ResponseAction::Data(Payload::Shared(bytes)));
         }
-        let most = self.link.limits.write_queue_bytes_max as usize;
+        let most = self.handle.limits.write_queue_bytes_max as usize;
         Ok(self.sent_bytes.load(Ordering::Acquire) < most)
     }
 
@@ -126,7 +128,7 @@ impl Stream {
         if self.is_gone.is_set() {
             self.call_back(py);
         } else {
-            self.link.post(py, self.id, StreamCommand::AwaitWritable);
+            self.handle.post(py, self.id, StreamCommand::AwaitWritable);
         }
     }
 

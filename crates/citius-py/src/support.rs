@@ -1,6 +1,6 @@
-//! What Rust borrows from Python: functions of the package, imported when first used.
+//! Python functions that Rust calls, imported when they are first used, and how panics and callbacks are handled.
 //!
-//! Late imports keep msgspec and the parsers out of a process that never needs them.
+//! Late imports keep msgspec and the parsers out of a process that never needs them. Tests: `tests/unit/test_support.py`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -64,7 +64,7 @@ pub(crate) static ENCODE_MSGPACK: Function = Function::new("citius.web.codecs", 
 pub(crate) static DECODE_JSON: Function = Function::new("citius.web.codecs", "decode_json");
 pub(crate) static DECODE_MSGPACK: Function = Function::new("citius.web.codecs", "decode_msgpack");
 pub(crate) static REFUSE_STATUS: Function = Function::new("citius.web.checks", "refuse_status");
-pub(crate) static QUERY: Function = Function::new("citius.web.headers", "Query");
+pub(crate) static QUERY: Function = Function::new("citius.web.headers", "QueryParams");
 pub(crate) static COOKIES: Function = Function::new("citius.web.cookies", "cookies");
 pub(crate) static FORM: Function = Function::new("citius.web.forms", "form_of");
 pub(crate) static HEADERS: Function = Function::new("citius.web.headers", "Headers");
@@ -118,5 +118,14 @@ pub(crate) fn client_disconnected(py: Python<'_>) -> PyErr {
     match made {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
+    }
+}
+
+/// Calls a callback that was registered, if there is one. Take it out of its lock first.
+pub(crate) fn call_back(py: Python<'_>, callback: Option<Py<PyAny>>) {
+    if let Some(callback) = callback
+        && let Err(error) = callback.bind(py).call0()
+    {
+        error.write_unraisable(py, Some(callback.bind(py)));
     }
 }

@@ -1,4 +1,4 @@
-//! TLS as Python sets it up, and what handlers are told of it.
+//! TLS as Python configures it, and the facts of a connection that handlers see. Tests: `tests/tls/`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::link::lock;
+use crate::sync::lock;
 
 fn wall_s() -> u64 {
     wall_us() / 1_000_000

@@ -1,4 +1,4 @@
-//! Queries and forms: `application/x-www-form-urlencoded` (WHATWG URL §5.1), the pairs of which are Python's.
+//! Queries and forms, `application/x-www-form-urlencoded` (WHATWG URL §5.1): bytes in, Python pairs out.
 
 use std::borrow::Cow;
 

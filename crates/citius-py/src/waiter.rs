@@ -1,8 +1,8 @@
-//! How a coroutine waits for its exchange.
+//! How a coroutine waits for its exchange: a future by asyncio's protocol between tasks and futures.
 //!
-//! [`Waiter`] is what its task is shown: a future by asyncio's documented protocol between tasks and futures, which is how
-//! the task tells what it wants to be called with. Called within the turn that brings a message, the task is stepped there
-//! and then. A wake-up says nothing but "look again": a coroutine that finds nothing waits again.
+//! In: a wake-up from the exchange. Out: a call of the task's step, within the turn if the wake-up may step, else by the event
+//! loop. A wake-up has no value: the coroutine polls again, and waits again if it finds nothing. Tests: `tests/asgi/`,
+//! `tests/server/test_websocket.py`.
 
 use std::sync::Mutex;
 
@@ -12,9 +12,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::awaited::Look;
-use crate::link::{Link, lock};
-use crate::task::{call_back, enter_context, exit_context};
+use crate::awaitable::Poll;
+use crate::reactor_handle::ReactorHandle;
+use crate::sync::lock;
+use crate::task::{call_done_callback, enter_context, exit_context};
 
 /// A future that is done when there may be something to see.
 #[pyclass(frozen, module = "citius._core", name = "_Waiter")]
@@ -35,8 +36,8 @@ struct WaiterState {
 }
 
 impl Waiter {
-    pub(crate) fn new(py: Python<'_>, link: &Link) -> PyResult<Py<Self>> {
-        let event_loop = link.event_loop.as_ref().ok_or_else(|| {
+    pub(crate) fn new(py: Python<'_>, handle: &ReactorHandle) -> PyResult<Py<Self>> {
+        let event_loop = handle.event_loop.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err(
                 "there is no event loop here to wait on; use citius.SerialWebSocket",
             )
@@ -49,16 +50,16 @@ impl Waiter {
     }
 
     /// What a coroutine that waits for it yields: a future marked as awaited.
-    pub(crate) fn look(waiter: Py<Self>) -> Look {
+    pub(crate) fn pending(waiter: Py<Self>) -> Poll {
         lock(&waiter.get().state).is_blocking = true;
-        Look::Wait(waiter.into_any())
+        Poll::Pending(waiter.into_any())
     }
 
     pub(crate) fn is_done(&self) -> bool {
         lock(&self.state).is_done
     }
 
-    /// Wakes whoever waits: here and now if that may be, otherwise by way of the loop.
+    /// Wakes the task that waits: within the turn if `may_step`, otherwise by the event loop.
     pub(crate) fn wake(slf: &Bound<'_, Self>, may_step: bool) {
         let py = slf.py();
         let callback = {
@@ -73,7 +74,7 @@ impl Waiter {
         };
         let called = match context {
             Some(context) if may_step => enter_context(py, &context).and_then(|()| {
-                let called = call_back(callback.bind(py), slf.as_any());
+                let called = call_done_callback(callback.bind(py), slf.as_any());
                 exit_context(py, &context);
                 called
             }),

@@ -21,9 +21,9 @@ struct Task {
 }
 
 impl Job for Task {
-    type Rest = Sender<&'static str>;
+    type OnPanic = Sender<&'static str>;
 
-    fn rest(&self) -> Self::Rest {
+    fn on_panic(&self) -> Self::OnPanic {
         self.ended.clone()
     }
 
@@ -33,7 +33,7 @@ impl Job for Task {
         self.ended.send("done").expect("the test waits");
     }
 
-    fn give_up(rest: Self::Rest) {
+    fn give_up(rest: Self::OnPanic) {
         rest.send("given up").expect("the test waits");
     }
 }

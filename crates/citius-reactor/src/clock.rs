@@ -1,4 +1,4 @@
-//! The only place that reads a clock: once a turn.
+//! The only place that reads a clock: once for each turn.
 
 use citius_http::{Millis, date::imf_fixdate};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -48,19 +48,19 @@ impl Clock {
     }
 }
 
-/// Milliseconds on the coarse monotonic clock, four milliseconds fine: for whoever looks for long ones.
+/// Milliseconds on the coarse monotonic clock, four milliseconds fine: for long times.
 pub fn coarse_ms() -> Millis {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
     tv_sec.unsigned_abs() * 1000 + tv_nsec.unsigned_abs() / 1_000_000
 }
 
-/// Microseconds since 1970 on the exact clock, for whoever tells people the time.
+/// Microseconds since 1970 on the exact clock, for times that people read.
 pub fn wall_us() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Realtime);
     tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000
 }
 
-/// Microseconds on the exact monotonic clock, for whoever measures single requests.
+/// Microseconds on the exact monotonic clock, for times of single requests.
 pub fn exact_us() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     tv_sec.unsigned_abs() * 1_000_000 + tv_nsec.unsigned_abs() / 1000

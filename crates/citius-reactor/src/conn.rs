@@ -1,4 +1,7 @@
-//! One connection: its socket, its protocol, and what waits to be parsed or written.
+//! One connection: its socket, its protocol, and the bytes that wait to be parsed or written.
+//!
+//! In: bytes of the client. Out: bytes of responses, and of files. No other file reads from or writes to a client's socket (I4).
+//! Tests: `tests/turn.rs`, `tests/files.rs`.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -41,7 +44,7 @@ pub(crate) enum Transport {
 pub(crate) struct Secured {
     pub(crate) socket: OwnedFd,
     pub(crate) session: Session,
-    /// What the peer has done wrong, for whoever wants to know.
+    /// What the peer has done wrong, for log and counters.
     pub(crate) failure: Option<String>,
 }
 
@@ -253,7 +256,7 @@ impl Conn {
     /// Reads once and drops what comes, whatever it means. `Ok(0)`: the peer has closed its side.
     pub(crate) fn discard(&mut self, buffer: &mut [u8]) -> Result<usize> {
         match &mut self.transport {
-            // Whoever owns it takes the response later, as a socket's peer may.
+            // Its owner takes the response later, as a socket's peer may.
             Transport::Memory(memory) if !memory.incoming_ended => {
                 memory.incoming.clear();
                 Err(Errno::AGAIN)
@@ -319,7 +322,7 @@ impl Conn {
         }
     }
 
-    /// Ends the connection in both directions, whoever else may hold its socket.
+    /// Ends the connection in both directions, even if another process holds its socket.
     pub(crate) fn shut_down(&mut self) {
         self.say_goodbye();
         if let Some(socket) = self.socket() {
@@ -379,7 +382,7 @@ impl Secured {
             Err(Stop::ClearText) => Err(Errno::PROTONOSUPPORT),
             Err(Stop::Failed(failure)) => {
                 self.failure = Some(failure.to_string());
-                // The alert; whoever does not take it now will not miss it.
+                // The alert; a client that does not take it now loses nothing.
                 let _ = self.write_some(&[], scratch);
                 Err(Errno::PROTO)
             }
@@ -477,7 +480,7 @@ pub(crate) fn read_file(range: &FileRange) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is open behind a range; nobody but [`File`] makes ranges for this reactor.
+/// What is open behind a range; only [`File`] makes ranges for this reactor.
 pub(crate) fn file_of(range: &FileRange) -> Result<&File> {
     range.handle().ok_or(Errno::BADF)
 }

@@ -1,11 +1,9 @@
-//! Open files, ready to be sent.
+//! Open files that responses send.
 //!
-//! A [`File`] is what the reactor finds behind a [`FileRange`]. It is shared: several responses, parked or
-//! slow, may send from one. How many are open at once is counted by the [`Files`] they were adopted
-//! by, so that slow readers cannot use up the descriptors that connections need.
-//!
-//! Only regular files: they never keep a read waiting for somebody. A read can still wait for a disk;
-//! [`conn`](crate::conn) bounds how much one turn asks for.
+//! In: a descriptor. Out: a [`File`] behind a [`FileRange`], shared by several responses. [`Files`] counts how many are open, so
+//! that slow clients cannot use up the descriptors that connections need. Only regular files are taken, which never keep a read
+//! waiting for a writer; a read may wait for a disk, and [`conn`](crate::conn) bounds how much a turn reads.
+//! Tests: `tests/files.rs`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -33,7 +31,7 @@ impl Files {
     }
 
     /// Takes an open file over; `label` is what the log calls it, escaped: a name may hold line ends,
-    /// and whoever gave it would write lines of his own.
+    /// and the application that gave it would write lines of its own.
     ///
     /// # Errors
     /// `EINVAL` if it is no regular file, `ENFILE` if as many are open as may be.
@@ -67,7 +65,7 @@ impl Files {
     }
 }
 
-/// How files are opened that somebody else named: a FIFO must not keep the turn waiting for its writer,
+/// How files are opened that the application named: a FIFO must not keep the turn waiting for its writer,
 /// a terminal must not become ours.
 pub fn open_flags() -> OFlags {
     OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY

@@ -9,15 +9,22 @@
 //! pollable, so that a host loop can wait for it beside its own descriptors.
 #![forbid(unsafe_code)]
 
+mod accepting;
 mod broadcast;
 mod clock;
 mod conn;
+mod deadlines;
+mod dispatch;
+mod draining;
 mod file;
 mod id;
+mod input;
 mod leaving;
 mod listener;
 mod mailbox;
+mod memory;
 mod messages;
+mod output;
 mod reactor;
 mod refusal;
 mod secure;

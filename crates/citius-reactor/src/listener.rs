@@ -1,4 +1,4 @@
-//! Listening sockets.
+//! Listening sockets: a descriptor in, accepted connections out.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

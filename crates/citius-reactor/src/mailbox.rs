@@ -1,8 +1,8 @@
 //! The one way back for responses that come late or from another thread.
 //!
-//! A command is posted under a lock that is held for a push; the turn takes all commands at once. The
-//! wake-up is separate from the post, because who posts knows best how to wake: a coroutine on the
-//! reactor's own thread schedules the next turn on its loop, a foreign thread writes the eventfd.
+//! In: commands, posted under a lock that is held for a push. Out: all commands at once, to the turn. The wake-up is separate
+//! from the post, because the sender knows the cheapest one: a coroutine on the reactor's thread schedules the next turn on its
+//! loop, another thread writes to the eventfd.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,7 +102,7 @@ pub enum StreamCommand {
 #[derive(Debug)]
 pub struct Mailbox {
     commands: Mutex<Vec<(StreamId, StreamCommand)>>,
-    /// The next turn is certain: it runs, or somebody has been told to wake it.
+    /// The next turn is certain: it runs, or its wake-up has been requested.
     expected: AtomicBool,
     /// There may be broadcasts among the commands.
     has_broadcasts: AtomicBool,
@@ -122,14 +122,14 @@ impl Mailbox {
 
     /// Posts a command. `true`: no turn is certain to come, so the caller has to wake one, by
     /// [`wake`](Self::wake) or by calling the turn.
-    #[must_use = "without a wake-up the command waits for somebody else's"]
+    #[must_use = "without a wake-up the command waits for another one"]
     pub fn post(&self, id: StreamId, command: StreamCommand) -> bool {
         self.lock().push((id, command));
         !self.expected.swap(true, Ordering::AcqRel)
     }
 
     /// Posts one message to all of `ids`; as [`post`](Self::post) otherwise.
-    #[must_use = "without a wake-up the commands wait for somebody else's"]
+    #[must_use = "without a wake-up the commands wait for another one"]
     pub fn post_broadcast(
         &self,
         ids: impl Iterator<Item = StreamId>,
@@ -153,11 +153,11 @@ impl Mailbox {
 
     pub(crate) fn clear_wakeup(&self) {
         let mut count = [0; 8];
-        // It fails only when nobody has rung.
+        // It fails only without a wake-up.
         let _ = rustix::io::read(&self.wakeup, &mut count);
     }
 
-    /// A turn begins or ends. While it runs, nobody needs to wake another.
+    /// A turn begins or ends. While it runs, no wake-up is needed.
     pub(crate) fn set_expected(&self, expected: bool) {
         self.expected.store(expected, Ordering::Release);
     }

@@ -1,8 +1,8 @@
 //! WebSockets: frames of a tunnel become messages, and messages become frames.
 //!
-//! A service sees messages only. Pings, the wait for a peer's close frame, and reading only as fast as messages are
-//! taken happen here, where the clock, the limits and the write queue are. Bytes of a tunnel are asked for as others of
-//! it have become messages, so that at most `body_window_bytes` of frames wait here while the service takes nothing.
+//! A service sees messages only. Pings, the wait for the client's close frame and flow control are here, where the clock, the
+//! limits and the write queue are. Bytes of a tunnel are asked for as earlier ones became messages, so that at most
+//! `body_window_bytes` of frames wait while the service takes nothing.
 //! Tests: `tests/gateway/`, `tests/abuse/` and Autobahn.
 
 use std::sync::atomic::Ordering;
@@ -84,7 +84,7 @@ impl Reply<'_> {
                     Codecs::context(&mut self.codecs.tools, self.tools.clock.now, limits);
                 socket.codec.send(&mut context, kind, bytes, &mut frames);
             }
-            // Nobody makes messages of files.
+            // Messages are never files.
             Payload::File(_) => {}
         }
         self.write_frames(&frames);
@@ -270,7 +270,7 @@ impl Reactor {
         }
         broadcast.missed.fetch_add(1, Ordering::Relaxed);
         if let Slow::Close(code) = broadcast.slow {
-            // Who does not read will not answer a close frame either: it is the last thing sent.
+            // A client that does not read will not return a close frame either: it is the last thing sent.
             let close = Close::new(code, "too slow");
             let mut reply = self.reply(conn, stream);
             reply.close_socket(&close);

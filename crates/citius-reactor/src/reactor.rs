@@ -45,7 +45,7 @@ pub struct Options {
     pub date: bool,
     /// Fields of every response that does not say the same itself.
     pub default_fields: Fields,
-    /// Who is told about every request, if anybody.
+    /// What is told about every request.
     pub observer: Option<Box<Observer>>,
     /// What is compressed; `None` compresses nothing.
     pub compression: Option<Policy>,
@@ -237,7 +237,7 @@ impl Reactor {
     }
 
     /// Closes connections that have sent no request, or wait for another, when `connections_max` are open: for a port
-    /// that answers quickly, and that peers who only connect must not fill.
+    /// that is worked off quickly, and that peers which only connect must not fill.
     pub fn make_room(&mut self) {
         self.makes_room = true;
     }
@@ -293,7 +293,7 @@ impl Reactor {
         self.requests_total
     }
 
-    /// Who is told about every request, if anybody.
+    /// What is told about every request.
     pub fn observer(&mut self) -> Option<&mut Observer> {
         self.watch.observer.as_deref_mut()
     }

@@ -1,4 +1,4 @@
-//! What a connection above `connections_max` is sent before it is closed.
+//! The response to a connection above `connections_max`, which is closed afterwards.
 
 /// In clear text: a whole HTTP/1.1 response.
 pub(crate) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\

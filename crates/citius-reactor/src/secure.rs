@@ -1,8 +1,8 @@
 //! Connections that begin with a TLS handshake.
 //!
-//! A handshake is tens of times the work of a request, and a burst of them must not make open connections wait. So what
-//! comes for one is not worked on when epoll tells of it: the connection waits in line, unwatched, and at its end each turn
-//! gives the line [`HANDSHAKES_US`]. Whoever is through takes up its protocol as if it had just been accepted.
+//! A handshake is tens of times the work of a request, and a burst of them must not make open connections wait. A connection
+//! with input for its handshake waits in a queue, and at its end each turn works on the queue for [`HANDSHAKES_US`]. After the
+//! handshake the connection starts its protocol as if it had just been accepted. Tests: `tests/tls/`.
 
 use citius_http::{Closing, Millis};
 use citius_observe::Counter;
@@ -19,14 +19,14 @@ use crate::wire::Wire;
 /// curve's key, one or two with RSA's; what an open connection waits for a burst.
 const HANDSHAKES_US: u64 = 1000;
 
-/// Milliseconds after which the files of TLS are looked at again when somebody connects.
+/// Milliseconds after which the files of TLS are looked at again when a client connects.
 const LOOK_MS: Millis = 1000;
 
-/// Said to whom calls procedures by JSON without TLS; MessagePack has no place for it, and gets TLS' alert.
+/// Sent to a client that calls procedures by JSON without TLS; one of MessagePack gets TLS' alert.
 const CLEAR_TEXT_CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\
     \"message\":\"this port speaks TLS\",\"data\":{\"type\":\"InvalidRequest\"}}}\n";
 
-/// Said to whom speaks HTTP without TLS.
+/// Sent to a client of HTTP without TLS.
 const CLEAR_TEXT: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 45\r\nconnection: close\r\n\r\nthis port speaks HTTPS: use https:// instead\n";

@@ -1,4 +1,4 @@
-//! The boundary between the reactor and whatever answers requests.
+//! The boundary between the reactor and the application: events to a [`Service`], actions through a [`Reply`].
 
 use std::net::SocketAddr;
 
@@ -75,7 +75,7 @@ pub trait Service {
     fn data(&mut self, bytes: &[u8], reply: &mut Reply<'_>);
     /// The body of `reply.id()` is complete.
     fn end(&mut self, trailers: Fields, reply: &mut Reply<'_>);
-    /// The body of `id` will never be complete, and nobody waits for a response any more.
+    /// The body of `id` will never be complete, and the client takes no response any more.
     fn broken(&mut self, id: StreamId, fault: Fault);
     /// A message has come on the WebSocket `reply.id()`. `false`: no more until [`StreamCommand::Resume`].
     ///
@@ -87,7 +87,7 @@ pub trait Service {
     fn closed(&mut self, _close: Close, _fault: Option<citius_ws::Fault>, _reply: &mut Reply<'_>) {}
     /// The queue of `reply.id()`, which asked for it with [`Reply::await_writable`], has room again.
     fn writable(&mut self, reply: &mut Reply<'_>);
-    /// The connection is gone, and with it whoever waited for responses.
+    /// The connection is gone, and with it its requests.
     fn disconnected(&mut self, connection: ConnectionId);
     /// A request was refused before its header section was complete, or the connection ended for a fault that is no
     /// request's.
@@ -112,7 +112,7 @@ pub trait Service {
     ) {
         let _ = (connection, stream, took_ms, latest);
     }
-    /// Something that only whoever looks after the server needs to know.
+    /// Something for the operator of the server.
     fn noted(&mut self, note: Notice<'_>) {
         let _ = note;
     }
@@ -182,7 +182,7 @@ impl Reply<'_> {
         &self.tools.limits
     }
 
-    /// Gives back a head that nobody needs any more, for its memory.
+    /// Gives back a head that is not needed any more, for its memory.
     #[inline]
     pub fn recycle(&mut self, head: Box<Head>) {
         self.tools.heads.give(head);
@@ -301,7 +301,7 @@ impl Reply<'_> {
         sent
     }
 
-    /// The response goes out as it is: whoever gives it has chosen its coding.
+    /// The response goes out as it is: the application has chosen its coding.
     pub fn keep_as_is(&mut self) {
         self.conn.codings.forget(self.stream);
     }

@@ -1,6 +1,6 @@
 //! The state of a connection's WebSockets, and what all WebSockets of a reactor share.
 //!
-//! `messages.rs` has the verbs: what comes in becomes messages, and messages become frames.
+//! The functions that use it are in `messages.rs`.
 
 use citius_http::{Limits, Millis};
 use citius_ws::{Context, Tools};
@@ -46,7 +46,7 @@ pub(crate) fn is_socket(sockets: &[Socket], stream: u32) -> bool {
     sockets.iter().any(|socket| socket.stream == stream)
 }
 
-/// The socket of `stream` is no more; nobody is told.
+/// The socket of `stream` is no more; the service is not told.
 pub(crate) fn forget(sockets: &mut Vec<Socket>, stream: u32) {
     sockets.retain(|socket| socket.stream != stream);
 }

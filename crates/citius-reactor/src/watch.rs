@@ -1,7 +1,7 @@
 //! What the observer is told: the requests of all connections, from their heads to their ends.
 //!
-//! A connection keeps a note of each request that is not fully answered. Without an observer and without
-//! a limit on open requests there are no notes, and the cost is a branch.
+//! A connection keeps a note of each request without a complete response. Without an observer and without a limit on open
+//! requests there are no notes, and the cost is a branch.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ const ROUTES_TOLD: usize = 5;
 /// What is to be done with a request that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The service answers it.
+    /// The service gets it.
     Serve,
     /// Too many are open.
     Shed,
@@ -183,7 +183,7 @@ impl Watch {
         }
     }
 
-    /// The connection has gone; whoever was not answered never will be.
+    /// The connection has gone; requests without a response get none.
     pub(crate) fn end_all(&mut self, conn: &mut Conn) {
         let unsent = conn.output.len() as u64;
         self.end_unsent(conn);

@@ -1,10 +1,8 @@
-//! What a connection speaks: the protocols behind one set of verbs.
+//! The protocol of a connection: HTTP/1.1, HTTP/2 and RPC behind one set of methods.
 //!
-//! Each verb is that of the protocol's own connection, and means the same for both; what one of them has no use
-//! for, it ignores. HTTP/1 comes first in every `match`, and is inlined: it must not cost more for having company.
-//!
-//! Rules of this file: no protocol is told apart anywhere else but by a method of [`Wire`]; whoever changes a
-//! connection's protocol (prior knowledge, `upgrade: h2c`, ALPN) replaces the value and hands over the unread bytes.
+//! Each method is that of the protocol's connection and means the same for all; a protocol without a use for it ignores it.
+//! HTTP/1.1 comes first in every `match` and is inlined. Protocols are told apart in this file alone. A change of protocol
+//! (prior knowledge, `upgrade: h2c`, ALPN) replaces the value and hands over the unread bytes.
 
 use citius_h1::{Context, Request};
 use citius_http::{
@@ -334,7 +332,7 @@ impl Wire {
         }
     }
 
-    /// Whether whoever waits for room on `stream` may write now that the output is empty.
+    /// Whether the response on `stream` may go on now that the output is empty.
     #[inline]
     pub(crate) fn may_write(&self, stream: u32, limits: &Limits) -> bool {
         match self {

@@ -1,6 +1,6 @@
-//! Paths without parameters: a table of our own keys, asked with anybody's.
+//! Paths without parameters: a table whose keys are routes, searched with the paths of requests.
 //!
-//! The keys are the application's, so nobody outside can make them collide, and a hash of two
+//! The keys are the application's, so a client cannot make them collide, and a hash of two
 //! instructions for every eight bytes is good enough. Hashing and comparing both go by words, without a call:
 //! for the short paths that services have, that is half of what a general table costs.
 

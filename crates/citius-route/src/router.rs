@@ -9,7 +9,7 @@ use crate::percent::{decode, normalize};
 /// Parameter values in the order of [`Pattern::params`], percent-decoded.
 pub type Captures = SmallVec<[Vec<u8>; 2]>;
 
-/// All routes of one application; `T` is whatever a route stands for.
+/// All routes of one application; `T` is the value of a route.
 #[derive(Clone, Debug)]
 pub struct Router<T> {
     /// Patterns without parameters, by their normal form: most services' most asked paths.

@@ -1,4 +1,4 @@
-//! The calls of one connection that are not answered yet, and the batches they belong to.
+//! The calls of one connection that have no response yet, and the batches they belong to.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use citius_http::Millis;
 /// What a response is recognised by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Id {
-    /// Nobody waits for a response.
+    /// A notification: no response is sent.
     None,
     /// MessagePack-RPC's.
     Number(u32),
@@ -60,7 +60,7 @@ impl Calls {
     /// Takes a call out; `None` if it is not open.
     #[inline]
     pub(crate) fn take(&mut self, stream: u32) -> Option<OpenCall> {
-        // What is answered at once came last.
+        // A call that gets its response at once is the last one that came.
         if self.open.last()?.stream == stream {
             return self.open.pop();
         }
@@ -118,7 +118,7 @@ impl Calls {
     }
 }
 
-/// Answers that leave together.
+/// Responses that are written together.
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     slots: Vec<Batch>,
@@ -127,7 +127,7 @@ pub(crate) struct Batches {
 /// One batch of JSON-RPC's (§6).
 #[derive(Debug, Default)]
 struct Batch {
-    /// Elements that are not read or not answered; 0: the slot is free.
+    /// Elements that are not read or have no response; 0: the slot is free.
     left: usize,
     /// The responses so far, `[` first.
     responses: Vec<u8>,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `$/goodbye` is a notification of ours: neither protocol has a way to end a connection without losing what
-//! is under way. Whoever does not know it sees it together with the end of the connection.
+//! is under way. A client that does not know it still sees the end of the connection.
 //! `$/cancelRequest` is that of the Language Server Protocol: the caller names a call it no longer waits for.
 
 use alloc::borrow::Cow;
@@ -176,7 +176,7 @@ impl Connection {
             && (!self.draining || !self.elements.is_empty())
     }
 
-    /// When [`expire`](Self::expire) wants to be called, whatever happens before; `None` for never.
+    /// When [`expire`](Self::expire) is due if no other call comes first; `None` for never.
     #[inline]
     pub fn deadline(&self, limits: &Limits) -> Option<Millis> {
         if self.closing.is_some() {
@@ -220,13 +220,13 @@ impl Connection {
         self.fault
     }
 
-    /// Calls that are not answered.
+    /// Calls without a response.
     #[inline]
     pub fn streams_open(&self) -> usize {
         self.calls.len()
     }
 
-    /// Whether the call `stream` is not answered.
+    /// Whether the call `stream` has no response yet.
     pub fn is_open(&self, stream: u32) -> bool {
         self.calls.is_open(stream)
     }
@@ -432,12 +432,12 @@ impl Connection {
         let stream = id.and_then(|id| self.calls.find(&id));
         match stream.and_then(|stream| self.calls.take(stream)) {
             Some(call) => Step::Event(self.break_off(&call, Fault::CallCancelled, out)),
-            // It has been answered, and the response is under way.
+            // Its response is being written.
             None => Step::Again,
         }
     }
 
-    /// Answers a call that is not worked on any more.
+    /// Responds to a call that is not executed any more.
     fn break_off(&mut self, call: &OpenCall, fault: Fault, out: &mut Output) -> Event<'static> {
         let failure = Failure::of(fault.status());
         self.respond(call, Outcome::Failure(failure, fault.text().into()), out);
@@ -448,7 +448,7 @@ impl Connection {
         }
     }
 
-    /// Answers what is no call.
+    /// Responds to a message that is no call.
     fn reject(&mut self, id: Id, batch: Option<u32>, failure: Failure, out: &mut Output) {
         let text = match failure {
             Failure::Parse => "what came is not JSON",
@@ -518,12 +518,12 @@ impl Connection {
                 json::encode_text(GOODBYE, out);
                 out.extend_from_slice(b"}\n");
             }
-            // Nobody knows in which language.
+            // No byte has come yet: the protocol is not known.
             None => {}
         }
     }
 
-    /// Writes a response, if anybody waits for one.
+    /// Writes a response unless the call was a notification.
     #[inline]
     fn respond(&mut self, call: &OpenCall, outcome: Outcome<'_>, out: &mut Output) {
         match (&call.id, call.batch) {

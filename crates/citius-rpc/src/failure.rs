@@ -1,4 +1,4 @@
-//! Why a call has no result: errors that the server itself answers with, as values of both protocols.
+//! Why a call has no result: errors that the server itself sends, as values of both protocols.
 //!
 //! In MessagePack-RPC an error is a map of `type`, `message` and, where there are any, `data`; in JSON-RPC it
 //! has the `code` of the specification too, and the type is among its `data`.

@@ -47,7 +47,7 @@ impl Scanner {
                     _ if self.is_escaped => self.is_escaped = false,
                     b'\\' => self.is_escaped = true,
                     b'"' => self.in_string = false,
-                    // A line has ended before its string: nobody need wait for the rest.
+                    // The line ends inside a string: the message is invalid, without waiting for the rest.
                     0..0x20 => return Err(Fault::CallSyntax),
                     _ => {}
                 }
@@ -115,7 +115,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What is wrong with a value, and the `id` to answer with if it has one.
+/// What is wrong with a value, and the `id` of the response if it has one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mistake<'a> {
     /// It is not JSON.

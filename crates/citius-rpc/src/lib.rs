@@ -2,8 +2,8 @@
 //!
 //! Two protocols, told apart by the first byte of a connection: [MessagePack-RPC] and [JSON-RPC 2.0]. A
 //! [`Connection`] is a value with the verbs of HTTP/1's: it opens no socket, reads no clock and starts
-//! nothing. A call comes out as a [`Call`](citius_http::Call) whose parameters are still bytes; what it comes
-//! to goes in as an [`Action::Respond`](citius_http::Action), and leaves when it is ready, whatever was asked before.
+//! nothing. A call comes out as a [`Call`](citius_http::Call) whose parameters are still bytes; its result
+//! goes in as an [`Action::Respond`](citius_http::Action) and is written at once, before the results of earlier calls.
 //!
 //! [`Responses`] is the other side of MessagePack-RPC, for clients: bytes in, responses out.
 //!
@@ -12,7 +12,7 @@
 //! - No byte is searched for the end of its message twice, however slowly it comes.
 //! - A length that a peer announces allocates nothing.
 //! - Nothing is recursive, and nothing grows without a limit of [`Limits`](citius_http::Limits).
-//! - Whoever is told `$/goodbye` knows that what was not answered before has not been done.
+//! - A client that receives `$/goodbye` knows that calls without a response before it were not executed.
 //!
 //! [MessagePack-RPC]: https://github.com/msgpack-rpc/msgpack-rpc/blob/master/spec.md
 //! [JSON-RPC 2.0]: https://www.jsonrpc.org/specification

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use citius_http::Fault;
 
-/// How far the search for the end of a message has come. Goes on where it stopped, whatever comes in between.
+/// How far the search for the end of a message has come. Continues where it stopped.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     /// Bytes of the message that are whole values or their heads.

@@ -12,7 +12,7 @@ use citius_http::{
 
 use crate::{Connection, Context, Incoming, Responses};
 
-/// A connection whose procedures answer with their parameters, except `late`, which answers when told to, `fail`
+/// A connection whose procedures return their parameters, except `late`, which returns when told to, `fail`
 /// and `text`, which fail in two ways.
 struct Dialogue {
     connection: Connection,

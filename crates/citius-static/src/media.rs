@@ -125,7 +125,7 @@ mod tests {
             ("site.webmanifest", "application/manifest+json"),
             ("Makefile", "application/octet-stream"),
             ("a.", "application/octet-stream"),
-            ("a.an-extension-nobody-has", "application/octet-stream"),
+            ("a.an-unknown-extension", "application/octet-stream"),
         ] {
             assert_eq!(of(name.as_bytes()), expected.as_bytes(), "{name}");
         }

@@ -1,6 +1,6 @@
 //! From the path of a request to a path below a mount's directory.
 //!
-//! Decoded once and only once. Whatever could mean more than one thing is refused instead of cleaned:
+//! Decoded once and only once. An ambiguous path is refused instead of normalised:
 //! empty and dot segments, an encoded slash, NUL. (`openat2` would hold all of them inside anyway.)
 
 use std::borrow::Cow;

@@ -97,7 +97,7 @@ impl Record {
         assert!(complete || was_cut, "half a response: {self:?}");
     }
 
-    /// The requests that were taken and could be answered as such.
+    /// The requests that were taken and could get a response of their own.
     fn asked(&self) -> Vec<Asked> {
         let requests = self.seen.iter().filter_map(|seen| match seen {
             Seen::Request { method, head, .. } => Some(Asked {

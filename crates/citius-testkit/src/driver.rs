@@ -556,7 +556,7 @@ fn perform(
         Deed::Abort => return connection.send(cx, stream, Action::Abort, out),
     };
     match result {
-        // Found before the connection heard of it; for streams that are over nobody cares.
+        // The connection has not seen this fault yet; faults of closed streams are ignored.
         Err(fault) if connection.is_open(stream) => {
             connection.fail(cx, stream, fault, out);
             Err(fault)

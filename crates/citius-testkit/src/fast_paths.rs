@@ -2,7 +2,7 @@
 //!
 //! Compared are the head cache ([`Connection::receive_cached`](citius_h1::Connection::receive_cached)), the response template, and
 //! plain responses ([`Connection::respond`](citius_h1::Connection::respond)). Some connections in turn share the
-//! cache, as those of a reactor do, whatever their listeners: heads come back to it with fields that TLS, a trusted
+//! cache, as all connections of a reactor do, across listeners: heads come back to it with fields that TLS, a trusted
 //! proxy or the observer have added.
 
 use citius_h1::Closing;

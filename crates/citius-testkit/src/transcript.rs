@@ -7,7 +7,7 @@
 //! | `#` | text | comment |
 //! | `?` | `NAME CONTENT` | a variant: the transcript is played once for each, with `\?` in other lines standing for CONTENT |
 //! | `:` | `limit NAME VALUE` | a limit other than the default; before the first step |
-//! | `:` | `app none` | nobody answers but by `~` lines; otherwise the echo application does |
+//! | `:` | `app none` | no application: only `~` lines respond; otherwise the echo application does |
 //! | `:` | `server TEXT`, `date TEXT` | the value of that field; without it the field is not sent |
 //! | `:` | `memory REASON` | makes no sense over a socket |
 //! | `>` | bytes | the peer sends |
@@ -16,7 +16,7 @@
 //! | `!` | `refuse FAULT` | the server refuses the connection |
 //! | `@` | `+MS` | so many milliseconds pass |
 //! | `~` | `STREAM want N` or `STREAM want all` | the application asks for body bytes |
-//! | `~` | `STREAM inform STATUS HEAD`, `STREAM respond STATUS HEAD BODY`, `STREAM start STATUS HEAD`, `STREAM data BODY`, `STREAM end HEAD`, `STREAM abort`, `STREAM fail FAULT` | it answers |
+//! | `~` | `STREAM inform STATUS HEAD`, `STREAM respond STATUS HEAD BODY`, `STREAM start STATUS HEAD`, `STREAM data BODY`, `STREAM end HEAD`, `STREAM abort`, `STREAM fail FAULT` | the application acts |
 //! | `=` | `request STREAM METHOD TARGET`, `data STREAM BYTES`, `end STREAM HEAD`, `broken STREAM FAULT`, `app-fault STREAM FAULT` | an event |
 //! | `=` | `fault FAULT` | the rule the peer broke; more words are for the reader |
 //! | `=` | `close`, `close clean`, `close linger`, `close abort` | the connection is to be closed, in this way |

@@ -55,8 +55,8 @@ fn revocation_lists(
 
 /// The rules of `settings`.
 ///
-/// A revocation list is taken as OpenSSL takes it: each certificate of a chain needs one, and one that is past its
-/// next update says nothing any more, so nobody is let in by it.
+/// A revocation list is taken as OpenSSL takes it: each certificate of a chain needs one, and a list that is past its
+/// next update is not used, so the certificates that need it are refused.
 pub(crate) fn rules(
     settings: &Settings,
     provider: Arc<CryptoProvider>,

@@ -100,7 +100,7 @@ fn make(files: &IdentityFiles, directory: &Path, now_s: u64) -> Result<Vec<u8>, 
     Ok(chain[0].to_vec())
 }
 
-/// Writes a file that nobody else reads, whole or not at all.
+/// Writes a file that only its owner can read, whole or not at all.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension(format!("{}.new", std::process::id()));
     let mut file = OpenOptions::new()

@@ -75,7 +75,7 @@ fn reason(error: &std::io::Error) -> String {
     text.to_lowercase()
 }
 
-/// Whether a file is readable for everybody.
+/// Whether all users can read a file.
 pub(crate) fn is_world_readable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o004 != 0)
 }

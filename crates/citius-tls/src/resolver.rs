@@ -20,7 +20,7 @@ pub(crate) struct Resolver {
     by_name: HashMap<String, Vec<usize>>,
 }
 
-/// What a handshake was about; rustls calls the resolver in the middle of it and tells nobody else.
+/// What a handshake chose. Only the resolver learns it: rustls calls it in the middle of the handshake.
 pub(crate) struct Choice {
     pub(crate) identity: Arc<Identity>,
     pub(crate) server_name: Option<Box<str>>,

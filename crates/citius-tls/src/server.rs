@@ -125,7 +125,7 @@ fn load_identities(
         if files::is_world_readable(settings.source(&from.key)) {
             let key = from.key.display();
             warnings.push(format!(
-                "everybody on this machine can read the key {key}; `chmod 600 {key}`"
+                "all users of this machine can read the key {key}; `chmod 600 {key}`"
             ));
         }
         identities.push(Arc::new(identity));

@@ -457,7 +457,7 @@ impl Session {
             match status.state {
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => {
                     let mut room = [0; 2 * OVERHEAD_BYTES];
-                    // Whoever cannot be told sees a cut.
+                    // If close_notify does not fit, the peer sees a truncated connection.
                     if let Ok(n) = traffic.queue_close_notify(&mut room) {
                         words.extend_from_slice(&room[..n]);
                     }

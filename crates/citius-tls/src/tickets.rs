@@ -2,11 +2,11 @@
 //!
 //! The supervisor makes one [`Tickets`], a secret and the time it is of, and its workers inherit it. The secret moves
 //! on every [`SPAN_S`] seconds by a hash that cannot be undone, in every process at the same time and without a word between
-//! them. A worker keeps this span's keys and the last one's, so a ticket is good for one to two spans; whoever steals
-//! the memory learns nothing of earlier ones.
+//! them. A worker keeps this span's keys and the last one's, so a ticket is good for one to two spans; an attacker
+//! who steals the memory learns nothing of earlier ones.
 //!
-//! Keys also depend on the rules for client certificates: a ticket that was given under other rules opens nothing, so nobody
-//! comes in by a session whose certificate would be refused today.
+//! Keys also depend on the rules for client certificates: a ticket that was given under other rules cannot be decrypted, so
+//! no session resumes whose certificate would be refused today.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -149,7 +149,7 @@ impl Connection {
     }
 
     /// Takes as much of `input` as it can (advances the slice) and returns the next event; call until
-    /// `None`, which means that all of it is taken. Answers to control frames go to `out`.
+    /// `None`, which means that all of it is taken. Responses to control frames go to `out`.
     #[inline]
     pub fn receive(
         &mut self,

@@ -83,7 +83,7 @@ impl Refusal {
     pub fn fields(self) -> Fields {
         let mut fields = Fields::default();
         if self.status().code() == 426 {
-            // A token and two digits are refused by nobody.
+            // `push` fails only for invalid names and values; these are valid.
             let _ = fields.push(b"sec-websocket-version", b"13");
         }
         fields

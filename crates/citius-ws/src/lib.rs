@@ -7,8 +7,8 @@
 //!
 //! Invariants, each with its tests:
 //! - How the bytes were cut never shows: frames(whole) == frames(any cut).
-//! - Whatever breaks a rule ends the connection with the close code the RFC has for it, and no further
-//!   byte is understood.
+//! - A frame or message that breaks a rule ends the connection with the RFC's close code, and no further
+//!   byte is parsed.
 //! - A text message that leaves here is UTF-8; one that is not is refused with the byte that shows it.
 //! - A connection at rest owns no buffer and no compression state: what messages are unmasked, inflated and
 //!   deflated with belongs to the [`Tools`] that all connections of a thread share, because neither side

@@ -1,4 +1,4 @@
-"""Forms: the bytes of a body in, a ``Form`` out (URL-encoded; multipart as RFC 7578 and RFC 2046 §5.1).
+"""Forms: the bytes of a body in, a ``FormData`` out (URL-encoded; multipart as RFC 7578 and RFC 2046 §5.1).
 
 Works on a body that is there as a whole, so its size is already bounded (``body_bytes_max``); the
 number of fields and the size of a part's head are bounded here. Imported when a form is first read.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from citius._core import parse_parameters, parse_urlencoded
 from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
-from citius.web.headers import Headers, Query
+from citius.web.headers import Headers, QueryParams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,7 @@ class Upload:
     headers: Headers
 
 
-class Form(Query):
+class FormData(QueryParams):
     """The text fields of a form as a multi-mapping; its files are in ``files``."""
 
     __slots__ = ("_files",)
@@ -60,12 +60,12 @@ class Form(Query):
         return [upload for key, upload in self._files if key == name]
 
 
-def form_of(request: Request) -> Form:
+def form_of(request: Request) -> FormData:
     """The form in the body of a request."""
     return parse_form(request.header("content-type") or "", request.body())
 
 
-def parse_form(content_type: str, body: bytes) -> Form:
+def parse_form(content_type: str, body: bytes) -> FormData:
     """Read a form.
 
     Raises:
@@ -77,7 +77,7 @@ def parse_form(content_type: str, body: bytes) -> Form:
     if media_type == "application/x-www-form-urlencoded":
         if body.count(b"&") >= FIELDS_MAX:
             raise ContentTooLarge(f"a form may have {FIELDS_MAX} fields")
-        return Form(parse_urlencoded(body))
+        return FormData(parse_urlencoded(body))
     if media_type == "multipart/form-data":
         boundary = parameters.get("boundary", "")
         if not 0 < len(boundary) <= _BOUNDARY_CHARS_MAX or not boundary.isascii():
@@ -89,7 +89,7 @@ def parse_form(content_type: str, body: bytes) -> Form:
     )
 
 
-def _parse_multipart(boundary: bytes, body: bytes) -> Form:
+def _parse_multipart(boundary: bytes, body: bytes) -> FormData:
     """Cut the body at its delimiters: preamble, parts, epilogue."""
     delimiter = b"\r\n--" + boundary
     # The first delimiter has no line break of its own when there is no preamble.
@@ -100,7 +100,7 @@ def _parse_multipart(boundary: bytes, body: bytes) -> Form:
     files: list[tuple[str, Upload]] = []
     for section in sections[1:]:
         if section.startswith(b"--"):
-            return Form(fields, files)
+            return FormData(fields, files)
         padding, line_break, part = section.partition(b"\r\n")
         if not line_break or padding.strip(b" \t"):
             raise BadRequest("a multipart delimiter is followed by something other than a line end")

@@ -1,4 +1,4 @@
-"""Multi-mappings of a message: ``Headers``, ``MutableHeaders``, ``Query``.
+"""Multi-mappings of a message: ``Headers``, ``MutableHeaders``, ``QueryParams``.
 
 All three keep what was sent, in the order it was sent, doubles included; the mapping face shows one
 value per name. Field names are compared without regard to case (RFC 9110 §5.1), query names are not.
@@ -178,7 +178,7 @@ class MutableHeaders(MutableMapping[str, str]):
         return dropped
 
 
-class Query(Mapping[str, str]):
+class QueryParams(Mapping[str, str]):
     """The parameters of a query or a form; ``query["page"]`` is the last value of that name."""
 
     __slots__ = ("_items", "_last")

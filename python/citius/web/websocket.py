@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from citius._core import Request
-    from citius.web.headers import Headers, Query
+    from citius.web.headers import Headers, QueryParams
+    from citius.web.signature import Parameter
 
 __all__ = ["Room", "SerialWebSocket", "WebSocket"]
 
@@ -110,7 +111,7 @@ class SerialWebSocket:
         return self._socket.path_params
 
     @property
-    def query(self) -> Query:
+    def query(self) -> QueryParams:
         """Parameters in the query."""
         return self._socket.query
 
@@ -140,14 +141,25 @@ class SerialWebSocket:
         return self._socket.is_open
 
 
+def socket_parameters(
+    handler: Callable[..., Any], pattern: str, *, serial: bool
+) -> tuple[Parameter, ...]:
+    """The parameters of a handler and their sources.
+
+    Raises:
+        ConfigError: A parameter has no source.
+    """
+    socket = SerialWebSocket if serial else WebSocket
+    return websocket_parameters(handler, pattern, socket, (WebSocket, SerialWebSocket))
+
+
 def bind_websocket(handler: Callable[..., Any], pattern: str, *, serial: bool) -> Bound:
     """Decide where each parameter comes from: the socket, or the path.
 
     Raises:
         ConfigError: A parameter has no source.
     """
-    socket = SerialWebSocket if serial else WebSocket
-    parameters = websocket_parameters(handler, pattern, socket, (WebSocket, SerialWebSocket))
+    parameters = socket_parameters(handler, pattern, serial=serial)
     args = [None if one.source == "socket" else one.name for one in parameters]
     return Bound(_serial(handler, args) if serial else handler, tuple(args))
 

@@ -38,7 +38,7 @@ fn proxies(networks: &str, names: &[&str]) -> Proxies {
     proxies
 }
 
-/// `client scheme host port prefix`, a dash for what nobody has said.
+/// `client scheme host port prefix`, a dash for what is not known.
 fn show(origin: Option<&Origin>) -> String {
     let Some(origin) = origin else {
         return "nothing".into();

@@ -1,7 +1,7 @@
 //! Compressed field sections (RFC 7541): one table a direction, bounded by what was agreed.
 //!
-//! The decoder takes every block to its end whatever it says, because the next one builds on it. The
-//! encoder keeps in its table what responses repeat, and spells the rest plainly: bytes saved by
+//! The decoder decodes every block to its end, even that of a refused head, because the next block depends on the
+//! table. The encoder keeps in its table what responses repeat, and writes the rest as plain literals: bytes saved by
 //! Huffman coding there would cost more instructions than they are worth.
 
 mod decoder;

@@ -458,7 +458,7 @@ fn time_ends_what_does_not_go_on() {
 fn a_slow_body_is_given_up() {
     let mut client = Client::new();
     client.post(1);
-    assert_eq!(client.wait(60_000), "", "nobody waits for it");
+    assert_eq!(client.wait(60_000), "", "no deadline");
     client.want(1, u64::MAX);
     client.data(1, &[b'x'; 2400], false);
     assert_eq!(client.wait(10_000), "");

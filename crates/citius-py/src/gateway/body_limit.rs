@@ -1,13 +1,14 @@
-//! How long the body of a request may be, and what the log says of a longer one.
+//! The limit of a request body's length, and the log message about a longer body.
 //!
-//! A body that the server holds until it is complete has a limit; one that the application reads as it comes has
-//! none unless an option sets it. The protocol does the counting.
+//! In: limits of the server and of the route. Out: a limit for the protocol, which counts. A body that is held until it is
+//! complete has a limit; a streamed one only if an option sets it. Tests: `tests/abuse/`, `tests/gateway/`.
 
 use citius_http::{Head, Limits};
 use citius_reactor::Reply;
 use pyo3::Python;
 
-use crate::link::{LEVEL_WARNING, Link};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_WARNING;
 use crate::report::Subject;
 
 /// The limit of one body.
@@ -66,25 +67,25 @@ impl BodyLimit {
     pub(crate) fn enforce(
         self,
         py: Python<'_>,
-        link: &Link,
+        handle: &ReactorHandle,
         head: &Head,
         route: Option<&str>,
         reply: &mut Reply<'_>,
     ) -> bool {
         let is_refused = self.bytes_max < u64::MAX && reply.limit_body(self.bytes_max);
         if is_refused {
-            self.report(py, link, &Subject::new(link, head, route));
+            self.report(py, handle, &Subject::new(handle, head, route));
         }
         is_refused
     }
 
     /// Tells the log that a body was longer.
     #[cold]
-    pub(crate) fn report(self, py: Python<'_>, link: &Link, subject: &Subject) {
+    pub(crate) fn report(self, py: Python<'_>, handle: &ReactorHandle, subject: &Subject) {
         let message = format!(
             ": refused with 413, for its body is longer than {} bytes; the limit is set by {}",
             self.bytes_max, self.option
         );
-        subject.log(py, link, LEVEL_WARNING, &message);
+        subject.log(py, handle, LEVEL_WARNING, &message);
     }
 }

@@ -1,9 +1,8 @@
-//! How applications are called: one file per interface, all over the same exchanges.
+//! How applications are called: one module for each interface, with the functions `request`, `data`, `end` and `writable`.
 //!
-//! A reactor has one gateway, fixed when it is made. [`Dispatch`] is what the reactor talks to: it does what
-//! is the same for all interfaces and hands the rest to the gateway's file by a `match`, so that the
-//! compiler sees through it. Each file has the same verbs: `request`, `data`, `end`, `room` for the
-//! events of a [`Service`]. What a gateway keeps of an open exchange is its [`Role`](crate::link::Role).
+//! In: the events of a [`Service`]. Out: calls of the gateway that was fixed when the reactor was made, by a `match` that the
+//! compiler sees through. What all interfaces share is in [`Dispatch`]: static files, limits, log messages. What a gateway
+//! keeps of an open exchange is its [`Role`](crate::exchange::Role). Tests: `tests/gateway/`, `tests/asgi/`, `tests/wsgi/`.
 
 use citius_http::{
     Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, RefusedHead, ResponseHead,
@@ -16,10 +15,12 @@ use pyo3::prelude::*;
 
 use self::body_limit::BodyLimit;
 use self::turn::Turn;
-use crate::answer::Asked;
+use crate::exchange::Exchange;
 use crate::fork::end_child;
-use crate::link::{Callbacks, Exchange, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING};
+use crate::reactor_handle::Callbacks;
 use crate::report::{self, Subject};
+use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING};
+use crate::request_context::RequestContext;
 use crate::support::clear_exception;
 
 pub(crate) mod asgi;
@@ -96,11 +97,11 @@ pub(crate) struct Dispatch<'a, 'py> {
 impl Service for Dispatch<'_, '_> {
     #[inline]
     fn request(&mut self, head: Box<Head>, ended: bool, reply: &mut Reply<'_>) {
-        self.turn.link.return_heads(reply);
+        self.turn.handle.return_heads(reply);
         let head = if self.mounts.is_empty() {
             head
         } else {
-            match self.answer_file(head, reply) {
+            match self.respond_with_file(head, reply) {
                 Some(head) => head,
                 None => return,
             }
@@ -119,7 +120,7 @@ impl Service for Dispatch<'_, '_> {
     fn call(&mut self, call: ProcedureCall<'_>, reply: &mut Reply<'_>) {
         self.in_application(|turn, gateway| match gateway {
             Gateway::Native(routes) => rpc::call(turn, routes.procedures(), &call, reply),
-            // They have no procedures, and nobody listens for calls of them.
+            // They have no procedures, and no listener takes calls for them.
             Gateway::Asgi(_) | Gateway::Wsgi(_) => rpc::answer_unknown(&call, reply),
         });
     }
@@ -141,15 +142,15 @@ impl Service for Dispatch<'_, '_> {
     }
 
     fn broken(&mut self, id: StreamId, fault: Fault) {
-        let exchange = self.turn.link.take(id);
+        let exchange = self.turn.handle.take(id);
         if fault == Fault::BodyTooLong {
             self.report_long_body(id, exchange.as_ref());
         } else {
             let message = format!("request {}: {}", id.stream, fault.text());
-            self.turn.link.log(self.turn.py, LEVEL_DEBUG, &message);
+            self.turn.handle.log(self.turn.py, LEVEL_DEBUG, &message);
         }
         if let Some(exchange) = exchange {
-            self.turn.tasks.stand(self.turn.py);
+            self.turn.tasks.enter_shared(self.turn.py);
             exchange.disconnect(self.turn.py);
         }
     }
@@ -168,19 +169,19 @@ impl Service for Dispatch<'_, '_> {
     }
 
     fn writable(&mut self, reply: &mut Reply<'_>) {
-        if ws::room(&mut self.turn, reply) {
+        if ws::writable(&mut self.turn, reply) {
             return;
         }
         self.in_application(|turn, gateway| match gateway {
-            Gateway::Native(_) => native::room(turn, reply),
-            Gateway::Asgi(plan) => asgi::room(turn, plan, reply),
-            Gateway::Wsgi(_) => wsgi::room(turn, reply),
+            Gateway::Native(_) => native::writable(turn, reply),
+            Gateway::Asgi(plan) => asgi::writable(turn, plan, reply),
+            Gateway::Wsgi(_) => wsgi::writable(turn, reply),
         });
     }
 
     fn disconnected(&mut self, connection: ConnectionId) {
-        for exchange in self.turn.link.take_all(connection) {
-            self.turn.tasks.stand(self.turn.py);
+        for exchange in self.turn.handle.take_all(connection) {
+            self.turn.tasks.enter_shared(self.turn.py);
             exchange.lose_connection(self.turn.py);
         }
     }
@@ -188,11 +189,11 @@ impl Service for Dispatch<'_, '_> {
     fn refused(&mut self, id: StreamId, fault: Fault) {
         let what = format!(": {} ({})", fault.text(), fault.spec());
         self.subject(id)
-            .log(self.turn.py, self.turn.link, LEVEL_ERROR, &what);
+            .log(self.turn.py, self.turn.handle, LEVEL_ERROR, &what);
     }
 
     fn head_refused(&mut self, _connection: ConnectionId, refused: &RefusedHead) {
-        report::head_refused(self.turn.py, self.turn.link, refused);
+        report::head_refused(self.turn.py, self.turn.handle, refused);
     }
 
     fn slow(
@@ -202,18 +203,18 @@ impl Service for Dispatch<'_, '_> {
         took_ms: Millis,
         latest: Option<&Head>,
     ) {
-        let (py, link) = (self.turn.py, self.turn.link);
-        let open = stream.or_else(|| link.last_open(connection));
-        report::slow(py, link, took_ms, || {
-            open.and_then(|id| report::subject_of(py, link, id))
-                .or_else(|| self.answered(latest))
+        let (py, handle) = (self.turn.py, self.turn.handle);
+        let open = stream.or_else(|| handle.last_open(connection));
+        report::slow(py, handle, took_ms, || {
+            open.and_then(|id| report::subject_of(py, handle, id))
+                .or_else(|| self.latest_subject(latest))
                 .unwrap_or_else(|| Subject::named(format!("connection {}", connection.index)))
         });
     }
 
     fn file_failed(&mut self, connection: ConnectionId, message: &str) {
         let message = format!("connection {}: {message}; it was cut", connection.index);
-        self.turn.link.log(self.turn.py, LEVEL_ERROR, &message);
+        self.turn.handle.log(self.turn.py, LEVEL_ERROR, &message);
     }
 
     fn panicked(&mut self, connection: ConnectionId) {
@@ -222,7 +223,7 @@ impl Service for Dispatch<'_, '_> {
             "connection {}: a defect of the server's; it was cut",
             connection.index
         );
-        self.turn.link.log(self.turn.py, LEVEL_ERROR, &message);
+        self.turn.handle.log(self.turn.py, LEVEL_ERROR, &message);
     }
 
     fn noted(&mut self, note: Notice<'_>) {
@@ -249,7 +250,7 @@ impl Service for Dispatch<'_, '_> {
             ),
             Notice::Draining { requests, routes } => (LEVEL_INFO, draining(requests, routes)),
         };
-        self.turn.link.log(self.turn.py, level, &message);
+        self.turn.handle.log(self.turn.py, level, &message);
     }
 }
 
@@ -295,7 +296,7 @@ impl<'a, 'py> Dispatch<'a, 'py> {
     #[inline]
     fn in_application<R>(&mut self, act: impl FnOnce(&mut Turn<'a, 'py>, &'a Gateway) -> R) -> R {
         let result = act(&mut self.turn, self.gateway);
-        end_child(self.turn.py, self.turn.link);
+        end_child(self.turn.py, self.turn.handle);
         result
     }
 
@@ -308,31 +309,31 @@ impl<'a, 'py> Dispatch<'a, 'py> {
     #[cold]
     fn refuse_connect(head: Box<Head>, reply: &mut Reply<'_>) {
         let fault = Fault::ConnectRefused;
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status: fault.status(),
             content_type: Some(b"text/plain; charset=utf-8"),
             fields: &Fields::EMPTY,
         };
         let text = Payload::Copied(fault.text().as_bytes());
         // Refused only when the stream is being reset already.
-        let _ = reply.send(Action::Respond(answer, text));
+        let _ = reply.send(Action::Respond(response, text));
         reply.recycle(head);
     }
 
     /// Answers a request for a file of a static mount; gives the head back if it is none.
     #[inline(never)]
-    fn answer_file(&mut self, head: Box<Head>, reply: &mut Reply<'_>) -> Option<Box<Head>> {
-        let mut asked = Asked::new(reply.id(), reply.peer(), self.turn.link, head);
-        let head = asked.head.as_deref()?;
-        let Some(served) = self.mounts.respond(head, &self.turn.link.files, reply) else {
-            return asked.head;
+    fn respond_with_file(&mut self, head: Box<Head>, reply: &mut Reply<'_>) -> Option<Box<Head>> {
+        let mut context = RequestContext::new(reply.id(), reply.peer(), self.turn.handle, head);
+        let head = context.head.as_deref()?;
+        let Some(served) = self.mounts.respond(head, &self.turn.handle.files, reply) else {
+            return context.head;
         };
         if let Some(error) = served.error {
             let path = String::from_utf8_lossy(head.path());
             let message = format!("static file for {path}: {error}");
-            self.turn.link.log(self.turn.py, LEVEL_ERROR, &message);
+            self.turn.handle.log(self.turn.py, LEVEL_ERROR, &message);
         }
-        if let Some(head) = asked.head.take() {
+        if let Some(head) = context.head.take() {
             reply.recycle(head);
         }
         None
@@ -341,19 +342,19 @@ impl<'a, 'py> Dispatch<'a, 'py> {
     /// What the log says of an open request.
     #[cold]
     fn subject(&self, id: StreamId) -> Subject {
-        report::subject_of(self.turn.py, self.turn.link, id)
+        report::subject_of(self.turn.py, self.turn.handle, id)
             .unwrap_or_else(|| Subject::named(format!("request {}", id.stream)))
     }
 
-    /// What it says of the request that was answered last; `latest` is the head that the reactor got back last.
+    /// The request that was responded to last; `latest` is the head that the reactor got back last.
     #[cold]
-    fn answered(&self, latest: Option<&Head>) -> Option<Subject> {
+    fn latest_subject(&self, latest: Option<&Head>) -> Option<Subject> {
         match self.gateway {
-            Gateway::Native(routes) => self.turn.link.with_kept_head(|kept| {
-                routes.latest(self.turn.link, kept.into_iter().chain(latest))
+            Gateway::Native(routes) => self.turn.handle.with_kept_head(|kept| {
+                routes.latest(self.turn.handle, kept.into_iter().chain(latest))
             }),
             Gateway::Asgi(_) | Gateway::Wsgi(_) => {
-                latest.map(|head| Subject::new(self.turn.link, head, None))
+                latest.map(|head| Subject::new(self.turn.handle, head, None))
             }
         }
     }
@@ -361,17 +362,17 @@ impl<'a, 'py> Dispatch<'a, 'py> {
     /// A body has become longer than its limit.
     #[cold]
     fn report_long_body(&self, id: StreamId, exchange: Option<&Exchange>) {
-        let (py, link) = (self.turn.py, self.turn.link);
+        let (py, handle) = (self.turn.py, self.turn.handle);
         let limit = match (self.gateway, exchange) {
-            (Gateway::Native(_), Some(exchange)) => native::body_limit(link, exchange),
-            (Gateway::Wsgi(gateway), Some(_)) => gateway.get().body_limit(&link.limits),
-            _ => BodyLimit::streamed(&link.limits, None),
+            (Gateway::Native(_), Some(exchange)) => native::body_limit(handle, exchange),
+            (Gateway::Wsgi(gateway), Some(_)) => gateway.get().body_limit(&handle.limits),
+            _ => BodyLimit::streamed(&handle.limits, None),
         };
-        let subject = exchange.and_then(|exchange| exchange.subject(py, link));
+        let subject = exchange.and_then(|exchange| exchange.subject(py, handle));
         let subject = subject.map_or_else(
             || Subject::named(format!("request {}", id.stream)),
             |subject| subject(py),
         );
-        limit.report(py, link, &subject);
+        limit.report(py, handle, &subject);
     }
 }

@@ -1,8 +1,7 @@
-//! Procedures of a native application: called by name, their parameters decoded straight into their signature.
+//! Procedures of a native application: a call in, its result or error out, in the form of the call.
 //!
-//! A call has no request object, passes no middleware and knows no status: what a procedure returns is
-//! encoded as the result, what it raises as an error, both in the form of the call. Which functions decode
-//! parameters and make errors, `python/citius/web/procedures.py` decides once per procedure.
+//! Parameters are decoded into the signature by functions that `python/citius/web/procedures.py` makes once for each
+//! procedure. A call has no request object and passes no middleware. Tests: `tests/rpc/`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +13,18 @@ use pyo3::exceptions::{PyBaseException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 
-use crate::answer::send_plain;
+use crate::exchange::Role;
 use crate::fork::end_child_with;
 use crate::gateway::turn::Turn;
-use crate::link::{Late, Link, Role, Sink, payload};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::respond::send_fault;
 use crate::route::Kind;
+use crate::sink::{Late, Sink, payload};
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
 /// What is exposed, by name.
 pub(crate) type Procedures = HashMap<Vec<u8>, Arc<Procedure>>;
@@ -80,10 +83,10 @@ pub(super) fn call(
     }
     let py = turn.py;
     if procedure.kind != Kind::Async {
-        turn.tasks.stand(py);
+        turn.tasks.enter_shared(py);
     }
-    let mut calling = Calling {
-        link: turn.link,
+    let mut completion = CallCompletion {
+        handle: turn.handle,
         id: reply.id(),
         form: call.form,
         is_notification: !call.wants_response,
@@ -93,8 +96,8 @@ pub(super) fn call(
     };
     let is_bare = procedure.takes_nothing && matches!(call.params, [0x90 | 0x80] | b"[]" | b"{}");
     if procedure.kind == Kind::Blocking {
-        let submitted = calling.submit(py, call, is_bare);
-        return calling.see_submitted(py, submitted, reply);
+        let submitted = completion.submit(py, call, is_bare);
+        return completion.after_submit(py, submitted, reply);
     }
     let result = if is_bare {
         procedure.handler.bind(py).call0()
@@ -104,10 +107,11 @@ pub(super) fn call(
     };
     match result {
         Ok(coroutine) if procedure.kind == Kind::Async => {
-            turn.tasks.step(py, coroutine.unbind(), &mut calling, reply);
+            turn.tasks
+                .step(py, coroutine.unbind(), &mut completion, reply);
         }
         result => {
-            calling.conclude(py, result, reply);
+            completion.on_result(py, result, reply);
         }
     }
 }
@@ -118,19 +122,19 @@ pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
     let name = String::from_utf8_lossy(&call.method);
     let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     let text = format!("nothing is exposed as {name:?}");
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: Status::from_const(404),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,
     };
     // A call that is just being made is open.
-    let _ = reply.send(Action::Respond(answer, Payload::Copied(text.as_bytes())));
+    let _ = reply.send(Action::Respond(response, Payload::Copied(text.as_bytes())));
 }
 
 /// Characters of an unknown name that are told back.
 const NAME_CHARACTERS_MAX: usize = 100;
 
-/// An open exchange that is a call. A call without an answer runs to its end although its connection has gone.
+/// An open exchange that is a call. A call without a response runs to its end although its connection has gone.
 struct CallRole {
     is_notification: bool,
 }
@@ -145,9 +149,9 @@ impl Role for CallRole {
     }
 }
 
-/// A call on its way to its answer.
-struct Calling<'a> {
-    link: &'a Arc<Link>,
+/// A call on its way to its response.
+struct CallCompletion<'a> {
+    handle: &'a Arc<ReactorHandle>,
     id: StreamId,
     form: Form,
     is_notification: bool,
@@ -158,7 +162,7 @@ struct Calling<'a> {
     is_entered: bool,
 }
 
-impl Calling<'_> {
+impl CallCompletion<'_> {
     fn role(&self) -> CallRole {
         CallRole {
             is_notification: self.is_notification,
@@ -166,9 +170,9 @@ impl Calling<'_> {
     }
 
     /// The same to keep, once it is entered.
-    fn open(&self) -> OpenCall {
-        OpenCall {
-            link: Arc::clone(self.link),
+    fn open(&self) -> SuspendedCall {
+        SuspendedCall {
+            handle: Arc::clone(self.handle),
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
@@ -184,33 +188,33 @@ impl Calling<'_> {
         call: &ProcedureCall<'_>,
         is_bare: bool,
     ) -> PyResult<bool> {
-        let submit = self.link.callbacks.submit.as_ref().ok_or_else(|| {
+        let submit = self.handle.callbacks.submit.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("there is no thread pool for blocking procedures")
         })?;
         let procedure = self.procedure;
-        let asked = RpcCall(self.open());
-        // Before `submit`, for the pool's thread may answer before that returns.
+        let pool_call = RpcCall(self.open());
+        // Before `submit`, for the pool's thread may respond before that returns.
         self.is_entered = true;
-        self.link.enter(self.id, self.role());
+        self.handle.enter(self.id, self.role());
         let submitted = if is_bare {
-            submit.bind(py).call1((asked, &procedure.handler, ()))?
+            submit.bind(py).call1((pool_call, &procedure.handler, ()))?
         } else {
             let params = PyBytes::new(py, call.params);
             let decoder = procedure.decoders.of(call);
-            submit.bind(py).call1((asked, decoder, (params,)))?
+            submit.bind(py).call1((pool_call, decoder, (params,)))?
         };
         submitted.is_truthy()
     }
 
-    fn see_submitted(&mut self, py: Python<'_>, submitted: PyResult<bool>, reply: &mut Reply<'_>) {
+    fn after_submit(&mut self, py: Python<'_>, submitted: PyResult<bool>, reply: &mut Reply<'_>) {
         match submitted {
             Ok(true) => {}
             Ok(false) => {
-                drop(self.link.take(self.id));
-                send_plain(py, Fault::Overloaded, reply);
+                drop(self.handle.take(self.id));
+                send_fault(py, Fault::Overloaded, reply);
             }
             Err(error) => {
-                self.conclude(py, Err(error), reply);
+                self.on_result(py, Err(error), reply);
             }
         }
     }
@@ -256,20 +260,20 @@ impl Calling<'_> {
             }
             Err(error) => {
                 error.write_unraisable(py, None);
-                send_plain(py, Fault::HandlerFailed, sink);
+                send_fault(py, Fault::HandlerFailed, sink);
             }
         }
     }
 
     #[inline]
     fn send<S: Sink>(py: Python<'_>, status: Status, payload: Payload<'_>, sink: &mut S) {
-        let answer = ResponseHead {
+        let response = ResponseHead {
             status,
             content_type: None,
             fields: &Fields::EMPTY,
         };
         // Refused only when the connection is being cut already.
-        let _ = sink.send(py, Action::Respond(answer, payload));
+        let _ = sink.send(py, Action::Respond(response, payload));
     }
 }
 
@@ -295,9 +299,9 @@ fn encode_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     Ok(Some(encoded))
 }
 
-impl Errand for Calling<'_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
-        (self.link, self.id)
+impl CompletionHandler for CallCompletion<'_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
+        (self.handle, self.id)
     }
 
     fn subject(&self, _py: Python<'_>) -> Subject {
@@ -309,7 +313,7 @@ impl Errand for Calling<'_> {
     }
 
     #[inline]
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
@@ -318,18 +322,18 @@ impl Errand for Calling<'_> {
         let sent = result.and_then(|value| self.send_result(py, &value, sink));
         let mut ending = None;
         if let Err(error) = sent {
-            end_child_with(py, self.link, &error);
-            // Whoever has broken the call off has answered it, and then this goes nowhere.
+            end_child_with(py, self.handle, &error);
+            // If the call was cancelled, its response has been sent, and this one is dropped.
             self.send_error(py, &error, sink);
             ending = is_cancellation(py, &error).then_some(error);
         }
         if self.is_entered {
-            drop(self.link.take(self.id));
+            drop(self.handle.take(self.id));
         }
         Next::Done(ending)
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         Ok(Suspended {
             entry: Entry::As(Box::new(self.role())),
             resume: Box::new(self.open()),
@@ -345,8 +349,8 @@ impl Errand for Calling<'_> {
 }
 
 /// A call between two steps of its coroutine, or in a thread of the pool.
-struct OpenCall {
-    link: Arc<Link>,
+struct SuspendedCall {
+    handle: Arc<ReactorHandle>,
     id: StreamId,
     form: Form,
     is_notification: bool,
@@ -354,10 +358,10 @@ struct OpenCall {
     procedure: Arc<Procedure>,
 }
 
-impl OpenCall {
-    fn calling(&self) -> Calling<'_> {
-        Calling {
-            link: &self.link,
+impl SuspendedCall {
+    fn completion(&self) -> CallCompletion<'_> {
+        CallCompletion {
+            handle: &self.handle,
             id: self.id,
             form: self.form,
             is_notification: self.is_notification,
@@ -368,42 +372,42 @@ impl OpenCall {
     }
 }
 
-impl Resume for OpenCall {
+impl Resume for SuspendedCall {
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        step.run(py, &mut self.calling())
+        step.run(py, &mut self.completion())
     }
 }
 
 /// A call that a pool works on, with the methods of a request that a pool uses.
 #[pyclass(frozen, module = "citius._core", name = "_RpcCall")]
-pub(crate) struct RpcCall(OpenCall);
+pub(crate) struct RpcCall(SuspendedCall);
 
 #[pymethods]
 impl RpcCall {
     fn _set_task(&self, task: Py<PyAny>) {
-        self.0.link.set_task(self.0.id, Some(task));
+        self.0.handle.set_task(self.0.id, Some(task));
     }
 
     /// Whether it is still to be done. A notification is, whatever has become of its connection.
     fn _is_open(&self) -> bool {
-        self.0.is_notification || self.0.link.is_open(self.0.id)
+        self.0.is_notification || self.0.handle.is_open(self.0.id)
     }
 
     fn _respond(&self, value: &Bound<'_, PyAny>) {
-        self.settle(value.py(), Ok(value.clone()));
+        self.complete(value.py(), Ok(value.clone()));
     }
 
     fn _fail(&self, error: &Bound<'_, PyAny>) {
-        self.settle(error.py(), Err(PyErr::from_value(error.clone())));
+        self.complete(error.py(), Err(PyErr::from_value(error.clone())));
     }
 }
 
 impl RpcCall {
-    fn settle(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
+    fn complete(&self, py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) {
         let mut late = Late {
-            link: &self.0.link,
+            handle: &self.0.handle,
             id: self.0.id,
         };
-        self.0.calling().conclude(py, result, &mut late);
+        self.0.completion().on_result(py, result, &mut late);
     }
 }

@@ -1,15 +1,15 @@
-//! What a gateway has at hand while the reactor's thread serves.
+//! What a gateway has while the reactor's thread runs a turn: the GIL, the way back to the reactor, the tasks.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use crate::link::Link;
+use crate::reactor_handle::ReactorHandle;
 use crate::task::Tasks;
 
 /// One turn of the reactor, with the GIL in hand.
 pub(crate) struct Turn<'a, 'py> {
     pub(crate) py: Python<'py>,
-    pub(crate) link: &'a Arc<Link>,
+    pub(crate) handle: &'a Arc<ReactorHandle>,
     pub(crate) tasks: &'a mut Tasks,
 }

@@ -1,4 +1,4 @@
-//! `Chan` and `select`, as Python sees them.
+//! `Chan` and `select` as Python sees them. Tests: `tests/go/`.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyTuple};
 
-use super::ask::{Ask, Form, error, selected};
-use super::wait::Wait;
-use super::{Case, Channel, place, thread};
+use super::awaitable::ChannelAwaitable;
+use super::operation::{Operation, ResultShape, error, selected};
+use super::{Case, Channel, caller, thread};
 
 /// A channel.
 #[pyclass(frozen, module = "citius._core", weakref, generic)]
@@ -55,20 +55,24 @@ impl Chan {
 
     fn send(&self, py: Python<'_>, value: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let channel = Arc::clone(self.channel(py)?);
-        place::perform(py, Ask::Send(channel, Some(value)), Form::Nothing)
+        caller::perform(
+            py,
+            Operation::Send(channel, Some(value)),
+            ResultShape::Nothing,
+        )
     }
 
     fn recv(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let channel = Arc::clone(self.channel(py)?);
-        place::perform(py, Ask::Receive(channel), Form::Pair)
+        caller::perform(py, Operation::Receive(channel), ResultShape::Pair)
     }
 
     /// A receive for threads that ends after a time: `None`. For the clock of `citius.go`.
     #[pyo3(signature = (timeout_s))]
     fn _recv_within(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Py<PyAny>> {
-        let mut ask = Ask::Receive(Arc::clone(self.channel(py)?));
-        match thread::block(py, &mut ask, timeout_s)? {
-            Some(outcome) => Form::Pair.shape(py, outcome),
+        let mut operation = Operation::Receive(Arc::clone(self.channel(py)?));
+        match thread::block(py, &mut operation, timeout_s)? {
+            Some(outcome) => ResultShape::Pair.shape(py, outcome),
             None => Ok(py.None()),
         }
     }
@@ -120,7 +124,7 @@ impl Chan {
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        if place::running_loop(slf.py())?.is_some() {
+        if caller::running_loop(slf.py())?.is_some() {
             return Err(error(
                 slf.py(),
                 "ChannelMisuse",
@@ -132,7 +136,7 @@ impl Chan {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let channel = Arc::clone(self.channel(py)?);
-        place::perform(py, Ask::Receive(channel), Form::Item)
+        caller::perform(py, Operation::Receive(channel), ResultShape::Item)
     }
 
     fn __aiter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -140,8 +144,8 @@ impl Chan {
     }
 
     fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let ask = Ask::Receive(Arc::clone(self.channel(py)?));
-        Wait::make(py, ask, Form::AsyncItem)
+        let operation = Operation::Receive(Arc::clone(self.channel(py)?));
+        ChannelAwaitable::make(py, operation, ResultShape::AsyncItem)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -150,7 +154,7 @@ impl Chan {
 
     #[pyo3(signature = (*error))]
     fn __exit__(&self, error: &Bound<'_, PyTuple>) -> PyResult<()> {
-        // Whoever has closed it already wanted the same.
+        // It may have been closed already, which is the same.
         let _ = self.channel(error.py())?.close();
         Ok(())
     }
@@ -169,14 +173,14 @@ pub(crate) fn select(
         .enumerate()
         .map(|(index, case)| read_case(index, &case))
         .collect::<PyResult<Vec<_>>>()?;
-    let mut ask = Ask::Select(cases);
+    let mut operation = Operation::Select(cases);
     if default {
-        return match ask.attempt() {
-            Some(outcome) => Form::Selected.shape(py, outcome),
+        return match operation.attempt() {
+            Some(outcome) => ResultShape::Selected.shape(py, outcome),
             None => selected(py, py.None(), py.None(), false),
         };
     }
-    place::perform(py, ask, Form::Selected)
+    caller::perform(py, operation, ResultShape::Selected)
 }
 
 fn read_case(index: usize, case: &Bound<'_, PyAny>) -> PyResult<Case> {

@@ -1,7 +1,7 @@
-//! Waking coroutines: one callback of the loop's serves all that are ready, and those they make ready.
+//! Wake-ups of coroutines: one callback of the event loop resumes all that are ready, and those they make ready.
 //!
-//! A pair that hands values to and fro costs no turn of the loop, [`BATCH_MAX`] times; then the loop's
-//! other callbacks and its sockets are served.
+//! Two coroutines that exchange values cost no iteration of the loop, [`BATCH_MAX`] times; then the loop's other callbacks and
+//! its sockets are served. Tests: `tests/go/`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,9 +10,9 @@ use std::thread::ThreadId;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::wait::Sleeper;
+use super::awaitable::TaskWaker;
 use super::{Ticket, Waker};
-use crate::link::lock;
+use crate::sync::lock;
 
 /// What belongs to one event loop. Called, it wakes those who are ready.
 #[pyclass(frozen, module = "citius._core", name = "_EventLoop")]
@@ -68,14 +68,14 @@ impl EventLoop {
         if self.host.bind(py).call_method1(name, (this,)).is_ok() {
             return;
         }
-        // The loop was closed while somebody waited: what he was given is for others.
+        // The loop was closed while a task waited: its value goes to another receiver.
         let ready = {
             let mut state = lock(&self.state);
             state.is_scheduled = false;
             std::mem::take(&mut state.ready)
         };
         for ticket in ready {
-            sleeper(&ticket).wait.get().lose(&ticket);
+            waker_of(&ticket).wait.get().discard(&ticket);
         }
     }
 }
@@ -83,7 +83,7 @@ impl EventLoop {
 /// Queues the coroutine of a settled ticket.
 pub(crate) fn wake(ticket: Arc<Ticket>) {
     Python::attach(|py| {
-        let event_loop = sleeper(&ticket).event_loop.clone_ref(py);
+        let event_loop = waker_of(&ticket).event_loop.clone_ref(py);
         let schedules = {
             let mut state = lock(&event_loop.get().state);
             state.ready.push_back(ticket);
@@ -95,9 +95,9 @@ pub(crate) fn wake(ticket: Arc<Ticket>) {
     });
 }
 
-fn sleeper(ticket: &Ticket) -> &Sleeper {
+fn waker_of(ticket: &Ticket) -> &TaskWaker {
     match ticket.waker() {
-        Waker::Task(sleeper) => sleeper,
+        Waker::Coroutine(waker_of) => waker_of,
         _ => unreachable!("only coroutines are queued at a loop"),
     }
 }
@@ -127,10 +127,10 @@ impl EventLoop {
                 break;
             };
             // Only what ends the loop comes out of a task's step: KeyboardInterrupt and its like.
-            result = sleeper(&ticket)
+            result = waker_of(&ticket)
                 .wait
                 .get()
-                .settle(py, &sleeper(&ticket).wait, &ticket);
+                .resolve(py, &waker_of(&ticket).wait, &ticket);
         }
         result
     }
@@ -139,5 +139,5 @@ impl EventLoop {
 /// Those whose loops are open, and perhaps some that were closed since the last was made.
 static LOOPS: Mutex<Vec<Py<EventLoop>>> = Mutex::new(Vec::new());
 
-/// Wake-ups before the loop has a turn, so that a chain keeps nobody else waiting for ever.
+/// Wake-ups before the loop has a turn, so that a chain does not starve other callbacks.
 const BATCH_MAX: u32 = 100;

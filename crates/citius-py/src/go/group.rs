@@ -1,13 +1,13 @@
-//! `WaitGroup`: a count, and a channel that is closed when it comes down to zero.
+//! `WaitGroup`: a counter, and a channel that is closed when the counter reaches zero. Tests: `tests/go/`.
 
 use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::ask::{Ask, Form};
-use super::{Channel, place, thread};
-use crate::link::lock;
+use super::operation::{Operation, ResultShape};
+use super::{Channel, caller, thread};
+use crate::sync::lock;
 
 /// Waits for a number of things to be done.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -75,7 +75,7 @@ impl WaitGroup {
             let _ = open.close();
             Arc::new(open)
         });
-        place::perform(py, Ask::Receive(gate), Form::Nothing)
+        caller::perform(py, Operation::Receive(gate), ResultShape::Nothing)
     }
 
     #[getter]

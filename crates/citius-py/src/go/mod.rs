@@ -1,21 +1,18 @@
 //! `citius.go` below Python: one kind of channel for threads, gevent's greenlets and coroutines.
 //!
-//! `citius-chan` says who gets which value; here is how one waits. An operation is an [`ask::Ask`]. Where
-//! a loop runs it becomes a [`wait::Wait`], to be awaited; elsewhere it blocks ([`place`] finds out how):
-//! a greenlet switches ([`green`]), a thread parks without the GIL ([`thread`]). Whoever is woken on a
-//! hub or loop goes through that one's queue of the ready, which one callback serves in batches, so that
-//! a wake-up costs no turn of the loop.
-//!
-//! No lock is held while Python code can run, and nothing relies on the GIL for being atomic.
+//! `citius-chan` decides who gets which value; here is how a caller waits. An operation is an [`operation::Operation`]. On a
+//! running event loop it becomes an [`awaitable::ChannelAwaitable`]; elsewhere it blocks ([`caller`] finds out how): a greenlet
+//! switches ([`greenlet`]), a thread parks without the GIL ([`thread`]). Each hub and each loop has a queue of ready tickets.
+//! No lock is held while Python code can run, and nothing relies on the GIL for atomicity. Tests: `tests/go/`.
 
-pub(crate) mod ask;
+mod awaitable;
+pub(crate) mod caller;
 mod chan;
 mod event_loop;
-mod green;
+mod greenlet;
 mod group;
-pub(crate) mod place;
+pub(crate) mod operation;
 mod thread;
-mod wait;
 
 use std::sync::Arc;
 
@@ -28,11 +25,11 @@ pub(crate) type Ticket = citius_chan::Ticket<Value, Waker>;
 pub(crate) type Case = citius_chan::Case<Value, Waker>;
 pub(crate) type Outcome = citius_chan::Outcome<Value>;
 
-/// How whoever waits is woken.
+/// How the waiting thread, greenlet or task is woken.
 pub(crate) enum Waker {
     Thread(thread::Parker),
-    Green(green::Berth),
-    Task(wait::Sleeper),
+    Greenlet(greenlet::GreenletWaker),
+    Coroutine(awaitable::TaskWaker),
 }
 
 impl citius_chan::Wake<Value> for Waker {
@@ -40,8 +37,8 @@ impl citius_chan::Wake<Value> for Waker {
     fn wake(ticket: Arc<Ticket>) {
         match ticket.waker() {
             Self::Thread(parker) => parker.unpark(),
-            Self::Green(_) => green::wake(ticket),
-            Self::Task(_) => event_loop::wake(ticket),
+            Self::Greenlet(_) => greenlet::wake(ticket),
+            Self::Coroutine(_) => event_loop::wake(ticket),
         }
     }
 }
@@ -52,5 +49,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<chan::Chan>()?;
     module.add_class::<group::WaitGroup>()?;
     module.add_function(wrap_pyfunction!(chan::select, module)?)?;
-    module.add_function(wrap_pyfunction!(place::whereabouts, module)?)
+    module.add_function(wrap_pyfunction!(caller::whereabouts, module)?)
 }

@@ -1,13 +1,9 @@
-//! Waiting on a plain thread: look for a while, then park; without the GIL.
+//! Waiting on a plain thread: spin for a while, then park; without the GIL.
 //!
-//! A parked thread costs a system call and the latency of a processor that has gone to sleep to be woken,
-//! which is most of a hand-over between two threads. So a thread looks first, as long as looking has paid
-//! lately. Whoever wakes it holds the GIL at that moment and will soon let go of it, because he waits for
-//! the answer: a thread that asks for the GIL before that goes to sleep after all. [`DETACHMENTS`] tells it.
-//!
-//! The main thread comes back every [`TICK`] to run signal handlers and to see whether all threads wait for
-//! channels. It says so only where nothing else could use a channel: no signal handler, and no thread that
-//! Python does not know.
+//! A parked thread costs a system call and the latency of an idle processor, which is most of a hand-over between two threads.
+//! So a thread spins first while spinning has lately paid. The thread that wakes it holds the GIL at that moment and will soon
+//! release it; [`DETACHMENTS`] tells the woken thread when. The main thread comes back every [`TICK`] for signal handlers, and
+//! raises `Deadlock` if all threads wait and nothing else could use a channel. Tests: `tests/go/`.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use super::ask::{Ask, error};
+use super::operation::{Operation, error};
 use super::{Outcome, Ticket, Waker};
 
 /// One wait of a thread.
@@ -95,7 +91,7 @@ impl Parker {
         true
     }
 
-    /// Gives whoever has woken us a moment to let go of the GIL.
+    /// Gives the thread that woke this one a moment to release the GIL.
     fn let_go(&self, began: Instant) {
         if !HAS_GIL.load(Ordering::Relaxed) {
             return;
@@ -114,7 +110,7 @@ impl Parker {
 /// What a signal handler raises; `Deadlock` on the main thread when all threads wait here.
 pub(crate) fn block(
     py: Python<'_>,
-    ask: &mut Ask,
+    operation: &mut Operation,
     timeout_s: Option<f64>,
 ) -> PyResult<Option<Outcome>> {
     if timeout_s.is_some_and(f64::is_nan) {
@@ -123,7 +119,7 @@ pub(crate) fn block(
         ));
     }
     let ticket = Arc::new(Ticket::new(Waker::Thread(Parker::new())));
-    if let Some(outcome) = ask.queue(&ticket) {
+    if let Some(outcome) = operation.queue(&ticket) {
         return Ok(Some(outcome));
     }
     let Waker::Thread(parker) = ticket.waker() else {
@@ -131,20 +127,20 @@ pub(crate) fn block(
     };
     let end = timeout_s.map(|timeout_s| now() + Duration::from_secs_f64(timeout_s.clamp(0.0, 1e9)));
     match wait(py, parker, end) {
-        Ok(true) => Ok(ask.conclude(&ticket)),
+        Ok(true) => Ok(operation.finish(&ticket)),
         // The last moment may have brought something.
         Ok(false) if ticket.claim() => {
-            ask.abandon(&ticket);
+            operation.cancel(&ticket);
             Ok(None)
         }
         Ok(false) => {
             while !ticket.is_done() {
                 std::hint::spin_loop();
             }
-            Ok(ask.conclude(&ticket))
+            Ok(operation.finish(&ticket))
         }
         Err(error) => {
-            ask.abandon(&ticket);
+            operation.cancel(&ticket);
             Err(error)
         }
     }
@@ -308,7 +304,7 @@ pub(crate) fn check_generation(py: Python<'_>, born: u32) -> PyResult<()> {
     ))
 }
 
-/// Lets threads that are on their way back in, and nobody after them.
+/// Lets threads in that are on their way back, and none after them.
 #[pyfunction]
 fn end(py: Python<'_>) {
     IS_ENDING.store(true, Ordering::Release);
@@ -373,7 +369,7 @@ const SIGNALS_OF_THE_SYSTEM: u64 =
 
 /// Looking for longer than it takes to wake a parked thread is a waste.
 const PATIENCE_MAX: Duration = Duration::from_micros(40);
-/// Whoever sends and then receives is back here before this is over.
+/// A thread that sends and then receives is back here before this is over.
 const COURTESY: Duration = Duration::from_micros(10);
 /// Pauses between two looks at the clock.
 const LOOKS: u32 = 8;

@@ -142,7 +142,7 @@ fn last_words(fault: Fault) -> Vec<u8> {
     [&[0x88, payload.len() as u8], &payload[..]].concat()
 }
 
-/// Whatever the cut, `input` makes these events and this output.
+/// `input` makes these events and this output, however it is cut.
 #[track_caller]
 fn says(input: &[u8], bits: Option<u8>, events: &[Event], output: &[u8]) {
     for size in [usize::MAX, 1, 2, 3, 7, 8, 64] {

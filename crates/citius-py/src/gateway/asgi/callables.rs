@@ -1,8 +1,8 @@
-//! `receive` and `send` of a request, which serve again.
+//! `receive` and `send` of a request, reused by the next request if the application keeps neither.
 //!
-//! Most applications keep neither beyond their answer; then the next request gets the same two, and the
-//! conversation they lead. Invariant: what a request gets is known to nothing but the server, by strong or weak reference,
-//! and its conversation holds nothing of the request before; a call between two requests is refused.
+//! In: a request head. Out: two callables and the [`HttpCycle`] behind them. Invariant (I18): nothing outside the server
+//! refers to what a request gets, and its cycle holds nothing of an earlier request; a call between two requests raises.
+//! Tests: `tests/asgi/test_isolation.py`.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,13 +11,14 @@ use citius_reactor::Reply;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::gateway::asgi::conversation::{Common, Conversation};
-use crate::link::{Link, lock};
+use crate::gateway::asgi::http_cycle::{Constants, HttpCycle};
 use crate::ownership::{is_known_only, references};
+use crate::reactor_handle::ReactorHandle;
+use crate::sync::lock;
 
 /// What an application is called with besides the scope.
 pub(super) struct Callables {
-    pub(super) conversation: Py<Conversation>,
+    pub(super) cycle: Py<HttpCycle>,
     pub(super) receive: Py<PyAny>,
     pub(super) send: Py<PyAny>,
 }
@@ -32,8 +33,8 @@ impl Spare {
     pub(super) fn take(
         &self,
         py: Python<'_>,
-        link: &Arc<Link>,
-        common: &Arc<Common>,
+        handle: &Arc<ReactorHandle>,
+        constants: &Arc<Constants>,
         head: &Head,
         body_ended: bool,
         reply: &Reply<'_>,
@@ -42,9 +43,9 @@ impl Spare {
         let spare = lock(&self.0).take().filter(|spare| spare.are_ours(py));
         let callables = match spare {
             Some(spare) => spare,
-            None => Callables::new(Bound::new(py, Conversation::new(link, common))?)?,
+            None => Callables::new(Bound::new(py, HttpCycle::new(handle, constants))?)?,
         };
-        callables.conversation.get().begin(head, body_ended, reply);
+        callables.cycle.get().begin(head, body_ended, reply);
         Ok(callables)
     }
 
@@ -53,7 +54,7 @@ impl Spare {
     #[inline]
     pub(super) fn give(&self, py: Python<'_>, callables: Callables) {
         if FAST_PATHS && callables.are_free(py) {
-            callables.conversation.get().forget();
+            callables.cycle.get().reset();
             let replaced = lock(&self.0).replace(callables);
             drop(replaced);
         }
@@ -61,12 +62,12 @@ impl Spare {
 }
 
 impl Callables {
-    /// Whether nothing refers to them. Both callables know the conversation.
+    /// Whether nothing refers to them. Both callables refer to the cycle.
     #[inline]
     fn are_free(&self, py: Python<'_>) -> bool {
         references(py, &self.receive) == 1
             && references(py, &self.send) == 1
-            && references(py, &self.conversation) == 3
+            && references(py, &self.cycle) == 3
     }
 
     /// Whether nothing else can use them.
@@ -74,16 +75,16 @@ impl Callables {
     fn are_ours(&self, py: Python<'_>) -> bool {
         is_known_only(py, &self.receive, 1)
             && is_known_only(py, &self.send, 1)
-            && is_known_only(py, &self.conversation, 3)
+            && is_known_only(py, &self.cycle, 3)
     }
 
     #[cold]
-    fn new(conversation: Bound<'_, Conversation>) -> PyResult<Self> {
-        let py = conversation.py();
+    fn new(cycle: Bound<'_, HttpCycle>) -> PyResult<Self> {
+        let py = cycle.py();
         Ok(Self {
-            receive: conversation.getattr(intern!(py, "receive"))?.unbind(),
-            send: conversation.getattr(intern!(py, "send"))?.unbind(),
-            conversation: conversation.unbind(),
+            receive: cycle.getattr(intern!(py, "receive"))?.unbind(),
+            send: cycle.getattr(intern!(py, "send"))?.unbind(),
+            cycle: cycle.unbind(),
         })
     }
 }

@@ -1,6 +1,7 @@
-//! Messages of an application, checked: a dictionary in, a [`Message`] out.
+//! Messages of an ASGI application: a dictionary in, a validated [`Message`] out.
 //!
-//! Whatever is wrong with one is raised in the application that sent it, with what was expected.
+//! An invalid message raises in the application that sent it, with what was expected. Nothing is sent here.
+//! Tests: `tests/asgi/`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
 
 use crate::file;
-use crate::gateway::asgi::heading::{Heading, Headings};
+use crate::gateway::asgi::header_cache::{HeaderCache, ResponseHeaders};
 use crate::items::for_each_item;
-use crate::link::Link;
+use crate::reactor_handle::ReactorHandle;
 
 /// What an application says.
 pub(super) enum Message {
@@ -32,29 +33,29 @@ pub(super) enum Message {
     Debug,
 }
 
-/// The start of an answer.
+/// The start of a response.
 pub(super) struct Start {
     pub(super) status: Status,
-    pub(super) heading: Arc<Heading>,
+    pub(super) headers: Arc<ResponseHeaders>,
     pub(super) content_length: Option<u64>,
     /// A trailer section is to come.
     pub(super) trailers: bool,
 }
 
 impl Start {
-    /// Of an answer that says nothing but its status.
+    /// Of a response that says nothing but its status.
     pub(super) fn plain(status: Status) -> Self {
         Self {
             status,
-            heading: Arc::default(),
+            headers: Arc::default(),
             content_length: None,
             trailers: false,
         }
     }
 
-    /// The fields of an answer whose end is not told by its body's length.
+    /// The fields of a response whose end is not told by its body's length.
     pub(super) fn fields(&self) -> Cow<'_, Fields> {
-        let mut fields = Cow::Borrowed(&self.heading.fields);
+        let mut fields = Cow::Borrowed(&self.headers.fields);
         if self.content_length.is_some() {
             fields.to_mut().content_length = self.content_length;
         }
@@ -78,17 +79,17 @@ impl Body {
 }
 
 /// The keys of most messages, and what an application has said before under one of them.
-pub(super) struct Lexicon {
+pub(super) struct InternedKeys {
     kind: Py<PyString>,
     status: Py<PyString>,
     headers: Py<PyString>,
     body: Py<PyString>,
     more_body: Py<PyString>,
     trailers: Py<PyString>,
-    headings: Headings,
+    header_cache: HeaderCache,
 }
 
-impl Lexicon {
+impl InternedKeys {
     pub(super) fn new(py: Python<'_>) -> Self {
         let key = |name: &str| PyString::intern(py, name).unbind();
         Self {
@@ -98,7 +99,7 @@ impl Lexicon {
             body: key("body"),
             more_body: key("more_body"),
             trailers: key("trailers"),
-            headings: Headings::default(),
+            header_cache: HeaderCache::default(),
         }
     }
 }
@@ -118,20 +119,20 @@ impl<'py> Parts<'py> {
     /// Goes once through the dictionary: keys that are written in code are the interned strings themselves. Others
     /// are looked up as equal ones.
     #[inline]
-    fn of(message: &Bound<'py, PyDict>, lexicon: &Lexicon) -> PyResult<Self> {
+    fn of(message: &Bound<'py, PyDict>, keys: &InternedKeys) -> PyResult<Self> {
         let mut parts = Self::default();
         let is_usual = for_each_item(message, |key, value| {
-            let place = if key.is(&lexicon.kind) {
+            let place = if key.is(&keys.kind) {
                 &mut parts.kind
-            } else if key.is(&lexicon.body) {
+            } else if key.is(&keys.body) {
                 &mut parts.body
-            } else if key.is(&lexicon.status) {
+            } else if key.is(&keys.status) {
                 &mut parts.status
-            } else if key.is(&lexicon.headers) {
+            } else if key.is(&keys.headers) {
                 &mut parts.headers
-            } else if key.is(&lexicon.more_body) {
+            } else if key.is(&keys.more_body) {
                 &mut parts.more_body
-            } else if key.is(&lexicon.trailers) {
+            } else if key.is(&keys.trailers) {
                 &mut parts.trailers
             } else {
                 return false;
@@ -163,8 +164,8 @@ impl<'py> Parts<'py> {
 /// Reads a message.
 #[inline]
 pub(super) fn read(
-    link: &Link,
-    lexicon: &Lexicon,
+    handle: &ReactorHandle,
+    keys: &InternedKeys,
     message: &Bound<'_, PyAny>,
 ) -> PyResult<Message> {
     let Ok(message) = message.cast::<PyDict>() else {
@@ -173,14 +174,14 @@ pub(super) fn read(
             message.get_type().name()?
         )));
     };
-    let mut parts = Parts::of(message, lexicon)?;
+    let mut parts = Parts::of(message, keys)?;
     let kind = required(parts.kind.take(), message, "type")?;
     let kind = kind.cast::<PyString>()?.to_str()?;
     match kind {
         "http.response.body" => body(message.py(), parts),
-        "http.response.start" => begin(message, parts, &lexicon.headings).map(Message::Start),
-        "http.response.pathsend" => pathsend(link, message),
-        "http.response.zerocopysend" => zerocopysend(link, message),
+        "http.response.start" => begin(message, parts, &keys.header_cache).map(Message::Start),
+        "http.response.pathsend" => pathsend(handle, message),
+        "http.response.zerocopysend" => zerocopysend(handle, message),
         "http.response.trailers" => trailers(message),
         "http.response.early_hint" => early_hint(message),
         "http.response.debug" => Ok(Message::Debug),
@@ -202,13 +203,17 @@ fn body(py: Python<'_>, parts: Parts<'_>) -> PyResult<Message> {
     })
 }
 
-/// Reads a message that starts an answer, of an application that seldom says one.
+/// Reads a message that starts a response, of an application that seldom says one.
 pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
-    begin(message, Parts::look_up(message)?, &Headings::default())
+    begin(message, Parts::look_up(message)?, &HeaderCache::default())
 }
 
 #[inline]
-fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, headings: &Headings) -> PyResult<Start> {
+fn begin(
+    message: &Bound<'_, PyDict>,
+    parts: Parts<'_>,
+    header_cache: &HeaderCache,
+) -> PyResult<Start> {
     let code = required(parts.status, message, "status")?;
     let status = code.extract::<u16>().ok().and_then(Status::new);
     let status = status.filter(|status| !status.is_informational());
@@ -217,13 +222,13 @@ fn begin(message: &Bound<'_, PyDict>, parts: Parts<'_>, headings: &Headings) -> 
             "'status' of 'http.response.start' is a number from 200 to 599, got {code:?}"
         ))
     })?;
-    let (heading, content_length) = match parts.headers {
-        Some(headers) => headings.read(&headers)?,
+    let (headers, content_length) = match parts.headers {
+        Some(headers) => header_cache.read(&headers)?,
         None => Default::default(),
     };
     Ok(Start {
         status,
-        heading,
+        headers,
         content_length,
         trailers: is_set(parts.trailers)?,
     })
@@ -246,9 +251,9 @@ fn trailers(message: &Bound<'_, PyDict>) -> PyResult<Message> {
 
 fn early_hint(message: &Bound<'_, PyDict>) -> PyResult<Message> {
     let mut fields = Fields::default();
-    for link in item(message, intern!(message.py(), "links"))?.try_iter()? {
-        let link = bytes_of(link?, "a link of 'http.response.early_hint'")?;
-        let value = link.bind(message.py());
+    for handle in item(message, intern!(message.py(), "links"))?.try_iter()? {
+        let handle = bytes_of(handle?, "a link of 'http.response.early_hint'")?;
+        let value = handle.bind(message.py());
         let pushed = fields.push(b"link", value.as_bytes());
         pushed
             .map_err(|fault| PyValueError::new_err(format!("link {value:?}: {}", fault.text())))?;
@@ -256,15 +261,15 @@ fn early_hint(message: &Bound<'_, PyDict>) -> PyResult<Message> {
     Ok(Message::EarlyHint(fields))
 }
 
-fn pathsend(link: &Link, message: &Bound<'_, PyDict>) -> PyResult<Message> {
+fn pathsend(handle: &ReactorHandle, message: &Bound<'_, PyDict>) -> PyResult<Message> {
     let path: std::path::PathBuf = item(message, intern!(message.py(), "path"))?.extract()?;
     Ok(Message::Body {
-        body: Body::File(file::of_path(link, &path)?),
+        body: Body::File(file::of_path(handle, &path)?),
         more: false,
     })
 }
 
-fn zerocopysend(link: &Link, message: &Bound<'_, PyDict>) -> PyResult<Message> {
+fn zerocopysend(handle: &ReactorHandle, message: &Bound<'_, PyDict>) -> PyResult<Message> {
     let py = message.py();
     let file = item(message, intern!(py, "file"))?;
     let descriptor = match file.extract() {
@@ -280,7 +285,7 @@ fn zerocopysend(link: &Link, message: &Bound<'_, PyDict>) -> PyResult<Message> {
         number(intern!(py, "count"))?,
     );
     Ok(Message::Body {
-        body: Body::File(file::piece_of(link, py, descriptor, offset, count)?),
+        body: Body::File(file::piece_of(handle, py, descriptor, offset, count)?),
         more: flag(message, intern!(py, "more_body"))?,
     })
 }

@@ -1,13 +1,8 @@
-//! The ASGI gateway: `app(scope, receive, send)`, called and stepped inside the turn.
+//! The ASGI gateway: a request in, a call of `app(scope, receive, send)`, its messages out.
 //!
-//! A request whose body is complete or empty is called at once; one whose body follows is called when
-//! what has arrived with it is taken in, so that a small body is there before the application asks.
-//! What the application says while it is stepped is kept by its [`Conversation`] and leaves, in one
-//! piece, when it ends or suspends; what it says later leaves as letters. Nobody cancels an application
-//! whose client is gone: as ASGI has it, `receive` tells `http.disconnect` and `send` raises.
-//!
-//! Messages: `message.rs`; the dictionary of a request: `scope.rs`; what it is called with besides: `callables.rs`; what is
-//! awaited: `waiting.rs`.
+//! A request with a complete or empty body is called at once; with a longer body, when what arrived with the head is taken
+//! in. The first step runs in the turn. A disconnect cancels nothing: `receive` returns `http.disconnect`, `send` raises.
+//! `message.rs` has the messages, `scope.rs` the scope, `http_cycle.rs` the state of a request. Tests: `tests/asgi/`.
 
 use std::sync::Arc;
 
@@ -18,25 +13,26 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::answer::{self, Asked};
+use crate::completion;
 use crate::gateway::asgi::callables::Callables;
-use crate::gateway::asgi::conversation::{Conversation, Talk, Uncalled};
+use crate::gateway::asgi::http_cycle::{HttpCompletion, HttpCycle, PendingCall};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
-use crate::task::Errand as _;
+use crate::request_context::RequestContext;
+use crate::task::CompletionHandler as _;
 
+mod awaitables;
 mod callables;
-mod conversation;
-mod fields;
-mod heading;
+mod header_cache;
+mod http_cycle;
 mod message;
-mod own;
+mod reusable_dict;
 mod scope;
+mod scope_headers;
 mod socket;
-mod waiting;
 
-pub(crate) use waiting::hasten_all;
+pub(crate) use awaitables::install_am_send;
 
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]
@@ -64,8 +60,8 @@ impl Asgi {
 /// What a reactor has of it.
 pub(crate) struct Plan {
     pub(crate) app: Py<PyAny>,
-    scopes: scope::Scopes,
-    common: Arc<conversation::Common>,
+    scopes: scope::ScopeFactory,
+    constants: Arc<http_cycle::Constants>,
     spare: callables::Spare,
 }
 
@@ -80,8 +76,12 @@ impl Asgi {
         }
         Ok(Plan {
             app: self.app.clone_ref(py),
-            scopes: scope::Scopes::new(&self.root_path, self.state.clone_ref(py), self.is_debug),
-            common: Arc::new(conversation::Common::new(py)?),
+            scopes: scope::ScopeFactory::new(
+                &self.root_path,
+                self.state.clone_ref(py),
+                self.is_debug,
+            ),
+            constants: Arc::new(http_cycle::Constants::new(py)?),
             spare: callables::Spare::default(),
         })
     }
@@ -100,14 +100,20 @@ pub(crate) fn request(
         return socket::request(turn, plan, head, transport, ended, reply);
     }
     if !ended
-        && BodyLimit::streamed(&turn.link.limits, None).enforce(py, turn.link, &head, None, reply)
+        && BodyLimit::streamed(&turn.handle.limits, None).enforce(
+            py,
+            turn.handle,
+            &head,
+            None,
+            reply,
+        )
     {
         return reply.recycle(head);
     }
     let awaits_consent = head.expects_continue;
     let taken = plan
         .spare
-        .take(py, turn.link, &plan.common, &head, ended, reply);
+        .take(py, turn.handle, &plan.constants, &head, ended, reply);
     let callables = match taken {
         Ok(callables) => callables,
         Err(error) => return refuse(turn, &error, head, reply),
@@ -115,41 +121,40 @@ pub(crate) fn request(
     if ended {
         return call(turn, plan, callables, head, reply);
     }
-    turn.link
-        .enter(reply.id(), callables.conversation.clone_ref(py));
+    turn.handle.enter(reply.id(), callables.cycle.clone_ref(py));
     if awaits_consent {
         // RFC 9110 §10.1.1: the client is told to go on when the application asks for the body.
         return call(turn, plan, callables, head, reply);
     }
     let Callables {
-        conversation,
+        cycle,
         receive,
         send,
     } = callables;
-    conversation.get().keep_uncalled(Uncalled {
+    cycle.get().set_pending_call(PendingCall {
         head,
         receive,
         send,
     });
-    conversation.get().want_window(reply);
+    cycle.get().want_window(reply);
     // Comes when what has arrived with the head has been taken in.
     reply.await_writable();
 }
 
-/// There is not even what a request is answered with: the error is logged, and the answer is 500.
+/// There is not even what a request is answered with: the error is logged, and the response is 500.
 #[cold]
 fn refuse(turn: &Turn<'_, '_>, error: &PyErr, head: Box<Head>, reply: &mut Reply<'_>) {
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-    answer::conclude_plainly(turn.py, error, &mut asked, reply);
-    if let Some(head) = asked.head.take() {
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+    completion::send_internal_error(turn.py, error, &mut context, reply);
+    if let Some(head) = context.head.take() {
         reply.recycle(head);
     }
 }
 
 /// A piece of the body.
 pub(crate) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
-    if let Some(conversation) = of(turn, reply) {
-        conversation.get().push_body(turn.py, bytes);
+    if let Some(cycle) = of(turn, reply) {
+        cycle.get().push_body(turn.py, bytes);
     }
 }
 
@@ -157,23 +162,23 @@ pub(crate) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
 pub(crate) fn end(turn: &mut Turn<'_, '_>, plan: &Plan, trailers: Fields, reply: &mut Reply<'_>) {
     // ASGI has no message for a request's trailers.
     drop(trailers);
-    let Some(conversation) = of(turn, reply) else {
+    let Some(cycle) = of(turn, reply) else {
         return ws::end(turn, reply);
     };
-    conversation.get().end_body(turn.py);
-    if let Some(uncalled) = conversation.get().take_uncalled() {
-        call_late(turn, plan, conversation, uncalled, reply);
+    cycle.get().end_body(turn.py);
+    if let Some(pending_call) = cycle.get().take_pending_call() {
+        call_late(turn, plan, cycle, pending_call, reply);
     }
 }
 
-/// What has arrived with a head has been taken in, or there is room for more of an answer.
-pub(crate) fn room(turn: &mut Turn<'_, '_>, plan: &Plan, reply: &mut Reply<'_>) {
-    let Some(conversation) = of(turn, reply) else {
+/// What has arrived with a head has been taken in, or there is room for more of a response.
+pub(crate) fn writable(turn: &mut Turn<'_, '_>, plan: &Plan, reply: &mut Reply<'_>) {
+    let Some(cycle) = of(turn, reply) else {
         return;
     };
-    match conversation.get().take_uncalled() {
-        Some(uncalled) => call_late(turn, plan, conversation, uncalled, reply),
-        None => conversation.get().has_room(turn.py),
+    match cycle.get().take_pending_call() {
+        Some(pending_call) => call_late(turn, plan, cycle, pending_call, reply),
+        None => cycle.get().on_writable(turn.py),
     }
 }
 
@@ -181,16 +186,16 @@ pub(crate) fn room(turn: &mut Turn<'_, '_>, plan: &Plan, reply: &mut Reply<'_>) 
 fn call_late(
     turn: &mut Turn<'_, '_>,
     plan: &Plan,
-    conversation: Bound<'_, Conversation>,
-    uncalled: Uncalled,
+    cycle: Bound<'_, HttpCycle>,
+    pending_call: PendingCall,
     reply: &mut Reply<'_>,
 ) {
     let callables = Callables {
-        conversation: conversation.unbind(),
-        receive: uncalled.receive,
-        send: uncalled.send,
+        cycle: cycle.unbind(),
+        receive: pending_call.receive,
+        send: pending_call.send,
     };
-    call(turn, plan, callables, uncalled.head, reply);
+    call(turn, plan, callables, pending_call.head, reply);
 }
 
 /// Calls the application and steps it.
@@ -203,25 +208,25 @@ fn call(
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
-    let conversation = callables.conversation.bind(py);
+    let cycle = callables.cycle.bind(py);
     let called = plan.scopes.make(py, &head, reply).and_then(|scope| {
-        conversation.get().show(scope.clone().unbind());
+        cycle.get().set_scope(scope.clone().unbind());
         let (receive, send) = (callables.receive.bind(py), callables.send.bind(py));
         plan.app.bind(py).call1((scope, receive, send))
     });
     reply.recycle(head);
-    let mut talk = Talk::new(conversation);
-    match called.and_then(|awaitable| waiting::coroutine_of(&awaitable)) {
-        Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
-        Err(error) => talk.fail(py, &error, reply),
+    let mut completion = HttpCompletion::new(cycle);
+    match called.and_then(|awaitable| awaitables::coroutine_of(&awaitable)) {
+        Ok(coroutine) => turn.tasks.step(py, coroutine, &mut completion, reply),
+        Err(error) => completion.fail(py, &error, reply),
     }
-    plan.scopes.let_go(py);
+    plan.scopes.release(py);
     plan.spare.give(py, callables);
 }
 
-fn of<'py>(turn: &Turn<'_, 'py>, reply: &Reply<'_>) -> Option<Bound<'py, Conversation>> {
+fn of<'py>(turn: &Turn<'_, 'py>, reply: &Reply<'_>) -> Option<Bound<'py, HttpCycle>> {
     let py = turn.py;
-    let conversation = |role: &mut Py<Conversation>| role.clone_ref(py);
-    let found = turn.link.with_role(reply.id(), conversation);
-    found.map(|conversation| conversation.into_bound(py))
+    let cycle = |role: &mut Py<HttpCycle>| role.clone_ref(py);
+    let found = turn.handle.with_role(reply.id(), cycle);
+    found.map(|cycle| cycle.into_bound(py))
 }

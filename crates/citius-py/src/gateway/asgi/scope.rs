@@ -1,13 +1,9 @@
-//! The scope of a request: the one before, corrected where this request says something else.
+//! The scope of a request: a copy of a template, in which only what differs from the request before is set anew.
 //!
-//! The *sheet* is a scope that no application ever sees. What two requests have in common stays in it, and a
-//! copy of it is one allocation and a block copy. An application that neither keeps nor changes its scope leaves
-//! it to the next request, and not even a copy is made. What is mutable in a scope is each request's own
-//! (`own.rs`, `fields.rs`); the rest are immutable objects, from small bounded caches where they are likely to
-//! be needed again.
-//!
-//! Invariant: when a request gets its scope the sheet has been *settled*: nothing else can reach what is in there, and
-//! nothing that an application has put anywhere is left.
+//! The *template* is a scope that no application sees. A scope that the application neither kept nor changed goes to the next
+//! request without a copy. Mutable values belong to one request at a time (`reusable_dict.rs`, `scope_headers.rs`); the others
+//! come from bounded caches. Invariant (I18): before a request gets its scope, everything that an earlier application can
+//! reach is replaced. Tests: `tests/asgi/test_isolation.py`.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -22,10 +18,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::gateway::asgi::fields::{Cache, FieldList, FieldLists};
-use crate::gateway::asgi::own::Own;
-use crate::link::lock;
+use crate::gateway::asgi::reusable_dict::ReusableDict;
+use crate::gateway::asgi::scope_headers::{Cache, FieldList, FieldLists};
 use crate::ownership::{references, version};
+use crate::sync::lock;
 
 /// From 2.4 on Starlette ends a stream only when `send` raises, and one that waits for its own source sends nothing:
 /// up to 2.3 it listens for `http.disconnect` too. `send` raises either way.
@@ -33,57 +29,57 @@ const HTTP_SPEC_VERSION: &str = "2.3";
 const WEBSOCKET_SPEC_VERSION: &str = "2.5";
 
 /// Makes the scopes of one application.
-pub(crate) struct Scopes {
+pub(crate) struct ScopeFactory {
     root_path: String,
     state: Py<PyDict>,
     is_debug: bool,
     /// Taken out, not locked, while a scope is made: making objects may run the garbage collector, and that
     /// Python code.
-    sheet: Mutex<Option<Box<Sheet>>>,
+    template: Mutex<Option<Box<ScopeTemplate>>>,
 }
 
 /// A scope as it was last made, and what it was made from.
-struct Sheet {
+struct ScopeTemplate {
     scope: Py<PyDict>,
     /// The latest request's scope, as full as `scope`, and its version, if it may serve again.
-    given: Option<(Py<PyDict>, u64)>,
+    reusable: Option<(Py<PyDict>, u64)>,
     // What is in `scope`.
     connection: Option<ConnectionId>,
-    /// `client` is in `given` alone: at one request a connection it is all that changes.
-    is_client_given: bool,
-    server_put: Option<Py<PyAny>>,
+    /// `client` is in `reusable` alone: at one request a connection it is all that changes.
+    is_client_in_reusable: bool,
+    server_in_template: Option<Py<PyAny>>,
     method: Method,
     version: Version,
     path: Vec<u8>,
     query: Vec<u8>,
     state: Py<PyDict>,
-    asgi: Own,
-    extensions: Own,
+    asgi: ReusableDict,
+    extensions: ReusableDict,
     headers: FieldLists,
     // What other requests may need again.
     paths: Cache<(Py<PyString>, Py<PyBytes>)>,
     /// Both ends of each connection, by its place in the reactor's table.
-    ends: Vec<Option<Ends>>,
+    addresses: Vec<Option<Addresses>>,
     /// The server's own end that was made last.
     server: Option<(SocketAddr, Py<PyAny>)>,
 }
 
 /// What is the same for all requests of a connection.
-struct Ends {
+struct Addresses {
     generation: u32,
     client: Py<PyAny>,
     server: Py<PyAny>,
     /// The extensions of an encrypted connection, made when they are first asked for.
-    secured: Option<Own>,
+    tls_extensions: Option<ReusableDict>,
 }
 
-impl Scopes {
+impl ScopeFactory {
     pub(crate) fn new(root_path: &str, state: Py<PyDict>, is_debug: bool) -> Self {
         Self {
             root_path: root_path.to_owned(),
             state,
             is_debug,
-            sheet: Mutex::default(),
+            template: Mutex::default(),
         }
     }
 
@@ -106,16 +102,16 @@ impl Scopes {
         reply: &Reply<'_>,
         is_whole: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let sheet = lock(&self.sheet).take();
-        let mut sheet = match sheet {
-            Some(sheet) => sheet,
-            None => Box::new(Sheet::new(py, self)?),
+        let template = lock(&self.template).take();
+        let mut template = match template {
+            Some(template) => template,
+            None => Box::new(ScopeTemplate::new(py, self)?),
         };
-        let made = sheet.make(py, self, head, reply, is_whole)?;
+        let made = template.make(py, self, head, reply, is_whole)?;
         if !FAST_PATHS {
             return Ok(made);
         }
-        let replaced = lock(&self.sheet).replace(sheet);
+        let replaced = lock(&self.template).replace(template);
         drop(replaced);
         Ok(made)
     }
@@ -123,22 +119,22 @@ impl Scopes {
     /// The application that has the latest scope has been stepped: what it has put there is let go, if there is
     /// something. Whether the next request may have the scope is asked when that [takes](Self::make) it.
     #[inline]
-    pub(crate) fn let_go(&self, py: Python<'_>) {
-        let holds_more = lock(&self.sheet)
+    pub(crate) fn release(&self, py: Python<'_>) {
+        let is_kept_or_changed = lock(&self.template)
             .as_ref()
-            .is_some_and(|sheet| sheet.holds_more(py));
-        if holds_more {
-            self.settle(py);
+            .is_some_and(|template| template.is_kept_or_changed(py));
+        if is_kept_or_changed {
+            self.reset_shared(py);
         }
     }
 
     #[cold]
-    fn settle(&self, py: Python<'_>) {
-        let sheet = lock(&self.sheet).take();
-        if let Some(mut sheet) = sheet
-            && sheet.settle(py).is_ok()
+    fn reset_shared(&self, py: Python<'_>) {
+        let template = lock(&self.template).take();
+        if let Some(mut template) = template
+            && template.reset_shared(py).is_ok()
         {
-            let replaced = lock(&self.sheet).replace(sheet);
+            let replaced = lock(&self.template).replace(template);
             drop(replaced);
         }
     }
@@ -212,11 +208,14 @@ fn versions<'py>(py: Python<'py>, spec_version: &str) -> PyResult<Bound<'py, PyD
     Ok(versions)
 }
 
-impl Sheet {
+impl ScopeTemplate {
     #[cold]
-    fn new(py: Python<'_>, scopes: &Scopes) -> PyResult<Self> {
+    fn new(py: Python<'_>, scopes: &ScopeFactory) -> PyResult<Self> {
         let versions = versions(py, HTTP_SPEC_VERSION)?;
-        let (mut asgi, mut extensions) = (Own::like(&versions), Own::like(&scopes.extensions(py)?));
+        let (mut asgi, mut extensions) = (
+            ReusableDict::like(&versions),
+            ReusableDict::like(&scopes.extensions(py)?),
+        );
         let state = PyDict::new(py);
         let empty = PyBytes::new(py, b"");
         let scope = PyDict::new(py);
@@ -236,10 +235,10 @@ impl Sheet {
         scope.set_item(intern!(py, "extensions"), extensions.take(py)?)?;
         Ok(Self {
             scope: scope.unbind(),
-            given: None,
+            reusable: None,
             connection: None,
-            is_client_given: false,
-            server_put: None,
+            is_client_in_reusable: false,
+            server_in_template: None,
             method: Method::Get,
             version: Version::Http11,
             path: Vec::new(),
@@ -249,23 +248,23 @@ impl Sheet {
             extensions,
             headers: FieldLists::default(),
             paths: Cache::default(),
-            ends: Vec::new(),
+            addresses: Vec::new(),
             server: None,
         })
     }
 
-    /// The scope of a request. `is_whole`: nobody adds to it.
+    /// The scope of a request. `is_whole`: the caller adds nothing.
     #[inline]
     fn make<'py>(
         &mut self,
         py: Python<'py>,
-        scopes: &Scopes,
+        scopes: &ScopeFactory,
         head: &Head,
         reply: &Reply<'_>,
         is_whole: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         // Other code may have found something since the latest request.
-        self.settle(py)?;
+        self.reset_shared(py)?;
         if head.method != self.method || head.method == Method::Other {
             self.put(intern!(py, "method"), &method(py, head))?;
             self.method = head.method;
@@ -281,7 +280,7 @@ impl Sheet {
             self.set_query(py, head.query())?;
         }
         if self.connection != Some(reply.id().connection) {
-            self.set_ends(py, reply)?;
+            self.set_addresses(py, reply)?;
         }
         let headers = match self.headers.list(py, head)? {
             FieldList::Latest => None,
@@ -297,7 +296,7 @@ impl Sheet {
         if is_in_sheet && is_whole {
             return self.give(py);
         }
-        self.given = None;
+        self.reusable = None;
         let scope = self.copy(py)?;
         if let Some(headers) = headers {
             scope.set_item(intern!(py, "headers"), headers)?;
@@ -307,8 +306,8 @@ impl Sheet {
         }
         if let Some(facts) = &head.tls {
             scope.set_item(intern!(py, "scheme"), intern!(py, "https"))?;
-            let secured = self.secured(py, scopes, facts, reply)?;
-            scope.set_item(intern!(py, "extensions"), secured)?;
+            let tls_extensions = self.tls_extensions(py, scopes, facts, reply)?;
+            scope.set_item(intern!(py, "extensions"), tls_extensions)?;
         }
         if let Some(origin) = head.origin.as_deref() {
             correct(&scope, head, origin)?;
@@ -316,47 +315,47 @@ impl Sheet {
         Ok(scope)
     }
 
-    /// Puts a value into the sheet, and into the scope that serves again.
+    /// Puts a value into the template, and into the reusable scope.
     #[inline]
     fn put(&self, key: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
         self.scope.bind(py).set_item(key, value)?;
-        match &self.given {
-            Some((given, _)) => given.bind(py).set_item(key, value),
+        match &self.reusable {
+            Some((reusable, _)) => reusable.bind(py).set_item(key, value),
             None => Ok(()),
         }
     }
 
-    /// The scope of a request that is all in the sheet.
+    /// The scope of a request that differs in nothing from the template.
     #[inline]
     fn give<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let scope = match &self.given {
-            Some((given, _)) => given.bind(py).clone(),
+        let scope = match &self.reusable {
+            Some((reusable, _)) => reusable.bind(py).clone(),
             None => self.copy(py)?,
         };
-        self.given = version(&scope).map(|version| (scope.clone().unbind(), version));
+        self.reusable = version(&scope).map(|version| (scope.clone().unbind(), version));
         Ok(scope)
     }
 
     /// Whether the latest request's application has kept or changed its scope, or put something into its state.
     #[inline]
-    fn holds_more(&self, py: Python<'_>) -> bool {
-        let is_changed = self.given.as_ref().is_some_and(|(given, made)| {
-            references(py, given) != 1 || version(given.bind(py)) != Some(*made)
+    fn is_kept_or_changed(&self, py: Python<'_>) -> bool {
+        let is_changed = self.reusable.as_ref().is_some_and(|(reusable, made)| {
+            references(py, reusable) != 1 || version(reusable.bind(py)) != Some(*made)
         });
         is_changed || !self.state.bind(py).is_empty()
     }
 
     /// Lets go of everything that the latest request's application knows or has changed.
     #[inline]
-    fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
-        if let Some((given, made)) = &self.given
-            && (references(py, given) != 1 || version(given.bind(py)) != Some(*made))
+    fn reset_shared(&mut self, py: Python<'_>) -> PyResult<()> {
+        if let Some((reusable, made)) = &self.reusable
+            && (references(py, reusable) != 1 || version(reusable.bind(py)) != Some(*made))
         {
-            self.given = None;
+            self.reusable = None;
         }
-        // Each part is known to whoever has made it, to the sheet and to the scope that serves again.
-        let known = 2 + Py_ssize_t::from(self.given.is_some());
+        // Each part is referred to by the value that made it, by the template and by the reusable scope.
+        let known = 2 + Py_ssize_t::from(self.reusable.is_some());
         let scope = self.scope.bind(py);
         let mut is_renewed = false;
         if !self.headers.is_as_made(py, known) {
@@ -379,12 +378,12 @@ impl Sheet {
             is_renewed = true;
         }
         if is_renewed {
-            self.given = None;
+            self.reusable = None;
         }
         Ok(())
     }
 
-    fn set_path(&mut self, py: Python<'_>, scopes: &Scopes, raw: &[u8]) -> PyResult<()> {
+    fn set_path(&mut self, py: Python<'_>, scopes: &ScopeFactory, raw: &[u8]) -> PyResult<()> {
         // No path is empty: whatever fails on the way, the next request sets its own.
         self.path.clear();
         if let Some((path, raw_path)) = self.paths.find(raw) {
@@ -407,62 +406,62 @@ impl Sheet {
         Ok(())
     }
 
-    fn set_ends(&mut self, py: Python<'_>, reply: &Reply<'_>) -> PyResult<()> {
+    fn set_addresses(&mut self, py: Python<'_>, reply: &Reply<'_>) -> PyResult<()> {
         let connection = reply.id().connection;
         let index = connection.index as usize;
-        if self.ends.len() <= index {
-            self.ends.resize_with(index + 1, || None);
+        if self.addresses.len() <= index {
+            self.addresses.resize_with(index + 1, || None);
         }
-        let known = self.ends[index].take();
-        let ends = match known {
-            Some(ends) if ends.generation == connection.generation => ends,
-            _ => Ends {
+        let known = self.addresses[index].take();
+        let addresses = match known {
+            Some(addresses) if addresses.generation == connection.generation => addresses,
+            _ => Addresses {
                 generation: connection.generation,
                 client: end(py, reply.peer())?,
-                server: self.server_end(py, reply.local())?,
-                secured: None,
+                server: self.server_address(py, reply.local())?,
+                tls_extensions: None,
             },
         };
         self.connection = None;
         // Most connections have come to the same end.
         if !self
-            .server_put
+            .server_in_template
             .as_ref()
-            .is_some_and(|put| put.is(&ends.server))
+            .is_some_and(|put| put.is(&addresses.server))
         {
-            self.put(intern!(py, "server"), ends.server.bind(py))?;
-            self.server_put = Some(ends.server.clone_ref(py));
+            self.put(intern!(py, "server"), addresses.server.bind(py))?;
+            self.server_in_template = Some(addresses.server.clone_ref(py));
         }
-        if let Some((given, _)) = &self.given {
-            given
+        if let Some((reusable, _)) = &self.reusable {
+            reusable
                 .bind(py)
-                .set_item(intern!(py, "client"), &ends.client)?;
-            self.is_client_given = true;
+                .set_item(intern!(py, "client"), &addresses.client)?;
+            self.is_client_in_reusable = true;
         } else {
             self.scope
                 .bind(py)
-                .set_item(intern!(py, "client"), &ends.client)?;
-            self.is_client_given = false;
+                .set_item(intern!(py, "client"), &addresses.client)?;
+            self.is_client_in_reusable = false;
         }
         self.connection = Some(connection);
-        self.ends[index] = Some(ends);
+        self.addresses[index] = Some(addresses);
         Ok(())
     }
 
-    /// Copies the sheet.
+    /// Copies the template.
     fn copy<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let scope = self.scope.bind(py);
-        if self.is_client_given
+        if self.is_client_in_reusable
             && let Some(connection) = self.connection
-            && let Some(ends) = &self.ends[connection.index as usize]
+            && let Some(addresses) = &self.addresses[connection.index as usize]
         {
-            scope.set_item(intern!(py, "client"), &ends.client)?;
-            self.is_client_given = false;
+            scope.set_item(intern!(py, "client"), &addresses.client)?;
+            self.is_client_in_reusable = false;
         }
         scope.copy()
     }
 
-    fn server_end(&mut self, py: Python<'_>, local: Peer) -> PyResult<Py<PyAny>> {
+    fn server_address(&mut self, py: Python<'_>, local: Peer) -> PyResult<Py<PyAny>> {
         let address = local.address();
         if let (Some((known, end)), Some(address)) = (&self.server, address)
             && *known == address
@@ -476,22 +475,26 @@ impl Sheet {
 
     /// The extensions of an encrypted connection.
     #[inline(never)]
-    fn secured<'py>(
+    fn tls_extensions<'py>(
         &mut self,
         py: Python<'py>,
-        scopes: &Scopes,
+        scopes: &ScopeFactory,
         facts: &Tls,
         reply: &Reply<'_>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let ends = self.ends[reply.id().connection.index as usize]
+        let addresses = self.addresses[reply.id().connection.index as usize]
             .as_mut()
-            .expect("`set_ends` has made the connection's");
-        if ends.secured.is_none() {
+            .expect("`set_addresses` has made the connection's");
+        if addresses.tls_extensions.is_none() {
             let example = scopes.extensions(py)?;
             example.set_item(intern!(py, "tls"), crate::tls::extension(py, facts)?)?;
-            ends.secured = Some(Own::like(&example));
+            addresses.tls_extensions = Some(ReusableDict::like(&example));
         }
-        ends.secured.as_mut().expect("made above").take(py)
+        addresses
+            .tls_extensions
+            .as_mut()
+            .expect("made above")
+            .take(py)
     }
 }
 

@@ -1,7 +1,7 @@
-//! The `websocket` scope: ASGI's messages on one side, a [`Line`] on the other.
+//! The `websocket` scope: ASGI's messages on one side, a [`Session`] on the other.
 //!
-//! `receive` says `websocket.connect` first, then each message, then `websocket.disconnect` for ever. A request that the
-//! application refuses, by `websocket.close` or the extension `websocket.http.response`, is answered as HTTP.
+//! `receive` returns `websocket.connect`, then each message, then `websocket.disconnect` at every further call. A request that
+//! the application rejects (`websocket.close`, `websocket.http.response`) gets an HTTP response. Tests: `tests/asgi/`.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,26 +15,31 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::answer;
-use crate::awaited::{Done, Look, Looking, awaited_by_looking};
+use crate::awaitable::{Done, Poll, PollAwaitable, impl_awaitable};
 use crate::fork::end_child_with;
 use crate::gateway::asgi::Plan;
+use crate::gateway::asgi::awaitables;
 use crate::gateway::asgi::message::{self, Start};
-use crate::gateway::asgi::waiting;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
-use crate::gateway::ws::line::{Line, Refusal, Stage};
 use crate::gateway::ws::receive::{NextMessage, Shape};
-use crate::link::{LEVEL_DEBUG, LEVEL_ERROR, Link, Sink, lock};
+use crate::gateway::ws::session::{ReadyState, Refusal, Session};
 use crate::outbox::AwaitCapacity;
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::report::{LEVEL_DEBUG, LEVEL_ERROR};
+use crate::respond;
+use crate::sink::Sink;
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::sync::lock;
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
-/// One socket, as the application hears and answers it.
+/// One socket, as the application sees it.
 #[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
-pub(crate) struct Socket {
-    pub(crate) line: Arc<Line>,
+pub(crate) struct AsgiSocket {
+    pub(crate) session: Arc<Session>,
     /// What messages say of it.
     subject: Subject,
     state: Mutex<State>,
@@ -43,7 +48,7 @@ pub(crate) struct Socket {
 #[derive(Default)]
 struct State {
     /// `websocket.connect` has been told.
-    connect_told: bool,
+    connect_sent: bool,
     /// The request is being answered as HTTP.
     denial: Option<(Start, Vec<u8>)>,
     /// It was.
@@ -51,13 +56,13 @@ struct State {
 }
 
 #[pymethods]
-impl Socket {
+impl AsgiSocket {
     fn receive<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if !std::mem::replace(&mut lock(&self.state).connect_told, true) {
+        if !std::mem::replace(&mut lock(&self.state).connect_sent, true) {
             return Ok(Bound::new(py, Connect)?.into_any());
         }
         let next = NextMessage {
-            line: Arc::clone(&self.line),
+            session: Arc::clone(&self.session),
             shape: Shape::Asgi,
         };
         Ok(Bound::new(py, next)?.into_any())
@@ -75,37 +80,37 @@ impl Socket {
             PyKeyError::new_err(format!("the ASGI message {message} has no \"type\""))
         })?;
         let kind = kind.cast::<PyString>()?.to_str()?;
-        let stage = self.line.stage();
-        if let Some(end) = self.line.ended()
+        let ready_state = self.session.ready_state();
+        if let Some(end) = self.session.closed_with()
             && !lock(&self.state).is_denied
         {
             return Err(support::connection_closed(py, Some(&end)));
         }
-        match (kind, stage) {
-            ("websocket.send", Stage::Open) => return self.say(message),
-            ("websocket.accept", Stage::Asked) if lock(&self.state).denial.is_none() => {
+        match (kind, ready_state) {
+            ("websocket.send", ReadyState::Open) => return self.send_data(message),
+            ("websocket.accept", ReadyState::Connecting) if lock(&self.state).denial.is_none() => {
                 self.accept(message)?;
             }
-            ("websocket.close", Stage::Asked) if lock(&self.state).denial.is_none() => {
+            ("websocket.close", ReadyState::Connecting) if lock(&self.state).denial.is_none() => {
                 let start = Start::plain(Status::new(403).expect("a status"));
                 self.deny(py, &start, Vec::new());
             }
-            ("websocket.close", Stage::Open) => self.close(message)?,
+            ("websocket.close", ReadyState::Open) => self.close(message)?,
             // Saying it again changes nothing.
-            ("websocket.close", Stage::Over) => {}
-            ("websocket.http.response.start", Stage::Asked)
+            ("websocket.close", ReadyState::Closed) => {}
+            ("websocket.http.response.start", ReadyState::Connecting)
                 if lock(&self.state).denial.is_none() =>
             {
                 let start = message::start(message)?;
                 let replaced = lock(&self.state).denial.replace((start, Vec::new()));
                 drop(replaced);
             }
-            ("websocket.http.response.body", Stage::Asked)
+            ("websocket.http.response.body", ReadyState::Connecting)
                 if lock(&self.state).denial.is_some() =>
             {
-                self.deny_further(message)?;
+                self.append_denial(message)?;
             }
-            _ => return Err(self.out_of_order(kind, stage)),
+            _ => return Err(self.out_of_order(kind, ready_state)),
         }
         Done::get(py)
     }
@@ -118,7 +123,7 @@ fn item<'py>(
     Ok(message.get_item(name)?.filter(|value| !value.is_none()))
 }
 
-impl Socket {
+impl AsgiSocket {
     fn accept(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = message.py();
         let protocol: Option<String> = item(message, intern!(py, "subprotocol"))?
@@ -140,10 +145,10 @@ impl Socket {
                     .map_err(|fault| message::refused(name, value, fault))
             })?;
         }
-        self.line.accept(py, protocol.as_deref(), fields)
+        self.session.accept(py, protocol.as_deref(), fields)
     }
 
-    fn say<'py>(&self, message: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    fn send_data<'py>(&self, message: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let py = message.py();
         let data = match (
             item(message, intern!(py, "text"))?,
@@ -157,10 +162,10 @@ impl Socket {
                 ));
             }
         };
-        if self.line.send(py, &data)? {
+        if self.session.send(py, &data)? {
             Done::get(py)
         } else {
-            AwaitCapacity::of(py, Arc::clone(&self.line))
+            AwaitCapacity::of(py, Arc::clone(&self.session))
         }
     }
 
@@ -179,11 +184,11 @@ impl Socket {
             Some(reason) => reason.extract()?,
             None => String::new(),
         };
-        self.line.close(py, Close::new(code, &reason));
+        self.session.close(py, Close::new(code, &reason));
         Ok(())
     }
 
-    fn deny_further(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
+    fn append_denial(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = message.py();
         let body = match item(message, intern!(py, "body"))? {
             Some(body) => message::bytes_of(body, "'body' of 'websocket.http.response.body'")?,
@@ -205,27 +210,27 @@ impl Socket {
     /// Answers as HTTP.
     fn deny(&self, py: Python<'_>, start: &Start, body: Vec<u8>) {
         lock(&self.state).is_denied = true;
-        let media = start.heading.content_type.as_ref();
+        let media = start.headers.content_type.as_ref();
         let refusal = Refusal {
             status: start.status,
             content_type: media.map(|media| Bytes::copy_from_slice(media.as_bytes(py))),
             fields: start.fields().into_owned(),
             body: body.into(),
         };
-        self.line.refuse_with(py, refusal);
+        self.session.refuse_with(py, refusal);
     }
 
     #[cold]
-    fn out_of_order(&self, kind: &str, stage: Stage) -> PyErr {
-        let expected = match stage {
-            Stage::Asked if lock(&self.state).denial.is_some() => {
+    fn out_of_order(&self, kind: &str, ready_state: ReadyState) -> PyErr {
+        let expected = match ready_state {
+            ReadyState::Connecting if lock(&self.state).denial.is_some() => {
                 "expected 'websocket.http.response.body'"
             }
-            Stage::Asked => {
+            ReadyState::Connecting => {
                 "expected 'websocket.accept', 'websocket.close' or 'websocket.http.response.start'"
             }
-            Stage::Open => "expected 'websocket.send' or 'websocket.close'",
-            Stage::Over => "the WebSocket is closed already",
+            ReadyState::Open => "expected 'websocket.send' or 'websocket.close'",
+            ReadyState::Closed => "the WebSocket is closed already",
         };
         PyRuntimeError::new_err(format!("unexpected ASGI message {kind:?}: {expected}"))
     }
@@ -233,7 +238,8 @@ impl Socket {
     #[cold]
     fn report(&self, py: Python<'_>, what: &str) {
         let what = format!(": {what}");
-        self.subject.log(py, &self.line.link, LEVEL_ERROR, &what);
+        self.subject
+            .log(py, &self.session.handle, LEVEL_ERROR, &what);
     }
 }
 
@@ -241,15 +247,15 @@ impl Socket {
 #[pyclass(frozen, module = "citius._core", name = "_Connect")]
 struct Connect;
 
-impl Looking for Connect {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
+impl PollAwaitable for Connect {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
         let message = PyDict::new(py);
         message.set_item(intern!(py, "type"), intern!(py, "websocket.connect"))?;
-        Ok(Look::Over(message.into_any().unbind()))
+        Ok(Poll::Ready(message.into_any().unbind()))
     }
 }
 
-awaited_by_looking!(Connect);
+impl_awaitable!(Connect);
 
 /// A request for a WebSocket.
 #[inline(never)]
@@ -266,17 +272,17 @@ pub(super) fn request(
         return reply.recycle(head);
     };
     let protocols = opening.protocols.clone();
-    let line = Arc::new(Line::new(reply.id(), turn.link, opening));
-    ws::enter(turn, &line, false);
-    let made = Socket {
-        line,
-        subject: Subject::new(turn.link, &head, None).of_socket(),
+    let session = Arc::new(Session::new(reply.id(), turn.handle, opening));
+    ws::enter(turn, &session, false);
+    let made = AsgiSocket {
+        session,
+        subject: Subject::new(turn.handle, &head, None).of_socket(),
         state: Mutex::default(),
     };
     let socket = match Bound::new(py, made) {
         Ok(socket) => socket,
         Err(error) => {
-            drop(turn.link.take(reply.id()));
+            drop(turn.handle.take(reply.id()));
             return super::refuse(turn, &error, head, reply);
         }
     };
@@ -289,35 +295,35 @@ pub(super) fn request(
             plan.app.bind(py).call1((scope, receive, send))
         });
     reply.recycle(head);
-    let mut talk = SocketTalk::new(&socket);
-    match called.and_then(|awaitable| waiting::coroutine_of(&awaitable)) {
-        Ok(coroutine) => turn.tasks.step(py, coroutine, &mut talk, reply),
-        Err(error) => talk.fail(py, &error, reply),
+    let mut completion = SocketCompletion::new(&socket);
+    match called.and_then(|awaitable| awaitables::coroutine_of(&awaitable)) {
+        Ok(coroutine) => turn.tasks.step(py, coroutine, &mut completion, reply),
+        Err(error) => completion.fail(py, &error, reply),
     }
-    plan.scopes.let_go(py);
+    plan.scopes.release(py);
 }
 
-/// A socket as the errand of the coroutine that has it.
-struct SocketTalk<'a, 'py> {
-    socket: &'a Bound<'py, Socket>,
+/// Takes the result of the coroutine of a socket.
+struct SocketCompletion<'a, 'py> {
+    socket: &'a Bound<'py, AsgiSocket>,
 }
 
-impl<'a, 'py> SocketTalk<'a, 'py> {
-    fn new(socket: &'a Bound<'py, Socket>) -> Self {
+impl<'a, 'py> SocketCompletion<'a, 'py> {
+    fn new(socket: &'a Bound<'py, AsgiSocket>) -> Self {
         Self { socket }
     }
 
     /// The application has ended before it accepted or refused.
-    fn give_up<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
-        let line = &self.socket.get().line;
-        line.refuse();
-        answer::send_plain(py, Fault::HandlerFailed, sink);
+    fn fail_handshake<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
+        let session = &self.socket.get().session;
+        session.refuse();
+        respond::send_fault(py, Fault::HandlerFailed, sink);
     }
 }
 
-impl Resume for Py<Socket> {
+impl Resume for Py<AsgiSocket> {
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        step.run(py, &mut SocketTalk::new(self.bind(py)))
+        step.run(py, &mut SocketCompletion::new(self.bind(py)))
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -325,25 +331,26 @@ impl Resume for Py<Socket> {
     }
 }
 
-impl Errand for SocketTalk<'_, '_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
-        let line = &self.socket.get().line;
-        (&line.link, line.id)
+impl CompletionHandler for SocketCompletion<'_, '_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
+        let session = &self.socket.get().session;
+        (&session.handle, session.id)
     }
 
     fn subject(&self, _py: Python<'_>) -> Subject {
         self.socket.get().subject.clone()
     }
 
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
         sink: &mut S,
     ) -> Next {
         let this = self.socket.get();
-        let line = &this.line;
-        let is_unanswered = line.stage() == Stage::Asked && line.ended().is_none();
+        let session = &this.session;
+        let is_unanswered =
+            session.ready_state() == ReadyState::Connecting && session.closed_with().is_none();
         let error = result.err();
         match &error {
             None if is_unanswered => {
@@ -351,31 +358,31 @@ impl Errand for SocketTalk<'_, '_> {
                     py,
                     "the ASGI application returned without accepting or closing it",
                 );
-                self.give_up(py, sink);
+                self.fail_handshake(py, sink);
             }
-            None => line.close(py, Close::new(Code::NORMAL, "")),
-            Some(error) if line.ended().is_some() && !lock(&this.state).is_denied => {
+            None => session.close(py, Close::new(Code::NORMAL, "")),
+            Some(error) if session.closed_with().is_some() && !lock(&this.state).is_denied => {
                 let what = format!(": after its end: {error}");
-                this.subject.log(py, &line.link, LEVEL_DEBUG, &what);
+                this.subject.log(py, &session.handle, LEVEL_DEBUG, &what);
             }
             Some(error) => {
-                end_child_with(py, &line.link, error);
+                end_child_with(py, &session.handle, error);
                 let what = format!(": the ASGI application raised {error}");
                 this.subject.exception(py, &what, error);
                 if is_unanswered {
-                    self.give_up(py, sink);
+                    self.fail_handshake(py, sink);
                 } else {
-                    line.close(py, Close::new(Code::SERVER_ERROR, ""));
+                    session.close(py, Close::new(Code::SERVER_ERROR, ""));
                 }
             }
         }
         if !lock(&this.state).is_denied {
-            ws::release(line);
+            ws::release(session);
         }
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         Ok(Suspended {
             entry: Entry::Known,
             resume: Box::new(self.socket.clone().unbind()),
@@ -384,14 +391,14 @@ impl Errand for SocketTalk<'_, '_> {
 
     fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
         let this = self.socket.get();
-        if let Err(fault) = this.line.flush(py, reply) {
+        if let Err(fault) = this.session.flush(py, reply) {
             this.report(py, fault.text());
         }
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         // There is no coroutine that could be gone on with.
-        let _ = self.conclude(py, Err(error.clone_ref(py)), reply);
+        let _ = self.on_result(py, Err(error.clone_ref(py)), reply);
         self.flush(py, reply);
     }
 }

@@ -1,10 +1,9 @@
-//! `python/citius/include/citius.h`, seen from the server's side.
+//! `python/citius/include/citius.h` from the server's side.
 //!
-//! [`Asking`] and [`Answering`] begin with the structs that a handler sees; what follows them is ours. The
-//! functions of the table use it only if the address that they are handed is that of the call which the
-//! thread is in ([`Calling`]): a copy of a struct ends where ours begins. A handler is native code that we
-//! do not know, so everything it leaves behind is checked before it is used ([`Answering::left`]), and the
-//! memory it writes to holds nothing of other requests. Nothing here names Python or needs the GIL.
+//! [`HandlerRequest`] and [`HandlerResponse`] begin with the structs that a handler sees. The functions of the table follow a
+//! pointer only if it is that of the thread's current call ([`CurrentCall`]). What a handler leaves behind is checked before it
+//! is used ([`HandlerResponse::result`]), and its memory holds nothing of other requests. Nothing here names Python or needs
+//! the GIL. Tests: `tests/compiled/`.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -119,7 +118,7 @@ pub(crate) static API: Api = Api {
 
 /// A request as a handler sees it, for one call.
 #[repr(C)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct HandlerRequest<'a> {
     seen: Request,
     head: &'a Head,
     params: SmallVec<[Text; 2]>,
@@ -129,37 +128,37 @@ pub(crate) struct Asking<'a> {
 
 /// The call that a thread is in: what its handler was given.
 #[derive(Clone, Copy)]
-struct Calling {
+struct CurrentCall {
     request: *const Request,
     response: *mut Response,
 }
 
 thread_local! {
-    static CALLING: Cell<Calling> = const { Cell::new(Calling::NONE) };
+    static CURRENT_CALL: Cell<CurrentCall> = const { Cell::new(CurrentCall::NONE) };
 }
 
-impl Calling {
+impl CurrentCall {
     const NONE: Self = Self {
         request: ptr::null(),
         response: ptr::null_mut(),
     };
 
     /// Makes it the thread's until what is returned is dropped.
-    fn enter(self) -> Outer {
-        Outer(CALLING.replace(self))
+    fn enter(self) -> PreviousCall {
+        PreviousCall(CURRENT_CALL.replace(self))
     }
 }
 
 /// The call that a thread was in before, which it will be in again.
-struct Outer(Calling);
+struct PreviousCall(CurrentCall);
 
-impl Drop for Outer {
+impl Drop for PreviousCall {
     fn drop(&mut self) {
-        CALLING.set(self.0);
+        CURRENT_CALL.set(self.0);
     }
 }
 
-impl<'a> Asking<'a> {
+impl<'a> HandlerRequest<'a> {
     /// `captures`, `body` and what `arguments` point to have to outlive it as `head` does.
     pub(crate) fn new(
         head: &'a Head,
@@ -185,17 +184,17 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Calls `entry`; what it returned, and what it has left in `answering`.
+    /// Calls `entry`; what it returned, and what it has left in `response`.
     ///
     /// # Safety
     /// `entry` must be the address of a function as the header describes it.
-    pub(crate) unsafe fn call(&mut self, entry: Entry, answering: &mut Answering) -> c_int {
+    pub(crate) unsafe fn call(&mut self, entry: Entry, response: &mut HandlerResponse) -> c_int {
         // Only now does this stay where it is.
         self.seen.params = self.params.as_ptr();
         self.seen.params_count = self.params.len();
         let request = (&raw const *self).cast::<Request>();
-        let response = answering.begin();
-        let _outer = Calling { request, response }.enter();
+        let response = response.begin();
+        let _outer = CurrentCall { request, response }.enter();
         // SAFETY: the caller vouches for `entry`; both structs begin with what it expects, and live
         // until it has returned.
         unsafe { entry(request, response) }
@@ -203,13 +202,13 @@ impl<'a> Asking<'a> {
 }
 
 /// Room for a body that a handler finds without asking for more. It is zeroed for each call, so it is small.
-const ROOM_BYTES: usize = 512;
-/// Memory of a buffer beyond this is not kept for the next answer.
+const INITIAL_BODY_BYTES: usize = 512;
+/// Memory of a buffer beyond this is not kept for the next response.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
-/// An answer as a handler writes it.
+/// A response as a handler writes it.
 #[repr(C)]
-pub(crate) struct Answering {
+pub(crate) struct HandlerResponse {
     seen: Response,
     /// What `seen.body` points to; as long as the room that the handler has. Each of its bytes is zero or
     /// written by the handler in this very call: a handler that counts bytes it has not written shows zeros.
@@ -222,11 +221,11 @@ pub(crate) struct Answering {
 }
 
 // SAFETY: the pointers lead into the buffer, which goes along, and to the static table.
-unsafe impl Send for Answering {}
+unsafe impl Send for HandlerResponse {}
 
 /// What a handler has left behind, checked.
-pub(crate) enum Left {
-    /// An answer: a status within 200 to 599 and so many bytes of body.
+pub(crate) enum CallResult {
+    /// A response: a status within 200 to 599 and so many bytes of body.
     Response { status: u16, size: usize },
     /// A status in place of one.
     Code { status: u16, size: usize },
@@ -234,7 +233,7 @@ pub(crate) enum Left {
     Mistake(String),
 }
 
-impl Answering {
+impl HandlerResponse {
     pub(crate) fn new() -> Self {
         Self {
             seen: Response {
@@ -252,7 +251,7 @@ impl Answering {
         }
     }
 
-    /// Makes it ready for another answer.
+    /// Makes it ready for another response.
     pub(crate) fn clear(&mut self, body_bytes_max: usize) {
         if !self.fields.adds_nothing() {
             self.fields.clear();
@@ -262,7 +261,7 @@ impl Answering {
         self.mistake = None;
     }
 
-    /// Gives back memory that one answer needed and the next will hardly need.
+    /// Gives back memory that one response needed and the next will hardly need.
     pub(crate) fn shrink(&mut self) {
         if self.buffer.capacity() > KEPT_BYTES_MAX {
             self.buffer = Vec::new();
@@ -271,7 +270,8 @@ impl Answering {
 
     fn begin(&mut self) -> *mut Response {
         self.buffer.clear();
-        self.buffer.resize(ROOM_BYTES.min(self.body_bytes_max), 0);
+        self.buffer
+            .resize(INITIAL_BODY_BYTES.min(self.body_bytes_max), 0);
         self.seen = Response {
             api: &raw const API,
             body: self.buffer.as_mut_ptr(),
@@ -282,14 +282,14 @@ impl Answering {
         (&raw mut *self).cast()
     }
 
-    /// What there is to answer with, after a call that returned `code`.
-    pub(crate) fn left(&mut self, code: c_int) -> Left {
+    /// What there is to send, after a call that returned `code`.
+    pub(crate) fn result(&mut self, code: c_int) -> CallResult {
         if let Some(mistake) = self.mistake {
-            return Left::Mistake(mistake.to_owned());
+            return CallResult::Mistake(mistake.to_owned());
         }
         let size = self.seen.size;
         if size > self.buffer.len() {
-            return Left::Mistake(format!(
+            return CallResult::Mistake(format!(
                 "it says that its body has {size} bytes, with room for {}; memory may have been \
                  overwritten",
                 self.buffer.len()
@@ -301,31 +301,31 @@ impl Answering {
                 .content_length
                 .is_some_and(|said| said != size as u64)
         {
-            return Left::Mistake(Fault::ResponseLength.text().to_owned());
+            return CallResult::Mistake(Fault::ResponseLength.text().to_owned());
         }
         match code {
             0 => match u16::try_from(self.seen.status) {
-                Ok(status @ 200..=599) => Left::Response { status, size },
-                _ => Left::Mistake(format!(
+                Ok(status @ 200..=599) => CallResult::Response { status, size },
+                _ => CallResult::Mistake(format!(
                     "its status is {}; expected one from 200 to 599",
                     self.seen.status
                 )),
             },
-            400..=599 => Left::Code {
+            400..=599 => CallResult::Code {
                 status: u16::try_from(code).unwrap_or(500),
                 size,
             },
-            RAISED => Left::Mistake(
+            RAISED => CallResult::Mistake(
                 "it raised an exception; call the function itself with these arguments to see it"
                     .to_owned(),
             ),
-            _ => Left::Mistake(format!(
+            _ => CallResult::Mistake(format!(
                 "it returned {code}; expected 0, or a status from 400 to 599"
             )),
         }
     }
 
-    /// The body; `size` is what [`left`](Self::left) has checked.
+    /// The body; `size` is what [`result`](Self::result) has checked.
     pub(crate) fn body(&self, size: usize) -> &[u8] {
         self.buffer.get(..size).unwrap_or_default()
     }
@@ -341,7 +341,7 @@ impl Answering {
         Bytes::from(body)
     }
 
-    fn blame(&mut self, mistake: &'static str) -> c_int {
+    fn set_mistake(&mut self, mistake: &'static str) -> c_int {
         self.mistake.get_or_insert(mistake);
         FAILED
     }
@@ -350,18 +350,18 @@ impl Answering {
     fn grow(&mut self, more: usize) -> c_int {
         let (size, room) = (self.seen.size, self.buffer.len());
         if size > room {
-            return self.blame("it says that its body is longer than the room for it");
+            return self.set_mistake("it says that its body is longer than the room for it");
         }
         let wanted = size.saturating_add(more);
         if wanted <= room {
             return OK;
         }
         if wanted > self.body_bytes_max {
-            return self.blame("its body is longer than --compiled-body-bytes-max");
+            return self.set_mistake("its body is longer than --compiled-body-bytes-max");
         }
         let length = wanted.max(room * 2).min(self.body_bytes_max);
         if self.buffer.try_reserve(length - room).is_err() {
-            return self.blame("there is no memory for its body");
+            return self.set_mistake("there is no memory for its body");
         }
         self.buffer.resize(length, 0);
         self.seen.body = self.buffer.as_mut_ptr();
@@ -426,37 +426,37 @@ unsafe fn bytes<'a>(data: *const c_char, size: usize) -> Option<&'a [u8]> {
     Some(unsafe { std::slice::from_raw_parts(data.cast(), size) })
 }
 
-/// Does something with the answer of this thread's call, if `response` is what its handler was given.
-fn on_response(response: *mut Response, act: impl FnOnce(&mut Answering) -> c_int) -> c_int {
-    let calling = CALLING.get();
-    let is_other = !ptr::eq(response, calling.response);
-    // SAFETY: the `Answering` that `Asking::call` holds alone for this very thread, or null. It is not used
+/// Does something with the response of this thread's call, if `response` is what its handler was given.
+fn on_response(response: *mut Response, act: impl FnOnce(&mut HandlerResponse) -> c_int) -> c_int {
+    let current = CURRENT_CALL.get();
+    let is_other = !ptr::eq(response, current.response);
+    // SAFETY: the `HandlerResponse` that `HandlerRequest::call` holds alone for this very thread, or null. It is not used
     // while a handler runs but here, and `act` calls no handler.
-    match unsafe { calling.response.cast::<Answering>().as_mut() } {
-        Some(answer) if is_other && !response.is_null() => {
-            answer.blame("it passes a response that is not the one it was called with")
+    match unsafe { current.response.cast::<HandlerResponse>().as_mut() } {
+        Some(out) if is_other && !response.is_null() => {
+            out.set_mistake("it passes a response that is not the one it was called with")
         }
-        Some(answer) if !is_other => act(answer),
+        Some(out) if !is_other => act(out),
         _ => FAILED,
     }
 }
 
 /// Does something with the request of this thread's call, if `request` is what its handler was given.
-fn on_request(request: *const Request, act: impl FnOnce(&Asking<'_>) -> c_int) -> c_int {
-    let calling = CALLING.get();
+fn on_request(request: *const Request, act: impl FnOnce(&HandlerRequest<'_>) -> c_int) -> c_int {
+    let current = CURRENT_CALL.get();
     if request.is_null() {
         return FAILED;
     }
-    if !ptr::eq(request, calling.request) {
-        return blame_call("it passes a request that is not the one it was called with");
+    if !ptr::eq(request, current.request) {
+        return set_call_mistake("it passes a request that is not the one it was called with");
     }
-    // SAFETY: the `Asking` of this thread's call; only shared references to it exist while that lasts.
-    act(unsafe { &*request.cast::<Asking<'_>>() })
+    // SAFETY: the `HandlerRequest` of this thread's call; only shared references to it exist while that lasts.
+    act(unsafe { &*request.cast::<HandlerRequest<'_>>() })
 }
 
 /// Notes a mistake of the handler that this thread runs.
-fn blame_call(mistake: &'static str) -> c_int {
-    on_response(CALLING.get().response, |answer| answer.blame(mistake))
+fn set_call_mistake(mistake: &'static str) -> c_int {
+    on_response(CURRENT_CALL.get().response, |out| out.set_mistake(mistake))
 }
 
 /// Writes to where a handler wants to have a result.
@@ -476,7 +476,7 @@ unsafe fn give<T>(place: *mut T, value: T) -> c_int {
 // says of the call it is in is compared with what is known of it.
 
 unsafe extern "C" fn reserve(response: *mut Response, size: usize) -> c_int {
-    on_response(response, |answer| answer.grow(size))
+    on_response(response, |out| out.grow(size))
 }
 
 unsafe extern "C" fn set_content_type(
@@ -486,13 +486,13 @@ unsafe extern "C" fn set_content_type(
 ) -> c_int {
     // SAFETY: what the header asks handlers for.
     let media = unsafe { bytes(data, size) };
-    on_response(response, |answer| match media {
+    on_response(response, |out| match media {
         Some(media) if media.iter().all(|&b| citius_http::fields::is_value_byte(b)) => {
-            answer.content_type.clear();
-            answer.content_type.extend_from_slice(media);
+            out.content_type.clear();
+            out.content_type.extend_from_slice(media);
             OK
         }
-        _ => answer.blame(Fault::ResponseFieldValue.text()),
+        _ => out.set_mistake(Fault::ResponseFieldValue.text()),
     })
 }
 
@@ -507,16 +507,16 @@ unsafe extern "C" fn add_header(
     let name = unsafe { bytes(name, name_size) };
     // SAFETY: as above.
     let value = unsafe { bytes(value, value_size) };
-    on_response(response, |answer| {
+    on_response(response, |out| {
         let (Some(name), Some(value)) = (name, value) else {
-            return answer.blame("it adds a header from nowhere");
+            return out.set_mistake("it adds a header from nowhere");
         };
-        if answer.fields.lines().len() + name.len() + value.len() > FIELD_BYTES_MAX {
-            return answer.blame("its headers are longer than 64 KiB");
+        if out.fields.lines().len() + name.len() + value.len() > FIELD_BYTES_MAX {
+            return out.set_mistake("its headers are longer than 64 KiB");
         }
-        match answer.fields.push(name, value) {
+        match out.fields.push(name, value) {
             Ok(()) => OK,
-            Err(fault) => answer.blame(fault.text()),
+            Err(fault) => out.set_mistake(fault.text()),
         }
     })
 }
@@ -526,13 +526,11 @@ const FIELD_BYTES_MAX: usize = 64 * 1024;
 
 unsafe extern "C" fn write_integer(response: *mut Response, value: i64) -> c_int {
     let mut digits = itoa::Buffer::new();
-    on_response(response, |answer| {
-        answer.write(digits.format(value).as_bytes())
-    })
+    on_response(response, |out| out.write(digits.format(value).as_bytes()))
 }
 
 unsafe extern "C" fn write_real(response: *mut Response, value: f64) -> c_int {
-    on_response(response, |answer| answer.write_real(value))
+    on_response(response, |out| out.write_real(value))
 }
 
 unsafe extern "C" fn header(
@@ -543,8 +541,8 @@ unsafe extern "C" fn header(
 ) -> c_int {
     // SAFETY: what the header asks handlers for.
     let name = unsafe { bytes(name, name_size) };
-    on_request(request, |asking| {
-        match name.map(|name| asking.head.field(name)) {
+    on_request(request, |request| {
+        match name.map(|name| request.head.field(name)) {
             // SAFETY: what the header asks handlers for.
             Some(Some(found)) => unsafe { give(value, Text::of(found)) },
             Some(None) => NOT_FOUND,
@@ -561,17 +559,17 @@ unsafe extern "C" fn query_parameter(
 ) -> c_int {
     // SAFETY: what the header asks handlers for.
     let name = unsafe { bytes(name, name_size) };
-    on_request(request, |asking| {
+    on_request(request, |request| {
         let Some(name) = name else {
             return FAILED;
         };
-        let text = match query::last(asking.head.query(), name) {
+        let text = match query::last(request.head.query(), name) {
             None => return NOT_FOUND,
             Some(Cow::Borrowed(plain)) => Text::of(plain),
             Some(Cow::Owned(decoded)) => {
                 let decoded = decoded.into_boxed_slice();
                 let text = Text::of(&decoded);
-                asking.decoded.borrow_mut().push(decoded);
+                request.decoded.borrow_mut().push(decoded);
                 text
             }
         };
@@ -581,10 +579,10 @@ unsafe extern "C" fn query_parameter(
 }
 
 unsafe extern "C" fn param(request: *const Request, index: usize, value: *mut Text) -> c_int {
-    on_request(request, |asking| match asking.params.get(index) {
+    on_request(request, |request| match request.params.get(index) {
         // SAFETY: what the header asks handlers for.
         Some(&text) => unsafe { give(value, text) },
-        None => blame_call("it asks for a path parameter that its route does not have"),
+        None => set_call_mistake("it asks for a path parameter that its route does not have"),
     })
 }
 
@@ -616,15 +614,15 @@ pub(crate) fn symbols() -> [(&'static str, usize); 6] {
 }
 
 unsafe extern "C" fn answer_status(response: *mut Response, status: i64) -> c_int {
-    on_response(response, |answer| {
-        answer.seen.status = i32::try_from(status).unwrap_or(-1);
+    on_response(response, |out| {
+        out.seen.status = i32::try_from(status).unwrap_or(-1);
         OK
     })
 }
 
 unsafe extern "C" fn answer_bool(response: *mut Response, value: i64) -> c_int {
     let word: &[u8] = if value == 0 { b"false" } else { b"true" };
-    on_response(response, |answer| answer.write(word))
+    on_response(response, |out| out.write(word))
 }
 
 unsafe extern "C" fn answer_bytes(
@@ -634,9 +632,9 @@ unsafe extern "C" fn answer_bytes(
 ) -> c_int {
     // SAFETY: numba's own memory, which the entry keeps until this returns.
     let bytes = unsafe { bytes(data, size) };
-    on_response(response, |answer| match bytes {
-        Some(bytes) => answer.write(bytes),
-        None => answer.blame("it returned bytes from nowhere"),
+    on_response(response, |out| match bytes {
+        Some(bytes) => out.write(bytes),
+        None => out.set_mistake("it returned bytes from nowhere"),
     })
 }
 
@@ -650,10 +648,10 @@ unsafe extern "C" fn answer_text(
     let width = usize::try_from(width).unwrap_or(0);
     // SAFETY: as in `answer_bytes`.
     let raw = unsafe { bytes(data, length.saturating_mul(width)) };
-    on_response(response, |answer| match raw {
-        None => answer.blame("it returned a text from nowhere"),
-        Some(raw) if width == 1 && raw.is_ascii() => answer.write(raw),
-        Some(raw) => answer.write(text_of(raw, width).as_bytes()),
+    on_response(response, |out| match raw {
+        None => out.set_mistake("it returned a text from nowhere"),
+        Some(raw) if width == 1 && raw.is_ascii() => out.write(raw),
+        Some(raw) => out.write(text_of(raw, width).as_bytes()),
     })
 }
 

@@ -1,7 +1,7 @@
-//! Arguments of typed functions: taken from the request before the function is called.
+//! Arguments of typed functions: a request in, C values out.
 //!
-//! As `binding.py` does for Python handlers: what does not fit is answered with 422 and all mistakes at
-//! once, and a function never sees an argument that does not have its type.
+//! As `binding.py` for Python handlers: a request whose arguments do not fit gets 422 with all errors, and a function never
+//! sees an argument that does not have its type. Tests: `tests/compiled/`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -110,7 +110,7 @@ pub(super) struct Given<'a> {
 #[derive(Default)]
 pub(super) struct Decoded(Vec<Vec<u8>>);
 
-/// The values of all arguments, or the answer that says what is wrong with them (RFC 9457).
+/// The values of all arguments, or the response that says what is wrong with them (RFC 9457).
 ///
 /// They point into `given` and `decoded`.
 pub(super) fn values(
@@ -162,15 +162,15 @@ fn value(
         }),
         Kind::Integer => numbers::integer(&text)
             .map(|integer| Value { integer })
-            .ok_or("Expected `int` that fits 64 bits"),
+            .ok_or("expected an integer that fits 64 bits"),
         Kind::Real => numbers::real(&text)
             .map(|real| Value { real })
-            .ok_or("Expected `float`"),
+            .ok_or("expected a number"),
         Kind::Bool => truth(&text)
             .map(|truth| Value {
                 integer: i64::from(truth),
             })
-            .ok_or("Expected `bool`"),
+            .ok_or("expected true or false"),
     }
 }
 
@@ -194,7 +194,7 @@ fn truth(text: &[u8]) -> Option<bool> {
     }
 }
 
-/// Problem details, as `compose.problem` makes them.
+/// Problem details, with mistakes as `web/mistakes.py` writes them.
 fn problem(mistakes: &[(&Argument, &'static str)]) -> String {
     let mut text = String::from(
         "{\"title\":\"Unprocessable Content\",\"status\":422,\
@@ -208,7 +208,7 @@ fn problem(mistakes: &[(&Argument, &'static str)]) -> String {
         // A name is a Python identifier and the messages are ours: nothing to escape.
         let _ = write!(
             text,
-            "{}{{\"in\":\"{place}\",\"path\":\"{}\",\"message\":\"{message}\"}}",
+            "{}{{\"in\":\"{place}\",\"pointer\":\"#/{}\",\"detail\":\"{message}\"}}",
             if index == 0 { "" } else { "," },
             argument.name
         );

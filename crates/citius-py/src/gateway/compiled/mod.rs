@@ -1,11 +1,8 @@
 //! Compiled handlers: native code called without a Python object.
 //!
-//! [`abi`] is the C header from this side, [`arguments`] what typed functions are called with, [`pool`]
-//! the threads for long work, [`object`] what Python holds. A handler that is not `pooled` is called on
-//! the reactor's thread; its answer leaves within the turn like every other. There it keeps the GIL
-//! while it is quick, because giving it away costs more than the work does, and whoever takes it keeps
-//! it for as long as five milliseconds; once a call was seen to take longer than [`RELEASE_US`] it runs
-//! without.
+//! [`abi`] is the C header from this side, [`arguments`] makes arguments, [`pool`] runs long work, [`object`] is the Python class.
+//! A handler that is not `pooled` runs on the reactor's thread with the GIL held, because releasing it costs more than a short
+//! call; after a call longer than [`RELEASE_US`] it runs without the GIL. Tests: `tests/compiled/`.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -19,12 +16,15 @@ use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId, coarse_ms, 
 use citius_route::Captures;
 use pyo3::prelude::*;
 
-use self::abi::{Answering, Asking, Entry, Left};
+use self::abi::{CallResult, Entry, HandlerRequest, HandlerResponse};
 use self::arguments::{Argument, Decoded, Given};
-use crate::answer::Asked;
+use crate::exchange::{LazySubject, Role};
 use crate::gateway::turn::Turn;
-use crate::link::{LEVEL_ERROR, LEVEL_WARNING, LateSubject, Link, Role, Sink};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, Subject};
+use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
+use crate::request_context::RequestContext;
+use crate::sink::Sink;
 
 pub(crate) mod abi;
 mod arguments;
@@ -46,7 +46,7 @@ pub(crate) struct Handler {
     calls: AtomicU32,
     is_long: AtomicBool,
     /// When the log was last told that it takes too long, in milliseconds.
-    told_ms: AtomicU32,
+    logged_ms: AtomicU32,
 }
 
 /// Microseconds of work from which the GIL is given away for it. Who gives it away while others want it may
@@ -55,7 +55,7 @@ const RELEASE_US: u64 = 100;
 /// One call in so many is measured.
 const MEASURED_EVERY: u32 = 64;
 /// The log is told at most this often about one handler.
-const TELL_EVERY_MS: u32 = 10_000;
+const LOGGED_EVERY_MS: u32 = 10_000;
 
 /// An open exchange whose handler is called when the body is complete.
 pub(crate) struct AwaitsBody {
@@ -76,8 +76,8 @@ impl Role for AwaitsBody {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, link: &Link) -> Option<LateSubject> {
-        let subject = Subject::new(link, &self.head, Some(&self.route.info.label));
+    fn subject(&self, _py: Python<'_>, handle: &ReactorHandle) -> Option<LazySubject> {
+        let subject = Subject::new(handle, &self.head, Some(&self.route.info.label));
         Some(Box::new(move |_| subject))
     }
 }
@@ -91,7 +91,7 @@ impl Role for InPool {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
         Some(Box::new(|_| Subject::named(String::from("a request"))))
     }
 }
@@ -100,36 +100,36 @@ impl Role for InPool {
 pub(crate) struct Job {
     handler: Arc<Handler>,
     route: Arc<super::native::Route>,
-    link: Arc<Link>,
+    handle: Arc<ReactorHandle>,
     id: StreamId,
     head: Box<Head>,
     captures: Captures,
     body: Vec<u8>,
     /// The client has left.
-    is_gone: Arc<AtomicBool>,
+    is_disconnected: Arc<AtomicBool>,
 }
 
 /// Where requests are handled that take long.
 pub(crate) type Pool = pool::Pool<Job>;
 
 impl pool::Job for Job {
-    type Rest = (Arc<Link>, StreamId);
+    type OnPanic = (Arc<ReactorHandle>, StreamId);
 
-    fn rest(&self) -> Self::Rest {
-        (Arc::clone(&self.link), self.id)
+    fn on_panic(&self) -> Self::OnPanic {
+        (Arc::clone(&self.handle), self.id)
     }
 
     fn run(self, place: pool::Place<'_, Self>) {
         run_in_pool(self, place);
     }
 
-    fn give_up((link, id): Self::Rest) {
-        link.cut(id);
+    fn give_up((handle, id): Self::OnPanic) {
+        handle.cut(id);
     }
 }
 
 /// What came of a call, to be sent.
-enum Made {
+enum HandlerOutcome {
     /// What the handler has written, in the buffer it was given.
     Whole { status: Status, size: usize },
     /// A text of ours.
@@ -148,67 +148,67 @@ impl Handler {
     /// Takes the arguments from the request and calls the native code.
     ///
     /// `run` decides under what circumstances. What the log has to be told comes back as `Err` beside
-    /// the answer.
+    /// the response.
     fn make(
         &self,
         given: Given<'_>,
         limits: &Limits,
-        answering: &mut Answering,
-        run: impl FnOnce(&mut Asking<'_>, &mut Answering) -> c_int,
-    ) -> (Made, Option<String>) {
+        response: &mut HandlerResponse,
+        run: impl FnOnce(&mut HandlerRequest<'_>, &mut HandlerResponse) -> c_int,
+    ) -> (HandlerOutcome, Option<String>) {
         let mut decoded = Decoded::default();
         let values = match arguments::values(&self.arguments, given, &mut decoded) {
             Ok(values) => values,
             Err(body) => {
                 let status = Status::from_const(422);
-                let made = Made::Text {
+                let outcome = HandlerOutcome::Text {
                     status,
                     media: PROBLEM,
                     body,
                 };
-                return (made, None);
+                return (outcome, None);
             }
         };
-        answering.clear(usize::try_from(limits.compiled_body_bytes_max).unwrap_or(usize::MAX));
-        let mut asking = Asking::new(given.head, given.captures, given.body, &values);
-        let code = run(&mut asking, answering);
-        let text = |status: Status| Made::Text {
+        response.clear(usize::try_from(limits.compiled_body_bytes_max).unwrap_or(usize::MAX));
+        let mut request = HandlerRequest::new(given.head, given.captures, given.body, &values);
+        let code = run(&mut request, response);
+        let text = |status: Status| HandlerOutcome::Text {
             status,
             media: TEXT,
             body: status.reason().to_owned(),
         };
         let status_of = |code: u16| Status::new(code).unwrap_or(Status::INTERNAL_SERVER_ERROR);
-        match answering.left(code) {
-            Left::Code { status, size: 0 } => (text(status_of(status)), None),
-            Left::Response { status, size } | Left::Code { status, size } => {
+        match response.result(code) {
+            CallResult::Code { status, size: 0 } => (text(status_of(status)), None),
+            CallResult::Response { status, size } | CallResult::Code { status, size } => {
                 let status = status_of(status);
-                (Made::Whole { status, size }, None)
+                (HandlerOutcome::Whole { status, size }, None)
             }
-            Left::Mistake(what) => (text(Status::INTERNAL_SERVER_ERROR), Some(what)),
+            CallResult::Mistake(what) => (text(Status::INTERNAL_SERVER_ERROR), Some(what)),
         }
     }
 
     /// Calls it here and now, on a thread that has no GIL or keeps it.
-    fn enter(&self, asking: &mut Asking<'_>, answering: &mut Answering) -> c_int {
-        // SAFETY: whoever registered the handler vouches for its address; Python's `compiled=` is the
+    fn enter(&self, request: &mut HandlerRequest<'_>, response: &mut HandlerResponse) -> c_int {
+        // SAFETY: the code that registered the handler vouches for its address; Python's `compiled=` is the
         // only way here.
-        unsafe { asking.call(self.entry, answering) }
+        unsafe { request.call(self.entry, response) }
     }
 
     /// Calls it on the reactor's thread.
     fn enter_in_turn(
         &self,
         py: Python<'_>,
-        asking: &mut Asking<'_>,
-        answering: &mut Answering,
+        request: &mut HandlerRequest<'_>,
+        response: &mut HandlerResponse,
     ) -> c_int {
         let call = self.calls.load(Ordering::Relaxed);
         self.calls.store(call.wrapping_add(1), Ordering::Relaxed);
         let began_us = call.is_multiple_of(MEASURED_EVERY).then(exact_us);
         let code = if self.is_long.load(Ordering::Relaxed) {
-            self.enter_detached(py, asking, answering)
+            self.enter_detached(py, request, response)
         } else {
-            self.enter(asking, answering)
+            self.enter(request, response)
         };
         if let Some(began_us) = began_us {
             let is_long = exact_us().saturating_sub(began_us) > RELEASE_US;
@@ -220,36 +220,41 @@ impl Handler {
     fn enter_detached(
         &self,
         py: Python<'_>,
-        asking: &mut Asking<'_>,
-        answering: &mut Answering,
+        request: &mut HandlerRequest<'_>,
+        response: &mut HandlerResponse,
     ) -> c_int {
-        struct Lent<'a, 'b>(&'a mut Asking<'b>, &'a mut Answering);
+        struct CallArguments<'a, 'b>(&'a mut HandlerRequest<'b>, &'a mut HandlerResponse);
         // SAFETY: `detach` asks for `Send` to keep Python objects out, and there are none in it; what
         // is lent stays on this very thread.
-        unsafe impl Send for Lent<'_, '_> {}
-        let lent = Lent(asking, answering);
+        unsafe impl Send for CallArguments<'_, '_> {}
+        let arguments = CallArguments(request, response);
         py.detach(move || {
-            let Lent(asking, answering) = { lent };
-            self.enter(asking, answering)
+            let CallArguments(request, response) = { arguments };
+            self.enter(request, response)
         })
     }
 
-    fn media<'a>(&'a self, answering: &'a Answering, size: usize) -> Option<&'a [u8]> {
-        if !answering.content_type.is_empty() {
-            Some(&answering.content_type)
+    fn media<'a>(&'a self, response: &'a HandlerResponse, size: usize) -> Option<&'a [u8]> {
+        if !response.content_type.is_empty() {
+            Some(&response.content_type)
         } else if !self.content_type.is_empty() {
             Some(&self.content_type)
         } else {
-            (size > 0 && !answering.fields.has_content_type).then_some(OCTETS)
+            (size > 0 && !response.fields.has_content_type).then_some(OCTETS)
         }
     }
 }
 
 /// `GET /x: the compiled handler NAME: WHAT [route /x, handler NAME, request id 5f]`.
-fn complaint(link: &Link, route: &super::native::Route, head: &Head, what: &str) -> String {
+fn complaint(
+    handle: &ReactorHandle,
+    route: &super::native::Route,
+    head: &Head,
+    what: &str,
+) -> String {
     let name = route.compiled.as_ref().map_or("", |handler| &handler.name);
     let what = format!(": the compiled handler {name}: {what}");
-    Subject::new(link, head, Some(&route.info.label)).message(&what)
+    Subject::new(handle, head, Some(&route.info.label)).message(&what)
 }
 
 /// A request for a compiled handler: calls it now, or when the body is there.
@@ -257,14 +262,14 @@ fn complaint(link: &Link, route: &super::native::Route, head: &Head, what: &str)
 pub(super) fn request(
     turn: &mut Turn<'_, '_>,
     route: &Arc<super::native::Route>,
-    mut asked: Asked<'_>,
+    mut context: RequestContext<'_>,
     ended: bool,
     reply: &mut Reply<'_>,
 ) {
-    let Some(head) = asked.head.take() else {
+    let Some(head) = context.head.take() else {
         return;
     };
-    let captures = std::mem::take(&mut asked.captures);
+    let captures = std::mem::take(&mut context.captures);
     if ended {
         return call(turn, route, head, captures, Vec::new(), reply);
     }
@@ -274,7 +279,7 @@ pub(super) fn request(
         route: Arc::clone(route),
         body: Vec::new(),
     };
-    turn.link.enter(reply.id(), role);
+    turn.handle.enter(reply.id(), role);
     reply.want(u64::MAX);
 }
 
@@ -304,41 +309,41 @@ fn call(
         let job = Job {
             handler: Arc::clone(handler),
             route: Arc::clone(route),
-            link: Arc::clone(turn.link),
+            handle: Arc::clone(turn.handle),
             id: reply.id(),
             head,
             captures,
             body,
-            is_gone: Arc::default(),
+            is_disconnected: Arc::default(),
         };
         return submit(turn, pool, job, reply);
     }
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     let began_ms = coarse_ms();
-    with_answering(|answering| {
+    with_response(|response| {
         let given = Given {
             head: &head,
             captures: &captures,
             body: &body,
         };
         let py = turn.py;
-        let (made, mistake) =
-            handler.make(given, reply.limits(), answering, |asking, answering| {
-                handler.enter_in_turn(py, asking, answering)
+        let (outcome, mistake) =
+            handler.make(given, reply.limits(), response, |request, response| {
+                handler.enter_in_turn(py, request, response)
             });
         let tell = |level, what: &str| {
-            turn.link
-                .log(py, level, &complaint(turn.link, route, &head, what));
+            turn.handle
+                .log(py, level, &complaint(turn.handle, route, &head, what));
         };
         if let Some(mistake) = mistake {
-            report::failure(py, &complaint(turn.link, route, &head, &mistake));
+            report::failure(py, &complaint(turn.handle, route, &head, &mistake));
         }
-        if let Err(fault) = send(py, handler, made, answering, reply) {
+        if let Err(fault) = send(py, handler, outcome, response, reply) {
             tell(LEVEL_ERROR, &format!("{} ({})", fault.text(), fault.spec()));
         }
         let took_ms = coarse_ms().saturating_sub(began_ms);
         let limit_ms = reply.limits().compiled_run_ms_max;
-        if limit_ms > 0 && took_ms > limit_ms && handler.is_worth_telling(began_ms) {
+        if limit_ms > 0 && took_ms > limit_ms && handler.should_log(began_ms) {
             tell(
                 LEVEL_WARNING,
                 &format!(
@@ -354,16 +359,16 @@ fn call(
 impl Handler {
     /// Whether the log has not been told of it lately.
     #[cold]
-    fn is_worth_telling(&self, now_ms: u64) -> bool {
+    fn should_log(&self, now_ms: u64) -> bool {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "differences are what counts"
         )]
         let now_ms = (now_ms as u32).max(1);
-        let told_ms = self.told_ms.load(Ordering::Relaxed);
-        let is_due = told_ms == 0 || now_ms.wrapping_sub(told_ms) >= TELL_EVERY_MS;
+        let logged_ms = self.logged_ms.load(Ordering::Relaxed);
+        let is_due = logged_ms == 0 || now_ms.wrapping_sub(logged_ms) >= LOGGED_EVERY_MS;
         if is_due {
-            self.told_ms.store(now_ms, Ordering::Relaxed);
+            self.logged_ms.store(now_ms, Ordering::Relaxed);
         }
         is_due
     }
@@ -373,47 +378,51 @@ impl Handler {
 fn send<S: Sink>(
     py: Python<'_>,
     handler: &Handler,
-    made: Made,
-    answering: &mut Answering,
+    outcome: HandlerOutcome,
+    response: &mut HandlerResponse,
     sink: &mut S,
 ) -> Result<(), citius_http::Fault> {
-    match made {
-        Made::Text {
+    match outcome {
+        HandlerOutcome::Text {
             status,
             media,
             body,
         } => {
-            let answer = ResponseHead {
+            let response = ResponseHead {
                 status,
                 content_type: Some(media),
                 fields: &Fields::EMPTY,
             };
             sink.send(
                 py,
-                Action::Respond(answer, Payload::Copied(body.as_bytes())),
+                Action::Respond(response, Payload::Copied(body.as_bytes())),
             )
         }
-        Made::Whole { status, size } => {
+        HandlerOutcome::Whole { status, size } => {
             // Long ones are kept alive until they are written, short ones are copied.
-            let kept = (size >= Output::SHARED_BYTES_MIN).then(|| answering.take_body(size));
-            let answer = ResponseHead {
+            let kept = (size >= Output::SHARED_BYTES_MIN).then(|| response.take_body(size));
+            let head = ResponseHead {
                 status,
-                content_type: handler.media(answering, size),
-                fields: &answering.fields,
+                content_type: handler.media(response, size),
+                fields: &response.fields,
             };
             let body = match kept {
                 Some(bytes) => Payload::Shared(bytes),
-                None => Payload::Copied(answering.body(size)),
+                None => Payload::Copied(response.body(size)),
             };
-            sink.send(py, Action::Respond(answer, body))
+            sink.send(py, Action::Respond(head, body))
         }
     }
 }
 
-/// The same as a letter, from another thread.
-fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCommand {
-    StreamCommand::Act(match made {
-        Made::Text {
+/// The same as a command, from another thread.
+fn response_command(
+    handler: &Handler,
+    outcome: HandlerOutcome,
+    response: &mut HandlerResponse,
+) -> StreamCommand {
+    StreamCommand::Act(match outcome {
+        HandlerOutcome::Text {
             status,
             media,
             body,
@@ -423,13 +432,13 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCom
             fields: Fields::EMPTY,
             body: Payload::Shared(Bytes::from(body)),
         },
-        Made::Whole { status, size } => {
-            let content_type = handler.media(answering, size).map(Bytes::copy_from_slice);
-            let body = answering.take_body(size);
+        HandlerOutcome::Whole { status, size } => {
+            let content_type = handler.media(response, size).map(Bytes::copy_from_slice);
+            let body = response.take_body(size);
             ResponseAction::Respond {
                 status,
                 content_type,
-                fields: std::mem::take(&mut answering.fields),
+                fields: std::mem::take(&mut response.fields),
                 body: Payload::Shared(body),
             }
         }
@@ -438,70 +447,71 @@ fn letter(handler: &Handler, made: Made, answering: &mut Answering) -> StreamCom
 
 /// Hands a request to the threads.
 fn submit(turn: &mut Turn<'_, '_>, pool: &Pool, job: Job, reply: &mut Reply<'_>) {
-    // Before the job is there for the taking: a thread may answer it before this returns.
-    turn.link
-        .enter(reply.id(), InPool(Arc::clone(&job.is_gone)));
+    // Before the job is there for the taking: a thread may respond before this returns.
+    turn.handle
+        .enter(reply.id(), InPool(Arc::clone(&job.is_disconnected)));
     if let Err(job) = pool.submit(Box::new(job)) {
-        drop(turn.link.take(reply.id()));
-        crate::answer::send_plain(turn.py, citius_http::Fault::Overloaded, reply);
+        drop(turn.handle.take(reply.id()));
+        crate::respond::send_fault(turn.py, citius_http::Fault::Overloaded, reply);
         reply.recycle(job.head);
     }
 }
 
-/// What a thread of the pool does; `place` is given back before the client can know of it, so that who has an
-/// answer finds room.
+/// What a thread of the pool does; `place` is given back before the client can know of it, so that a client with a
+/// response finds room.
 fn run_in_pool(job: Job, place: pool::Place<'_, Job>) {
     let Job {
         handler,
         route,
-        link,
+        handle,
         id,
         head,
         captures,
         body,
-        is_gone,
+        is_disconnected,
     } = job;
-    if is_gone.load(Ordering::Relaxed) {
+    if is_disconnected.load(Ordering::Relaxed) {
         // The client has left while the request was queued.
         drop(place);
-        return link.keep_head(head);
+        return handle.keep_head(head);
     }
-    let (letter, mistake) = with_answering(|answering| {
+    let (command, mistake) = with_response(|response| {
         let given = Given {
             head: &head,
             captures: &captures,
             body: &body,
         };
-        let (made, mistake) = handler.make(given, &link.limits, answering, |asking, answering| {
-            handler.enter(asking, answering)
-        });
-        (letter(&handler, made, answering), mistake)
+        let (outcome, mistake) =
+            handler.make(given, &handle.limits, response, |request, response| {
+                handler.enter(request, response)
+            });
+        (response_command(&handler, outcome, response), mistake)
     });
     if let Some(mistake) = mistake {
-        link.note_failure(complaint(&link, &route, &head, &mistake));
+        handle.note_failure(complaint(&handle, &route, &head, &mistake));
     }
     drop(place);
-    post(&link, id, letter);
-    link.keep_head(head);
+    post(&handle, id, command);
+    handle.keep_head(head);
 }
 
-fn post(link: &Link, id: StreamId, letter: StreamCommand) {
-    drop(link.take(id));
-    if link.mailbox.post(id, letter) {
-        link.mailbox.wake();
+fn post(handle: &ReactorHandle, id: StreamId, command: StreamCommand) {
+    drop(handle.take(id));
+    if handle.mailbox.post(id, command) {
+        handle.mailbox.wake();
     }
 }
 
-/// Lends the thread's spare answer: its memory serves again.
-fn with_answering<R>(act: impl FnOnce(&mut Answering) -> R) -> R {
+/// Lends the thread's spare response: its memory serves again.
+fn with_response<R>(act: impl FnOnce(&mut HandlerResponse) -> R) -> R {
     thread_local! {
-        static SPARE: std::cell::Cell<Option<Box<Answering>>> = const { std::cell::Cell::new(None) };
+        static SPARE: std::cell::Cell<Option<Box<HandlerResponse>>> = const { std::cell::Cell::new(None) };
     }
     // Taken, not borrowed: a handler called from Python code may be called within another.
     let spare = SPARE.take().filter(|_| FAST_PATHS);
-    let mut answering = spare.unwrap_or_else(|| Box::new(Answering::new()));
-    let result = act(&mut answering);
-    answering.shrink();
-    SPARE.set(Some(answering));
+    let mut response = spare.unwrap_or_else(|| Box::new(HandlerResponse::new()));
+    let result = act(&mut response);
+    response.shrink();
+    SPARE.set(Some(response));
     result
 }

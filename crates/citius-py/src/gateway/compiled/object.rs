@@ -1,4 +1,4 @@
-//! What Python holds of a compiled handler, and how Python code calls one.
+//! `CompiledHandler`: what Python holds of a compiled handler, and how Python code calls one. Tests: `tests/compiled/`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -10,11 +10,11 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::abi::{self, Entry};
 use super::arguments::{Argument, Given};
-use super::{Handler, Made, with_answering};
+use super::{Handler, HandlerOutcome, with_response};
 use crate::request::{Request, latin};
 use crate::response::Response;
 
-/// Native code that answers requests.
+/// Native code that handles requests.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct CompiledHandler {
     pub(crate) handler: Arc<Handler>,
@@ -53,26 +53,26 @@ impl CompiledHandler {
                 content_type: content_type.into_bytes(),
                 calls: AtomicU32::new(0),
                 is_long: AtomicBool::new(false),
-                told_ms: AtomicU32::new(0),
+                logged_ms: AtomicU32::new(0),
             }),
         })
     }
 
     /// Calls it for a request that has its Python object already; without the GIL.
     fn __call__(&self, py: Python<'_>, request: &Bound<'_, Request>) -> PyResult<Py<Response>> {
-        let asked = request.get();
-        let body = asked.body(py)?;
+        let context = request.get();
+        let body = context.body(py)?;
         let given = Given {
-            head: asked.head(),
-            captures: asked.captures(),
+            head: context.head(),
+            captures: context.captures(),
             body: body.as_bytes(),
         };
-        with_answering(|answering| {
-            let limits = &asked.link.limits;
-            let (made, mistake) =
+        with_response(|response| {
+            let limits = &context.handle.limits;
+            let (outcome, mistake) =
                 self.handler
-                    .make(given, limits, answering, |asking, answering| {
-                        self.handler.enter_detached(py, asking, answering)
+                    .make(given, limits, response, |request, response| {
+                        self.handler.enter_detached(py, request, response)
                     });
             if let Some(mistake) = mistake {
                 return Err(PyRuntimeError::new_err(format!(
@@ -81,8 +81,8 @@ impl CompiledHandler {
                 )));
             }
             let options = PyDict::new(py);
-            let body = match &made {
-                Made::Text {
+            let body = match &outcome {
+                HandlerOutcome::Text {
                     status,
                     media,
                     body,
@@ -91,20 +91,20 @@ impl CompiledHandler {
                     options.set_item("content_type", latin(py, media))?;
                     PyBytes::new(py, body.as_bytes())
                 }
-                Made::Whole { status, size } => {
+                HandlerOutcome::Whole { status, size } => {
                     options.set_item("status_code", status.code())?;
-                    let media = self.handler.media(answering, *size);
+                    let media = self.handler.media(response, *size);
                     options.set_item("content_type", media.map(|media| latin(py, media)))?;
-                    let fields = answering.fields.iter();
+                    let fields = response.fields.iter();
                     let pairs: Vec<_> = fields
                         .map(|(name, value)| (latin(py, name), latin(py, value)))
                         .collect();
                     options.set_item("headers", PyList::new(py, pairs)?)?;
-                    PyBytes::new(py, answering.body(*size))
+                    PyBytes::new(py, response.body(*size))
                 }
             };
-            let made = py.get_type::<Response>().call((body,), Some(&options))?;
-            Ok(made.cast_into::<Response>()?.unbind())
+            let outcome = py.get_type::<Response>().call((body,), Some(&options))?;
+            Ok(outcome.cast_into::<Response>()?.unbind())
         })
     }
 

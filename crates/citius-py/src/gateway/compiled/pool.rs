@@ -1,8 +1,7 @@
-//! Threads for compiled handlers that take long: they never have the GIL, so they use all cores.
+//! Threads for compiled handlers that take long. They never hold the GIL, so they use all cores.
 //!
-//! As `pool.py` for Python: a bounded queue in front of a bounded number of threads, which are started
-//! when first needed. `submit` never waits. Nothing here touches a socket: responses go by the mailbox. What a job is,
-//! its own module says; a job that panics loses its request alone. Test: `crates/citius-py/tests/pool.rs`.
+//! In: jobs, into a bounded queue; `submit` never waits. Out: what the job itself posts. Threads start when they are first
+//! needed. A job that panics loses its request alone. Nothing here touches a socket. Tests: `crates/citius-py/tests/pool.rs`.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,15 +10,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// What a thread does.
 pub(crate) trait Job: Send + 'static {
     /// What is left to do where [`run`](Self::run) has panicked.
-    type Rest;
+    type OnPanic;
 
-    fn rest(&self) -> Self::Rest;
+    fn on_panic(&self) -> Self::OnPanic;
 
     fn run(self, place: Place<'_, Self>)
     where
         Self: Sized;
 
-    fn give_up(rest: Self::Rest);
+    fn give_up(rest: Self::OnPanic);
 }
 
 /// At most `threads_max` threads; at most `queue_max` jobs wait for one of them.
@@ -94,7 +93,7 @@ impl<J: Job> Pool<J> {
 impl<J> Drop for Pool<J> {
     fn drop(&mut self) {
         self.shared.lock().is_closed = true;
-        // Nobody waits for them: whoever is in the middle of a job ends with it.
+        // They are not joined: a thread with a job ends after it.
         self.shared.ready.notify_all();
     }
 }
@@ -133,7 +132,7 @@ impl<J: Job> Shared<J> {
 
     /// Does a job. A panic costs its request, and neither the thread nor the job's place.
     fn run(&self, job: J) {
-        let (rest, place) = (job.rest(), Place(self));
+        let (rest, place) = (job.on_panic(), Place(self));
         if catch_unwind(AssertUnwindSafe(|| job.run(place))).is_err() {
             J::give_up(rest);
         }

@@ -1,10 +1,10 @@
-//! Parameters of a query string, for code that has no Python to read them with.
+//! Parameters of a query string for code without Python: the raw query in, the last value of a name out.
 
 use std::borrow::Cow;
 
 use citius_route::decode;
 
-/// The last value of the parameter `name`, decoded; as `citius.Query` has it.
+/// The last value of the parameter `name`, decoded; as `citius.QueryParams` has it.
 pub(super) fn last<'q>(query: &'q [u8], name: &[u8]) -> Option<Cow<'q, [u8]>> {
     query
         .rsplit(|&byte| byte == b'&')

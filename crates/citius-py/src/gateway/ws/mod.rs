@@ -1,10 +1,8 @@
-//! WebSockets, for every interface: what comes waits at a [`Line`] until it is taken, what is said leaves by it.
+//! WebSockets of every interface: received messages wait in a [`Session`], sent ones leave through it.
 //!
-//! `line.rs` is one socket as both sides of it see it; `receive.rs` is how a coroutine waits for its messages; `room.rs` sends one
-//! message to many. Interfaces give it a face: `socket.rs` is `citius.WebSocket`, `../asgi/socket.rs` ASGI's messages.
-//!
-//! A coroutine that waits for a message is stepped inside the turn that brings it, and what it says leaves
-//! in the same turn: an echo costs no turn of the loop.
+//! `session.rs` is one socket, `receive.rs` the awaitable of a message, `room.rs` sends one message to many. `socket.rs` is
+//! `citius.WebSocket`; `../asgi/socket.rs` has ASGI's messages. A coroutine that waits for a message is stepped within the turn
+//! that brings it, and what it sends leaves in the same turn. Tests: `tests/server/test_websocket.py`.
 
 use std::sync::Arc;
 
@@ -14,16 +12,17 @@ use citius_reactor::ws::{Close, Code, Fault, Kind, Opening, Refusal, Transport};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::exchange::Role;
 use crate::gateway::turn::Turn;
-use crate::link::{LEVEL_DEBUG, Role};
+use crate::report::LEVEL_DEBUG;
 
-pub(crate) mod line;
 pub(crate) mod receive;
 pub(crate) mod room;
+pub(crate) mod session;
 pub(crate) mod socket;
 
-pub(crate) use line::Line;
-pub(crate) use receive::hasten_all;
+pub(crate) use receive::install_am_send;
+pub(crate) use session::Session;
 pub(crate) use socket::WebSocket;
 
 const OVERRUN: &str = "a WebSocket was closed with 1013: more bytes of messages than ws_queued_bytes_max wait for \
@@ -31,15 +30,15 @@ const OVERRUN: &str = "a WebSocket was closed with 1013: more bytes of messages 
 
 /// An open exchange that is a WebSocket, whatever interface serves it.
 pub(crate) struct SocketRole {
-    line: Arc<Line>,
+    session: Arc<Session>,
     /// A handler that is elsewhere when its client is lost is cancelled.
     cancels: bool,
 }
 
 impl Role for SocketRole {
     fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
-        self.line.end(Close::abnormal());
-        let was_awaited = self.line.wake_later(py);
+        self.session.end(Close::abnormal());
+        let was_awaited = self.session.wake_later(py);
         self.cancels && !was_awaited
     }
 }
@@ -74,28 +73,28 @@ pub(crate) fn opening(
 /// Answers a request for a WebSocket that is none, or one without where there are only those.
 #[cold]
 pub(crate) fn refuse(refusal: Refusal, reply: &mut Reply<'_>) {
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status: refusal.status(),
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &refusal.fields(),
     };
     let body = Payload::Copied(refusal.text().as_bytes());
     // Refused only when the connection is being cut already.
-    let _ = reply.send(citius_http::Action::Respond(answer, body));
+    let _ = reply.send(citius_http::Action::Respond(response, body));
 }
 
 /// Enters the exchange of a socket before its application is called.
-pub(crate) fn enter(turn: &Turn<'_, '_>, line: &Arc<Line>, cancels: bool) {
+pub(crate) fn enter(turn: &Turn<'_, '_>, session: &Arc<Session>, cancels: bool) {
     let role = SocketRole {
-        line: Arc::clone(line),
+        session: Arc::clone(session),
         cancels,
     };
-    turn.link.enter(line.id, role);
+    turn.handle.enter(session.id, role);
 }
 
-fn line_of(turn: &Turn<'_, '_>, reply: &Reply<'_>) -> Option<Arc<Line>> {
-    let line = |role: &mut SocketRole| Arc::clone(&role.line);
-    turn.link.with_role(reply.id(), line)
+fn session_of(turn: &Turn<'_, '_>, reply: &Reply<'_>) -> Option<Arc<Session>> {
+    let session = |role: &mut SocketRole| Arc::clone(&role.session);
+    turn.handle.with_role(reply.id(), session)
 }
 
 /// A message has come; whether another may.
@@ -106,7 +105,7 @@ pub(crate) fn message(
     reply: &mut Reply<'_>,
 ) -> bool {
     let py = turn.py;
-    let Some(line) = line_of(turn, reply) else {
+    let Some(session) = session_of(turn, reply) else {
         return true;
     };
     let message = match kind {
@@ -117,14 +116,14 @@ pub(crate) fn message(
         },
         Kind::Binary => PyBytes::new(py, bytes).into_any().unbind(),
     };
-    line.push(message, bytes.len());
-    line.step(turn, reply);
-    if line.is_overrun() {
-        turn.link.log(py, LEVEL_DEBUG, OVERRUN);
+    session.push(message, bytes.len());
+    session.step(turn, reply);
+    if session.is_overrun() {
+        turn.handle.log(py, LEVEL_DEBUG, OVERRUN);
         reply.close_socket(&Close::new(Code::TRY_LATER, "too many messages wait"));
         return true;
     }
-    line.may_push()
+    session.may_push()
 }
 
 /// The socket is over.
@@ -142,16 +141,16 @@ pub(crate) fn closed(
             fault.text(),
             fault.spec()
         );
-        turn.link.log(turn.py, LEVEL_DEBUG, &message);
+        turn.handle.log(turn.py, LEVEL_DEBUG, &message);
     }
-    let Some(line) = line_of(turn, reply) else {
+    let Some(session) = session_of(turn, reply) else {
         return;
     };
-    // Whoever did not say good-bye is lost, and so is what is done for him.
+    // Without a close frame the client is lost, and so is the work for it.
     let is_lost = close.code == Code::ABNORMAL || fault.is_some();
-    line.end(close);
-    let exchange = turn.link.take(id);
-    let was_awaited = line.step(turn, reply);
+    session.end(close);
+    let exchange = turn.handle.take(id);
+    let was_awaited = session.step(turn, reply);
     if let Some(exchange) = exchange
         && is_lost
         && !was_awaited
@@ -166,7 +165,7 @@ pub(crate) fn closed(
 /// The client has ended its side of the stream before the WebSocket was accepted, so it never will be: the handler
 /// is told as if the connection were lost. Nothing if the stream is no WebSocket.
 pub(crate) fn end(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
-    if line_of(turn, reply).is_none() {
+    if session_of(turn, reply).is_none() {
         return;
     }
     refuse(Refusal::Ended, reply);
@@ -175,26 +174,27 @@ pub(crate) fn end(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
 
 /// The handler of a socket is done: there is nothing to cancel any more. The entry stays for the end of the socket,
 /// which others may wait for.
-pub(crate) fn release(line: &Line) {
-    if line.ended().is_some() {
-        return drop(line.link.take(line.id));
+pub(crate) fn release(session: &Session) {
+    if session.closed_with().is_some() {
+        return drop(session.handle.take(session.id));
     }
-    line.link
-        .with_role(line.id, |role: &mut SocketRole| role.cancels = false);
-    line.link.set_task(line.id, None);
+    session
+        .handle
+        .with_role(session.id, |role: &mut SocketRole| role.cancels = false);
+    session.handle.set_task(session.id, None);
 }
 
 /// There is room for more; `false` if this is no socket.
-pub(crate) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) -> bool {
-    let Some(line) = line_of(turn, reply) else {
+pub(crate) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) -> bool {
+    let Some(session) = session_of(turn, reply) else {
         return false;
     };
-    line.has_room();
-    line.step(turn, reply);
+    session.has_room();
+    session.step(turn, reply);
     true
 }
 
-/// The fields of an answer from pairs that Python gave.
+/// The fields of a response from pairs that Python gave.
 pub(crate) fn fields_from(pairs: Option<&Bound<'_, PyAny>>) -> PyResult<Fields> {
     let Some(pairs) = pairs else {
         return Ok(Fields::default());

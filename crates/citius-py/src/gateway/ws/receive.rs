@@ -1,4 +1,4 @@
-//! What receives a message of a WebSocket: an awaitable that looks for one.
+//! The awaitable that receives a message of a WebSocket, in the form of its interface. Tests: `tests/server/test_websocket.py`.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::awaited::{Look, Looking, awaited_by_looking, hasten};
-use crate::gateway::ws::line::{Line, Taken};
-use crate::outbox::Speaker as _;
+use crate::awaitable::{Poll, PollAwaitable, impl_awaitable, install_am_send_of};
+use crate::gateway::ws::session::{Incoming, Session};
+use crate::outbox::OutboxOwner as _;
 use crate::support;
 use crate::waiter::Waiter;
 
-/// In which form a message is handed to whoever awaits it.
+/// The form in which a message is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// `str` or `bytes`; the end raises `ConnectionClosed`.
@@ -27,21 +27,23 @@ pub(crate) enum Shape {
 /// Returned by whatever receives.
 #[pyclass(frozen, module = "citius._core", name = "_Message")]
 pub(crate) struct NextMessage {
-    pub(crate) line: Arc<Line>,
+    pub(crate) session: Arc<Session>,
     pub(crate) shape: Shape,
 }
 
-impl Looking for NextMessage {
-    fn look(&self, py: Python<'_>) -> PyResult<Look> {
-        let value = match (self.line.take(py), self.shape) {
-            (Taken::Nothing, _) => return Ok(Waiter::look(self.line.await_message(py)?)),
-            (Taken::Message(message), Shape::Asgi) => asgi_message(py, message)?,
-            (Taken::Message(message), _) => message,
-            (Taken::Over(end), Shape::Plain) => {
+impl PollAwaitable for NextMessage {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
+        let value = match (self.session.take(py), self.shape) {
+            (Incoming::Nothing, _) => return Ok(Waiter::pending(self.session.await_message(py)?)),
+            (Incoming::Message(message), Shape::Asgi) => asgi_message(py, message)?,
+            (Incoming::Message(message), _) => message,
+            (Incoming::Closed(end), Shape::Plain) => {
                 return Err(support::connection_closed(py, Some(&end)));
             }
-            (Taken::Over(_), Shape::Iteration) => return Err(PyStopAsyncIteration::new_err(())),
-            (Taken::Over(end), Shape::Asgi) => {
+            (Incoming::Closed(_), Shape::Iteration) => {
+                return Err(PyStopAsyncIteration::new_err(()));
+            }
+            (Incoming::Closed(end), Shape::Asgi) => {
                 let message = PyDict::new(py);
                 message.set_item(intern!(py, "type"), intern!(py, "websocket.disconnect"))?;
                 message.set_item(intern!(py, "code"), end.code.number())?;
@@ -49,7 +51,7 @@ impl Looking for NextMessage {
                 message.into_any().unbind()
             }
         };
-        Ok(Look::Over(value))
+        Ok(Poll::Ready(value))
     }
 }
 
@@ -66,9 +68,9 @@ fn asgi_message(py: Python<'_>, message: Py<PyAny>) -> PyResult<Py<PyAny>> {
     Ok(told.into_any().unbind())
 }
 
-awaited_by_looking!(NextMessage);
+impl_awaitable!(NextMessage);
 
 /// Makes awaiting cheap. Once, before there are any of these objects.
-pub(crate) fn hasten_all(py: Python<'_>) {
-    hasten::<NextMessage>(py);
+pub(crate) fn install_am_send(py: Python<'_>) {
+    install_am_send_of::<NextMessage>(py);
 }

@@ -1,8 +1,8 @@
 //! `citius.Room`: sockets that get the same messages.
 //!
-//! A message is framed once, and compressed once if any of its receivers can read that; each receiver has
-//! its own write queue, and one that does not keep up misses the message or is closed, as the room says.
-//! Nobody waits for anybody.
+//! In: a message. Out: one frame for all members, compressed once if a member can read that. Each member has its own write
+//! queue; a member that does not keep up misses the message or is closed, as the room's policy says. A send never waits.
+//! Tests: `tests/gateway/`, `tests/server/`.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,9 +15,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::gateway::ws::WebSocket;
-use crate::gateway::ws::line::{json_of, parts_of};
-use crate::link::{Link, lock};
+use crate::gateway::ws::session::{json_of, parts_of};
+use crate::reactor_handle::ReactorHandle;
 use crate::support;
+use crate::sync::lock;
 
 /// Who is in a room, by the reactor that serves them.
 #[derive(Default)]
@@ -29,7 +30,7 @@ struct Members {
 }
 
 struct Place {
-    link: Arc<Link>,
+    handle: Arc<ReactorHandle>,
     ids: BTreeSet<StreamId>,
 }
 
@@ -43,34 +44,34 @@ impl Membership {
     }
 
     /// The socket is over.
-    pub(crate) fn end(&self, link: &Arc<Link>, id: StreamId) {
+    pub(crate) fn end(&self, handle: &Arc<ReactorHandle>, id: StreamId) {
         if let Some(members) = self.0.upgrade() {
-            members.remove(link, id);
+            members.remove(handle, id);
         }
     }
 }
 
 impl Members {
-    fn insert(&self, link: &Arc<Link>, id: StreamId) -> bool {
+    fn insert(&self, handle: &Arc<ReactorHandle>, id: StreamId) -> bool {
         let mut places = lock(&self.places);
         if let Some(place) = places
             .iter_mut()
-            .find(|place| Arc::ptr_eq(&place.link, link))
+            .find(|place| Arc::ptr_eq(&place.handle, handle))
         {
             return place.ids.insert(id);
         }
         places.push(Place {
-            link: Arc::clone(link),
+            handle: Arc::clone(handle),
             ids: BTreeSet::from([id]),
         });
         true
     }
 
-    fn remove(&self, link: &Arc<Link>, id: StreamId) -> bool {
+    fn remove(&self, handle: &Arc<ReactorHandle>, id: StreamId) -> bool {
         let mut places = lock(&self.places);
         let mut its = places
             .iter_mut()
-            .filter(|place| Arc::ptr_eq(&place.link, link));
+            .filter(|place| Arc::ptr_eq(&place.handle, handle));
         let was_there = its.any(|place| place.ids.remove(&id));
         places.retain(|place| !place.ids.is_empty());
         was_there
@@ -110,21 +111,24 @@ impl Room {
     }
 
     fn join(&self, py: Python<'_>, socket: &Bound<'_, WebSocket>) -> PyResult<bool> {
-        let line = &socket.get().line;
+        let session = &socket.get().session;
         socket.get().accept_implicitly(py)?;
-        let is_new = self.members.insert(&line.link, line.id);
-        // Asked last: a socket that ends meanwhile in another thread leaves the rooms it knows of by then.
-        if !line.enter_room(Membership(Arc::downgrade(&self.members))) {
-            self.members.remove(&line.link, line.id);
-            return Err(support::connection_closed(py, line.ended().as_ref()));
+        let is_new = self.members.insert(&session.handle, session.id);
+        // RequestContext last: a socket that ends meanwhile in another thread leaves the rooms it knows of by then.
+        if !session.enter_room(Membership(Arc::downgrade(&self.members))) {
+            self.members.remove(&session.handle, session.id);
+            return Err(support::connection_closed(
+                py,
+                session.closed_with().as_ref(),
+            ));
         }
         Ok(is_new)
     }
 
     fn leave(&self, socket: &Bound<'_, WebSocket>) -> bool {
-        let line = &socket.get().line;
-        line.leave_room(&Membership(Arc::downgrade(&self.members)));
-        self.members.remove(&line.link, line.id)
+        let session = &socket.get().session;
+        session.leave_room(&Membership(Arc::downgrade(&self.members)));
+        self.members.remove(&session.handle, session.id)
     }
 
     #[pyo3(signature = (message, *, exclude = None))]
@@ -139,8 +143,8 @@ impl Room {
         if let Some(relay) = relay {
             self.relay(relay.bind(py), kind, &payload);
         }
-        let exclude = exclude.map(|socket| socket.get().line.id);
-        Ok(self.cast(py, self.cast_of(kind, payload), exclude))
+        let exclude = exclude.map(|socket| socket.get().session.id);
+        Ok(self.broadcast(py, self.broadcast_of(kind, payload), exclude))
     }
 
     #[pyo3(signature = (value, *, exclude = None))]
@@ -164,12 +168,12 @@ impl Room {
     }
 
     fn __contains__(&self, socket: &Bound<'_, WebSocket>) -> bool {
-        let line = &socket.get().line;
+        let session = &socket.get().session;
         let places = lock(&self.members.places);
         let mut its = places
             .iter()
-            .filter(|place| Arc::ptr_eq(&place.link, &line.link));
-        its.any(|place| place.ids.contains(&line.id))
+            .filter(|place| Arc::ptr_eq(&place.handle, &session.handle));
+        its.any(|place| place.ids.contains(&session.id))
     }
 
     #[getter]
@@ -181,7 +185,7 @@ impl Room {
     fn _deliver(&self, py: Python<'_>, is_text: bool, payload: &Bound<'_, PyBytes>) {
         let kind = if is_text { Kind::Text } else { Kind::Binary };
         let payload = bytes::Bytes::from_owner(Relayed::new(payload.as_bytes()));
-        self.cast(py, self.cast_of(kind, payload), None);
+        self.broadcast(py, self.broadcast_of(kind, payload), None);
     }
 
     /// Bytes of messages from elsewhere that the reactors here have not taken yet.
@@ -243,23 +247,23 @@ impl Room {
         }
     }
 
-    fn cast_of(&self, kind: Kind, payload: bytes::Bytes) -> Broadcast {
+    fn broadcast_of(&self, kind: Kind, payload: bytes::Bytes) -> Broadcast {
         Broadcast::new(kind, payload, self.slow, Arc::clone(&self.members.missed))
     }
 
-    fn cast(&self, py: Python<'_>, cast: Broadcast, exclude: Option<StreamId>) -> usize {
-        let cast = Arc::new(cast);
-        let places: Vec<(Arc<Link>, Vec<StreamId>)> = lock(&self.members.places)
+    fn broadcast(&self, py: Python<'_>, broadcast: Broadcast, exclude: Option<StreamId>) -> usize {
+        let broadcast = Arc::new(broadcast);
+        let places: Vec<(Arc<ReactorHandle>, Vec<StreamId>)> = lock(&self.members.places)
             .iter()
             .map(|place| {
                 let ids = place.ids.iter().copied().filter(|id| Some(*id) != exclude);
-                (Arc::clone(&place.link), ids.collect())
+                (Arc::clone(&place.handle), ids.collect())
             })
             .collect();
         let mut receivers = 0;
-        for (link, ids) in places {
+        for (handle, ids) in places {
             receivers += ids.len();
-            link.post_broadcast(py, ids.into_iter(), &cast);
+            handle.post_broadcast(py, ids.into_iter(), &broadcast);
         }
         receivers
     }

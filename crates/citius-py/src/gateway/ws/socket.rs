@@ -1,4 +1,4 @@
-//! `citius.WebSocket`: a line and the request it came by, as native handlers see them.
+//! `citius.WebSocket`: a [`Session`] and its request, as native handlers see them. Tests: `tests/server/test_websocket.py`.
 
 use std::sync::Arc;
 
@@ -11,32 +11,39 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::answer::{self, Asked, NativeRequest, Settled, Stage as AnswerStage};
-use crate::awaited::Done;
-use crate::gateway::ws::line::{Line, Stage, Taken, json_of};
+use crate::awaitable::Done;
+use crate::completion::{self, SendOutcome};
+use crate::exchange::Exchange;
 use crate::gateway::ws::receive::{NextMessage, Shape};
+use crate::gateway::ws::session::{Incoming, ReadyState, Session, json_of};
 use crate::gateway::ws::{self, SocketRole, fields_from};
-use crate::link::{Exchange, LEVEL_ERROR, Late, Link, Sink};
-use crate::outbox::{AwaitCapacity, Speaker as _};
+use crate::outbox::{AwaitCapacity, OutboxOwner as _};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_ERROR;
 use crate::report::Subject;
 use crate::request::Request;
+use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
+use crate::respond;
+use crate::sink::{Late, Sink};
 use crate::support;
-use crate::task::{Entry, Errand, LateStep, Next, Progress, Resume, Suspended, is_cancellation};
+use crate::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 
 /// One WebSocket; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
 pub(crate) struct WebSocket {
-    pub(crate) line: Arc<Line>,
+    pub(crate) session: Arc<Session>,
     pub(crate) request: Py<Request>,
     /// The subprotocols that the client has offered.
     offered: Vec<String>,
 }
 
 impl WebSocket {
-    pub(crate) fn new(line: Arc<Line>, request: Py<Request>) -> Self {
-        let offered = line.offered();
+    pub(crate) fn new(session: Arc<Session>, request: Py<Request>) -> Self {
+        let offered = session.offered();
         Self {
-            line,
+            session,
             request,
             offered,
         }
@@ -51,24 +58,24 @@ impl WebSocket {
         self.request.bind(py).getattr(name)
     }
 
-    /// Accepts, if nobody has yet.
+    /// Accepts, unless the handler has.
     pub(super) fn accept_implicitly(&self, py: Python<'_>) -> PyResult<()> {
-        if self.line.stage() == Stage::Asked {
-            self.line.accept(py, None, Fields::default())?;
+        if self.session.ready_state() == ReadyState::Connecting {
+            self.session.accept(py, None, Fields::default())?;
         }
         Ok(())
     }
 
-    fn say(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn send_item(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.accept_implicitly(py)?;
-        self.line.send(py, message)
+        self.session.send(py, message)
     }
 
     fn awaitable<'py>(&self, py: Python<'py>, has_room: bool) -> PyResult<Bound<'py, PyAny>> {
         if has_room {
             Done::get(py)
         } else {
-            AwaitCapacity::of(py, Arc::clone(&self.line))
+            AwaitCapacity::of(py, Arc::clone(&self.session))
         }
     }
 
@@ -110,7 +117,8 @@ impl WebSocket {
                 self.offered
             )));
         }
-        self.line.accept(py, subprotocol, fields_from(headers)?)?;
+        self.session
+            .accept(py, subprotocol, fields_from(headers)?)?;
         Done::get(py)
     }
 
@@ -119,7 +127,7 @@ impl WebSocket {
         py: Python<'py>,
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let has_room = self.say(py, message)?;
+        let has_room = self.send_item(py, message)?;
         self.awaitable(py, has_room)
     }
 
@@ -128,7 +136,7 @@ impl WebSocket {
         py: Python<'py>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let has_room = self.say(py, json_of(value)?.as_any())?;
+        let has_room = self.send_item(py, json_of(value)?.as_any())?;
         self.awaitable(py, has_room)
     }
 
@@ -147,12 +155,12 @@ impl WebSocket {
     #[pyo3(signature = (code = 1000, reason = ""))]
     fn close<'py>(&self, py: Python<'py>, code: u16, reason: &str) -> PyResult<Bound<'py, PyAny>> {
         let close = Self::checked_close(code, reason)?;
-        if self.line.stage() == Stage::Asked {
+        if self.session.ready_state() == ReadyState::Connecting {
             return Err(PyRuntimeError::new_err(
                 "the WebSocket is not accepted yet: return a Response or raise an HTTPError to refuse it",
             ));
         }
-        self.line.close(py, close);
+        self.session.close(py, close);
         Done::get(py)
     }
 
@@ -208,32 +216,32 @@ impl WebSocket {
 
     #[getter]
     fn subprotocol(&self) -> Option<String> {
-        self.line.protocol()
+        self.session.protocol()
     }
 
     #[getter]
     fn is_open(&self) -> bool {
-        self.line.stage() == Stage::Open
+        self.session.ready_state() == ReadyState::Open
     }
 
     #[getter]
     fn close_code(&self) -> Option<u16> {
-        self.line.ended().map(|end| end.code.number())
+        self.session.closed_with().map(|end| end.code.number())
     }
 
     #[getter]
     fn close_reason(&self) -> Option<String> {
-        self.line.ended().map(|end| end.reason)
+        self.session.closed_with().map(|end| end.reason)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let stage = match self.line.stage() {
-            Stage::Asked => "not accepted",
-            Stage::Open => "open",
-            Stage::Over => "closed",
+        let ready_state = match self.session.ready_state() {
+            ReadyState::Connecting => "not accepted",
+            ReadyState::Open => "open",
+            ReadyState::Closed => "closed",
         };
         let path: String = self.ask(py, intern!(py, "path"))?.extract()?;
-        Ok(format!("<WebSocket {path} {stage}>"))
+        Ok(format!("<WebSocket {path} {ready_state}>"))
     }
 
     // What serial handlers are made of.
@@ -241,47 +249,47 @@ impl WebSocket {
     /// The next message, `None` if there is none yet.
     fn _take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.accept_implicitly(py)?;
-        match self.line.take(py) {
-            Taken::Message(message) => Ok(Some(message)),
-            Taken::Nothing => Ok(None),
-            Taken::Over(end) => Err(support::connection_closed(py, Some(&end))),
+        match self.session.take(py) {
+            Incoming::Message(message) => Ok(Some(message)),
+            Incoming::Nothing => Ok(None),
+            Incoming::Closed(end) => Err(support::connection_closed(py, Some(&end))),
         }
     }
 
     /// Queues a message; `False`: wait for room before the next.
     fn _send(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.say(py, message)
+        self.send_item(py, message)
     }
 
     #[pyo3(name = "_is_full")]
     fn is_full(&self) -> bool {
-        self.line.is_full()
+        self.session.is_full()
     }
 
     fn _on_message(&self, py: Python<'_>, callback: Py<PyAny>) {
-        self.line.on_change(py, callback, false);
+        self.session.on_change(py, callback, false);
     }
 
     fn _on_writable(&self, py: Python<'_>, callback: Py<PyAny>) {
-        self.line.on_change(py, callback, true);
+        self.session.on_change(py, callback, true);
     }
 
-    // What whoever runs a handler in a thread or a greenlet calls, as of a request.
+    // Called by the code that runs a handler in a thread or a greenlet, as for a request.
 
     fn _set_task(&self, task: Py<PyAny>) {
-        self.line.link.set_task(self.line.id, Some(task));
+        self.session.handle.set_task(self.session.id, Some(task));
     }
 
     fn _is_open(&self) -> bool {
-        self.line.ended().is_none()
+        self.session.closed_with().is_none()
     }
 
     fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
-        Self::settle(slf, Ok(value));
+        Self::complete(slf, Ok(value));
     }
 
     fn _fail(slf: &Bound<'_, Self>, error: Bound<'_, PyAny>) {
-        Self::settle(slf, Err(PyErr::from_value(error)));
+        Self::complete(slf, Err(PyErr::from_value(error)));
     }
 }
 
@@ -289,58 +297,69 @@ impl WebSocket {
     fn next_in(&self, py: Python<'_>, shape: Shape) -> PyResult<NextMessage> {
         self.accept_implicitly(py)?;
         Ok(NextMessage {
-            line: Arc::clone(&self.line),
+            session: Arc::clone(&self.session),
             shape,
         })
     }
 
     /// A handler has ended outside a turn.
-    fn settle(slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
+    fn complete(slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
         let py = slf.py();
-        let line = Arc::clone(&slf.get().line);
+        let session = Arc::clone(&slf.get().session);
         let mut late = Late {
-            link: &line.link,
-            id: line.id,
+            handle: &session.handle,
+            id: session.id,
         };
-        let mut chat = Chat::new(slf, None);
-        if let Next::Coroutine(coroutine) = chat.conclude(py, result, &mut late) {
+        let mut completion = SocketCompletion::new(slf, None);
+        if let Next::Coroutine(coroutine) = completion.on_result(py, result, &mut late) {
             // Only the loop's thread may step coroutines.
             let _ = coroutine.bind(py).call_method0("close");
             let error = PyRuntimeError::new_err(
                 "an `async def` error handler cannot answer a handler that is a `def`",
             );
             let request = slf.get().request.bind(py);
-            answer::conclude_plainly(py, &error, &mut Asked::of_request(request), &mut late);
+            completion::send_internal_error(
+                py,
+                &error,
+                &mut RequestContext::of_request(request),
+                &mut late,
+            );
         }
     }
 }
 
-/// A socket as the errand of the handler that has it.
-pub(crate) struct Chat<'a, 'py> {
+/// Takes the result of the handler of a socket.
+pub(crate) struct SocketCompletion<'a, 'py> {
     socket: &'a Bound<'py, WebSocket>,
     /// Set once the request is answered in another way, and how far that is.
-    answering: Option<AnswerStage>,
+    handler_stage: Option<HandlerStage>,
 }
 
-impl<'a, 'py> Chat<'a, 'py> {
-    pub(crate) fn new(socket: &'a Bound<'py, WebSocket>, answering: Option<AnswerStage>) -> Self {
-        Self { socket, answering }
+impl<'a, 'py> SocketCompletion<'a, 'py> {
+    pub(crate) fn new(
+        socket: &'a Bound<'py, WebSocket>,
+        handler_stage: Option<HandlerStage>,
+    ) -> Self {
+        Self {
+            socket,
+            handler_stage,
+        }
     }
 
     /// The handler is done with a socket that it has accepted.
     fn end(&self, py: Python<'_>, error: Option<&PyErr>) {
-        let line = &self.socket.get().line;
+        let session = &self.socket.get().session;
         let close = match error {
             None => Close::new(Code::NORMAL, ""),
             Some(error) if is_cancellation(py, error) => Close::new(Code::GOING_AWAY, ""),
             Some(error) => {
-                if !(line.ended().is_some() && support::is_disconnection(py, error)) {
+                if !(session.closed_with().is_some() && support::is_disconnection(py, error)) {
                     self.report(py, error);
                 }
                 Close::new(Code::SERVER_ERROR, "")
             }
         };
-        line.close(py, close);
+        session.close(py, close);
     }
 
     #[cold]
@@ -348,75 +367,75 @@ impl<'a, 'py> Chat<'a, 'py> {
         self.subject(py).exception(py, " failed", error);
     }
 
-    /// The handler is done with a request that it has not accepted: what it returned or raised is the answer.
+    /// The handler is done with a request that it has not accepted: what it returned or raised is the response.
     fn refuse<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
         sink: &mut S,
     ) -> Next {
-        let line = Arc::clone(&self.socket.get().line);
-        if self.answering.is_none() {
-            line.refuse();
+        let session = Arc::clone(&self.socket.get().session);
+        if self.handler_stage.is_none() {
+            session.refuse();
             // From here on it is a request like others.
             let role = Box::new(NativeRequest {
                 request: self.socket.get().request.clone_ref(py),
                 stream: None,
             });
             let change = |exchange: &mut Exchange| exchange.change_role::<SocketRole>(role);
-            drop(line.link.with(line.id, change));
+            drop(session.handle.with(session.id, change));
         }
         let request = self.socket.get().request.bind(py).clone();
-        let mut asked = Asked::of_request(&request);
-        asked.stage = self.answering.unwrap_or(AnswerStage::Handling);
-        let settled = match result {
+        let mut context = RequestContext::of_request(&request);
+        context.stage = self.handler_stage.unwrap_or(HandlerStage::Handler);
+        let outcome = match result {
             Ok(value) if value.is_none() => {
                 answer_forbidden(py, sink);
-                Settled::Answered
+                SendOutcome::Sent
             }
             Err(error) if is_cancellation(py, &error) => {
-                answer::send_plain(py, citius_http::Fault::HandlerFailed, sink);
-                drop(line.link.take(line.id));
+                respond::send_fault(py, citius_http::Fault::HandlerFailed, sink);
+                drop(session.handle.take(session.id));
                 return Next::Done(Some(error));
             }
-            result => answer::conclude(py, result, &mut asked, sink),
+            result => completion::send_result(py, result, &mut context, sink),
         };
-        self.answering = Some(asked.stage);
-        match settled {
-            Settled::Answered => {
-                drop(line.link.take(line.id));
+        self.handler_stage = Some(context.stage);
+        match outcome {
+            SendOutcome::Sent => {
+                drop(session.handle.take(session.id));
                 Next::Done(None)
             }
-            Settled::Streaming => Next::Done(None),
-            Settled::Coroutine(coroutine) => Next::Coroutine(coroutine),
+            SendOutcome::Streaming => Next::Done(None),
+            SendOutcome::Coroutine(coroutine) => Next::Coroutine(coroutine),
         }
     }
 }
 
-/// The answer of a handler that neither accepts nor answers.
+/// The response for a handler that neither accepts nor responds.
 fn answer_forbidden<S: Sink>(py: Python<'_>, sink: &mut S) {
     let status = Status::new(403).expect("a status");
-    let answer = ResponseHead {
+    let response = ResponseHead {
         status,
         content_type: Some(b"text/plain; charset=utf-8"),
         fields: &Fields::EMPTY,
     };
     let body = Payload::Copied(status.reason().as_bytes());
     // Refused only when the connection is being cut already.
-    let _ = sink.send(py, Action::Respond(answer, body));
+    let _ = sink.send(py, Action::Respond(response, body));
 }
 
 /// A socket whose coroutine waits.
 struct Waiting {
     socket: Py<WebSocket>,
-    answering: Option<AnswerStage>,
+    handler_stage: Option<HandlerStage>,
 }
 
 impl Resume for Waiting {
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        let mut chat = Chat::new(self.socket.bind(py), self.answering);
-        let progress = step.run(py, &mut chat);
-        self.answering = chat.answering;
+        let mut completion = SocketCompletion::new(self.socket.bind(py), self.handler_stage);
+        let progress = step.run(py, &mut completion);
+        self.handler_stage = completion.handler_stage;
         progress
     }
 
@@ -425,10 +444,10 @@ impl Resume for Waiting {
     }
 }
 
-impl Errand for Chat<'_, '_> {
-    fn exchange(&self) -> (&Arc<Link>, StreamId) {
-        let line = &self.socket.get().line;
-        (&line.link, line.id)
+impl CompletionHandler for SocketCompletion<'_, '_> {
+    fn exchange(&self) -> (&Arc<ReactorHandle>, StreamId) {
+        let session = &self.socket.get().session;
+        (&session.handle, session.id)
     }
 
     fn subject(&self, py: Python<'_>) -> Subject {
@@ -436,26 +455,28 @@ impl Errand for Chat<'_, '_> {
         request.bind(py).get().subject().of_socket()
     }
 
-    fn conclude<S: Sink>(
+    fn on_result<S: Sink>(
         &mut self,
         py: Python<'_>,
         result: PyResult<Bound<'_, PyAny>>,
         sink: &mut S,
     ) -> Next {
-        let line = &self.socket.get().line;
-        if line.ended().is_none() && line.stage() == Stage::Asked || self.answering.is_some() {
+        let session = &self.socket.get().session;
+        if session.closed_with().is_none() && session.ready_state() == ReadyState::Connecting
+            || self.handler_stage.is_some()
+        {
             return self.refuse(py, result, sink);
         }
         let error = result.err();
         self.end(py, error.as_ref());
-        ws::release(&self.socket.get().line);
+        ws::release(&self.socket.get().session);
         Next::Done(error.filter(|error| is_cancellation(py, error)))
     }
 
-    fn suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
+    fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         let waiting = Waiting {
             socket: self.socket.clone().unbind(),
-            answering: self.answering,
+            handler_stage: self.handler_stage,
         };
         Ok(Suspended {
             entry: Entry::Known,
@@ -464,18 +485,19 @@ impl Errand for Chat<'_, '_> {
     }
 
     fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>) {
-        let line = &self.socket.get().line;
-        if let Err(fault) = line.flush(py, reply) {
+        let session = &self.socket.get().session;
+        if let Err(fault) = session.flush(py, reply) {
             let what = format!(": {} ({})", fault.text(), fault.spec());
-            self.subject(py).log(py, &line.link, LEVEL_ERROR, &what);
+            self.subject(py)
+                .log(py, &session.handle, LEVEL_ERROR, &what);
         }
     }
 
     fn fail(&mut self, py: Python<'_>, error: &PyErr, reply: &mut Reply<'_>) {
         let socket = self.socket.get();
         let request = socket.request.bind(py);
-        socket.line.refuse();
-        answer::conclude_plainly(py, error, &mut Asked::of_request(request), reply);
-        drop(socket.line.link.take(socket.line.id));
+        socket.session.refuse();
+        completion::send_internal_error(py, error, &mut RequestContext::of_request(request), reply);
+        drop(socket.session.handle.take(socket.session.id));
     }
 }

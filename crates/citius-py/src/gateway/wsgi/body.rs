@@ -1,9 +1,8 @@
-//! From what an application returned to an answer: whole where that can be known, else block by block.
+//! What an application returned in, a response out: in one piece where the whole body is known, else block by block.
 //!
-//! PEP 3333 ("Buffering and Streaming") forbids to hold back a block while the next one is made. What is
-//! known to be everything leaves in one piece all the same: lists and tuples, an only block, and blocks
-//! that fill the length the application announced. Anything else is stepped: each block is on its way
-//! before the next is asked for.
+//! PEP 3333 ("Buffering and Streaming") forbids to hold back a block while the next one is made. A body is known if it is a
+//! list, a tuple or a single block, or fills the announced length. Otherwise each block is sent before the next is asked for.
+//! Tests: `tests/wsgi/`.
 
 use std::sync::Arc;
 
@@ -16,17 +15,19 @@ use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use super::file::FileWrapper;
-use super::start::{Said, Shared, block};
-use crate::answer::{self, Asked};
+use super::start::{ResponseState, Shared, block};
 use crate::file;
 use crate::fork::end_child_with;
-use crate::link::{LEVEL_ERROR, LEVEL_WARNING, Sink, payload};
+use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
+use crate::request_context::RequestContext;
+use crate::respond;
+use crate::sink::{Sink, payload};
 use crate::support;
 use crate::task::{Tasks, in_context};
 
 type Blocks<'py> = SmallVec<[Bound<'py, PyBytes>; 1]>;
 
-/// An answer that leaves block by block.
+/// A response that leaves block by block.
 pub(super) struct Pump {
     iterator: Py<PyIterator>,
     /// What the application returned, whose `close` is called at the end.
@@ -37,10 +38,10 @@ pub(super) struct Pump {
 }
 
 /// What came of one step.
-pub(super) enum Stepped {
+pub(super) enum Step {
     /// So many bytes are on their way, and there is more to come.
     More(usize),
-    Over,
+    Done,
 }
 
 /// How often an application may yield nothing before others have their turn.
@@ -48,35 +49,35 @@ const EMPTY_BLOCKS_MAX: usize = 64;
 
 /// Sends what the application returned or raised; what is not known to be all of it is left to step.
 #[inline]
-pub(super) fn conclude<S: Sink>(
+pub(super) fn send_result<S: Sink>(
     py: Python<'_>,
     result: PyResult<Bound<'_, PyAny>>,
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> Option<Pump> {
     let iterable = match result {
         Ok(iterable) => iterable,
         Err(error) => {
-            fail(py, &error, shared, asked, sink);
+            fail(py, &error, shared, context, sink);
             return None;
         }
     };
     if let Some(only) = only_block_of(&iterable) {
-        if let Err(error) = respond(py, std::slice::from_ref(&only), shared, asked, sink) {
-            fail(py, &error, shared, asked, sink);
+        if let Err(error) = respond(py, std::slice::from_ref(&only), shared, context, sink) {
+            fail(py, &error, shared, context, sink);
         }
         return None;
     }
     if let Ok(file) = iterable.cast_exact::<FileWrapper>() {
-        match respond_file(py, file.get(), shared, asked, sink) {
+        match respond_file(py, file.get(), shared, context, sink) {
             Ok(true) => {
                 close(py, &iterable);
                 return None;
             }
             Ok(false) => {}
             Err(error) => {
-                fail(py, &error, shared, asked, sink);
+                fail(py, &error, shared, context, sink);
                 close(py, &iterable);
                 return None;
             }
@@ -84,21 +85,21 @@ pub(super) fn conclude<S: Sink>(
     }
     let outcome = match blocks_of(&iterable) {
         Some(Ok(blocks)) => {
-            return match respond(py, &blocks, shared, asked, sink) {
+            return match respond(py, &blocks, shared, context, sink) {
                 Ok(()) => None,
                 Err(error) => {
-                    fail(py, &error, shared, asked, sink);
+                    fail(py, &error, shared, context, sink);
                     None
                 }
             };
         }
         Some(Err(error)) => Err(error),
-        None => begin(py, &iterable, shared, asked, sink),
+        None => begin(py, &iterable, shared, context, sink),
     };
     match outcome {
         Ok(Some(pump)) => return Some(pump),
         Ok(None) => {}
-        Err(error) => fail(py, &error, shared, asked, sink),
+        Err(error) => fail(py, &error, shared, context, sink),
     }
     close(py, &iterable);
     None
@@ -119,7 +120,7 @@ fn only_block_of<'py>(iterable: &Bound<'py, PyAny>) -> Option<Bound<'py, PyBytes
 fn blocks_of<'py>(iterable: &Bound<'py, PyAny>) -> Option<PyResult<Blocks<'py>>> {
     let mut blocks = Blocks::new();
     let mut push = |item: Bound<'py, PyAny>| {
-        blocks.push(block(&item, WANTED)?.clone());
+        blocks.push(block(&item, BODY_CONSISTS_OF)?.clone());
         Ok::<_, PyErr>(())
     };
     let outcome = if let Ok(list) = iterable.cast_exact::<PyList>() {
@@ -132,7 +133,7 @@ fn blocks_of<'py>(iterable: &Bound<'py, PyAny>) -> Option<PyResult<Blocks<'py>>>
     Some(outcome.map(|()| blocks))
 }
 
-const WANTED: &str = "the body of an answer consists of";
+const BODY_CONSISTS_OF: &str = "the body of an answer consists of";
 
 /// Has the kernel send a file, from where it stands; `false` if it has to be read.
 ///
@@ -141,15 +142,15 @@ fn respond_file<S: Sink>(
     py: Python<'_>,
     file: &FileWrapper,
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<bool> {
     let (announced, is_begun) = {
-        let said = shared.in_hand();
-        if !said.is_announced {
-            return Err(not_announced());
+        let state = shared.borrow_state();
+        if !state.is_started {
+            return Err(not_started());
         }
-        (said.content_length(), said.is_sent || said.is_committed)
+        (state.content_length(), state.is_sent || state.is_committed)
     };
     if is_begun {
         return Ok(false);
@@ -157,11 +158,11 @@ fn respond_file<S: Sink>(
     let Some((descriptor, offset)) = file.place(py)? else {
         return Ok(false);
     };
-    let Some(body) = file::of_descriptor(asked.link, descriptor, offset, announced)? else {
+    let Some(body) = file::of_descriptor(context.handle, descriptor, offset, announced)? else {
         return Ok(false);
     };
-    let said = &mut *shared.in_hand();
-    send_whole(py, body, said, asked, sink)?;
+    let state = &mut *shared.borrow_state();
+    send_whole(py, body, state, context, sink)?;
     Ok(true)
 }
 
@@ -170,7 +171,7 @@ fn begin<S: Sink>(
     py: Python<'_>,
     iterable: &Bound<'_, PyAny>,
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<Option<Pump>> {
     let mut iterator = iterable.try_iter()?;
@@ -184,26 +185,26 @@ fn begin<S: Sink>(
             break;
         };
         let item = item?;
-        let bytes = block(&item, WANTED)?;
+        let bytes = block(&item, BODY_CONSISTS_OF)?;
         if !bytes.as_bytes().is_empty() {
             first = Some(bytes.clone());
             break;
         }
     }
     let (is_sent, announced, written_bytes) = {
-        let said = shared.in_hand();
-        (said.is_sent, said.content_length(), said.written.len())
+        let state = shared.borrow_state();
+        (state.is_sent, state.content_length(), state.written.len())
     };
     let first_bytes = first.as_ref().map_or(0, |first| first.as_bytes().len());
     let so_far = (written_bytes + first_bytes) as u64;
-    let is_head = asked.with_head(py, |head| head.method == Method::Head);
+    let is_head = context.with_head(py, |head| head.method == Method::Head);
     let is_all = ended
         || announced.is_some_and(|announced| so_far >= announced && first.is_some())
         || first.is_some()
             && (is_head && announced.is_some() || is_only_block(py, iterable, announced));
     if is_all && !is_sent {
         let blocks: Blocks<'_> = first.into_iter().collect();
-        respond(py, &blocks, shared, asked, sink)?;
+        respond(py, &blocks, shared, context, sink)?;
         return Ok(None);
     }
     let pump = Pump {
@@ -213,13 +214,13 @@ fn begin<S: Sink>(
         context: None,
     };
     let is_complete = {
-        let said = &mut *shared.in_hand();
+        let state = &mut *shared.borrow_state();
         if let Some(first) = first {
-            send_block(py, &first, said, sink)?;
+            send_block(py, &first, state, sink)?;
         }
-        let is_complete = ended || said.due_bytes == Some(0) || is_head && said.is_sent;
+        let is_complete = ended || state.due_bytes == Some(0) || is_head && state.is_sent;
         if is_complete {
-            end(py, said, asked, sink);
+            end(py, state, context, sink);
         }
         is_complete
     };
@@ -238,28 +239,28 @@ fn is_only_block(py: Python<'_>, iterable: &Bound<'_, PyAny>, announced: Option<
     iterable.len().is_ok_and(|n_blocks| n_blocks == 1)
 }
 
-/// Sends a whole answer.
+/// Sends a whole response.
 #[inline]
 fn respond<S: Sink>(
     py: Python<'_>,
     blocks: &[Bound<'_, PyBytes>],
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<()> {
-    let said = &mut *shared.in_hand();
-    if !said.is_announced {
-        return Err(not_announced());
+    let state = &mut *shared.borrow_state();
+    if !state.is_started {
+        return Err(not_started());
     }
-    if said.is_sent {
-        // `write` has begun the answer.
+    if state.is_sent {
+        // `write` has begun the response.
         for block in blocks {
-            send_block(py, block, said, sink)?;
+            send_block(py, block, state, sink)?;
         }
-        end(py, said, asked, sink);
+        end(py, state, context, sink);
         return Ok(());
     }
-    let written = std::mem::take(&mut said.written);
+    let written = std::mem::take(&mut state.written);
     let joined;
     let (body, total_bytes) = match blocks {
         [only] if written.is_empty() => (payload(only), only.as_bytes().len()),
@@ -273,51 +274,51 @@ fn respond<S: Sink>(
         }
     };
     debug_assert_eq!(body.len(), total_bytes as u64);
-    send_whole(py, body, said, asked, sink)
+    send_whole(py, body, state, context, sink)
 }
 
-/// Sends an answer whose whole body is known.
+/// Sends a response whose whole body is known.
 #[inline]
 fn send_whole<S: Sink>(
     py: Python<'_>,
     mut body: Payload<'_>,
-    said: &mut Said,
-    asked: &mut Asked<'_>,
+    state: &mut ResponseState,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<()> {
     let total_bytes = body.len();
-    let status = said.answer().status;
-    match said.content_length() {
-        Some(announced) if announced == total_bytes => said.forget_content_length(),
+    let status = state.response_head().status;
+    match state.content_length() {
+        Some(announced) if announced == total_bytes => state.forget_content_length(),
         Some(announced) if announced < total_bytes => {
-            too_long(py, asked, announced);
+            too_long(py, context, announced);
             body = first_bytes(body, announced);
-            said.forget_content_length();
+            state.forget_content_length();
         }
-        Some(announced) if !status.has_no_body() && !is_head(py, asked) => {
+        Some(announced) if !status.has_no_body() && !is_head(py, context) => {
             return Err(PyValueError::new_err(format!(
                 "content-length says {announced}, but the body has {total_bytes} bytes"
             )));
         }
-        // A HEAD that was answered without a body: nobody knows how long that of a GET is.
-        None if total_bytes == 0 && is_head(py, asked) && !status.has_no_body() => {
-            start(py, said, sink);
-            end(py, said, asked, sink);
+        // A HEAD without a body: the length of the body of a GET is not known.
+        None if total_bytes == 0 && is_head(py, context) && !status.has_no_body() => {
+            start(py, state, sink);
+            end(py, state, context, sink);
             return Ok(());
         }
         _ => {}
     }
-    said.is_sent = true;
-    said.is_committed = true;
-    let answer = said.answer();
-    if let Err(fault) = sink.send(py, Action::Respond(answer, body)) {
-        answer::report(py, fault, asked);
+    state.is_sent = true;
+    state.is_committed = true;
+    let response = state.response_head();
+    if let Err(fault) = sink.send(py, Action::Respond(response, body)) {
+        respond::log_fault(py, fault, context);
     }
     Ok(())
 }
 
-fn is_head(py: Python<'_>, asked: &Asked<'_>) -> bool {
-    asked.with_head(py, |head| head.method == Method::Head)
+fn is_head(py: Python<'_>, context: &RequestContext<'_>) -> bool {
+    context.with_head(py, |head| head.method == Method::Head)
 }
 
 #[expect(
@@ -334,25 +335,25 @@ fn first_bytes(body: Payload<'_>, most: u64) -> Payload<'_> {
 }
 
 /// Puts the head on its way.
-fn start<S: Sink>(py: Python<'_>, said: &mut Said, sink: &mut S) {
-    said.is_sent = true;
-    said.is_committed = true;
-    said.due_bytes = said.content_length();
+fn start<S: Sink>(py: Python<'_>, state: &mut ResponseState, sink: &mut S) {
+    state.is_sent = true;
+    state.is_committed = true;
+    state.due_bytes = state.content_length();
     // What could be refused of it has been checked by `start_response`.
-    let _ = sink.send(py, Action::Start(said.answer()));
-    let written = std::mem::take(&mut said.written);
+    let _ = sink.send(py, Action::Start(state.response_head()));
+    let written = std::mem::take(&mut state.written);
     if !written.is_empty() {
         let offered = written.len() as u64;
-        let bytes = said.trimmed(offered);
+        let bytes = state.trimmed(offered);
         if bytes < offered {
-            said.mistake = Some(TOO_LONG);
+            state.mistake = Some(TOO_LONG);
         }
         let body = first_bytes(Payload::Shared(Bytes::from(written)), bytes);
         let _ = sink.send(py, Action::Data(body));
     }
 }
 
-impl Said {
+impl ResponseState {
     /// How many of the next `bytes` may be sent, which are due no longer then.
     fn trimmed(&mut self, bytes: u64) -> u64 {
         match &mut self.due_bytes {
@@ -370,42 +371,51 @@ impl Said {
 pub(super) fn send_block<S: Sink>(
     py: Python<'_>,
     block: &Bound<'_, PyBytes>,
-    said: &mut Said,
+    state: &mut ResponseState,
     sink: &mut S,
 ) -> PyResult<()> {
-    if !said.is_announced {
-        return Err(not_announced());
+    if !state.is_started {
+        return Err(not_started());
     }
-    if !said.is_sent {
-        start(py, said, sink);
+    if !state.is_sent {
+        start(py, state, sink);
     }
     let offered = block.as_bytes().len() as u64;
-    let bytes = said.trimmed(offered);
+    let bytes = state.trimmed(offered);
     if bytes < offered {
-        said.mistake = Some(TOO_LONG);
+        state.mistake = Some(TOO_LONG);
     }
     if bytes > 0 {
         let body = first_bytes(payload(block), bytes);
         if let Err(fault) = sink.send(py, Action::Data(body)) {
-            said.mistake = Some(fault.text());
+            state.mistake = Some(fault.text());
         }
     }
     Ok(())
 }
 
 /// The body is complete, or should be.
-fn end<S: Sink>(py: Python<'_>, said: &mut Said, asked: &Asked<'_>, sink: &mut S) {
-    if let Some(mistake) = said.mistake.take() {
+fn end<S: Sink>(
+    py: Python<'_>,
+    state: &mut ResponseState,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) {
+    if let Some(mistake) = state.mistake.take() {
         let what = format!(": {mistake}");
-        asked.subject(py).log(py, asked.link, LEVEL_WARNING, &what);
+        context
+            .subject(py)
+            .log(py, context.handle, LEVEL_WARNING, &what);
     }
-    let is_bodiless = said.answer().status.has_no_body() || is_head(py, asked);
-    match said.due_bytes {
+    let is_bodiless = state.response_head().status.has_no_body() || is_head(py, context);
+    match state.due_bytes {
         Some(due) if due > 0 && !is_bodiless => {
             let what = format!(
                 ": the body is {due} bytes shorter than its content-length; the connection is cut"
             );
-            asked.subject(py).log(py, asked.link, LEVEL_ERROR, &what);
+            context
+                .subject(py)
+                .log(py, context.handle, LEVEL_ERROR, &what);
             let _ = sink.send(py, Action::Abort);
         }
         _ => {
@@ -418,13 +428,15 @@ fn end<S: Sink>(py: Python<'_>, said: &mut Said, asked: &Asked<'_>, sink: &mut S
 const TOO_LONG: &str = "a body is longer than its content-length; what is more was left out";
 
 #[cold]
-fn too_long(py: Python<'_>, asked: &Asked<'_>, announced: u64) {
+fn too_long(py: Python<'_>, context: &RequestContext<'_>, announced: u64) {
     let what = format!(": {TOO_LONG} ({announced})");
-    asked.subject(py).log(py, asked.link, LEVEL_WARNING, &what);
+    context
+        .subject(py)
+        .log(py, context.handle, LEVEL_WARNING, &what);
 }
 
 #[cold]
-fn not_announced() -> PyErr {
+fn not_started() -> PyErr {
     PyRuntimeError::new_err("the application answers without having called start_response")
 }
 
@@ -434,32 +446,32 @@ pub(super) fn fail<S: Sink>(
     py: Python<'_>,
     error: &PyErr,
     shared: &Arc<Shared>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     sink: &mut S,
 ) {
-    end_child_with(py, asked.link, error);
-    report(py, error, asked, S::IN_TURN);
-    let said = &mut *shared.in_hand();
-    if said.is_committed && !said.is_sent {
-        start(py, said, sink);
+    end_child_with(py, context.handle, error);
+    report(py, error, context, S::IN_TURN);
+    let state = &mut *shared.borrow_state();
+    if state.is_committed && !state.is_sent {
+        start(py, state, sink);
     }
-    if said.is_sent {
+    if state.is_sent {
         let _ = sink.send(py, Action::Abort);
     } else {
-        said.is_sent = true;
-        answer::send_plain(py, Fault::HandlerFailed, sink);
+        state.is_sent = true;
+        respond::send_fault(py, Fault::HandlerFailed, sink);
     }
 }
 
 /// Logs an exception of the application's, with its traceback.
 #[cold]
-fn report(py: Python<'_>, error: &PyErr, asked: &Asked<'_>, is_in_turn: bool) {
-    // A greenlet that was ended because nobody waits for it any more (`Call::gone`).
+fn report(py: Python<'_>, error: &PyErr, context: &RequestContext<'_>, is_in_turn: bool) {
+    // A greenlet that was killed because its client has disconnected (`Call::disconnected`).
     let is_plain = error.is_instance_of::<pyo3::exceptions::PyException>(py);
-    if !is_plain && asked.link.with(asked.id, |_| ()).is_none() && !is_in_turn {
+    if !is_plain && context.handle.with(context.id, |_| ()).is_none() && !is_in_turn {
         return;
     }
-    asked.subject(py).exception(py, " failed", error);
+    context.subject(py).exception(py, " failed", error);
 }
 
 /// Calls `close`, whatever has happened (PEP 3333, "Specification Details").
@@ -484,16 +496,16 @@ impl Pump {
     pub(super) fn step<S: Sink>(
         &mut self,
         py: Python<'_>,
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         sink: &mut S,
-    ) -> Stepped {
-        match self.next(py, asked, sink) {
+    ) -> Step {
+        match self.next(py, context, sink) {
             Ok(stepped) => stepped,
             Err(error) => {
                 let shared = Arc::clone(&self.shared);
-                fail(py, &error, &shared, asked, sink);
+                fail(py, &error, &shared, context, sink);
                 self.close(py);
-                Stepped::Over
+                Step::Done
             }
         }
     }
@@ -501,43 +513,43 @@ impl Pump {
     fn next<S: Sink>(
         &mut self,
         py: Python<'_>,
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         sink: &mut S,
-    ) -> PyResult<Stepped> {
+    ) -> PyResult<Step> {
         let item = self.iterator.bind(py).clone().next().transpose()?;
         let shared = Arc::clone(&self.shared);
         let Some(item) = item else {
             {
-                let said = &mut *shared.in_hand();
-                if !said.is_announced {
-                    return Err(not_announced());
+                let state = &mut *shared.borrow_state();
+                if !state.is_started {
+                    return Err(not_started());
                 }
-                if !said.is_sent {
-                    start(py, said, sink);
+                if !state.is_sent {
+                    start(py, state, sink);
                 }
-                end(py, said, asked, sink);
+                end(py, state, context, sink);
             }
             self.close(py);
-            return Ok(Stepped::Over);
+            return Ok(Step::Done);
         };
-        let bytes = block(&item, WANTED)?;
+        let bytes = block(&item, BODY_CONSISTS_OF)?;
         if bytes.as_bytes().is_empty() {
-            return Ok(Stepped::More(0));
+            return Ok(Step::More(0));
         }
         let is_complete = {
-            let said = &mut *shared.in_hand();
-            send_block(py, bytes, said, sink)?;
-            let is_complete = said.due_bytes == Some(0) || is_head(py, asked);
+            let state = &mut *shared.borrow_state();
+            send_block(py, bytes, state, sink)?;
+            let is_complete = state.due_bytes == Some(0) || is_head(py, context);
             if is_complete {
-                end(py, said, asked, sink);
+                end(py, state, context, sink);
             }
             is_complete
         };
         if is_complete {
             self.close(py);
-            return Ok(Stepped::Over);
+            return Ok(Step::Done);
         }
-        Ok(Stepped::More(bytes.as_bytes().len()))
+        Ok(Step::More(bytes.as_bytes().len()))
     }
 
     /// Nothing more is asked of the application, or sent. More than once is as good as once.
@@ -554,13 +566,13 @@ impl Pump {
     /// Goes on in the context where it has stopped.
     pub(super) fn resume(&mut self, py: Python<'_>, tasks: &mut Tasks) {
         if let Some(context) = self.context.take() {
-            tasks.stand_in(py, context);
+            tasks.enter_shared_with(py, context);
         }
     }
 
-    /// Stops, and keeps its context from whoever comes next.
+    /// Stops, and keeps its context apart from that of the next call.
     pub(super) fn pause(&mut self, py: Python<'_>, tasks: &mut Tasks) {
-        match tasks.take_ground(py) {
+        match tasks.take_shared(py) {
             Ok(context) => self.context = Some(context),
             Err(error) => error.write_unraisable(py, None),
         }

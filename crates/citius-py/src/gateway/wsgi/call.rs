@@ -1,8 +1,8 @@
-//! An application call that is not made within the turn: in a thread of the pool or in a greenlet.
+//! An application call outside the turn: in a thread of the pool or in a greenlet.
 //!
-//! Whoever runs it may wait: for the rest of a long body, for room to write. The reactor's thread feeds
-//! it and tells it of changes; answers go back by the mailbox. A body that is not long is complete
-//! before the call is made, so that a slow client holds no thread.
+//! In: a request, and the pieces of its body from the reactor's thread. Out: actions, through the mailbox. The call may wait
+//! for the rest of a long body and until more can be written. A short body is complete before the call starts, so that a slow
+//! client holds no thread. Tests: `tests/wsgi/`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -13,18 +13,22 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::Wsgi;
-use super::body::{self, Pump, Stepped};
+use super::body::{self, Pump, Step};
 use super::input::Input;
 use super::spool::{Spool, Spools};
 use super::start::Shared;
-use crate::answer::Asked;
+use crate::exchange::{LazySubject, Role};
 use crate::fork::end_child;
-use crate::link::{Late, LateSubject, Link, Role, call_back, lock};
+use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
+use crate::request_context::RequestContext;
+use crate::sink::Late;
+use crate::support::call_back;
+use crate::sync::lock;
 
 /// One request on its way through a thread, or one whose body is still coming.
 pub(crate) struct Call {
-    pub(super) link: Arc<Link>,
+    pub(super) handle: Arc<ReactorHandle>,
     pub(super) id: StreamId,
     peer: Peer,
     /// Blocks a greenlet; without it, threads block.
@@ -42,45 +46,45 @@ pub(crate) struct Call {
 )]
 struct Transfer {
     head: Option<Box<Head>>,
-    /// The body as far as it has come and nobody has taken it.
+    /// The part of the body that has arrived and was not taken.
     body: Vec<u8>,
     body_ended: bool,
     /// Where the body goes that is too long to wait in memory.
     spool: Option<Spool>,
     /// Some of the body has been asked for.
-    is_wanted: bool,
+    is_body_requested: bool,
     /// What the log calls the request, once the head has gone to the application.
     subject: Option<Subject>,
-    /// Somebody runs the call, or will.
-    is_taken: bool,
-    /// Nobody reads the answer any more.
-    is_gone: bool,
-    has_room: bool,
-    /// Whoever waits in a greenlet.
+    /// A thread or greenlet runs the call, or will.
+    is_called: bool,
+    /// The client has disconnected.
+    is_disconnected: bool,
+    is_writable: bool,
+    /// Wakes the greenlet that waits.
     on_change: Option<Py<PyAny>>,
     /// Counts changes, so that none is slept through.
     changes: u64,
     /// What `write` has sent since there was room.
     unsent_bytes: usize,
-    /// Ends whoever runs the call, if nobody reads the rest of a streamed answer.
-    on_gone: Option<Py<PyAny>>,
-    /// The rest of an answer that the reactor's own thread steps.
+    /// Kills the greenlet that runs the call if the client of a streamed response disconnects.
+    on_disconnect_callback: Option<Py<PyAny>>,
+    /// The rest of a response that the reactor's own thread steps.
     pump: Option<Pump>,
 }
 
 impl Call {
     pub(super) fn new(
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         body_ended: bool,
         waiter: Option<Py<PyAny>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            link: Arc::clone(asked.link),
-            id: asked.id,
-            peer: asked.peer,
+            handle: Arc::clone(context.handle),
+            id: context.id,
+            peer: context.peer,
             waiter,
             transfer: Mutex::new(Transfer {
-                head: asked.head.take(),
+                head: context.head.take(),
                 body_ended,
                 ..Transfer::default()
             }),
@@ -92,7 +96,7 @@ impl Call {
         lock(&self.transfer)
     }
 
-    /// Tells whoever waits.
+    /// Changes the shared state and wakes the thread or greenlet that waits.
     fn change(&self, py: Python<'_>, change: impl FnOnce(&mut Transfer)) {
         let callback = {
             let mut transfer = self.transfer();
@@ -104,13 +108,13 @@ impl Call {
         call_back(py, callback);
     }
 
-    /// A piece of the body. Returns whether it is long and nobody has been asked to run the call yet.
+    /// A piece of the body. Returns whether it is long and the call is not queued yet.
     pub(super) fn push(&self, py: Python<'_>, bytes: &[u8]) -> bool {
         let mut is_long = false;
         self.change(py, |transfer| {
             transfer.body.extend_from_slice(bytes);
-            is_long = !transfer.is_taken
-                && transfer.body.len() >= self.link.limits.body_window_bytes as usize;
+            is_long = !transfer.is_called
+                && transfer.body.len() >= self.handle.limits.body_window_bytes as usize;
         });
         is_long
     }
@@ -125,9 +129,9 @@ impl Call {
             Some(spool) => spool,
             None => spools.open(py)?,
         };
-        let has_room = spool.write(py, &bytes, self.link.limits.body_spooled_bytes_max)?;
+        let is_writable = spool.write(py, &bytes, self.handle.limits.body_spooled_bytes_max)?;
         self.transfer().spool = Some(spool);
-        Ok(has_room)
+        Ok(is_writable)
     }
 
     /// `wsgi.input` of a request whose body is complete; `None` if it is empty.
@@ -149,39 +153,39 @@ impl Call {
     pub(crate) fn subject(&self) -> Subject {
         let transfer = self.transfer();
         match (&transfer.head, &transfer.subject) {
-            (Some(head), _) => Subject::new(&self.link, head, None),
+            (Some(head), _) => Subject::new(&self.handle, head, None),
             (None, Some(subject)) => subject.clone(),
             (None, None) => Subject::named(format!("request {}", self.id.stream)),
         }
     }
 
     /// Some of the body has been asked for.
-    pub(super) fn set_wanted(&self) {
-        self.transfer().is_wanted = true;
+    pub(super) fn mark_body_requested(&self) {
+        self.transfer().is_body_requested = true;
     }
 
-    /// The body is complete. Returns whether nobody has been asked to run the call yet.
+    /// The body is complete. Returns whether the call is not queued yet.
     pub(super) fn end(&self, py: Python<'_>) -> bool {
         let mut is_waiting = false;
         self.change(py, |transfer| {
             transfer.body_ended = true;
-            is_waiting = !transfer.is_taken;
+            is_waiting = !transfer.is_called;
         });
         is_waiting
     }
 
     /// There is room to write. A pump is handed out, to be stepped.
-    pub(super) fn room(&self, py: Python<'_>) -> Option<Pump> {
+    pub(super) fn writable(&self, py: Python<'_>) -> Option<Pump> {
         let mut pump = None;
         self.change(py, |transfer| {
-            transfer.has_room = true;
+            transfer.is_writable = true;
             pump = transfer.pump.take();
         });
         pump
     }
 
-    /// Keeps what is left of an answer until there is room.
-    pub(super) fn keep_rest(&self, pump: Pump, head: Option<Box<Head>>) {
+    /// Keeps what is left of a response until there is room.
+    pub(super) fn set_pump(&self, pump: Pump, head: Option<Box<Head>>) {
         let mut transfer = self.transfer();
         let replaced = transfer.pump.replace(pump);
         transfer.head = head;
@@ -189,30 +193,30 @@ impl Call {
         drop(replaced);
     }
 
-    /// Nobody reads any more, and no more of the body comes.
-    pub(super) fn gone(&self, py: Python<'_>) {
+    /// The client has disconnected: no more is read, and no more of the body comes.
+    pub(super) fn disconnected(&self, py: Python<'_>) {
         let mut pump = None;
         self.change(py, |transfer| {
-            transfer.is_gone = true;
+            transfer.is_disconnected = true;
             pump = transfer.pump.take();
         });
-        // Only now: whoever was waiting has heard of it and may be through already.
-        let on_gone = self.transfer().on_gone.take();
+        // Only now: the greenlet that waited has been woken and may have ended.
+        let on_disconnect_callback = self.transfer().on_disconnect_callback.take();
         if let Some(mut pump) = pump {
             pump.close(py);
         }
-        call_back(py, on_gone);
+        call_back(py, on_disconnect_callback);
     }
 
-    /// The request as its answer needs it, for the reactor's thread to answer it.
+    /// The request as its response needs it, for the reactor's thread to send it.
     pub(super) fn take(&self) -> Option<Box<Head>> {
         let mut transfer = self.transfer();
-        transfer.is_taken = true;
+        transfer.is_called = true;
         transfer.head.take()
     }
 
-    pub(super) fn set_taken(&self) {
-        self.transfer().is_taken = true;
+    pub(super) fn mark_called(&self) {
+        self.transfer().is_called = true;
     }
 
     /// The next bytes of the body, waited for; `None` at its end.
@@ -221,21 +225,22 @@ impl Call {
             let (piece, ended, was_wanted, changes) = {
                 let mut transfer = self.transfer();
                 let piece = std::mem::take(&mut transfer.body);
-                if piece.is_empty() && transfer.is_gone && !transfer.body_ended {
+                if piece.is_empty() && transfer.is_disconnected && !transfer.body_ended {
                     return Err(PyConnectionResetError::new_err(
                         "the client has gone before its whole body had come",
                     ));
                 }
-                let was_wanted = std::mem::replace(&mut transfer.is_wanted, true);
+                let was_wanted = std::mem::replace(&mut transfer.is_body_requested, true);
                 (piece, transfer.body_ended, was_wanted, transfer.changes)
             };
             let more_bytes = if was_wanted {
                 piece.len() as u64
             } else {
-                u64::from(self.link.limits.body_window_bytes)
+                u64::from(self.handle.limits.body_window_bytes)
             };
             if !ended && more_bytes > 0 {
-                self.link.post(py, self.id, StreamCommand::Want(more_bytes));
+                self.handle
+                    .post(py, self.id, StreamCommand::Want(more_bytes));
             }
             if ended || !piece.is_empty() {
                 return Ok((!piece.is_empty()).then_some(piece));
@@ -263,14 +268,14 @@ impl Call {
         Ok(())
     }
 
-    /// Waits until what has been sent has left, or nobody reads any more.
-    fn await_room(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
-        self.transfer().has_room = false;
-        self.link.post(py, self.id, StreamCommand::AwaitWritable);
+    /// Waits until what was sent has left, or the client has disconnected.
+    fn await_writable(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
+        self.transfer().is_writable = false;
+        self.handle.post(py, self.id, StreamCommand::AwaitWritable);
         loop {
             let changes = {
                 let transfer = self.transfer();
-                if transfer.has_room || transfer.is_gone {
+                if transfer.is_writable || transfer.is_disconnected {
                     return Ok(());
                 }
                 transfer.changes
@@ -284,7 +289,7 @@ impl Call {
     fn ahead_bytes_max(&self) -> usize {
         match self.waiter {
             Some(_) => 0,
-            None => self.link.limits.write_queue_bytes_max as usize,
+            None => self.handle.limits.write_queue_bytes_max as usize,
         }
     }
 
@@ -299,38 +304,38 @@ impl Call {
         if size == 0 {
             return Ok(());
         }
-        let (is_gone, unsent_bytes) = {
+        let (is_disconnected, unsent_bytes) = {
             let mut transfer = self.transfer();
             transfer.unsent_bytes += size;
-            (transfer.is_gone, transfer.unsent_bytes)
+            (transfer.is_disconnected, transfer.unsent_bytes)
         };
-        if is_gone {
+        if is_disconnected {
             return Err(PyConnectionResetError::new_err(
                 "nobody reads the answer any more",
             ));
         }
         let mut late = self.late();
-        body::send_block(py, bytes, &mut shared.in_hand(), &mut late)?;
+        body::send_block(py, bytes, &mut shared.borrow_state(), &mut late)?;
         if unsent_bytes > self.ahead_bytes_max() {
             self.transfer().unsent_bytes = 0;
-            self.await_room(py)?;
+            self.await_writable(py)?;
         }
         Ok(())
     }
 
     fn late(&self) -> Late<'_> {
         Late {
-            link: &self.link,
+            handle: &self.handle,
             id: self.id,
         }
     }
 
-    /// Calls the application and sends its answer, here and now.
+    /// Calls the application and sends its response, here and now.
     ///
-    /// `kill` ends whoever runs this; it is called when nobody reads the rest of a streamed answer. Until
+    /// `kill` ends the greenlet that runs this; it is called when the client of a streamed response has gone. Until
     /// then an application is left to finish what its client has begun, as under other servers.
     pub(super) fn run(self: &Arc<Self>, py: Python<'_>, gateway: &Wsgi, kill: Option<Py<PyAny>>) {
-        self.link
+        self.handle
             .guard(py, self.id, || self.run_unguarded(py, gateway, kill));
     }
 
@@ -340,7 +345,7 @@ impl Call {
             let body = std::mem::take(&mut transfer.body);
             let head = transfer.head.take();
             if !transfer.body_ended {
-                let subject = |head: &Head| Subject::new(&self.link, head, None);
+                let subject = |head: &Head| Subject::new(&self.handle, head, None);
                 transfer.subject = head.as_deref().map(subject);
             }
             (head, body, transfer.body_ended)
@@ -348,9 +353,9 @@ impl Call {
         let Some(head) = head else {
             return;
         };
-        if self.transfer().is_gone {
+        if self.transfer().is_disconnected {
             // The client has left while the request was queued.
-            return self.link.keep_head(head);
+            return self.handle.keep_head(head);
         }
         let input = if body_ended {
             super::complete_input(py, body)
@@ -358,19 +363,19 @@ impl Call {
             self.transfer().body = body;
             Bound::new(py, Input::arriving(self)).map(|input| Some(input.into_any()))
         };
-        let mut asked = Asked::new(self.id, self.peer, &self.link, head);
+        let mut context = RequestContext::new(self.id, self.peer, &self.handle, head);
         let mut late = self.late();
         let prepared = input.and_then(|input| {
-            let limits = &self.link.limits;
-            let mut desk = gateway.take_desk(py, limits)?;
-            let head = asked.head.as_deref().expect("put there just now");
-            let prepared = desk.prepare(py, limits, head, self.peer, input, body_ended, false);
-            gateway.give_desk(desk);
+            let limits = &self.handle.limits;
+            let mut scratch = gateway.borrow_scratch(py, limits)?;
+            let head = context.head.as_deref().expect("put there just now");
+            let prepared = scratch.prepare(py, limits, head, self.peer, input, body_ended, false);
+            gateway.return_scratch(scratch);
             prepared
         });
         match prepared {
             Err(error) => {
-                crate::answer::conclude_plainly(py, &error, &mut asked, &mut late);
+                crate::completion::send_internal_error(py, &error, &mut context, &mut late);
             }
             Ok((environ, callables)) => {
                 let shared = Arc::clone(&callables.shared);
@@ -379,54 +384,55 @@ impl Call {
                     .app
                     .bind(py)
                     .call1((environ.dict, &callables.start_response));
-                if let Some(pump) = body::conclude(py, result, &shared, &mut asked, &mut late) {
-                    self.drive(py, pump, &mut asked, kill);
+                if let Some(pump) = body::send_result(py, result, &shared, &mut context, &mut late)
+                {
+                    self.drive(py, pump, &mut context, kill);
                 }
                 shared.set_late(None);
                 drop(shared);
-                gateway.give_callables(py, callables);
+                gateway.return_callables(py, callables);
             }
         }
-        end_child(py, &self.link);
-        drop(self.link.take(self.id));
-        if let Some(head) = asked.head.take() {
-            self.link.keep_head(head);
+        end_child(py, &self.handle);
+        drop(self.handle.take(self.id));
+        if let Some(head) = context.head.take() {
+            self.handle.keep_head(head);
         }
     }
 
-    /// Sends an answer block by block.
+    /// Sends a response block by block.
     fn drive(
         self: &Arc<Self>,
         py: Python<'_>,
         mut pump: Pump,
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         kill: Option<Py<PyAny>>,
     ) {
-        let (is_gone, replaced) = {
+        let (is_disconnected, replaced) = {
             let mut transfer = self.transfer();
             (
-                transfer.is_gone,
-                std::mem::replace(&mut transfer.on_gone, kill),
+                transfer.is_disconnected,
+                std::mem::replace(&mut transfer.on_disconnect_callback, kill),
             )
         };
         drop(replaced);
         let mut late = self.late();
         let mut unsent_bytes = 0;
-        let mut is_over = is_gone;
+        let mut is_over = is_disconnected;
         while !is_over {
-            let Stepped::More(bytes) = pump.step(py, asked, &mut late) else {
+            let Step::More(bytes) = pump.step(py, context, &mut late) else {
                 break;
             };
             unsent_bytes += bytes;
             let waited = if unsent_bytes >= self.ahead_bytes_max() {
                 unsent_bytes = 0;
-                self.await_room(py)
+                self.await_writable(py)
             } else {
                 Ok(())
             };
-            is_over = waited.is_err() || self.transfer().is_gone;
+            is_over = waited.is_err() || self.transfer().is_disconnected;
         }
-        let kill = self.transfer().on_gone.take();
+        let kill = self.transfer().on_disconnect_callback.take();
         drop(kill);
         pump.close(py);
     }
@@ -434,11 +440,11 @@ impl Call {
 
 impl Role for Arc<Call> {
     fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
-        self.gone(py);
+        self.disconnected(py);
         false
     }
 
-    fn subject(&self, _py: Python<'_>, _link: &Link) -> Option<LateSubject> {
+    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
         let call = Self::clone(self);
         Some(Box::new(move |_| Call::subject(&call)))
     }
@@ -453,7 +459,7 @@ pub(crate) struct Job {
 
 #[pymethods]
 impl Job {
-    /// Calls the application and sends its answer.
+    /// Calls the application and sends its response.
     #[pyo3(signature = (kill = None))]
     fn run(&self, py: Python<'_>, kill: Option<Py<PyAny>>) {
         if let Some(gateway) = &self.gateway {

@@ -1,8 +1,8 @@
-//! The environ of a request: a copy of a template and what this request adds (PEP 3333, "environ Variables").
+//! The environ of a request: a copy of a template, and what this request adds (PEP 3333, "environ Variables").
 //!
-//! PEP 3333 wants a real `dict`, so nothing in it can be lazy; instead everything that can be shared is:
-//! keys, the values all requests have, and the values that clients repeat. A field whose name has an
-//! underscore is dropped, for it would pass for one with a hyphen (CVE-2015-0219).
+//! PEP 3333 wants a `dict`, so nothing in it is lazy; keys, constant values and values that clients repeat are shared. A field
+//! whose name has an underscore is dropped, because it would pass for one with a hyphen (CVE-2015-0219).
+//! Tests: `tests/wsgi/`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,18 +16,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObjectExt, intern};
 
-use super::recent::{Recent, set_line};
+use super::environ_cache::{CachedEnviron, set_line};
 use crate::ownership::{references, version};
 use crate::request::latin;
 
 /// Makes environs. Each thread that calls the application has its own.
-pub(super) struct Environs {
+pub(super) struct EnvironFactory {
     template: Py<PyDict>,
     /// Where the application is mounted, without a slash at its end.
     root: Vec<u8>,
     keys: HashMap<Box<[u8]>, Py<PyString>>,
     peers: Peers,
-    recent: Vec<Recent>,
+    cached: Vec<CachedEnviron>,
     /// Which of them was used last.
     latest: usize,
     /// Environs that are copies before one is lent again.
@@ -37,19 +37,19 @@ pub(super) struct Environs {
 /// Keys that are kept; a client may send any number of other names.
 const KEYS_KEPT_MAX: usize = 128;
 /// Kinds of heads whose environs serve again.
-const RECENT_MAX: usize = 16;
+const CACHED_MAX: usize = 16;
 /// How many copies an application gets that kept or changed what it was lent: making that anew costs as
 /// much as a dozen copies.
-const COPIES_AFTER_LOSS: u32 = 1024;
+const COPIES_AFTER_KEPT: u32 = 1024;
 
 /// An environ on its way to the application.
 pub(super) struct Environ<'py> {
     pub(super) dict: Bound<'py, PyDict>,
-    loan: Option<Loan>,
+    lent: Option<Lent>,
 }
 
 /// An environ that is to come back.
-struct Loan {
+struct Lent {
     /// Its place among the recent ones.
     at: usize,
     /// The dict's version as it was lent.
@@ -64,21 +64,21 @@ pub(super) struct Extra<'py> {
     pub(super) dechunked_bytes: Option<u64>,
 }
 
-impl Environs {
+impl EnvironFactory {
     pub(super) fn new(template: Py<PyDict>, root: &str) -> Self {
         Self {
             template,
             root: root.as_bytes().to_vec(),
             keys: HashMap::default(),
             peers: Peers::default(),
-            recent: Vec::new(),
+            cached: Vec::new(),
             latest: 0,
             copies_due: 0,
         }
     }
 
-    /// The environ of one request. With `lends` it may be one that was used before: then it is to be
-    /// handed to [`take_back`](Self::take_back) before another one is made.
+    /// The environ of one request. With `may_lend` it may be one that was used before: then it is to be
+    /// handed to [`give_back`](Self::give_back) before another one is made.
     #[inline]
     pub(super) fn make<'py>(
         &mut self,
@@ -86,51 +86,51 @@ impl Environs {
         head: &Head,
         peer: Peer,
         extra: Extra<'py>,
-        lends: bool,
+        may_lend: bool,
     ) -> PyResult<Environ<'py>> {
         let Some((at, has_fields)) = self.find(py, head) else {
-            let dict = self.make_once(py, head, peer)?;
+            let dict = self.build_uncached(py, head, peer)?;
             return Self::finish(dict, head, extra);
         };
         self.latest = at;
-        let recent = &mut self.recent[at];
+        let cached = &mut self.cached[at];
         let (template, root) = (self.template.bind(py), &*self.root);
         let (peer, peers) = (peer.address(), &mut self.peers);
-        let dict = recent.tell(template, root, head, has_fields, peer, peers)?;
+        let dict = cached.update(template, root, head, has_fields, peer, peers)?;
         let has_more = extra.input.is_some()
             || extra.dechunked_bytes.is_some()
             || head.tls.is_some()
             || head.origin.is_some();
-        if lends && !has_more {
+        if may_lend && !has_more {
             if self.copies_due > 0 {
                 self.copies_due -= 1;
             } else if let Some(version) = version(&dict) {
-                let loan = Some(Loan { at, version });
-                return Ok(Environ { dict, loan });
+                let lent = Some(Lent { at, version });
+                return Ok(Environ { dict, lent });
             }
         }
         let copy = dict.copy()?;
-        recent.give(dict);
+        cached.put(dict);
         if has_more {
             return Self::finish(copy, head, extra);
         }
         Ok(Environ {
             dict: copy,
-            loan: None,
+            lent: None,
         })
     }
 
-    /// Has an environ serve again, if it was lent and is as it was, and nobody else has it.
+    /// Keeps an environ for another request, if it was lent, is unchanged, and nothing else refers to it.
     #[inline]
-    pub(super) fn take_back(&mut self, environ: Environ<'_>) {
-        let Some(loan) = environ.loan else {
+    pub(super) fn give_back(&mut self, environ: Environ<'_>) {
+        let Some(lent) = environ.lent else {
             return;
         };
         let is_ours = references(environ.dict.py(), environ.dict.as_unbound()) == 1;
-        if is_ours && version(&environ.dict) == Some(loan.version) {
-            self.recent[loan.at].give(environ.dict);
+        if is_ours && version(&environ.dict) == Some(lent.version) {
+            self.cached[lent.at].put(environ.dict);
         } else {
-            self.copies_due = COPIES_AFTER_LOSS;
+            self.copies_due = COPIES_AFTER_KEPT;
         }
     }
 
@@ -138,24 +138,24 @@ impl Environs {
     /// `None` if the head is of a kind that none serves.
     #[inline]
     fn find(&mut self, py: Python<'_>, head: &Head) -> Option<(usize, bool)> {
-        if !FAST_PATHS || !Recent::may_serve(head) {
+        if !FAST_PATHS || !CachedEnviron::is_cacheable(head) {
             return None;
         }
-        let latest = self.recent.get(self.latest);
-        if latest.is_some_and(|latest| latest.has_fields_of(head)) {
+        let latest = self.cached.get(self.latest);
+        if latest.is_some_and(|latest| latest.matches_fields(head)) {
             return Some((self.latest, true));
         }
-        let mut known = self.recent.iter();
-        let at = match known.position(|recent| recent.has_names_of(head)) {
+        let mut known = self.cached.iter();
+        let at = match known.position(|cached| cached.matches_names(head)) {
             Some(at) => at,
-            None => self.learn(py, head)?,
+            None => self.add(py, head)?,
         };
-        Some((at, self.recent[at].has_fields_of(head)))
+        Some((at, self.cached[at].matches_fields(head)))
     }
 
     /// Makes room for another kind of heads; if there is none, in the place of one that was not used last.
     #[cold]
-    fn learn(&mut self, py: Python<'_>, head: &Head) -> Option<usize> {
+    fn add(&mut self, py: Python<'_>, head: &Head) -> Option<usize> {
         let distinct = PyDict::new(py);
         let keys: Box<[_]> = head
             .fields()
@@ -168,19 +168,19 @@ impl Environs {
         if distinct.len() < keys.iter().flatten().count() {
             return None;
         }
-        let recent = Recent::new(head, keys);
-        if self.recent.len() < RECENT_MAX {
-            self.recent.push(recent);
-            return Some(self.recent.len() - 1);
+        let cached = CachedEnviron::new(head, keys);
+        if self.cached.len() < CACHED_MAX {
+            self.cached.push(cached);
+            return Some(self.cached.len() - 1);
         }
-        let at = (self.latest + 1) % RECENT_MAX;
-        self.recent[at] = recent;
+        let at = (self.latest + 1) % CACHED_MAX;
+        self.cached[at] = cached;
         Some(at)
     }
 
     /// The environ of a head that does not serve again.
     #[cold]
-    fn make_once<'py>(
+    fn build_uncached<'py>(
         &mut self,
         py: Python<'py>,
         head: &Head,
@@ -216,7 +216,7 @@ impl Environs {
         }
         Ok(Environ {
             dict: environ,
-            loan: None,
+            lent: None,
         })
     }
 
@@ -256,7 +256,7 @@ impl Environs {
             None => None,
             Some(Client::Hidden) => Some((String::new(), String::new())),
             Some(Client::Address(address)) => {
-                // Nothing, as for a Unix socket, where nobody has told it.
+                // Empty, as for a Unix socket, if the proxy has not told it.
                 let port = match address.port() {
                     0 => String::new(),
                     port => port.to_string(),
@@ -359,7 +359,7 @@ impl Default for Peers {
 }
 
 impl Peers {
-    /// Says who asks; without an address it is nobody.
+    /// Sets the address of the client; empty without one.
     pub(super) fn set(
         &mut self,
         environ: &Bound<'_, PyDict>,

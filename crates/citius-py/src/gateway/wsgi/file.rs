@@ -1,4 +1,4 @@
-//! `wsgi.file_wrapper` (PEP 3333, "Optional Platform-Specific File Handling").
+//! `wsgi.file_wrapper` (PEP 3333, "Optional Platform-Specific File Handling"). Tests: `tests/wsgi/`.
 
 use std::os::fd::RawFd;
 
@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 
 use crate::file::is_binary_file;
 
-/// A file as an answer. What of it is a real file is sent by the kernel; anything else is read.
+/// A file as a response. What of it is a real file is sent by the kernel; anything else is read.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct FileWrapper {
     #[pyo3(get)]
@@ -54,7 +54,7 @@ impl FileWrapper {
     /// for anything else, whose `read` is asked instead.
     ///
     /// The position is what `tell` says: a buffered file's descriptor is ahead of its reader. Files that
-    /// decode or decompress have descriptors too, but their bytes are not those of the answer.
+    /// decode or decompress have descriptors too, but their bytes are not those of the response.
     pub(super) fn place(&self, py: Python<'_>) -> PyResult<Option<(RawFd, u64)>> {
         let file = self.filelike.bind(py);
         if !is_binary_file(file)? || !file.call_method0(intern!(py, "seekable"))?.is_truthy()? {

@@ -1,8 +1,7 @@
 //! `wsgi.input`: the request body as a file (PEP 3333, "Input and Error Streams").
 //!
-//! Mostly all of it is here when the application is called, a long one in a file. In a thread or a greenlet
-//! of its own a long body is still on its way; then reading waits for the rest. Ends where the body ends,
-//! chunked or not: `wsgi.input_terminated`.
+//! In: the body in memory, in a temporary file, or still arriving; only the last one waits, in a thread or a greenlet. It ends
+//! where the body ends, chunked or not (`wsgi.input_terminated`). Tests: `tests/wsgi/`.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +11,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use super::call::Call;
 use super::spool::Spool;
-use crate::link::lock;
+use crate::sync::lock;
 
 /// The body of one request, read from its front to its end.
 #[pyclass(frozen, module = "citius._core", name = "WsgiInput")]

@@ -1,18 +1,11 @@
-//! The WSGI gateway (PEP 3333): an environ and `start_response` in, an iterable out.
+//! The WSGI gateway (PEP 3333): a request in, a call of the application, its iterable as a response out.
 //!
-//! Three ways to call an application, chosen when the gateway is made:
-//!
-//! - *inline*: on the reactor's thread, one call at a time, when the whole body has come; a long one is in a file
-//!   until then. A slow client delays no other, for neither its body nor its answer is waited for here; an
-//!   application that blocks delays all.
-//! - in a *thread* of a fixed number. Requests queue up to a bound, then they are answered with 503.
+//! - *inline*: on the reactor's thread, one call at a time, when the whole body has arrived (a long one in a file).
+//! - in a *thread* of a fixed number: requests wait in a bounded queue, beyond which they get a 503.
 //! - in a *greenlet*, by way of a host that makes them.
 //!
-//! In the last two a body longer than `body_window_bytes` is read while it comes, and a client that waits for
-//! `100 Continue` gets it when the application reads.
-//!
-//! Reading order: this file, [`environ`], [`recent`], [`start`], [`announce`], [`body`], [`input`],
-//! [`spool`], [`call`].
+//! In the last two a body longer than `body_window_bytes` is read while it arrives. Tests: `tests/wsgi/`.
+//! Reading order: this file, [`environ`], [`environ_cache`], [`start`], [`start_state`], [`body`], [`input`], [`spool`], [`call`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,29 +17,33 @@ use citius_reactor::{Peer, Reply};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use self::body::{Pump, Stepped};
+use self::body::{Pump, Step};
 use self::call::{Call, Job};
-use self::environ::{Environ, Environs, Extra};
+use self::environ::{Environ, EnvironFactory, Extra};
 use self::input::Input;
 use self::spool::Spools;
 use self::start::Callables;
-use crate::answer::{self, Asked};
+use crate::completion;
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
-use crate::link::{LEVEL_WARNING, Link, lock};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::LEVEL_WARNING;
 use crate::report::Subject;
+use crate::request_context::RequestContext;
+use crate::respond;
 use crate::support::guarded;
+use crate::sync::lock;
 use crate::task::Tasks;
 
-mod announce;
 mod body;
 mod call;
 mod environ;
+mod environ_cache;
 mod file;
 mod input;
-mod recent;
 mod spool;
 mod start;
+mod start_state;
 
 pub(crate) use self::call::Job as WsgiJob;
 pub(crate) use self::file::FileWrapper;
@@ -61,13 +58,13 @@ pub(crate) struct Wsgi {
     mode: Mode,
     /// What a call needs and the next one may have again; as many as there were calls at once.
     #[expect(clippy::vec_box, reason = "a desk changes hands by pointer")]
-    desks: Mutex<Vec<Box<Desk>>>,
+    scratches: Mutex<Vec<Box<CallScratch>>>,
     queue: Mutex<Queue>,
     /// There is a job, or no more will come.
     job_queued: Condvar,
     spools: Spools,
     /// The log has been told that clients ask for WebSockets.
-    has_told_of_sockets: AtomicBool,
+    has_warned_of_websockets: AtomicBool,
 }
 
 /// Where the application is called.
@@ -83,14 +80,14 @@ struct Queue {
     jobs: VecDeque<Arc<Call>>,
     /// Threads that wait for a job.
     idle: usize,
-    /// Somebody has been woken and is not here yet: who is awake need not wake another.
+    /// A thread has been woken and has not taken a job yet: no other need be woken.
     waking: bool,
     closed: bool,
 }
 
 /// What one call at a time needs and does not make anew.
-pub(crate) struct Desk {
-    environs: Environs,
+pub(crate) struct CallScratch {
+    environ_factory: EnvironFactory,
     callables: Option<Callables>,
 }
 
@@ -124,11 +121,11 @@ impl Wsgi {
             template: template.unbind(),
             root: root_path.to_owned(),
             mode,
-            desks: Mutex::default(),
+            scratches: Mutex::default(),
             queue: Mutex::default(),
             job_queued: Condvar::new(),
             spools: Spools::new(spool),
-            has_told_of_sockets: AtomicBool::new(false),
+            has_warned_of_websockets: AtomicBool::new(false),
         })
     }
 
@@ -138,7 +135,7 @@ impl Wsgi {
         let mut contexts = Tasks::new(py, None)?;
         while let Some(call) = self.next_job(py) {
             // One that cannot be entered is told; the call is made in the thread's own context then.
-            let _ = guarded(py, || contexts.stand(py));
+            let _ = guarded(py, || contexts.enter_shared(py));
             call.run(py, self, None);
             let _ = guarded(py, || contexts.leave(py));
         }
@@ -174,14 +171,14 @@ impl Wsgi {
 
     /// A client asks for a WebSocket, of which PEP 3333 knows nothing: the application can answer as to any request.
     #[cold]
-    fn tell_of_socket(&self, turn: &Turn<'_, '_>, head: &Head) {
-        if self.has_told_of_sockets.swap(true, Ordering::Relaxed) {
+    fn warn_of_websocket(&self, turn: &Turn<'_, '_>, head: &Head) {
+        if self.has_warned_of_websockets.swap(true, Ordering::Relaxed) {
             return;
         }
         let what = " asks for a WebSocket, and the environ of a WSGI application has no socket here (no \
                     werkzeug.socket, gunicorn.socket or wsgi.websocket): serve WebSockets by an ASGI or native \
                     application, see docs/guides/wsgi.md; further requests for one are not logged";
-        Subject::new(turn.link, head, None).log(turn.py, turn.link, LEVEL_WARNING, what);
+        Subject::new(turn.handle, head, None).log(turn.py, turn.handle, LEVEL_WARNING, what);
     }
 
     fn next_job(&self, py: Python<'_>) -> Option<Arc<Call>> {
@@ -208,7 +205,7 @@ impl Wsgi {
         })
     }
 
-    /// The next job; if there are more, somebody else is woken for them, for this one may block.
+    /// The next job; if there are more, another thread is woken for them, because this one may block.
     fn take_job(&self, queue: &mut Queue) -> Option<Arc<Call>> {
         let call = queue.jobs.pop_front()?;
         if !queue.jobs.is_empty() {
@@ -235,30 +232,34 @@ impl Wsgi {
         true
     }
 
-    fn take_desk(&self, py: Python<'_>, limits: &Limits) -> PyResult<Box<Desk>> {
-        if let Some(desk) = lock(&self.desks).pop() {
-            return Ok(desk);
+    fn borrow_scratch(&self, py: Python<'_>, limits: &Limits) -> PyResult<Box<CallScratch>> {
+        if let Some(scratch) = lock(&self.scratches).pop() {
+            return Ok(scratch);
         }
-        Ok(Box::new(Desk {
-            environs: Environs::new(self.template.clone_ref(py), &self.root),
+        Ok(Box::new(CallScratch {
+            environ_factory: EnvironFactory::new(self.template.clone_ref(py), &self.root),
             callables: Some(Callables::new(py, limits)?),
         }))
     }
 
-    fn give_desk(&self, desk: Box<Desk>) {
-        lock(&self.desks).push(desk);
+    fn return_scratch(&self, scratch: Box<CallScratch>) {
+        lock(&self.scratches).push(scratch);
     }
 
-    /// Keeps the callables of a call for another one, if nobody else can use them.
-    fn give_callables(&self, py: Python<'_>, callables: Callables) {
+    /// Keeps the callables of a call for another one, if nothing else can use them.
+    fn return_callables(&self, py: Python<'_>, callables: Callables) {
         // Without a GIL the number of references can only be read in the thread that has made the object.
         if cfg!(Py_GIL_DISABLED) || !callables.are_ours(py) {
             return;
         }
         let left_over = {
-            let mut desks = lock(&self.desks);
-            match desks.iter_mut().rev().find(|desk| desk.callables.is_none()) {
-                Some(desk) => desk.callables.replace(callables),
+            let mut scratches = lock(&self.scratches);
+            match scratches
+                .iter_mut()
+                .rev()
+                .find(|scratch| scratch.callables.is_none())
+            {
+                Some(scratch) => scratch.callables.replace(callables),
                 None => Some(callables),
             }
         };
@@ -266,9 +267,9 @@ impl Wsgi {
     }
 }
 
-impl Desk {
-    /// The arguments of the application. With `lends` they are to be handed to
-    /// [`clear`](Self::clear) before the desk serves another call.
+impl CallScratch {
+    /// The arguments of the application. With `may_lend` they are to be handed to
+    /// [`clear`](Self::clear) before the scratch serves another call.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "a request and how it is called")]
     fn prepare<'py>(
@@ -279,7 +280,7 @@ impl Desk {
         peer: Peer,
         input: Option<Bound<'py, PyAny>>,
         body_ended: bool,
-        lends: bool,
+        may_lend: bool,
     ) -> PyResult<(Environ<'py>, Callables)> {
         let dechunked = body_ended && head.body == citius_http::BodyLength::Chunked;
         let dechunked_bytes = match (&input, dechunked) {
@@ -291,7 +292,7 @@ impl Desk {
             input,
             dechunked_bytes,
         };
-        let environ = self.environs.make(py, head, peer, extra, lends)?;
+        let environ = self.environ_factory.make(py, head, peer, extra, may_lend)?;
         let kept = self.callables.take();
         let callables = match kept.and_then(|callables| callables.renewed(py)) {
             Some(callables) => callables,
@@ -303,7 +304,7 @@ impl Desk {
     /// Makes it ready for another call, with what the last one has left.
     #[inline]
     fn clear(&mut self, environ: Environ<'_>, callables: Callables) {
-        self.environs.take_back(environ);
+        self.environ_factory.give_back(environ);
         self.callables = Some(callables);
     }
 }
@@ -326,34 +327,34 @@ pub(super) fn request(
 ) {
     let this = gateway.get();
     if Opening::transport(&head).is_some() {
-        this.tell_of_socket(turn, &head);
+        this.warn_of_websocket(turn, &head);
     }
     if !ended
         && this
-            .body_limit(&turn.link.limits)
-            .enforce(turn.py, turn.link, &head, None, reply)
+            .body_limit(&turn.handle.limits)
+            .enforce(turn.py, turn.handle, &head, None, reply)
     {
         return reply.recycle(head);
     }
     let awaits_consent = head.expects_continue;
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     if ended && this.is_inline() {
-        return call_inline(turn, this, &mut asked, None, reply);
+        return call_inline(turn, this, &mut context, None, reply);
     }
     let waiter = match &this.mode {
         Mode::Greenlets { wait, .. } => Some(wait.clone_ref(turn.py)),
         _ => None,
     };
-    let call = Call::new(&mut asked, ended, waiter);
-    turn.link.enter(reply.id(), Arc::clone(&call));
+    let call = Call::new(&mut context, ended, waiter);
+    turn.handle.enter(reply.id(), Arc::clone(&call));
     if this.is_inline() {
         reply.want(u64::MAX);
     } else if ended || awaits_consent {
         // RFC 9110 §10.1.1: the client is told to go on when the application reads the body.
         submit(turn, gateway, &call, reply);
     } else {
-        call.set_wanted();
-        reply.want(u64::from(turn.link.limits.body_window_bytes));
+        call.mark_body_requested();
+        reply.want(u64::from(turn.handle.limits.body_window_bytes));
     }
 }
 
@@ -364,8 +365,8 @@ pub(super) fn data(
     bytes: &[u8],
     reply: &mut Reply<'_>,
 ) {
-    if let Some(call) = call_of(turn.link, reply) {
-        turn.tasks.stand(turn.py);
+    if let Some(call) = call_of(turn.handle, reply) {
+        turn.tasks.enter_shared(turn.py);
         let is_long = call.push(turn.py, bytes);
         if is_long && gateway.get().is_inline() {
             spool(turn, gateway.get(), &call, reply);
@@ -382,33 +383,33 @@ fn spool(turn: &mut Turn<'_, '_>, gateway: &Wsgi, call: &Arc<Call>, reply: &mut 
     if matches!(spooled, Ok(true)) {
         return;
     }
-    drop(turn.link.take(reply.id()));
+    drop(turn.handle.take(reply.id()));
     let head = call.take().unwrap_or_default();
-    let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
     if let Err(error) = spooled {
-        answer::conclude_plainly(py, &error, &mut asked, reply);
+        completion::send_internal_error(py, &error, &mut context, reply);
     } else {
         let message = format!(
             ": refused with 503, for the temporary files of request bodies would have more than {} \
              bytes; the limit is set by --body-spooled-bytes-max, which --threads does without",
-            turn.link.limits.body_spooled_bytes_max
+            turn.handle.limits.body_spooled_bytes_max
         );
-        asked
+        context
             .subject(py)
-            .log(py, turn.link, LEVEL_WARNING, &message);
-        answer::send_plain(py, Fault::Overloaded, reply);
+            .log(py, turn.handle, LEVEL_WARNING, &message);
+        respond::send_fault(py, Fault::Overloaded, reply);
     }
-    if let Some(head) = asked.head.take() {
+    if let Some(head) = context.head.take() {
         reply.recycle(head);
     }
 }
 
 /// The body is complete.
 pub(super) fn end(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, reply: &mut Reply<'_>) {
-    let Some(call) = call_of(turn.link, reply) else {
+    let Some(call) = call_of(turn.handle, reply) else {
         return;
     };
-    turn.tasks.stand(turn.py);
+    turn.tasks.enter_shared(turn.py);
     if !call.end(turn.py) {
         return;
     }
@@ -416,37 +417,37 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, reply: &mut Reply
     if !this.is_inline() {
         return submit(turn, gateway, &call, reply);
     }
-    drop(turn.link.take(reply.id()));
+    drop(turn.handle.take(reply.id()));
     let Some(head) = call.take() else {
         return;
     };
-    let link = turn.link;
-    let mut asked = Asked::new(reply.id(), reply.peer(), link, head);
+    let handle = turn.handle;
+    let mut context = RequestContext::new(reply.id(), reply.peer(), handle, head);
     match call.take_input(turn.py) {
-        Ok(input) => call_inline(turn, this, &mut asked, input, reply),
+        Ok(input) => call_inline(turn, this, &mut context, input, reply),
         Err(error) => {
-            answer::conclude_plainly(turn.py, &error, &mut asked, reply);
+            completion::send_internal_error(turn.py, &error, &mut context, reply);
         }
     }
 }
 
-/// There is room for more of an answer.
-pub(super) fn room(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
-    let Some(call) = call_of(turn.link, reply) else {
+/// There is room for more of a response.
+pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
+    let Some(call) = call_of(turn.handle, reply) else {
         return;
     };
-    turn.tasks.stand(turn.py);
-    if let Some(pump) = call.room(turn.py) {
+    turn.tasks.enter_shared(turn.py);
+    if let Some(pump) = call.writable(turn.py) {
         let Some(head) = call.take() else {
             return;
         };
-        let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-        step(turn, pump, &call, &mut asked, reply);
+        let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+        step(turn, pump, &call, &mut context, reply);
     }
 }
 
-fn call_of(link: &Link, reply: &Reply<'_>) -> Option<Arc<Call>> {
-    link.with_role(reply.id(), |call: &mut Arc<Call>| Arc::clone(call))
+fn call_of(handle: &ReactorHandle, reply: &Reply<'_>) -> Option<Arc<Call>> {
+    handle.with_role(reply.id(), |call: &mut Arc<Call>| Arc::clone(call))
 }
 
 /// Calls the application on this thread.
@@ -454,22 +455,22 @@ fn call_of(link: &Link, reply: &Reply<'_>) -> Option<Arc<Call>> {
 fn call_inline<'py>(
     turn: &mut Turn<'_, 'py>,
     gateway: &Wsgi,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     input: Option<Bound<'py, PyAny>>,
     reply: &mut Reply<'_>,
 ) {
     let py = turn.py;
-    turn.tasks.stand(py);
-    let limits = &asked.link.limits;
-    let prepared = gateway.take_desk(py, limits).and_then(|mut desk| {
-        let head = asked.head.as_deref().expect("put there by the caller");
-        let arguments = desk.prepare(py, limits, head, asked.peer, input, true, true)?;
-        Ok((desk, arguments))
+    turn.tasks.enter_shared(py);
+    let limits = &context.handle.limits;
+    let prepared = gateway.borrow_scratch(py, limits).and_then(|mut scratch| {
+        let head = context.head.as_deref().expect("put there by the caller");
+        let arguments = scratch.prepare(py, limits, head, context.peer, input, true, true)?;
+        Ok((scratch, arguments))
     });
-    let (mut desk, (environ, callables)) = match prepared {
+    let (mut scratch, (environ, callables)) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            answer::conclude_plainly(py, &error, asked, reply);
+            completion::send_internal_error(py, &error, context, reply);
             return;
         }
     };
@@ -477,40 +478,40 @@ fn call_inline<'py>(
         .app
         .bind(py)
         .call1((&environ.dict, &callables.start_response));
-    let pump = body::conclude(py, result, &callables.shared, asked, reply);
-    desk.clear(environ, callables);
-    gateway.give_desk(desk);
+    let pump = body::send_result(py, result, &callables.shared, context, reply);
+    scratch.clear(environ, callables);
+    gateway.return_scratch(scratch);
     if let Some(mut pump) = pump {
         pump.pause(py, turn.tasks);
-        let head = asked.head.take();
-        let call = Call::new(asked, true, None);
-        call.set_taken();
-        call.keep_rest(pump, head);
-        turn.link.enter(reply.id(), call);
+        let head = context.head.take();
+        let call = Call::new(context, true, None);
+        call.mark_called();
+        call.set_pump(pump, head);
+        turn.handle.enter(reply.id(), call);
         reply.await_writable();
-    } else if let Some(head) = asked.head.take() {
+    } else if let Some(head) = context.head.take() {
         reply.recycle(head);
     }
 }
 
-/// Sends one more block of an answer.
+/// Sends one more block of a response.
 fn step(
     turn: &mut Turn<'_, '_>,
     mut pump: Pump,
     call: &Arc<Call>,
-    asked: &mut Asked<'_>,
+    context: &mut RequestContext<'_>,
     reply: &mut Reply<'_>,
 ) {
     pump.resume(turn.py, turn.tasks);
-    match pump.step(turn.py, asked, reply) {
-        Stepped::More(_) => {
+    match pump.step(turn.py, context, reply) {
+        Step::More(_) => {
             pump.pause(turn.py, turn.tasks);
-            call.keep_rest(pump, asked.head.take());
+            call.set_pump(pump, context.head.take());
             reply.await_writable();
         }
-        Stepped::Over => {
-            drop(turn.link.take(reply.id()));
-            if let Some(head) = asked.head.take() {
+        Step::Done => {
+            drop(turn.handle.take(reply.id()));
+            if let Some(head) = context.head.take() {
                 reply.recycle(head);
             }
         }
@@ -520,31 +521,31 @@ fn step(
 /// Has a thread or a greenlet make the call.
 fn submit(turn: &mut Turn<'_, '_>, gateway: &Py<Wsgi>, call: &Arc<Call>, reply: &mut Reply<'_>) {
     let py = turn.py;
-    call.set_taken();
+    call.mark_called();
     match &gateway.get().mode {
         Mode::Inline => {}
         Mode::Threads { queue_max } => {
             if !gateway.get().queue(call, *queue_max) {
-                drop(turn.link.take(reply.id()));
+                drop(turn.handle.take(reply.id()));
                 let head = call.take().unwrap_or_default();
-                let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-                answer::send_plain(py, Fault::Overloaded, reply);
-                if let Some(head) = asked.head.take() {
+                let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+                respond::send_fault(py, Fault::Overloaded, reply);
+                if let Some(head) = context.head.take() {
                     reply.recycle(head);
                 }
             }
         }
         Mode::Greenlets { spawn, .. } => {
-            turn.tasks.stand(py);
+            turn.tasks.enter_shared(py);
             let job = Job {
                 call: Arc::clone(call),
                 gateway: Some(gateway.clone_ref(py)),
             };
             if let Err(error) = spawn.bind(py).call1((job,)) {
-                drop(turn.link.take(reply.id()));
+                drop(turn.handle.take(reply.id()));
                 let head = call.take().unwrap_or_default();
-                let mut asked = Asked::new(reply.id(), reply.peer(), turn.link, head);
-                answer::conclude_plainly(py, &error, &mut asked, reply);
+                let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+                completion::send_internal_error(py, &error, &mut context, reply);
             }
         }
     }

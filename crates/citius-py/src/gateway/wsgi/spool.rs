@@ -1,7 +1,7 @@
-//! A request body in a temporary file, until an application is called with it on the reactor's own thread.
+//! A request body in a temporary file until the application is called on the reactor's thread, where nothing can wait for it.
 //!
-//! Nothing can wait there for a body, so all of it has to be there first; what is longer than a window waits on disk
-//! instead of in memory. The file is Python's, made by `tempfile`.
+//! In: pieces of the body longer than a window. Out: a file made by Python's `tempfile`. The bytes of all files are limited.
+//! Tests: `tests/wsgi/`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
-//! `start_response` and the `write` it returns (PEP 3333, "The `start_response()` Callable").
+//! `start_response` and the `write` that it returns (PEP 3333, "The `start_response()` Callable").
 //!
-//! What the application says is checked here, while it is running and can be told. Most applications
-//! keep neither callable beyond their answer; then the next request gets the same ones.
+//! Arguments are validated in the call, so that an error raises in the application. If the application keeps neither callable,
+//! the next request gets the same ones (I18). Tests: `tests/wsgi/`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,17 +12,17 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::announce::Announcements;
 use super::call::Call;
-use crate::link::lock;
+use super::start_state::StartState;
 use crate::ownership::is_known_only;
+use crate::sync::lock;
 
 /// What one application call has said so far.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct ResponseState {
     /// `start_response` has been called.
-    pub(super) is_announced: bool,
-    announcements: Announcements,
+    pub(super) is_started: bool,
+    start_state: StartState,
     /// There are body bytes: the head can no longer be replaced.
     pub(super) is_committed: bool,
     /// The head is on its way.
@@ -37,26 +37,26 @@ pub(super) struct Said {
     call: u32,
 }
 
-impl Said {
-    pub(super) fn answer(&self) -> ResponseHead<'_> {
-        self.announcements.answer()
+impl ResponseState {
+    pub(super) fn response_head(&self) -> ResponseHead<'_> {
+        self.start_state.response_head()
     }
 
     /// The announced length of the body.
     pub(super) fn content_length(&self) -> Option<u64> {
-        self.announcements
+        self.start_state
             .content_length()
-            .filter(|_| self.is_announced)
+            .filter(|_| self.is_started)
     }
 
     /// Has the protocol say how long the body is, which it knows.
     pub(super) fn forget_content_length(&mut self) {
-        self.announcements.forget_content_length();
+        self.start_state.forget_content_length();
     }
 
     /// Makes it ready for another call. What was announced is kept, to be known again.
     fn reset(&mut self, call: u32) {
-        self.is_announced = false;
+        self.is_started = false;
         self.is_committed = false;
         self.is_sent = false;
         self.written = Vec::new();
@@ -70,61 +70,61 @@ impl Said {
 pub(super) struct Shared {
     /// Bytes that `write` may collect.
     collected_bytes_max: usize,
-    /// Absent while somebody has it in hand.
-    said: Mutex<Option<Box<Said>>>,
+    /// Absent while it is borrowed.
+    state: Mutex<Option<Box<ResponseState>>>,
     /// Where `write` sends at once; without one it collects.
-    late: Mutex<Option<Arc<Call>>>,
-    /// Numbers the calls that these are made for; what another one has said is forgotten when somebody looks.
+    late_call: Mutex<Option<Arc<Call>>>,
+    /// Numbers the calls that these are made for; the state of an earlier call is reset when it is borrowed.
     call: AtomicU32,
 }
 
 /// What has been said, in hand: no lock is held meanwhile, for looking at it may run Python code.
-pub(super) struct InHand<'a> {
+pub(super) struct BorrowedState<'a> {
     shared: &'a Shared,
     /// Present until it is put back.
-    said: Option<Box<Said>>,
+    state: Option<Box<ResponseState>>,
 }
 
 impl Shared {
-    pub(super) fn in_hand(&self) -> InHand<'_> {
-        let mut said = lock(&self.said).take().unwrap_or_default();
+    pub(super) fn borrow_state(&self) -> BorrowedState<'_> {
+        let mut state = lock(&self.state).take().unwrap_or_default();
         let call = self.call.load(Ordering::Relaxed);
-        if said.call != call {
-            said.reset(call);
+        if state.call != call {
+            state.reset(call);
         }
-        InHand {
+        BorrowedState {
             shared: self,
-            said: Some(said),
+            state: Some(state),
         }
     }
 
     pub(super) fn set_late(&self, call: Option<Arc<Call>>) {
-        let replaced = std::mem::replace(&mut *lock(&self.late), call);
+        let replaced = std::mem::replace(&mut *lock(&self.late_call), call);
         drop(replaced);
     }
 }
 
-impl std::ops::Deref for InHand<'_> {
-    type Target = Said;
+impl std::ops::Deref for BorrowedState<'_> {
+    type Target = ResponseState;
 
-    fn deref(&self) -> &Said {
-        self.said
+    fn deref(&self) -> &ResponseState {
+        self.state
             .as_ref()
             .expect("put back only when it is dropped")
     }
 }
 
-impl std::ops::DerefMut for InHand<'_> {
-    fn deref_mut(&mut self) -> &mut Said {
-        self.said
+impl std::ops::DerefMut for BorrowedState<'_> {
+    fn deref_mut(&mut self) -> &mut ResponseState {
+        self.state
             .as_mut()
             .expect("put back only when it is dropped")
     }
 }
 
-impl Drop for InHand<'_> {
+impl Drop for BorrowedState<'_> {
     fn drop(&mut self) {
-        *lock(&self.shared.said) = self.said.take();
+        *lock(&self.shared.state) = self.state.take();
     }
 }
 
@@ -151,11 +151,11 @@ impl Start {
         headers: &Bound<'_, PyAny>,
         exc_info: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Write>> {
-        let mut said = self.shared.in_hand();
+        let mut state = self.shared.borrow_state();
         match exc_info.filter(|exc_info| !exc_info.is_none()) {
-            // The answer is on its way; whoever catches this can only end it.
-            Some(exc_info) if said.is_committed => return Err(raised(exc_info)?),
-            None if said.is_announced => {
+            // The response has been started; the code that catches this can only end it.
+            Some(exc_info) if state.is_committed => return Err(raised(exc_info)?),
+            None if state.is_started => {
                 return Err(PyRuntimeError::new_err(
                     "start_response has been called before; a second call is for an error, with \
                      exc_info",
@@ -163,9 +163,9 @@ impl Start {
             }
             _ => {}
         }
-        said.is_announced = false;
-        let outcome = said.announcements.announce(status, headers);
-        said.is_announced = outcome.is_ok();
+        state.is_started = false;
+        let outcome = state.start_state.set_start(status, headers);
+        state.is_started = outcome.is_ok();
         outcome.map(|()| self.write.clone_ref(py))
     }
 }
@@ -175,22 +175,22 @@ impl Write {
     #[pyo3(signature = (data, /))]
     fn __call__(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = block(data, "write() takes")?;
-        let late = lock(&self.shared.late).clone();
-        if let Some(call) = late {
+        let late_call = lock(&self.shared.late_call).clone();
+        if let Some(call) = late_call {
             return call.write(py, &self.shared, bytes);
         }
-        let (mut said, bytes) = (self.shared.in_hand(), bytes.as_bytes());
+        let (mut state, bytes) = (self.shared.borrow_state(), bytes.as_bytes());
         let most = self.shared.collected_bytes_max;
-        if bytes.len() > most.saturating_sub(said.written.len()) {
+        if bytes.len() > most.saturating_sub(state.written.len()) {
             return Err(PyRuntimeError::new_err(format!(
                 "write() has collected {} bytes and may hold {most} (--wsgi-write-bytes-max): on the \
                  server's own thread it cannot wait for them to leave; return an iterable, or serve \
                  with --threads",
-                said.written.len()
+                state.written.len()
             )));
         }
-        said.is_committed |= !bytes.is_empty();
-        said.written.extend_from_slice(bytes);
+        state.is_committed |= !bytes.is_empty();
+        state.written.extend_from_slice(bytes);
         Ok(())
     }
 }
@@ -229,8 +229,8 @@ impl Callables {
     pub(super) fn new(py: Python<'_>, limits: &Limits) -> PyResult<Self> {
         let shared = Arc::new(Shared {
             collected_bytes_max: limits.wsgi_write_bytes_max as usize,
-            said: Mutex::default(),
-            late: Mutex::default(),
+            state: Mutex::default(),
+            late_call: Mutex::default(),
             call: AtomicU32::new(0),
         });
         let write = Write {

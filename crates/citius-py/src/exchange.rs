@@ -1,0 +1,94 @@
+//! One open exchange: a request without a complete response, a WebSocket or a procedure call.
+//!
+//! An exchange is entered in a [`Role`], by whose type events reach its gateway; an event for another role finds nothing.
+//! The one transition is [`Exchange::change_role`]. The table of exchanges is in `reactor_handle.rs`.
+//! Tests: `tests/server/`.
+
+use std::any::Any;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::reactor_handle::ReactorHandle;
+use crate::report::Subject;
+
+/// What a gateway keeps of an open exchange.
+pub(crate) trait Role: Any + Send {
+    /// Its client has gone, or has broken the rules of its protocol. Returns whether the task is to be cancelled.
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool;
+
+    /// It is worked on to its end although its connection has gone.
+    fn outlives_connection(&self) -> bool {
+        false
+    }
+
+    /// What finds out what the log says of it, which may run Python code.
+    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+        None
+    }
+}
+
+/// To be called when no lock is held.
+pub(crate) type LazySubject = Box<dyn FnOnce(Python<'_>) -> Subject>;
+
+/// A request whose response was not complete at once.
+pub(crate) struct Exchange {
+    pub(crate) stream: u32,
+    /// The handler's task, if it has suspended.
+    pub(crate) task: Option<Py<PyAny>>,
+    pub(crate) role: Box<dyn Role>,
+}
+
+impl Exchange {
+    pub(crate) fn role<R: Role>(&self) -> Option<&R> {
+        (&*self.role as &dyn Any).downcast_ref()
+    }
+
+    pub(crate) fn role_mut<R: Role>(&mut self) -> Option<&mut R> {
+        (&mut *self.role as &mut dyn Any).downcast_mut()
+    }
+
+    pub(crate) fn subject(&self, py: Python<'_>, handle: &ReactorHandle) -> Option<LazySubject> {
+        self.role.subject(py, handle)
+    }
+
+    /// Makes one role of another. Returns the one before, to be dropped outside of the lock; `Err` gives `role` back if
+    /// the exchange is not in the role `From`.
+    pub(crate) fn change_role<From: Role>(
+        &mut self,
+        role: Box<dyn Role>,
+    ) -> Result<Box<dyn Role>, Box<dyn Role>> {
+        if self.role::<From>().is_none() {
+            return Err(role);
+        }
+        Ok(std::mem::replace(&mut self.role, role))
+    }
+
+    /// Ends what belongs to it, its client having gone; cancels its task if its role says so.
+    pub(crate) fn disconnect(self, py: Python<'_>) {
+        if self.role.on_disconnect(py) {
+            cancel(py, self.task);
+        }
+    }
+
+    /// The same when its connection has gone.
+    pub(crate) fn lose_connection(self, py: Python<'_>) {
+        if !self.role.outlives_connection() {
+            self.disconnect(py);
+        }
+    }
+
+    /// Cancels its task.
+    pub(crate) fn cancel(self, py: Python<'_>) {
+        cancel(py, self.task);
+    }
+}
+
+/// Cancels a task that has not ended.
+fn cancel(py: Python<'_>, task: Option<Py<PyAny>>) {
+    if let Some(task) = task
+        && let Err(error) = task.bind(py).call_method0(intern!(py, "cancel"))
+    {
+        error.write_unraisable(py, Some(task.bind(py)));
+    }
+}

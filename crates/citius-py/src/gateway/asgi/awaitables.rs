@@ -1,0 +1,55 @@
+//! What `receive` and `send` return: awaitables that end at once if there is nothing to wait for.
+//!
+//! An awaitable that has to wait yields a [`Waiter`] and polls again when that is done. Tests: `tests/asgi/`.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::awaitable::{
+    Poll, PollAwaitable, impl_awaitable, install_am_send_of, install_am_send_of_done,
+};
+use crate::gateway::asgi::http_cycle::HttpCycle;
+use crate::outbox::AwaitCapacity;
+use crate::respond::is_coroutine;
+use crate::waiter::Waiter;
+
+/// Returned by `receive`.
+#[pyclass(frozen, module = "citius._core", name = "_Receive")]
+pub(crate) struct Receive(pub(crate) Py<HttpCycle>);
+
+impl PollAwaitable for Receive {
+    fn poll(&self, py: Python<'_>) -> PyResult<Poll> {
+        let cycle = self.0.bind(py).get();
+        match cycle.next_message(py)? {
+            Some(message) => Ok(Poll::Ready(message.into_any().unbind())),
+            None => Ok(Waiter::pending(cycle.await_piece(py)?)),
+        }
+    }
+}
+
+impl_awaitable!(Receive);
+
+/// Makes awaiting cheap. Once, before there are any of these objects.
+pub(crate) fn install_am_send(py: Python<'_>) {
+    install_am_send_of_done(py);
+    install_am_send_of::<Receive>(py);
+    install_am_send_of::<AwaitCapacity>(py);
+}
+
+/// What can be stepped, of what an application has returned.
+pub(crate) fn coroutine_of(awaitable: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if is_coroutine(awaitable) {
+        return Ok(awaitable.clone().unbind());
+    }
+    let py = awaitable.py();
+    match awaitable.getattr_opt(intern!(py, "__await__"))? {
+        Some(made) => Ok(made.call0()?.unbind()),
+        None => Err(PyTypeError::new_err(format!(
+            "an ASGI application is a coroutine function, app(scope, receive, send), but this one \
+             returned {}; if it is a WSGI application or a factory, say so with --interface wsgi or \
+             --factory",
+            awaitable.get_type().name()?
+        ))),
+    }
+}

@@ -1,0 +1,426 @@
+//! The native gateway: a request in, its route, a call with the arguments that the handler declares.
+//!
+//! What the handler returns goes to `respond.rs`, a coroutine to `task/`. A Python object of the request exists only if the
+//! handler asks for it or the request outlives the turn. `routes.rs` has the routes, `websocket.rs` requests for WebSockets,
+//! `unmatched.rs` those that no route takes. Tests: `tests/gateway/`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use citius_http::{Fault, Fields, Head};
+use citius_reactor::Reply;
+use citius_reactor::ws::Opening;
+use citius_route::{Captures, Converter, Found};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+use crate::completion::{self, complete_in_turn};
+use crate::exchange::{Exchange, LazySubject, Role};
+use crate::gateway::body_limit::BodyLimit;
+use crate::gateway::compiled;
+use crate::gateway::turn::Turn;
+use crate::gateway::ws;
+use crate::reactor_handle::ReactorHandle;
+use crate::request::Request;
+use crate::request_context::{NativeRequest, RequestContext};
+use crate::respond::{self, convert};
+use crate::route::Kind;
+
+use self::routes::{Argument, Shape};
+use self::unmatched::{Unmatched, respond_unmatched, unmatched_arguments};
+use self::websocket::open_socket;
+
+mod routes;
+mod unmatched;
+mod websocket;
+
+pub(crate) use self::routes::{Native, Route, Routes};
+
+/// An open exchange whose handler is called when the body is complete.
+struct AwaitsBody {
+    request: Py<Request>,
+    route: Arc<Route>,
+}
+
+impl Role for AwaitsBody {
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.request.get().break_body(py);
+        true
+    }
+
+    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+        let request = self.request.clone_ref(py);
+        Some(Box::new(move |_| request.get().subject()))
+    }
+}
+
+/// How long the body of an open exchange may be.
+#[cold]
+pub(super) fn body_limit(handle: &ReactorHandle, exchange: &Exchange) -> BodyLimit {
+    let of_request = |request: &Py<Request>| request.get().route().map(Arc::clone);
+    let route = if let Some(awaits) = exchange.role::<compiled::AwaitsBody>() {
+        Some(Arc::clone(&awaits.route.info))
+    } else if let Some(awaits) = exchange.role::<AwaitsBody>() {
+        Some(Arc::clone(&awaits.route.info))
+    } else {
+        let role = exchange.role::<NativeRequest>();
+        role.and_then(|role| of_request(&role.request))
+    };
+    match route {
+        Some(route) => route.body_limit(&handle.limits),
+        None => BodyLimit::held(&handle.limits, None),
+    }
+}
+
+/// A request head is complete: finds its route and calls the handler now or when the body is there.
+#[inline]
+pub(super) fn request(
+    turn: &mut Turn<'_, '_>,
+    routes: &Routes,
+    head: Box<Head>,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let (mut head, mut captures) = (head, Captures::new());
+    let route = if let Some(route) = routes.recall(head.app_tag) {
+        route
+    } else {
+        turn.handle.latest_route.store(0, Ordering::Relaxed);
+        let found = find_route(turn, routes, head, &mut captures, ended, reply);
+        let Some((route, found_for)) = found else {
+            return;
+        };
+        head = found_for;
+        route
+    };
+    turn.handle
+        .latest_route
+        .store(route.place, Ordering::Relaxed);
+    reply.classify(route.class);
+    if ended {
+        match route.shape {
+            Shape::Bare => return call_bare(turn, route, head, reply),
+            Shape::Alone => return call_alone(turn, route, head, reply),
+            Shape::Any => {}
+        }
+    } else if refuses_body(turn, route, &head, reply) {
+        return reply.recycle(head);
+    }
+    if let Some(levels) = &route.compression {
+        if levels.is_empty() {
+            reply.keep_as_is();
+        }
+        reply.set_compression_levels(levels);
+    }
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+    context.captures = captures;
+    context.route = Some(&route.info);
+    if route.compiled.is_some() {
+        return compiled::request(turn, route, context, ended, reply);
+    }
+    if ended {
+        call(turn, route, None, &mut context, true, reply);
+    } else {
+        await_body(turn, route, context, reply);
+    }
+}
+
+/// Holds a body to the limit of its route; `true`: it is announced longer, and the request is answered.
+#[inline(never)]
+fn refuses_body(turn: &Turn<'_, '_>, route: &Route, head: &Head, reply: &mut Reply<'_>) -> bool {
+    let limit = route.info.body_limit(&turn.handle.limits);
+    limit.enforce(turn.py, turn.handle, head, Some(&route.info.label), reply)
+}
+
+/// The route of a head that is not known yet, and the head; `None` if it is answered without one.
+#[inline(never)]
+fn find_route<'a>(
+    turn: &mut Turn<'_, '_>,
+    routes: &'a Routes,
+    mut head: Box<Head>,
+    captures: &mut Captures,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) -> Option<(&'a Arc<Route>, Box<Head>)> {
+    if routes.has_sockets
+        && let Some(transport) = Opening::transport(&head)
+    {
+        let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+        if open_socket(turn, routes, transport, &mut context, ended, reply) {
+            return None;
+        }
+        head = context.head.take().expect("there is no socket to take it");
+    }
+    let allow = match routes.find(&mut head, captures) {
+        Found::Route(route) => return Some((route, head)),
+        Found::MethodNotAllowed(allow) => Some(allow),
+        Found::Nothing => None,
+    };
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+    respond_unmatched(turn, routes, allow, &mut context, ended, reply);
+    None
+}
+
+/// Calls a handler that wants to know nothing of its request; most return text or bytes, and nothing else has to be made.
+#[inline]
+fn call_bare(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
+    turn.tasks.enter_shared(turn.py);
+    let result = route.info.handler.bind(turn.py).call0();
+    if respond_plain_value(&result, reply) {
+        return reply.recycle(head);
+    }
+    let mut context = RequestContext::new(reply.id(), reply.peer(), turn.handle, head);
+    context.route = Some(&route.info);
+    complete_in_turn(turn.py, result, &mut context, reply, turn.tasks);
+}
+
+/// Calls a handler that wants its request and nothing else.
+#[inline]
+fn call_alone(turn: &mut Turn<'_, '_>, route: &Arc<Route>, head: Box<Head>, reply: &mut Reply<'_>) {
+    let py = turn.py;
+    turn.tasks.enter_shared(py);
+    let made = Request::alone(reply.id(), reply.peer(), turn.handle, &route.info, head);
+    let request = match Bound::new(py, made) {
+        Ok(request) => request,
+        Err(error) => {
+            let mut context =
+                RequestContext::new(reply.id(), reply.peer(), turn.handle, Box::default());
+            return complete_in_turn(py, Err(error), &mut context, reply, turn.tasks);
+        }
+    };
+    let result = route.info.handler.bind(py).call1((&request,));
+    if respond_plain_value(&result, reply) {
+        return;
+    }
+    let mut context = RequestContext::of_request(&request);
+    complete_in_turn(py, result, &mut context, reply, turn.tasks);
+}
+
+/// Answers with what a handler returned, if that takes nothing but to write it.
+#[inline]
+fn respond_plain_value(result: &PyResult<Bound<'_, PyAny>>, reply: &mut Reply<'_>) -> bool {
+    let Ok(value) = result else {
+        return false;
+    };
+    let plain = respond::plain_response(value).ok().flatten();
+    plain.is_some_and(|plain| reply.respond(plain))
+}
+
+/// A piece of the body.
+pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>) {
+    turn.tasks.enter_shared(turn.py);
+    let py = turn.py;
+    let take = |exchange: &mut Exchange| {
+        if let Some(awaits) = exchange.role_mut::<compiled::AwaitsBody>() {
+            awaits.push(bytes);
+            return None;
+        }
+        let request = match exchange.role::<AwaitsBody>() {
+            Some(awaits) => &awaits.request,
+            None => &exchange.role::<NativeRequest>()?.request,
+        };
+        Some(request.clone_ref(py))
+    };
+    if let Some(request) = turn.handle.with(reply.id(), take).flatten() {
+        request.get().push_body(py, bytes);
+    }
+}
+
+/// The body is complete.
+pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'_>) {
+    let (py, id) = (turn.py, reply.id());
+    turn.tasks.enter_shared(py);
+    if let Some(awaits) = turn.handle.take_role::<AwaitsBody>(id) {
+        let AwaitsBody { request, route } = *awaits;
+        request.get().end_body(py, trailers);
+        let mut context = RequestContext::of_request(request.bind(py));
+        return call(turn, &route, None, &mut context, true, reply);
+    }
+    if let Some(awaits) = turn.handle.take_role::<compiled::AwaitsBody>(id) {
+        return compiled::end(turn, *awaits, reply);
+    }
+    let request = |role: &mut NativeRequest| role.request.clone_ref(py);
+    match turn.handle.with_role(id, request) {
+        Some(request) => request.get().end_body(py, trailers),
+        None => ws::end(turn, reply),
+    }
+}
+
+/// There is room for more of a streamed response.
+pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
+    turn.tasks.enter_shared(turn.py);
+    let py = turn.py;
+    let stream = |role: &mut NativeRequest| role.stream.as_ref().map(|kept| kept.clone_ref(py));
+    if let Some(stream) = turn.handle.with_role(reply.id(), stream).flatten() {
+        stream.get().has_room(py);
+    }
+}
+
+/// Calls for the body, and calls the handler now or when that is complete.
+fn await_body(
+    turn: &mut Turn<'_, '_>,
+    route: &Arc<Route>,
+    mut context: RequestContext<'_>,
+    reply: &mut Reply<'_>,
+) {
+    let request = match context.request(turn.py, false) {
+        Ok(request) => request.clone().unbind(),
+        Err(error) => {
+            completion::send_internal_error(turn.py, &error, &mut context, reply);
+            return;
+        }
+    };
+    if route.info.streams_body {
+        request.get().set_streamed();
+        let stream = None;
+        turn.handle
+            .enter(reply.id(), NativeRequest { request, stream });
+        call(turn, route, None, &mut context, false, reply);
+    } else {
+        let route = Arc::clone(route);
+        turn.handle.enter(reply.id(), AwaitsBody { request, route });
+        reply.want(u64::MAX);
+    }
+}
+
+/// Calls the handler.
+#[inline]
+fn call(
+    turn: &mut Turn<'_, '_>,
+    route: &Route,
+    unmatched: Unmatched<'_>,
+    context: &mut RequestContext<'_>,
+    body_ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    let handler = route.info.handler.bind(py);
+    if route.kind != Kind::Async {
+        turn.tasks.enter_shared(py);
+    }
+    let arguments = match unmatched {
+        Some(unmatched) => unmatched_arguments(py, unmatched, context, body_ended),
+        None => arguments(py, route, context, body_ended),
+    };
+    let arguments = match arguments {
+        Ok(arguments) => arguments,
+        Err(error) => return finish(turn, Err(error), Kind::Def, context, reply),
+    };
+    if route.kind == Kind::Blocking {
+        return submit(turn, handler, &arguments, context, body_ended, reply);
+    }
+    // As far as possible without a tuple, which costs as much as the call.
+    let result = match arguments.as_slice() {
+        [] => handler.call0(),
+        [one] => handler.call1((one,)),
+        [one, two] => handler.call1((one, two)),
+        [one, two, three] => handler.call1((one, two, three)),
+        more => PyTuple::new(py, more).and_then(|arguments| handler.call1(arguments)),
+    };
+    finish(turn, result, route.kind, context, reply);
+}
+
+#[inline]
+fn finish(
+    turn: &mut Turn<'_, '_>,
+    result: PyResult<Bound<'_, PyAny>>,
+    kind: Kind,
+    context: &mut RequestContext<'_>,
+    reply: &mut Reply<'_>,
+) {
+    match result {
+        Ok(coroutine) if kind == Kind::Async => {
+            turn.tasks.step(turn.py, coroutine.unbind(), context, reply);
+        }
+        result => complete_in_turn(turn.py, result, context, reply, turn.tasks),
+    }
+}
+
+/// Hands a request to the thread pool.
+fn submit<'py>(
+    turn: &mut Turn<'_, 'py>,
+    handler: &Bound<'_, PyAny>,
+    arguments: &[Bound<'py, PyAny>],
+    context: &mut RequestContext<'_>,
+    body_ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let py = turn.py;
+    let submitted = context
+        .request(py, body_ended)
+        .cloned()
+        .and_then(|request| {
+            let submit = turn.handle.callbacks.submit.as_ref().ok_or_else(|| {
+                PyRuntimeError::new_err("there is no thread pool for blocking handlers")
+            })?;
+            // Before `submit`, for the pool's thread may respond before that returns.
+            let role = NativeRequest {
+                request: request.clone().unbind(),
+                stream: None,
+            };
+            turn.handle.enter(reply.id(), role);
+            let arguments = PyTuple::new(py, arguments)?;
+            submit
+                .bind(py)
+                .call1((request, handler, arguments))?
+                .is_truthy()
+        });
+    match submitted {
+        Ok(true) => {}
+        Ok(false) => {
+            drop(turn.handle.take(reply.id()));
+            respond::send_fault(py, Fault::Overloaded, reply);
+        }
+        Err(error) => {
+            drop(turn.handle.take(reply.id()));
+            complete_in_turn(py, Err(error), context, reply, turn.tasks);
+        }
+    }
+}
+
+/// The positional arguments of a call.
+type Arguments<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
+
+/// The arguments of a handler of a route.
+#[inline]
+fn arguments<'py>(
+    py: Python<'py>,
+    route: &Route,
+    context: &mut RequestContext<'_>,
+    body_ended: bool,
+) -> PyResult<Arguments<'py>> {
+    let mut arguments = Arguments::new();
+    // Parameters first: making the request takes the captures along.
+    for argument in &route.arguments {
+        arguments.push(match *argument {
+            Argument::Param(at, converter) => param(py, route, at, converter, context)?,
+            Argument::Request => py.None().into_bound(py),
+        });
+    }
+    for (value, argument) in arguments.iter_mut().zip(&route.arguments) {
+        if let Argument::Request = argument {
+            *value = context.request(py, body_ended)?.clone().into_any();
+        }
+    }
+    Ok(arguments)
+}
+
+/// The path parameter at place `at` of a route.
+fn param<'py>(
+    py: Python<'py>,
+    route: &Route,
+    at: usize,
+    converter: Converter,
+    context: &RequestContext<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match (&context.request, context.captures.get(at)) {
+        (None, Some(text)) => convert(py, converter, text),
+        (Some(request), _) => {
+            let params = request.bind(py).getattr(pyo3::intern!(py, "path_params"))?;
+            params.get_item(route.info.params[at].name.as_str())
+        }
+        (None, None) => Ok(py.None().into_bound(py)),
+    }
+}

@@ -1,0 +1,96 @@
+//! Requests that no route takes: a call of the application's own handler, or a response with 404, 405 or 204.
+//!
+//! The body of such a request is not read. Tests: `tests/gateway/`.
+
+use citius_http::{Action, Fields, Method, Payload, ResponseHead, Status};
+use citius_reactor::Reply;
+use citius_reactor::ws::Refusal;
+use pyo3::prelude::*;
+
+use super::routes::Routes;
+use super::websocket::is_socket_path;
+use super::{Arguments, call};
+use crate::gateway::turn::Turn;
+use crate::gateway::ws::{self};
+use crate::request_context::RequestContext;
+
+/// Status and `Allow` that the application's own response to an unmatched request is asked for.
+pub(super) type Unmatched<'a> = Option<(u16, &'a str)>;
+
+/// Answers a request that no route takes: by the application's own handler, or plainly.
+///
+/// Its body is not read.
+#[cold]
+pub(super) fn respond_unmatched(
+    turn: &mut Turn<'_, '_>,
+    routes: &Routes,
+    allow: Option<String>,
+    context: &mut RequestContext<'_>,
+    ended: bool,
+    reply: &mut Reply<'_>,
+) {
+    let (is_options, is_star) = context.with_head(turn.py, |head| {
+        (head.method == Method::Options, head.path() == b"*")
+    });
+    if routes.has_sockets && allow.is_none() && is_socket_path(turn.py, routes, context) {
+        return ws::refuse(Refusal::Expected, reply);
+    }
+    let (status, allow) = match allow {
+        Some(allow) if is_options => (204, Some(allow)),
+        Some(allow) => (405, Some(allow)),
+        None if is_star => (204, Some(routes.router.allow_all())),
+        None => (404, None),
+    };
+    if let Some(route) = &routes.unmatched {
+        let unmatched = Some((status, allow.as_deref().unwrap_or_default()));
+        return call(turn, route, unmatched, context, ended, reply);
+    }
+    let status = Status::new(status).expect("one of the three above");
+    respond_plainly(status, allow.as_deref(), context, reply);
+}
+
+pub(super) fn respond_plainly(
+    status: Status,
+    allow: Option<&str>,
+    context: &mut RequestContext<'_>,
+    reply: &mut Reply<'_>,
+) {
+    let mut fields = Fields::default();
+    if let Some(allow) = allow {
+        fields
+            .push(b"allow", allow.as_bytes())
+            .expect("methods are tokens");
+    }
+    let (content_type, body) = if status == Status::NO_CONTENT {
+        (None, "")
+    } else {
+        (Some(&b"text/plain; charset=utf-8"[..]), status.reason())
+    };
+    let response = ResponseHead {
+        status,
+        content_type,
+        fields: &fields,
+    };
+    // Refused only when the connection is being cut already.
+    let _ = reply.send(Action::Respond(response, Payload::Copied(body.as_bytes())));
+    if let Some(head) = context.head.take() {
+        reply.recycle(head);
+    }
+}
+
+/// The arguments of the handler of requests that no route takes.
+#[cold]
+pub(super) fn unmatched_arguments<'py>(
+    py: Python<'py>,
+    (status, allow): (u16, &str),
+    context: &mut RequestContext<'_>,
+    body_ended: bool,
+) -> PyResult<Arguments<'py>> {
+    Ok([
+        context.request(py, body_ended)?.clone().into_any(),
+        status.into_pyobject(py)?.into_any(),
+        allow.into_pyobject(py)?.into_any(),
+    ]
+    .into_iter()
+    .collect())
+}

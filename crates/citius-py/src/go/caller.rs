@@ -1,0 +1,147 @@
+//! Where an operation is called: on the thread of an event loop, in a greenlet, or on a plain thread.
+//!
+//! Neither asyncio nor gevent is imported here: a process that has not imported them has none of their loops. Tests: `tests/go/`.
+
+use std::cell::Cell;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
+
+use super::awaitable::ChannelAwaitable;
+use super::operation::{Operation, ResultShape, error};
+use super::{Outcome, greenlet, thread};
+
+/// Does what is asked: at once, or waiting in the way of the place. Awaitable on a loop's thread.
+#[inline]
+pub(crate) fn perform(
+    py: Python<'_>,
+    mut operation: Operation,
+    shape: ResultShape,
+) -> PyResult<Py<PyAny>> {
+    if running_loop(py)?.is_some() {
+        return ChannelAwaitable::make(py, operation, shape);
+    }
+    if let Some(outcome) = operation.attempt() {
+        return shape.shape(py, outcome);
+    }
+    let outcome = block(py, &mut operation)?;
+    shape.shape(py, outcome)
+}
+
+fn block(py: Python<'_>, operation: &mut Operation) -> PyResult<Outcome> {
+    match hub(py)? {
+        Some(hub) => greenlet::block(py, &hub, operation),
+        None if IS_SERVING.get() => Err(error(
+            py,
+            "ChannelMisuse",
+            &format!(
+                "{} that has to wait, on the server's own thread, would stop all requests: add blocking=True to \
+                 the route, make the handler `async def` (with --loop auto), or serve WSGI with --threads",
+                operation.name()
+            ),
+        )),
+        None => {
+            Ok(thread::block(py, operation, None)?
+                .expect("without a timeout it ends with an outcome"))
+        }
+    }
+}
+
+thread_local! {
+    /// This thread is within a reactor's turn.
+    static IS_SERVING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A reactor's turn on this thread, while it lives.
+pub(crate) struct Serving {
+    before: bool,
+}
+
+impl Serving {
+    pub(crate) fn begin() -> Self {
+        Self {
+            before: IS_SERVING.replace(true),
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        IS_SERVING.set(self.before);
+    }
+}
+
+/// `"loop"`, `"hub"` or `"thread"`: what `go` has to start.
+#[pyfunction]
+#[pyo3(name = "_whereabouts")]
+pub(crate) fn whereabouts(py: Python<'_>) -> PyResult<&'static str> {
+    if running_loop(py)?.is_some() {
+        return Ok("loop");
+    }
+    Ok(if hub(py)?.is_some() { "hub" } else { "thread" })
+}
+
+/// The loop that runs on this thread.
+#[inline]
+pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static FUNCTION: LazyFunction = LazyFunction::new("_asyncio", "_get_running_loop");
+    let Some(function) = FUNCTION.find(py)? else {
+        return Ok(None);
+    };
+    let running = function.call0()?;
+    Ok((!running.is_none()).then_some(running))
+}
+
+/// gevent's hub of this thread.
+fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static FUNCTION: LazyFunction = LazyFunction::new("gevent._hub_local", "get_hub_if_exists");
+    let Some(function) = FUNCTION.find(py)? else {
+        return Ok(None);
+    };
+    let hub = function.call0()?;
+    Ok((!hub.is_none()).then_some(hub))
+}
+
+/// A function of a module that the application may have imported.
+struct LazyFunction {
+    module: &'static str,
+    name: &'static str,
+    function: PyOnceLock<Py<PyAny>>,
+}
+
+impl LazyFunction {
+    const fn new(module: &'static str, name: &'static str) -> Self {
+        Self {
+            module,
+            name,
+            function: PyOnceLock::new(),
+        }
+    }
+
+    #[inline]
+    fn find<'py>(&'static self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some(function) = self.function.get(py) {
+            return Ok(Some(function.bind(py).clone()));
+        }
+        self.look(py)
+    }
+
+    fn look<'py>(&'static self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+        let modules = MODULES.get_or_try_init(py, || {
+            let modules = py.import("sys")?.getattr(intern!(py, "modules"))?;
+            Ok::<_, PyErr>(modules.cast_into::<PyDict>()?.unbind())
+        })?;
+        let Some(module) = modules.bind(py).get_item(self.module)? else {
+            return Ok(None);
+        };
+        // A module that is being imported has it in a moment.
+        let Some(function) = module.getattr_opt(PyString::new(py, self.name))? else {
+            return Ok(None);
+        };
+        let _ = self.function.set(py, function.clone().unbind());
+        Ok(Some(function))
+    }
+}

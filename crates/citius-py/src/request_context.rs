@@ -1,0 +1,141 @@
+//! One request as the code that responds to it sees it, with or without a Python object.
+//!
+//! It borrows what the turn has, so that a request with an immediate response counts no references. Tests: `tests/gateway/`.
+
+use std::sync::Arc;
+
+use citius_http::Head;
+use citius_reactor::{Peer, StreamId};
+use citius_route::Captures;
+use pyo3::prelude::*;
+
+use crate::exchange::{LazySubject, Role};
+use crate::reactor_handle::ReactorHandle;
+use crate::report::Subject;
+use crate::request::Request;
+use crate::route::RouteInfo;
+use crate::stream::Stream;
+
+/// One request as its response needs it: with or without a Python object.
+///
+/// Borrows what the turn has, so that a request answered at once counts no references.
+pub(crate) struct RequestContext<'a> {
+    pub(crate) id: StreamId,
+    pub(crate) peer: Peer,
+    pub(crate) handle: &'a Arc<ReactorHandle>,
+    pub(crate) route: Option<&'a Arc<RouteInfo>>,
+    pub(crate) captures: Captures,
+    pub(crate) head: Option<Box<Head>>,
+    pub(crate) request: Option<Py<Request>>,
+    pub(crate) stage: HandlerStage,
+    /// What the trailer section is made of, if the response turns out to be streamed.
+    pub(super) trailers: Option<Py<PyAny>>,
+}
+
+/// An open exchange whose native handler, or the stream that it has returned, is at work.
+pub(crate) struct NativeRequest {
+    pub(crate) request: Py<Request>,
+    /// The streamed response, which is told when there is room to write.
+    pub(crate) stream: Option<Py<Stream>>,
+}
+
+impl Role for NativeRequest {
+    fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
+        self.request.get().break_body(py);
+        if let Some(stream) = self.stream {
+            stream.get().gone(py);
+        }
+        true
+    }
+
+    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+        let request = self.request.clone_ref(py);
+        Some(Box::new(move |_| request.get().subject()))
+    }
+}
+
+/// How far the application's part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandlerStage {
+    /// The handler is at work.
+    Handler,
+    /// The error handlers are: what they raise is not handed to them again.
+    ErrorHandler,
+    /// The head of a streamed response has been sent; its driver is at work.
+    Streaming,
+}
+
+impl<'a> RequestContext<'a> {
+    #[inline]
+    pub(crate) fn new(
+        id: StreamId,
+        peer: Peer,
+        handle: &'a Arc<ReactorHandle>,
+        head: Box<Head>,
+    ) -> Self {
+        Self {
+            id,
+            peer,
+            handle,
+            route: None,
+            captures: Captures::new(),
+            head: Some(head),
+            request: None,
+            stage: HandlerStage::Handler,
+            trailers: None,
+        }
+    }
+
+    /// From a request that has its object already.
+    pub(crate) fn of_request(request: &'a Bound<'_, Request>) -> Self {
+        let this = request.get();
+        Self {
+            id: this.id,
+            peer: this.peer(),
+            handle: &this.handle,
+            route: None,
+            captures: Captures::new(),
+            head: None,
+            request: Some(request.clone().unbind()),
+            stage: HandlerStage::Handler,
+            trailers: None,
+        }
+    }
+
+    /// The Python object, made now if there is none yet.
+    pub(crate) fn request<'py>(
+        &mut self,
+        py: Python<'py>,
+        body_ended: bool,
+    ) -> PyResult<&Bound<'py, Request>> {
+        if let Some(head) = self.head.take() {
+            let request = Request::new(self, head, body_ended);
+            self.request = Some(Py::new(py, request)?);
+        }
+        Ok(self
+            .request
+            .as_ref()
+            .expect("a request without a head has an object")
+            .bind(py))
+    }
+
+    /// What messages say of it.
+    #[cold]
+    pub(crate) fn subject(&self, py: Python<'_>) -> Subject {
+        match (&self.head, &self.request) {
+            (Some(head), _) => {
+                Subject::new(self.handle, head, self.route.map(|route| &*route.label))
+            }
+            (None, Some(request)) => request.bind(py).get().subject(),
+            (None, None) => Subject::named(format!("request {}", self.id.stream)),
+        }
+    }
+
+    pub(crate) fn with_head<R>(&self, py: Python<'_>, look: impl FnOnce(&Head) -> R) -> R {
+        match (&self.head, &self.request) {
+            (Some(head), _) => look(head),
+            (None, Some(request)) => look(request.bind(py).get().head()),
+            (None, None) => look(&Head::default()),
+        }
+    }
+}

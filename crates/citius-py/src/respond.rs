@@ -1,0 +1,492 @@
+//! What a handler returned in, a response out.
+//!
+//! One place for `def` handlers, coroutines that ended early or late, and threads; only the [`Sink`] differs. Every value is
+//! validated here; an invalid one raises and ends as a logged error and a 500. Tests: `tests/gateway/`.
+
+use std::sync::{Arc, LazyLock};
+
+use citius_http::{
+    Action, FAST_PATHS, Fault, Fields, Head, Metadata, Method, Output, Payload, PlainResponse,
+    ResponseHead, Status,
+};
+use citius_route::Converter;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use crate::file_body::FileBody;
+use crate::negotiate::prefers_msgpack;
+use crate::report::LEVEL_ERROR;
+use crate::response::Response;
+use crate::sink::{Sink, payload};
+use crate::stream::{Stream, copy_of_buffer};
+use crate::{file, support};
+
+use crate::completion::SendOutcome;
+use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
+
+const TEXT: &[u8] = b"text/plain; charset=utf-8";
+
+const OCTET_STREAM: &[u8] = b"application/octet-stream";
+
+// Statics, for a plain response's metadata are known by their address.
+static TEXT_METADATA: Metadata = Metadata {
+    media_type: TEXT,
+    fields: Fields::EMPTY,
+};
+
+static BYTES_METADATA: Metadata = Metadata {
+    media_type: OCTET_STREAM,
+    fields: Fields::EMPTY,
+};
+
+static JSON_METADATA: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/json"));
+
+static MSGPACK_METADATA: LazyLock<Metadata> = LazyLock::new(|| negotiated(b"application/msgpack"));
+
+/// RFC 9110 §12.5.5: a cache must know that another client could have got the other format.
+fn negotiated(media_type: &'static [u8]) -> Metadata {
+    let mut fields = Fields::default();
+    fields.push(b"vary", b"accept").expect("a valid field");
+    Metadata { media_type, fields }
+}
+
+/// Answers with a fault's status and text.
+pub(crate) fn send_fault<S: Sink>(py: Python<'_>, fault: Fault, sink: &mut S) {
+    let status = fault.status();
+    let mut fields = Fields::default();
+    if status.code() == 503 {
+        fields.push(b"retry-after", b"1").expect("a valid field");
+    }
+    let response = ResponseHead {
+        status,
+        content_type: Some(TEXT),
+        fields: &fields,
+    };
+    let body = if status == Status::INTERNAL_SERVER_ERROR {
+        status.reason()
+    } else {
+        fault.text()
+    };
+    // A response of ours that is refused has come too late: the connection is being cut already.
+    let _ = sink.send(
+        py,
+        Action::Respond(response, Payload::Copied(body.as_bytes())),
+    );
+}
+
+/// Sends one whole response.
+#[inline]
+fn send<S: Sink>(
+    py: Python<'_>,
+    response: ResponseHead<'_>,
+    body: Payload<'_>,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) -> SendOutcome {
+    if let Err(fault) = sink.send(py, Action::Respond(response, body)) {
+        log_fault(py, fault, context);
+    }
+    SendOutcome::Sent
+}
+
+/// Logs what the protocol refused of an application's response.
+#[cold]
+pub(crate) fn log_fault(py: Python<'_>, fault: Fault, context: &RequestContext<'_>) {
+    let what = format!(": {} ({})", fault.text(), fault.spec());
+    context
+        .subject(py)
+        .log(py, context.handle, LEVEL_ERROR, &what);
+}
+
+/// The plain response that a handler's value is, if it is text or bytes that are few enough to be copied.
+#[inline]
+pub(crate) fn plain_response<'a>(
+    value: &'a Bound<'_, PyAny>,
+) -> PyResult<Option<PlainResponse<'a>>> {
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return Ok(Some(PlainResponse {
+            metadata: &TEXT_METADATA,
+            body: text.to_str()?.as_bytes(),
+        }));
+    }
+    if let Ok(bytes) = value.cast_exact::<PyBytes>()
+        && bytes.as_bytes().len() < Output::SHARED_BYTES_MIN
+    {
+        return Ok(Some(PlainResponse {
+            metadata: &BYTES_METADATA,
+            body: bytes.as_bytes(),
+        }));
+    }
+    Ok(None)
+}
+
+/// Sends what a handler returned.
+#[inline]
+pub(crate) fn send_value<S: Sink>(
+    py: Python<'_>,
+    value: &Bound<'_, PyAny>,
+    context: &mut RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    if FAST_PATHS && let Some(plain) = plain_response(value)? {
+        return Ok(send_plain_response(py, plain, context, sink));
+    }
+    if FAST_PATHS && is_encodable(value, context) {
+        return send_encoded(py, value, context, sink);
+    }
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        reject_status_tuple(py, tuple, context)?;
+        return send_encoded(py, value, context, sink);
+    }
+    if let Ok(response) = value.cast::<Response>() {
+        return send_response(py, response, context, sink);
+    }
+    if value.is_none() {
+        let response = ResponseHead {
+            status: Status::NO_CONTENT,
+            content_type: None,
+            fields: &Fields::EMPTY,
+        };
+        return Ok(send(py, response, Payload::Copied(b""), context, sink));
+    }
+    send_body(
+        py,
+        Status::OK,
+        None,
+        Fields::default(),
+        value,
+        context,
+        sink,
+    )
+}
+
+/// Raises for `body, status`, which other frameworks take for a response; here it would be a JSON array.
+fn reject_status_tuple(
+    py: Python<'_>,
+    tuple: &Bound<'_, PyTuple>,
+    context: &RequestContext<'_>,
+) -> PyResult<()> {
+    if !(2..=3).contains(&tuple.len()) || tuple.get_item(1)?.cast_exact::<PyInt>().is_err() {
+        return Ok(());
+    }
+    let route = match (context.route, &context.request) {
+        (None, Some(request)) => request.get().route(),
+        (route, _) => route,
+    };
+    let handler = route.map(|route| route.handler.bind(py));
+    support::REFUSE_STATUS.get(py)?.call1((tuple, handler))?;
+    Ok(())
+}
+
+/// Sends a plain response, the shorter way if there is one.
+#[inline]
+fn send_plain_response<S: Sink>(
+    py: Python<'_>,
+    plain: PlainResponse<'_>,
+    context: &RequestContext<'_>,
+    sink: &mut S,
+) -> SendOutcome {
+    if !sink.respond(plain)
+        && let Err(fault) = sink.send(py, plain.action())
+    {
+        log_fault(py, fault, context);
+    }
+    SendOutcome::Sent
+}
+
+/// Whether this is known to be a value that is encoded, without asking what else it might be.
+#[inline]
+fn is_encodable(value: &Bound<'_, PyAny>, context: &RequestContext<'_>) -> bool {
+    value.cast_exact::<PyDict>().is_ok()
+        || value.cast_exact::<PyList>().is_ok()
+        || context.handle.data_types.contains(&value.get_type())
+}
+
+/// Sends a value as JSON or MessagePack, as the client would have it.
+fn send_encoded<S: Sink>(
+    py: Python<'_>,
+    value: &Bound<'_, PyAny>,
+    context: &mut RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    let (encode, metadata) = negotiate_encoder(py, context);
+    let encoded = encode.call1(py, value)?;
+    let bytes = encoded.cast::<PyBytes>()?;
+    if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
+        let plain = PlainResponse {
+            metadata,
+            body: bytes.as_bytes(),
+        };
+        return Ok(send_plain_response(py, plain, context, sink));
+    }
+    let response = ResponseHead {
+        status: Status::OK,
+        content_type: Some(metadata.media_type),
+        fields: &metadata.fields,
+    };
+    Ok(send(py, response, payload(bytes), context, sink))
+}
+
+/// What encodes values for this client, and what is said of what comes out.
+#[inline]
+fn negotiate_encoder(
+    py: Python<'_>,
+    context: &RequestContext<'_>,
+) -> (&'static support::Function, &'static Metadata) {
+    let accepts = |head: &Head| head.field(b"accept").is_some_and(prefers_msgpack);
+    if context.with_head(py, accepts) {
+        (&support::ENCODE_MSGPACK, &MSGPACK_METADATA)
+    } else {
+        (&support::ENCODE_JSON, &JSON_METADATA)
+    }
+}
+
+fn send_response<S: Sink>(
+    py: Python<'_>,
+    response: &Bound<'_, Response>,
+    context: &mut RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    let parts = response.get().parts(py);
+    let checked = match (parts.checked_status(), parts.fields(py)?) {
+        (Ok(status), Ok(fields)) => Ok((status, fields)),
+        (Err(fault), _) | (_, Err(fault)) => Err(fault),
+    };
+    let media = parts
+        .content_type
+        .as_ref()
+        .map(|media| media.bind(py).to_str())
+        .transpose()?;
+    let checked = checked.and_then(|checked| match media {
+        Some(media) if !media.bytes().all(citius_http::fields::is_value_byte) => {
+            Err(Fault::ResponseFieldValue)
+        }
+        _ => Ok(checked),
+    });
+    let (status, fields) = match checked {
+        Ok(checked) => checked,
+        Err(fault) => {
+            log_fault(py, fault, context);
+            send_fault(py, fault, sink);
+            return Ok(SendOutcome::Sent);
+        }
+    };
+    context.trailers = parts.trailers;
+    let (body, media) = (parts.body.bind(py), media.map(str::as_bytes));
+    send_body(py, status, media, fields, body, context, sink)
+}
+
+/// Sends a response whose status and fields are known and whose body may be anything.
+fn send_body<S: Sink>(
+    py: Python<'_>,
+    status: Status,
+    media: Option<&[u8]>,
+    mut fields: Fields,
+    body: &Bound<'_, PyAny>,
+    context: &mut RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    if let Ok(bytes) = body.cast::<PyBytes>() {
+        // An empty body has no type unless the handler gave it one.
+        let media = media.or((!bytes.as_bytes().is_empty()).then_some(OCTET_STREAM));
+        let response = ResponseHead {
+            status,
+            content_type: media,
+            fields: &fields,
+        };
+        return Ok(send(py, response, payload(bytes), context, sink));
+    }
+    if let Ok(text) = body.cast::<PyString>() {
+        let media = media.or((!status.has_no_body()).then_some(TEXT));
+        let response = ResponseHead {
+            status,
+            content_type: media,
+            fields: &fields,
+        };
+        return Ok(send(
+            py,
+            response,
+            Payload::Copied(text.to_str()?.as_bytes()),
+            context,
+            sink,
+        ));
+    }
+    if let Some(bytes) = copy_of_buffer(body)? {
+        return send_body(py, status, media, fields, &bytes, context, sink);
+    }
+    if body.is_none() {
+        let response = ResponseHead {
+            status,
+            content_type: media,
+            fields: &fields,
+        };
+        return Ok(send(py, response, Payload::Copied(b""), context, sink));
+    }
+    if let Some(kind) = iterator_kind(body)? {
+        if let Some(payload) = file::rest_of(context.handle, body)? {
+            let response = ResponseHead {
+                status,
+                content_type: media.or(Some(OCTET_STREAM)),
+                fields: &fields,
+            };
+            return Ok(send(py, response, payload, context, sink));
+        }
+        return start_stream(py, status, media, &fields, body, kind, context, sink);
+    }
+    if let Ok(file) = body.cast::<FileBody>() {
+        file.get().send(py, status, media, &fields, context, sink)?;
+        return Ok(SendOutcome::Sent);
+    }
+    let (encode, media) = if let Some(media) = media {
+        (&support::ENCODE_JSON, media)
+    } else {
+        let (encode, metadata) = negotiate_encoder(py, context);
+        for (name, value) in metadata.fields.iter() {
+            fields.push(name, value).expect("a field of the server's");
+        }
+        (encode, metadata.media_type)
+    };
+    reject_coroutine(body)?;
+    let encoded = encode.call1(py, body)?;
+    context.handle.data_types.note(&body.get_type());
+    let bytes = encoded.cast::<PyBytes>()?;
+    let response = ResponseHead {
+        status,
+        content_type: Some(media),
+        fields: &fields,
+    };
+    Ok(send(py, response, payload(bytes), context, sink))
+}
+
+/// A coroutine is what a handler returns that calls an `async def` function and does not await it.
+fn reject_coroutine(body: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !is_coroutine(body) {
+        return Ok(());
+    }
+    // Closed, for Python would complain of it a second time.
+    body.call_method0(pyo3::intern!(body.py(), "close"))?;
+    Err(PyTypeError::new_err(
+        "the handler returned a coroutine that it has not awaited; make it `async def`, or await what it calls",
+    ))
+}
+
+/// How an iterator is driven.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IteratorKind {
+    Sync,
+    Async,
+}
+
+fn iterator_kind(value: &Bound<'_, PyAny>) -> PyResult<Option<IteratorKind>> {
+    let kind = value.get_type();
+    if kind.hasattr(pyo3::intern!(value.py(), "__next__"))? {
+        return Ok(Some(IteratorKind::Sync));
+    }
+    if kind.hasattr(pyo3::intern!(value.py(), "__aiter__"))? {
+        return Ok(Some(IteratorKind::Async));
+    }
+    Ok(None)
+}
+
+/// Sends the head of a streamed response and sets its driver going.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a head, a body and where both go"
+)]
+fn start_stream<S: Sink>(
+    py: Python<'_>,
+    status: Status,
+    media: Option<&[u8]>,
+    fields: &Fields,
+    body: &Bound<'_, PyAny>,
+    kind: IteratorKind,
+    context: &mut RequestContext<'_>,
+    sink: &mut S,
+) -> PyResult<SendOutcome> {
+    let response = ResponseHead {
+        status,
+        content_type: media.or(Some(OCTET_STREAM)),
+        fields,
+    };
+    if let Err(fault) = sink.send(py, Action::Start(response)) {
+        log_fault(py, fault, context);
+        return Ok(SendOutcome::Sent);
+    }
+    if status.has_no_body() || context.with_head(py, |head| head.method == Method::Head) {
+        // The body would not be sent, so it is not made.
+        if let Err(fault) = sink.send(
+            py,
+            Action::End {
+                trailers: &Fields::EMPTY,
+            },
+        ) {
+            log_fault(py, fault, context);
+        }
+        if let Some(close) = body.getattr_opt(pyo3::intern!(py, "close"))? {
+            close.call0()?;
+        }
+        return Ok(SendOutcome::Sent);
+    }
+    context.stage = HandlerStage::Streaming;
+    let handle = Arc::clone(context.handle);
+    let trailers = context.trailers.take();
+    let request = context.request(py, true)?.clone().unbind();
+    if S::IN_TURN {
+        let role = NativeRequest {
+            request: request.clone_ref(py),
+            stream: None,
+        };
+        context.handle.enter(context.id, role);
+    }
+    let stream = Py::new(py, Stream::new(handle, context.id, request, trailers))?;
+    let kept = stream.clone_ref(py);
+    let set = |role: &mut NativeRequest| role.stream.replace(kept);
+    if context.handle.with_role(context.id, set).is_none() {
+        // Only a turn enters exchanges: the client has gone, and no event would tell the stream.
+        stream.get().gone(py);
+    }
+    if kind == IteratorKind::Async {
+        let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
+        return Ok(SendOutcome::Coroutine(pump.unbind()));
+    }
+    support::PUMP_BLOCKING.get(py)?.call1((stream, body))?;
+    Ok(SendOutcome::Streaming)
+}
+
+/// Whether `value` is a coroutine object.
+pub(crate) fn is_coroutine(value: &Bound<'_, PyAny>) -> bool {
+    static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let kind = KIND.get_or_try_init(value.py(), || {
+        Ok::<_, PyErr>(
+            value
+                .py()
+                .import("types")?
+                .getattr("CoroutineType")?
+                .unbind(),
+        )
+    });
+    kind.is_ok_and(|kind| value.is_instance(kind.bind(value.py())).unwrap_or(false))
+}
+
+/// A path parameter as the handler sees it.
+pub(crate) fn convert<'py>(
+    py: Python<'py>,
+    converter: Converter,
+    value: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    static UUID: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let text = String::from_utf8_lossy(value);
+    Ok(match converter {
+        Converter::Int => text.parse::<i64>()?.into_pyobject(py)?.into_any(),
+        Converter::Float => text.parse::<f64>()?.into_pyobject(py)?.into_any(),
+        Converter::Uuid => {
+            let kind = UUID.get_or_try_init(py, || {
+                Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind())
+            })?;
+            kind.bind(py).call1((text,))?
+        }
+        Converter::Str | Converter::Path => PyString::new(py, &text).into_any(),
+    })
+}

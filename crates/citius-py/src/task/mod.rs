@@ -1,0 +1,416 @@
+//! Coroutines are stepped within the turn, and still run in an `asyncio.Task`.
+//!
+//! Making a task for each request costs microseconds, and most handlers never suspend. So one *spare* task waits, parked. A new
+//! coroutine is stepped with the spare as the current task and in the spare's context. If it ends without suspending and the
+//! spare is unchanged, the spare serves the next request (I18). If it suspends, the spare becomes its task for good:
+//!
+//! ```text
+//! new task --first step: returns itself as the future to wait for--> Parked
+//! Parked   --coroutine suspended on F: wakeup()------------------->  waits for F, an ordinary task
+//! ```
+//!
+//! `coroutine.rs` makes a step, `driver.rs` is what the task runs, `context.rs` has the contexts. Only asyncio's documented
+//! protocol between tasks and futures is used. Tests: `tests/eager/`.
+
+use citius_http::FAST_PATHS;
+use citius_reactor::Reply;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3::{ffi, intern};
+
+use crate::ownership::{Memory, is_known_only, references};
+
+use self::context::BaseContext;
+use self::coroutine::{StepInput, advance};
+use self::driver::{ParkState, SuspendedCoroutine};
+
+mod context;
+mod coroutine;
+mod driver;
+mod future;
+
+pub(crate) use self::context::{enter_context, exit_context, in_context};
+pub(crate) use self::coroutine::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
+pub(crate) use self::driver::Driver;
+pub(crate) use self::future::call_done_callback;
+
+/// What steps the coroutines of one reactor.
+pub(crate) struct Tasks {
+    /// `None` without an event loop.
+    asyncio: Option<Asyncio>,
+    spare: Option<SpareTask>,
+    /// The context every request starts from: that of the start-up hooks. The turn's own will not do,
+    /// for it may have been scheduled from a handler's.
+    base: BaseContext,
+    /// A copy of it that `def` handlers run in, until one of them changes or keeps it.
+    shared: Py<PyAny>,
+    entered: EnteredContext,
+}
+
+/// Whose context is the thread's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EnteredContext {
+    /// The host's.
+    Host,
+    /// The shared one: a `def` handler or a callback of ours may run.
+    Shared,
+    /// The spare's, which is the loop's current task too: a coroutine may be stepped.
+    SpareTask,
+}
+
+struct Asyncio {
+    event_loop: Py<PyAny>,
+    task_type: Py<PyAny>,
+    enter_task: Py<PyAny>,
+    leave_task: Py<PyAny>,
+    current_task: Py<PyAny>,
+    starts_eagerly: bool,
+}
+
+/// A task that is no request's yet. It serves a request if it [is fresh](SpareTask::is_fresh).
+struct SpareTask {
+    task: Py<PyAny>,
+    driver: Py<Driver>,
+    context: Py<PyAny>,
+    /// The task as it was made. Every change of it is one of this: a name, a callback, a cancellation, an attribute.
+    /// `None` where one would not show: then the task serves one request only.
+    memory: Option<Memory>,
+    counts: ReferenceCounts,
+    /// The task waits for its driver. Until then, which is before Python 3.12 until the loop's next round, `memory` and
+    /// `counts` are those of a task that has not made its first step.
+    is_parked: bool,
+}
+
+/// References to the objects of a spare that is not the current task.
+struct ReferenceCounts {
+    task: ffi::Py_ssize_t,
+    context: ffi::Py_ssize_t,
+    driver: ffi::Py_ssize_t,
+}
+
+/// Of a parked spare: ours, and the wake-up's to the task, the task's to its context, and the task's two to its driver,
+/// its coroutine and what it waits for.
+const PARKED: ReferenceCounts = ReferenceCounts {
+    task: 2,
+    context: 2,
+    driver: 3,
+};
+
+impl Tasks {
+    pub(crate) fn new(py: Python<'_>, event_loop: Option<Py<PyAny>>) -> PyResult<Self> {
+        let asyncio = event_loop
+            .map(|event_loop| Asyncio::new(py, event_loop))
+            .transpose()?;
+        let base = BaseContext::new(py)?;
+        let shared = base.copy(py)?;
+        Ok(Self {
+            asyncio,
+            spare: None,
+            base,
+            shared,
+            entered: EnteredContext::Host,
+        })
+    }
+
+    /// Steps a new coroutine; what it comes to is answered now or later.
+    pub(crate) fn step<E: CompletionHandler>(
+        &mut self,
+        py: Python<'_>,
+        coroutine: Py<PyAny>,
+        handler: &mut E,
+        reply: &mut Reply<'_>,
+    ) {
+        let mut coroutine = coroutine;
+        if let Err(error) = self.enter(py) {
+            let _ = coroutine.bind(py).call_method0(intern!(py, "close"));
+            return handler.fail(py, &error, reply);
+        }
+        match advance(py, &mut coroutine, StepInput::Send, handler, reply) {
+            Progress::Suspended(awaited) => {
+                self.exit(py);
+                self.hand_over(py, coroutine, awaited, handler, reply);
+            }
+            Progress::Done(_) => {
+                handler.flush(py, reply);
+                self.retire_if_kept(py);
+            }
+        }
+    }
+
+    /// Makes the spare the current task, with its context. Other code may have found the spare since it was left.
+    #[inline]
+    fn enter(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.retire_unless_fresh(py) && self.entered == EnteredContext::SpareTask {
+            return Ok(());
+        }
+        self.leave(py);
+        let asyncio = self.asyncio.as_ref().ok_or_else(|| {
+            PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
+        })?;
+        if self.spare.is_none() {
+            self.spare = Some(asyncio.make_spare(py, &self.base)?);
+        }
+        let spare = self.spare.as_mut().expect("made above");
+        asyncio
+            .enter_task
+            .bind(py)
+            .call1((&asyncio.event_loop, &spare.task))?;
+        if let Err(error) = enter_context(py, &spare.context) {
+            asyncio
+                .leave_task
+                .bind(py)
+                .call1((&asyncio.event_loop, &spare.task))?;
+            return Err(error);
+        }
+        self.entered = EnteredContext::SpareTask;
+        Ok(())
+    }
+
+    /// Ends a spare that may not serve another request, so that code which kept its task sees it end as the task of a
+    /// handler that has returned. Returns whether there is a spare that may.
+    #[inline]
+    fn retire_unless_fresh(&mut self, py: Python<'_>) -> bool {
+        let is_current = self.entered == EnteredContext::SpareTask;
+        let Some(spare) = &mut self.spare else {
+            return false;
+        };
+        if spare.is_fresh(py, &self.base, is_current) {
+            return true;
+        }
+        self.close(py);
+        false
+    }
+
+    /// After a coroutine that did not suspend: ends the spare at once if code keeps its task, which may wait for it, and
+    /// lets go of what the coroutine has set in its context. What else was done to the task shows when it is
+    /// [left](Self::leave), and all else when it is [taken](Self::enter).
+    #[inline]
+    fn retire_if_kept(&mut self, py: Python<'_>) {
+        let known = ffi::Py_ssize_t::from(self.entered == EnteredContext::SpareTask);
+        let is_kept = self.spare.as_ref().is_some_and(|spare| {
+            !FAST_PATHS
+                || spare.memory.is_none()
+                || references(py, &spare.task) != spare.counts.task + known
+                || !self.base.is_same(py, &spare.context)
+        });
+        if is_kept {
+            self.close(py);
+        }
+    }
+
+    /// Makes room for Python code that is no coroutine's step: no current task, and a context that no
+    /// request has left anything in.
+    #[inline]
+    pub(crate) fn enter_shared(&mut self, py: Python<'_>) {
+        let is_entered = self.entered == EnteredContext::Shared;
+        // A token of one of its variables is a reference to it.
+        let is_clean = is_known_only(py, &self.shared, 1 + ffi::Py_ssize_t::from(is_entered))
+            && self.base.is_same(py, &self.shared);
+        if is_clean && self.entered == EnteredContext::Shared {
+            return;
+        }
+        self.leave(py);
+        // Wherever it comes from: after who changed it there may have been a step, or the end of a turn.
+        if !is_clean {
+            match self.base.copy(py) {
+                Ok(shared) => self.shared = shared,
+                Err(error) => return error.write_unraisable(py, None),
+            }
+        }
+        match enter_context(py, &self.shared) {
+            Ok(()) => self.entered = EnteredContext::Shared,
+            Err(error) => error.write_unraisable(py, None),
+        }
+    }
+
+    /// Hands out the shared context as the request that has just run there has left it, for the rest of its response:
+    /// a generator resets the variables that it has set, in the context where it has set them.
+    pub(crate) fn take_shared(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let fresh = self.base.copy(py)?;
+        self.leave(py);
+        Ok(std::mem::replace(&mut self.shared, fresh))
+    }
+
+    /// Makes room for the rest of a response, in the context that [`take_shared`](Self::take_shared) has
+    /// handed out.
+    pub(crate) fn enter_shared_with(&mut self, py: Python<'_>, context: Py<PyAny>) {
+        self.leave(py);
+        self.shared = context;
+        match enter_context(py, &self.shared) {
+            Ok(()) => self.entered = EnteredContext::Shared,
+            Err(error) => error.write_unraisable(py, None),
+        }
+    }
+
+    /// Whether another task than the spare may be stepped here and now: none is current.
+    pub(crate) fn may_step(&mut self, py: Python<'_>) -> bool {
+        self.leave(py);
+        let Some(asyncio) = &self.asyncio else {
+            return false;
+        };
+        let current = asyncio.current_task.bind(py).call1((&asyncio.event_loop,));
+        current.is_ok_and(|task| task.is_none())
+    }
+
+    /// Gives the thread back to its host's context. Undoes [`enter`](Self::enter) and [`enter_shared`](Self::enter_shared). Ends a
+    /// spare whose task was changed: callbacks that were added to it are called when it ends.
+    #[inline]
+    pub(crate) fn leave(&mut self, py: Python<'_>) {
+        let was_entered = self.entered == EnteredContext::SpareTask;
+        self.exit(py);
+        if was_entered
+            && self
+                .spare
+                .as_ref()
+                .is_some_and(|spare| !spare.is_unchanged(py))
+        {
+            self.close(py);
+        }
+    }
+
+    #[inline]
+    fn exit(&mut self, py: Python<'_>) {
+        match std::mem::replace(&mut self.entered, EnteredContext::Host) {
+            EnteredContext::Host => {}
+            EnteredContext::Shared => exit_context(py, &self.shared),
+            EnteredContext::SpareTask => {
+                let (Some(asyncio), Some(spare)) = (&self.asyncio, &self.spare) else {
+                    return;
+                };
+                exit_context(py, &spare.context);
+                let task = (&asyncio.event_loop, &spare.task);
+                if let Err(error) = asyncio.leave_task.bind(py).call1(task) {
+                    error.write_unraisable(py, None);
+                }
+            }
+        }
+    }
+
+    /// The coroutine has suspended: from here on the spare is its task.
+    #[inline]
+    fn hand_over<E: CompletionHandler>(
+        &mut self,
+        py: Python<'_>,
+        coroutine: Py<PyAny>,
+        awaited: Py<PyAny>,
+        handler: &mut E,
+        reply: &mut Reply<'_>,
+    ) {
+        let Some(spare) = self.spare.take() else {
+            return;
+        };
+        let taken_over = handler
+            .on_suspend(py)
+            .and_then(|Suspended { entry, resume }| {
+                handler.flush(py, reply);
+                let (handle, id) = handler.exchange();
+                match entry {
+                    Entry::As(role) => handle.suspend(id, Some(role), spare.task.clone_ref(py)),
+                    Entry::Known => handle.suspend(id, None, spare.task.clone_ref(py)),
+                    Entry::Over => drop(handle.take(id)),
+                }
+                let SpareTask { task, driver, .. } = spare;
+                let suspended = SuspendedCoroutine { coroutine, resume };
+                driver.get().take_over(py, suspended, awaited, task)
+            });
+        if let Err(error) = taken_over {
+            handler.fail(py, &error, reply);
+        }
+    }
+
+    /// Lets the spare go: its task ends, so that the loop can close without a pending one.
+    pub(crate) fn close(&mut self, py: Python<'_>) {
+        self.exit(py);
+        if let Some(spare) = self.spare.take() {
+            spare.driver.get().retire(py);
+        }
+    }
+}
+
+impl Asyncio {
+    fn new(py: Python<'_>, event_loop: Py<PyAny>) -> PyResult<Self> {
+        let tasks = py.import("asyncio.tasks")?;
+        Ok(Self {
+            event_loop,
+            task_type: py
+                .import("citius.serving.tasks")?
+                .getattr("RequestTask")?
+                .unbind(),
+            enter_task: tasks.getattr("_enter_task")?.unbind(),
+            leave_task: tasks.getattr("_leave_task")?.unbind(),
+            current_task: tasks.getattr("current_task")?.unbind(),
+            starts_eagerly: py.version_info() >= (3, 12),
+        })
+    }
+
+    fn make_spare(&self, py: Python<'_>, base: &BaseContext) -> PyResult<SpareTask> {
+        let context = base.copy(py)?;
+        let driver = Py::new(py, Driver::new(self.event_loop.clone_ref(py)))?;
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "loop"), &self.event_loop)?;
+        keywords.set_item(intern!(py, "context"), &context)?;
+        keywords.set_item(intern!(py, "name"), intern!(py, "citius-request"))?;
+        if self.starts_eagerly {
+            keywords.set_item(intern!(py, "eager_start"), true)?;
+        }
+        let task = self
+            .task_type
+            .bind(py)
+            .call((&driver,), Some(&keywords))?
+            .unbind();
+        drop(keywords); // which refer to the context
+        let counts = ReferenceCounts {
+            task: references(py, &task),
+            context: references(py, &context),
+            driver: references(py, &driver),
+        };
+        Ok(SpareTask {
+            memory: Memory::of(py, &task),
+            is_parked: false,
+            task,
+            driver,
+            context,
+            counts,
+        })
+    }
+}
+
+impl SpareTask {
+    /// Whether the task, which is not the current one, is known to us alone and unchanged.
+    #[inline]
+    fn is_unchanged(&self, py: Python<'_>) -> bool {
+        let memory = self.memory.as_ref();
+        references(py, &self.task) == self.counts.task
+            && memory.is_some_and(|memory| memory.is_same(py, &self.task))
+    }
+
+    /// Whether task, driver and context are known to us alone, and as they were made. `is_current`: it is the current
+    /// task, and its context is the thread's.
+    #[inline]
+    fn is_fresh(&mut self, py: Python<'_>, base: &BaseContext, is_current: bool) -> bool {
+        let Some(memory) = &mut self.memory else {
+            return false;
+        };
+        let more = ffi::Py_ssize_t::from(is_current);
+        let is_parked = match self.driver.get().park_state(py) {
+            ParkState::Unstarted => false,
+            ParkState::Parked => true,
+            ParkState::Disturbed => return false,
+        };
+        if is_parked && !self.is_parked {
+            if !memory.has_become(py, &self.task, &self.driver) {
+                return false;
+            }
+            self.counts = PARKED;
+            self.is_parked = true;
+        }
+        references(py, &self.task) == self.counts.task + more
+            && memory.is_same(py, &self.task)
+            && is_known_only(py, &self.driver, self.counts.driver)
+            && is_known_only(py, &self.context, self.counts.context + more)
+            && base.is_same(py, &self.context)
+    }
+}

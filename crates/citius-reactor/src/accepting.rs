@@ -1,0 +1,155 @@
+//! New connections: sockets from a listener in, connections with a protocol out.
+//!
+//! A connection above `connections_max` is refused. Out of descriptors, accepting pauses ([`shortage`](crate::shortage)).
+//! Tests: `tests/turn.rs`, `tests/abuse/`.
+
+use std::os::fd::OwnedFd;
+
+use citius_h1::Closing;
+use citius_http::Millis;
+use citius_observe::Counter;
+use rustix::event::epoll;
+use rustix::event::epoll::EventFlags;
+
+use crate::conn::{Conn, Transport, Verdict};
+use crate::id::{ConnectionId, Peer};
+use crate::listener::{Accepted, Listener, ListenerProtocol};
+use crate::reactor::{INDEX_LISTENER, Reactor, TIMER_ACCEPT, token};
+use crate::refusal::REFUSAL;
+use crate::service::Service;
+use crate::wire::Wire;
+
+/// Connections accepted from one listener in one turn.
+pub(crate) const ACCEPTS_PER_TURN: usize = 64;
+/// Connections above `connections_max` that are told so; beyond them the door is shut without a word.
+const REFUSALS_MAX: usize = 64;
+/// Milliseconds for which nothing is accepted after an attempt has failed for a reason that lasts.
+const EXHAUSTED_MS: Millis = 100;
+
+impl Reactor {
+    /// Takes new connections; whether there may be more.
+    pub(crate) fn accept<S: Service>(&mut self, listener: usize, service: &mut S) -> bool {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(accepted) = self.listeners.get(listener).map(Listener::accept) else {
+                return false;
+            };
+            let (socket, peer) = match accepted {
+                Accepted::Connection(socket, peer) => (socket, peer),
+                Accepted::Nothing => return false,
+                Accepted::OutOfDescriptors if self.make_way(listener, service) => continue,
+                Accepted::OutOfDescriptors | Accepted::Exhausted => {
+                    self.pause_accepting();
+                    return false;
+                }
+            };
+            let open_max = self.tools.limits.connections_max as usize;
+            if self.makes_room && self.table.len() >= open_max {
+                self.evict_quiet(true, service);
+            }
+            if self.table.len() >= open_max + REFUSALS_MAX {
+                self.watch.count(Counter::ConnectionsRefused, 1);
+                continue;
+            }
+            let id = self.table.reserve();
+            if epoll::add(
+                &self.epoll,
+                &socket,
+                token(id.index, id.generation),
+                EventFlags::IN,
+            )
+            .is_err()
+            {
+                self.table.release(id);
+                self.pause_accepting();
+                return false;
+            }
+            self.begin(listener, id, (socket, peer), service);
+        }
+        true
+    }
+
+    /// Takes up a new connection, whose place in the table is reserved, or turns it away.
+    pub(crate) fn begin<S: Service>(
+        &mut self,
+        listener: usize,
+        id: ConnectionId,
+        (socket, peer): (OwnedFd, Peer),
+        service: &mut S,
+    ) {
+        let now = self.tools.clock.now;
+        let refused = self.table.len() > self.tools.limits.connections_max as usize;
+        let counter = if refused {
+            Counter::ConnectionsRefused
+        } else {
+            Counter::ConnectionsAccepted
+        };
+        self.watch.count(counter, 1);
+        let (wire, protocols, is_secured) = match self.listeners[listener].speaks {
+            ListenerProtocol::Http => (
+                Wire::new(now, self.protocols),
+                self.protocols,
+                self.tls.is_some(),
+            ),
+            ListenerProtocol::HttpAs {
+                protocols,
+                is_secured,
+            } => (Wire::new(now, protocols), protocols, is_secured),
+            ListenerProtocol::Rpc => (Wire::rpc(now), self.protocols, false),
+            ListenerProtocol::SecuredRpc => (Wire::rpc(now), self.protocols, true),
+        };
+        let mut conn = Conn::new(id, Transport::Socket(socket), peer, wire, now);
+        conn.protocols = protocols;
+        conn.is_trusted = self.proxies.trusts(peer.address());
+        if is_secured {
+            self.accept_secured(conn, refused, service);
+            return;
+        }
+        self.table.put(Box::new(conn));
+        // Most clients have sent their first request by now; the others cost one vain read.
+        self.in_hand(id, service, |reactor, conn, service| {
+            if refused && conn.wire.is_rpc() {
+                Verdict::Close
+            } else if refused {
+                reactor.refuse(conn)
+            } else {
+                reactor.receive(conn, service)
+            }
+        });
+    }
+
+    /// Turns a connection away and tells it why.
+    pub(crate) fn refuse(&mut self, conn: &mut Conn) -> Verdict {
+        conn.output.tail().extend_from_slice(REFUSAL);
+        if conn.flush(self.tools.clock.now, &mut self.scratch) == Ok(true) {
+            self.begin_close(conn, Closing::Linger)
+        } else {
+            Verdict::Close
+        }
+    }
+
+    /// Out of descriptors: leaves the queue to the kernel for a while.
+    pub(crate) fn pause_accepting(&mut self) {
+        if std::mem::replace(&mut self.accepting, false) {
+            for listener in &self.listeners {
+                // Deleting what is watched cannot fail.
+                let _ = epoll::delete(&self.epoll, listener.descriptor());
+            }
+            let resume = ConnectionId {
+                index: INDEX_LISTENER,
+                generation: TIMER_ACCEPT,
+            };
+            self.timers
+                .push(self.tools.clock.now + EXHAUSTED_MS, resume);
+        }
+    }
+
+    pub(crate) fn resume_accepting(&mut self) {
+        self.accepting = true;
+        self.hold_spares();
+        for (listener, generation) in self.listeners.iter().zip(0..) {
+            // If the kernel refuses, the pause below begins anew with the next attempt.
+            let token = token(INDEX_LISTENER, generation);
+            let _ = epoll::add(&self.epoll, listener.descriptor(), token, EventFlags::IN);
+        }
+    }
+}
