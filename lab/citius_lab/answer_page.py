@@ -121,8 +121,8 @@ def cell_text(row: Row, column: str, shows: str) -> str:
     if cell is None:
         return "failed" if column in row.failed else "–"
     if shows == "latency":
-        p50, p99 = (cell.figure.latency_ms.get(name) for name in ("p50", "p99"))
-        return " / ".join("–" if one is None else f"{one.value:.3g}" for one in (p50, p99))
+        found = [cell.figure.latency_ms.get(name) for name in ("p50", "p90", "p99")]
+        return " / ".join("–" if one is None else words.millis(one.value) for one in found)
     text = micros(cell.us) + (NOISY_MARK if cell.is_noisy else "")
     times = ratio(row.cells, column, "today")
     return text if times is None or column == "today" else f"{text} (×{words.times(times)})"
@@ -257,5 +257,8 @@ WHAT = {
         "CPU time of the server per request in µs, and in brackets how many times that of the first "
         "column it is."
     ),
-    "latency": "Latency of the other requests in ms: median / 99th percentile.",
+    "latency": (
+        "Latency of the other requests in ms: median / 90th / 99th percentile; one that fewer than a "
+        "hundred values lie beyond is not shown."
+    ),
 }
