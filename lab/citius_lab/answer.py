@@ -109,6 +109,14 @@ class Kept:
         shown = found is not None and found.verdict.word != FAILED and found.cpu_us is not None
         return found if shown else None
 
+    def failure(self, series: str, case: str, contestant: str) -> str | None:
+        """Return why there is no figure, ``None`` if there is one or nothing was tried."""
+        (experiment,) = (one["name"] for one in self.run["experiments"])
+        found = self.analysis.figures.get((f"{experiment}/{series}", case, contestant))
+        if found is None or found.verdict.word != FAILED:
+            return None
+        return str(found.verdict.reasons[0]).splitlines()[0].partition(";")[0][:FAILURE_CHARS]
+
     def counts(self) -> tuple[int, int, int]:
         """Return how many figures are valid, suspect and failed."""
         words = [figure.verdict.word for figure in self.analysis.figures.values()]
@@ -142,12 +150,19 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a table: what the article published of it, and what was measured by column."""
+    """One row of a table.
+
+    Attributes:
+        published: What the article published of it, in words.
+        cells: What was measured, by column.
+        failed: Why there is no figure, by column, with the contestant's name.
+    """
 
     case: str
     label: str
     published: str
     cells: Mapping[str, Cell]
+    failed: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def title(self) -> str:
@@ -176,12 +191,15 @@ def rows(experiment: Experiment, kept: Kept) -> list[Row]:
     found: list[Row] = []
     for row in answer.row:
         cells: dict[str, Cell] = {}
+        failed: dict[str, str] = {}
         for column, usual in answer.columns.items():
             name = row.columns.get(column, usual)
             figure = kept.figure(row.series, row.case, name)
             if figure is not None:
                 cells[column] = Cell(name, figure)
-        found.append(Row(row.case, row.label, published(experiment, row), cells))
+            elif (why := kept.failure(row.series, row.case, name)) is not None:
+                failed[column] = f"{name}: {why}"
+        found.append(Row(row.case, row.label, published(experiment, row), cells, failed))
     return found
 
 
@@ -219,5 +237,7 @@ TITLES = {
     "go": "Go",
     "rust": "Rust",
 }
+# Of a reason; what a server printed may be long.
+FAILURE_CHARS = 140
 # Half an interval's width, as a share of the value, beyond which a cost is marked.
 NOISY = 0.25

@@ -6,7 +6,9 @@ import time
 from typing import TYPE_CHECKING
 
 from citius_lab import answer_picture, answer_summary
-from citius_lab.answer import TITLES, Kept, Row, ratio, rows
+from citius_lab import report_words as words
+from citius_lab.answer import TITLES, Kept, Row, ratio
+from citius_lab.answer import rows as rows_of
 from citius_lab.answer_picture import Bar
 
 if TYPE_CHECKING:
@@ -52,8 +54,8 @@ def article(experiment: Experiment, kept: Kept) -> str:
     answer, source = experiment.answer, experiment.article
     assert answer is not None, "the page is made of experiments with an answer"
     assert source is not None, "this one is an article's"
-    found = rows(experiment, kept)
-    doubts = [*answer.doubts, *source.hides[:1], *measured_doubts(kept)]
+    found = rows_of(experiment, kept)
+    doubts = [*answer.doubts, *measured_doubts(kept, found)]
     return "\n\n".join(
         [
             f"## {answer.heading}",
@@ -71,14 +73,14 @@ def beyond(experiment: Experiment, kept: Kept) -> str:
     """Return the section of an experiment that no article ran."""
     answer = experiment.answer
     assert answer is not None, "the page is made of experiments with an answer"
-    found = rows(experiment, kept)
+    found = rows_of(experiment, kept)
     return "\n\n".join(
         [
             f"## {answer.heading}",
             answer.said,
             table(experiment, found),
             " ".join(answer.concludes),
-            "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(kept)]),
+            "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(kept, found)]),
             _image(experiment, kept),
         ]
     )
@@ -95,7 +97,8 @@ def table(experiment: Experiment, found: Sequence[Row]) -> str:
     for row in found:
         cells = [cell_text(row, column, answer.shows) for column in columns]
         lines.append(_line([row.title, *cells]))
-    return "\n".join(lines) + f"\n\n{WHAT[answer.shows]} {_who(answer, columns)}"
+    what = WHAT["ratio" if "today" in columns and answer.shows == "cpu" else answer.shows]
+    return "\n".join(lines) + f"\n\n{what} {_who(answer, columns)}"
 
 
 def _who(answer: Answer, columns: Sequence[str]) -> str:
@@ -116,13 +119,13 @@ def cell_text(row: Row, column: str, shows: str) -> str:
     """Return what stands in a cell."""
     cell = row.cells.get(column)
     if cell is None:
-        return "–"
+        return "failed" if column in row.failed else "–"
     if shows == "latency":
-        p50, p99 = (cell.figure.latency_ms.get(name) for name in ("p50", "p99"))
-        return " / ".join("–" if one is None else f"{one.value:.3g}" for one in (p50, p99))
+        found = [cell.figure.latency_ms.get(name) for name in ("p50", "p90", "p99")]
+        return " / ".join("–" if one is None else words.millis(one.value) for one in found)
     text = micros(cell.us) + (NOISY_MARK if cell.is_noisy else "")
     times = ratio(row.cells, column, "today")
-    return text if times is None or column == "today" else f"{text} (×{times:.2g})"
+    return text if times is None or column == "today" else f"{text} (×{words.times(times)})"
 
 
 def micros(us: float) -> str:
@@ -130,13 +133,14 @@ def micros(us: float) -> str:
     return f"{us:,.0f}".replace(",", " ") if us >= 100 else f"{us:.3g}"
 
 
-def measured_doubts(kept: Kept) -> list[str]:
+def measured_doubts(kept: Kept, rows: Sequence[Row]) -> list[str]:
     """Return what this very run leaves to be doubted."""
     valid, suspect, failed = kept.counts()
     found = [
         f"Of the run's {valid + suspect + failed} figures {valid} are valid, {suspect} suspect and {failed} "
         "failed by the lab's gates."
     ]
+    found += [f"Failed: {row.title}, {why}." for row in rows for why in row.failed.values()]
     if kept.foreign > BUSY:
         found.append(
             f"Other programs kept {kept.foreign:.1f} CPUs of the machine busy while it was measured: "
@@ -161,7 +165,8 @@ def picture(experiment: Experiment, kept: Kept) -> str:
         if figure is not None and figure.cpu_us is not None:
             cost = figure.cpu_us
             bars.append(Bar(kept.label(name), cost.value, cost.low, cost.high, kind))
-    return answer_picture.svg(f"{row.case}: CPU time of the server per request", bars)
+    what = ", ".join(filter(None, (row.case, row.label)))
+    return answer_picture.svg(f"{what}: CPU time of the server per request", bars)
 
 
 def how(kept: Mapping[str, Kept]) -> str:
@@ -216,7 +221,7 @@ def _image(experiment: Experiment, kept: Kept) -> str:
 
 
 def _kind(column: str, name: str) -> str:
-    if column == "compiled":
+    if column in ("compiled", "cython"):
         return "compiled"
     if name.startswith("citius"):
         return "citius"
@@ -247,9 +252,13 @@ NOISY_MARK = "~"
 # CPUs that others used, beyond which the page says so.
 BUSY = 0.1
 WHAT = {
-    "cpu": (
+    "cpu": "CPU time of the server per request in µs.",
+    "ratio": (
         "CPU time of the server per request in µs, and in brackets how many times that of the first "
         "column it is."
     ),
-    "latency": "Latency of the other requests in ms: median / 99th percentile.",
+    "latency": (
+        "Latency of the other requests in ms: median / 90th / 99th percentile; one that fewer than a "
+        "hundred values lie beyond is not shown."
+    ),
 }

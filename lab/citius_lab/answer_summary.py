@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from citius_lab import report_words as words
 from citius_lab.answer import ratio, rows
 
 if TYPE_CHECKING:
@@ -47,18 +48,18 @@ def _against(language: str, pairs: Sequence[tuple[str, float]]) -> str:
     """Return how another language compares with the cheapest Python on Citius."""
     ahead = [case for case, times in pairs if times < 1 - CLOSE]
     behind = [case for case, times in pairs if times > 1 + CLOSE]
-    words: list[str] = []
+    parts: list[str] = []
     for cases, what in (
         (behind, "costs more than the cheapest of these in"),
         (ahead, "costs less in"),
     ):
         if cases:
-            factors = ", ".join(f"{case} (×{dict(pairs)[case]:.2g})" for case in cases)
-            words.append(f"{what} {factors}")
+            factors = ", ".join(f"{case} (×{words.times(dict(pairs)[case])})" for case in cases)
+            parts.append(f"{what} {factors}")
     alike = [case for case, _ in pairs if case not in (*ahead, *behind)]
     if alike:
-        words.append("about the same in " + ", ".join(alike))
-    return f"{language} {', and '.join(words)}."
+        parts.append("about the same in " + ", ".join(alike))
+    return f"{language} {', and '.join(parts)}."
 
 
 def _range(found: Sequence[Row], over: str, under: str) -> str:
@@ -82,9 +83,15 @@ def summary(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> 
     tables = [
         (one, rows(one, kept[name])) for name, one in experiments.items() if one.article is not None
     ]
-    every = [row for _, found in tables for row in found]
+    every = [(_name(one, row), row) for one, found in tables for row in found]
     lines = ["## In a minute", _stay(tables), _compile(every), _leave(every), SUMMARY_END]
     return "\n\n".join(line for line in lines if line)
+
+
+def _name(experiment: Experiment, row: Row) -> str:
+    """Return a row's name with the number of its article: several have rows of one name."""
+    assert experiment.article is not None, "the summary is of the articles"
+    return f"{row.title} ({experiment.article.id})"
 
 
 def _stay(tables: Sequence[tuple[Experiment, Sequence[Row]]]) -> str:
@@ -115,11 +122,13 @@ def _stay(tables: Sequence[tuple[Experiment, Sequence[Row]]]) -> str:
     return text
 
 
-def _compile(every: Sequence[Row]) -> str:
+def _compile(every: Sequence[tuple[str, Row]]) -> str:
     found = [
-        (row.title, row.cells["native"].us, row.cells["compiled"].us, row.cells.get("go"))
-        for row in every
-        if "native" in row.cells and "compiled" in row.cells
+        (name, row.cells["native"].us, row.cells["compiled"].us, row.cells.get("go"))
+        for name, row in every
+        if "native" in row.cells
+        and "compiled" in row.cells
+        and not row.cells["compiled"].contestant.endswith("codec")
     ]
     if not found:
         return ""
@@ -135,14 +144,14 @@ def _compile(every: Sequence[Row]) -> str:
     )
 
 
-def _leave(every: Sequence[Row]) -> str:
+def _leave(every: Sequence[tuple[str, Row]]) -> str:
     dear = [
-        (row.title, row.cells["native"].us / row.cells["go"].us)
-        for row in every
+        (name, row.cells["native"].us / row.cells["go"].us)
+        for name, row in every
         if "native" in row.cells and "go" in row.cells
     ]
     worst = [
-        f"{title} ×{times:.2g}"
+        f"{title} ×{words.times(times)}"
         for title, times in sorted(dear, key=lambda one: -one[1])
         if times > DEAR
     ]

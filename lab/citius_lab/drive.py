@@ -57,6 +57,9 @@ class Shot:
             window_s, warmup_s = COUNT_MAX_S, 0.0
         elif load.duration_s is not None:
             window_s = min(window_s, load.duration_s)
+        window_s = max(window_s, load.window_min_s)
+        if case.has_background:
+            warmup_s = max(warmup_s, BACKGROUND_WARMUP_S)
         return cls(load, case, own, window_s, warmup_s, rate if rate is not None else load.rate)
 
     @classmethod
@@ -338,6 +341,8 @@ def _event(line: str) -> str | None:
 LOAD_SCHEMA = 1
 # Sent and not counted before every window, whatever the search for the steady state says.
 WARMUP_S = 0.15
+# Until requests that take a second are under way at every stage of theirs.
+BACKGROUND_WARMUP_S = 1.0
 TIMEOUT_S = 10
 # What the fault of a measurement without an answer begins with.
 NO_ANSWER = "the server does not answer"

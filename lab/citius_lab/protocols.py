@@ -33,6 +33,7 @@ class Load:
         rate: Requests per second of an open pace.
         fraction: The rate as a share of what the same process did in the series ``of``.
         requests: Stops after so many.
+        window_min_s: No window is shorter, whatever time there is: where requests take that long.
         rtt_ms: Round-trip time that a relay adds between generator and server.
         duration_s: The article's length; windows are never longer, and shorter where the time
             is short. ``None`` leaves the length to the time that there is.
@@ -54,6 +55,7 @@ class Load:
     ramp_s: float | None = None
     requests: int | None = None
     duration_s: float | None = None
+    window_min_s: float = 0.0
     rtt_ms: float = 0.0
 
     @property

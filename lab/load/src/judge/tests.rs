@@ -17,6 +17,10 @@ struct Court {
 
 impl Court {
     fn new(method: &str) -> Self {
+        Self::of(method, false)
+    }
+
+    fn of(method: &str, is_background: bool) -> Self {
         let entry = Entry {
             request: Request {
                 method: method.into(),
@@ -27,7 +31,7 @@ impl Court {
             },
             expectation: Expectation::new(200, None, Some(b"Welcome".to_vec())).expect("valid"),
             weight: 1,
-            is_background: false,
+            is_background,
         };
         let mix = Arc::new(Mix::new(vec![entry]).expect("an entry"));
         let mut judge = Judge::new(mix, true, CHECK_EVERY);
@@ -189,4 +193,14 @@ fn intervals_follow_the_clock() {
         .map(|step| (step.completed, step.errors))
         .collect();
     assert_eq!(series, [(1, 0), (0, 0), (0, 1)]);
+}
+
+#[test]
+fn a_request_in_the_background_is_judged_and_has_no_latency() {
+    let mut court = Court::of("GET", true);
+    court.answer(200, false, &["Welcome"]);
+    court.answer(500, false, &["Welcome"]);
+    assert_eq!(court.books(), (0, 1));
+    assert_eq!(court.judge.tally.background, 1);
+    assert_eq!(court.judge.tally.latency.summary().count, 0);
 }

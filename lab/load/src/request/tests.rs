@@ -93,7 +93,9 @@ fn mix_entries_inherit_what_they_leave_out() {
         request,
         expectation,
         weight,
+        is_background,
     } = &mix.entries[1];
+    assert!(!is_background && !mix.entries[0].is_background);
     assert_eq!(
         (request.method.as_str(), request.target.as_str()),
         ("POST", "/p")
@@ -137,4 +139,18 @@ fn mix_is_drawn_by_weight() {
     (0..40_000).for_each(|_| counts[mix.draw(&mut random)] += 1);
     assert_eq!(counts[1], 0);
     assert!((9_600..10_400).contains(&counts[0]), "{counts:?}");
+}
+
+#[test]
+fn mix_of_equal_weights_is_drawn_evenly() {
+    let mix =
+        Mix::read("[{}, {}, {\"background\": true}]", Path::new("."), &base()).expect("valid");
+    assert!(mix.entries[2].is_background);
+    let mut random = Random::new(3);
+    let mut counts = [0_u32; 3];
+    (0..30_000).for_each(|_| counts[mix.draw(&mut random)] += 1);
+    assert!(
+        counts.iter().all(|count| (9_600..10_400).contains(count)),
+        "{counts:?}"
+    );
 }

@@ -1,0 +1,160 @@
+"""The page of the articles' question: it says what the kept results say, and nothing of other ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from synthetic import own_experiments
+
+from citius_lab import analyse, answer, answer_command, answer_page, keep, record
+from citius_lab.contestants import lab_root
+from citius_lab.errors import DefinitionError, LabError
+
+if TYPE_CHECKING:
+    from citius_lab.experiments import Experiment
+
+PUBLISHED = lab_root() / "published"
+DOCS = lab_root().parent / "docs"
+ASKED = {name: one for name, one in own_experiments().items() if one.answer is not None}
+ASKED = dict(sorted(ASKED.items(), key=lambda item: item[1].article.id if item[1].article else "~"))
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, answer.Kept]:
+    return {name: answer.read(PUBLISHED / name, f"lab/published/{name}") for name in ASKED}
+
+
+def test_the_page_and_its_pictures_are_those_of_the_kept_results() -> None:
+    """A figure that is edited by hand, or a result kept without writing the page, shows here."""
+    for path, text in answer_command.written(ASKED, PUBLISHED).items():
+        assert (DOCS / path).read_text() == text, f"docs/{path}: run `citius lab answer`"
+
+
+def test_each_article_has_a_table_with_a_picture(kept: dict[str, answer.Kept]) -> None:
+    articles = [one.article.id for one in ASKED.values() if one.article is not None]
+    assert articles == ["000", "001", "002", "003", "004"]
+    for one in ASKED.values():
+        if one.article is not None:
+            found = answer.rows(one, kept[one.name])
+            assert all("today" in row.cells and "native" in row.cells for row in found), one.name
+            assert one.answer is not None
+            assert one.answer.picture
+
+
+def test_kept_results_name_neither_this_machines_folders_nor_its_cgroup() -> None:
+    for path in PUBLISHED.glob("*/*"):
+        text = path.read_text()
+        assert not re.search(r"[\"' =]/(?:home|root|work|tmp)/", text), path
+        assert '"cgroup":' not in text, path
+
+
+def test_a_kept_result_has_the_figures_of_the_whole_one(tmp_path: Path) -> None:
+    """Keeping one that is kept changes nothing; what is left out is no part of a figure."""
+    source = PUBLISHED / "falcon-go"
+    own = keep.keep(source, tmp_path)
+    first, second = (analyse.analyse(record.load(folder)) for folder in (source, own))
+    assert first.figures == second.figures
+    assert (own / "records.jsonl").read_text() == (source / "records.jsonl").read_text()
+
+
+def copy_of(name: str, folder: Path) -> Path:
+    own = folder / name
+    own.mkdir(parents=True)
+    for path in (PUBLISHED / name).iterdir():
+        (own / path.name).write_bytes(path.read_bytes())
+    return own
+
+
+def test_a_result_of_another_version_is_refused(tmp_path: Path) -> None:
+    own = copy_of("falcon-go", tmp_path)
+    run = json.loads((own / "run.json").read_text())
+    (own / "run.json").write_text(json.dumps({**run, "schema": record.SCHEMA + 1}))
+    with pytest.raises(LabError, match=r"has schema 3, this lab reads 2"):
+        answer.read(own, "kept")
+
+
+def test_records_that_were_cut_off_are_refused(tmp_path: Path) -> None:
+    own = copy_of("falcon-go", tmp_path)
+    lines = (own / "records.jsonl").read_text().splitlines(keepends=True)
+    (own / "records.jsonl").write_text("".join(lines[: len(lines) // 2]))
+    with pytest.raises(LabError, match=r"records\.jsonl has no end: it was cut off"):
+        answer.read(own, "kept")
+    (own / "records.jsonl").write_text("".join([*lines[:3], *lines[5:]]))
+    with pytest.raises(LabError, match=r"records\.jsonl has \d+ records, .*run\.json says \d+"):
+        answer.read(own, "kept")
+
+
+def test_an_interrupted_run_is_not_kept(tmp_path: Path) -> None:
+    own = copy_of("falcon-go", tmp_path)
+    text = (own / "records.jsonl").read_text()
+    (own / "records.jsonl").write_text(text.replace('"interrupted":false', '"interrupted":true'))
+    with pytest.raises(LabError, match="was interrupted; citius lab resume"):
+        keep.keep(own, tmp_path / "kept")
+
+
+def test_a_result_that_is_missing_is_named_with_what_runs_it(tmp_path: Path) -> None:
+    copy_of("falcon-go", tmp_path)
+    with pytest.raises(LabError, match=r"no kept result of rest, .*lab answer --measure"):
+        answer_command.written(ASKED, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"picture": "helo"}, r"answer\.picture: unknown 'helo'"),
+        ({"columns": {"todya": "citius"}}, r"answer\.columns: unknown 'todya'"),
+        (
+            {"row": (answer.AnswerRow("hello", "cuont"),)},
+            r"answer\.row\[0\]\.series: unknown 'cuont'",
+        ),
+        ({"row": (answer.AnswerRow("helo", "count"),)}, r"answer\.row\[0\]\.case: unknown 'helo'"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_said(change: dict[str, object], said: str) -> None:
+    one = own_experiments()["falcon-go"]
+    assert one.answer is not None
+    ids = [series.id for series in one.series]
+    with pytest.raises(DefinitionError, match=said):
+        replace(one.answer, **change).check(Path("x.toml"), ["hello"], ids)  # type: ignore[arg-type]
+
+
+def cell(contestant: str, us: float, kept: answer.Kept) -> answer.Cell:
+    figure = next(iter(kept.analysis.figures.values()))
+    assert figure.cpu_us is not None
+    cost = replace(figure.cpu_us, value=us, low=us * 0.95, high=us * 1.05)
+    by_round = dict.fromkeys(range(3), us)
+    return answer.Cell(contestant, replace(figure, cpu_us=cost, cpu_by_round=by_round))
+
+
+def test_sentences_follow_the_figures(kept: dict[str, answer.Kept]) -> None:
+    """The same words would be wrong of other figures: no conclusion is written before its run."""
+    from citius_lab import answer_summary
+
+    one: Experiment = ASKED["falcon-go"]
+    costs = {"today": 100.0, "same": 20.0, "native": 10.0, "go": 40.0}
+    source = kept["falcon-go"]
+
+    def said(**changes: float) -> str:
+        cells = {name: cell(name, us, source) for name, us in (costs | changes).items()}
+        row = answer.Row("hello", "", "", cells)
+        return " ".join(answer_summary.conclusions(one, [row]))
+
+    assert "With nothing changed but the server, a request costs 20 % of" in said()
+    assert "Go costs more than the cheapest of these in `hello` (×4.00)." in said()
+    assert "Go costs less in `hello` (×0.50)." in said(go=5.0)
+    assert "Go about the same in `hello`." in said(go=10.5)
+
+
+def test_a_cost_with_a_wide_interval_is_marked(kept: dict[str, answer.Kept]) -> None:
+    own = cell("citius", 10.0, kept["falcon-go"])
+    assert own.figure.cpu_us is not None
+    wide = replace(own.figure, cpu_us=replace(own.figure.cpu_us, low=5.0, high=20.0))
+    row = answer.Row("hello", "", "", {"native": answer.Cell("citius", wide)})
+    assert answer_page.cell_text(row, "native", "cpu") == "10~"
+    assert answer_page.cell_text(replace(row, cells={"native": own}), "native", "cpu") == "10"
+    assert answer_page.cell_text(row, "go", "cpu") == "–"
