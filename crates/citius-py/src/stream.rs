@@ -16,8 +16,7 @@ use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request::Request;
 use crate::response;
-use crate::support::call_back;
-use crate::support::client_disconnected;
+use crate::support::{call_back, client_disconnected};
 use crate::sync::{Flag, lock};
 
 /// The way out for one streamed response. Callable from any thread.
