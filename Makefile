@@ -1,5 +1,5 @@
 # Verbs of the checkout; `make` alone lists them. CI calls the same verbs and nothing else.
-# What is made: .venv/ (Python side, editable), python/citius/_core*.so, python/citius/bin/citius-load, dist/*.whl.
+# What is made: .venv/ (Python side, editable), python/citius/_core*.so, lab/citius_lab/bin/citius-load, dist/*.whl.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -20,7 +20,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-matrix test-slow-paths check-wheel h2spec autobahn bench bench-ws lab fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench bench-ws lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,24 +41,37 @@ $(MADE)/extension: $(MADE)/setup $(RUST_SOURCES) pyproject.toml
 	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release > $(MADE)/maturin.log 2>&1 || { cat $(MADE)/maturin.log; exit 1; }
 	@touch $@
 
-python/citius/bin/citius-load: $(LOAD_SOURCES)
+lab/citius_lab/bin/citius-load: $(LOAD_SOURCES)
 	@scripts/need cargo
 	@echo "building the load generator"
 	@cargo build --release --locked --quiet --manifest-path lab/load/Cargo.toml
-	@mkdir -p python/citius/bin
+	@mkdir -p lab/citius_lab/bin
 	@cp lab/load/target/release/citius-load $@.new && mv $@.new $@
 
 # The lab stands on citius only through its command line, but lives in the same environment; as a plain path,
 # for setuptools' finder would be half a megabyte of every process there, contestants among them.
-$(MADE)/lab: $(MADE)/setup $(MADE)/extension python/citius/bin/citius-load $(wildcard lab/pyproject.toml)
+$(MADE)/lab: $(MADE)/setup $(MADE)/extension lab/citius_lab/bin/citius-load $(wildcard lab/pyproject.toml)
 	@if [ -f lab/pyproject.toml ]; then $(BIN)/pip install --quiet --config-settings editable_mode=compat -e lab; fi
 	@touch $@
 
-$(MADE)/wheel: $(MADE)/extension python/citius/bin/citius-load $(PYTHON_SOURCES) README.md LICENSE
+$(MADE)/wheel: $(MADE)/extension $(PYTHON_SOURCES) README.md LICENSE
 	@rm -f dist/citius-*.whl
 	@$(BIN)/maturin build --release --compatibility linux --interpreter $(BIN)/python --out dist > $(MADE)/wheel.log 2>&1 || { cat $(MADE)/wheel.log; exit 1; }
 	@ls dist/citius-*.whl
 	@touch $@
+
+# Wheels of every platform whose Rust standard library is installed, for every CPython that is; and the sources of both.
+# Minutes for each wheel: PROFILE=quick builds faster what is slower.
+dist: .venv-dist/ready ## wheels and source distributions that an index takes, into dist/
+	scripts/dist
+
+.venv-dist/ready: requirements-dist.lock scripts/setup
+	@echo "making .venv-dist"
+	@PYTHON=$(PYTHON) scripts/setup .venv-dist requirements-dist.lock
+	@touch $@
+
+check-dist: .venv-dist/ready ## install what dist made into empty environments of each Python, and use it
+	.venv-dist/bin/python scripts/check-dist.py
 
 # --- using --------------------------------------------------------------------------------------
 
@@ -129,7 +142,7 @@ test-slow-paths: $(MADE)/extension ## tests of gateways and protocols, with noth
 	@scripts/need cargo
 	scripts/slow-paths tests/gateway tests/asgi tests/wsgi tests/eager tests/conformance
 
-check-wheel: $(MADE)/wheel ## install the wheel into an empty environment and serve from it
+check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel
 
 # Pinned, and built from source by Go, which checks the sum of it.
@@ -160,6 +173,17 @@ bench: build ## CPU time per request of the hot paths
 bench-ws: build .venv-ws/ready ## WebSockets, echo and broadcast: CPU time per message, beside other servers
 	$(BIN)/python scripts/bench-ws.py .venv-ws
 
+.venv-site/ready: requirements-site.lock scripts/setup
+	@echo "making .venv-site"
+	@PYTHON=$(PYTHON) scripts/setup .venv-site requirements-site.lock
+	@touch $@
+
+site: .venv-site/ready ## the documentation as a web site, into site/; a link that leads nowhere is an error
+	.venv-site/bin/python scripts/site.py
+
+answer: build ## measure what docs/must-you-leave-python.md says again, and write it (an hour)
+	$(BIN)/citius lab answer --measure
+
 fuzz: ## campaigns of mutated vectors against the parser: make fuzz SECONDS=3600
 	@scripts/need cargo
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
@@ -168,5 +192,5 @@ docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-3.* .tools dist target lab/load/target lab/.build python/citius/bin
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-dist .venv-site .venv-3.* .tools dist target lab/load/target lab/.build lab/build lab/citius_lab/bin python/citius/bin site
 	find python -name '_core*.so' -delete

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
-LOAD = ROOT / "python/citius/bin/citius-load"
+LOAD = ROOT / "lab/citius_lab/bin/citius-load"
 CONNECTIONS = 64
 READY = re.compile(r"(?:serves on|running on|Listening at:) http://\S+?:(\d+)")
 

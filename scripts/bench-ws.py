@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
-LOAD = ROOT / "python/citius/bin/citius-load"
+LOAD = ROOT / "lab/citius_lab/bin/citius-load"
 CONNECTIONS = 32
 
 APPS = {

@@ -141,7 +141,7 @@ def _figure(key: Key, records: list[dict[str, Any]], series: dict[str, Any]) -> 
         _fill_cost(figure, productive)
         _fill_latency(figure, productive)
         figure.limiter = verdict.limiter(figure, productive, series)
-        figure.is_capacity = figure.limiter not in ("ramp", "offered rate")
+        figure.is_capacity = figure.limiter not in verdict.NO_CAPACITY
     return figure
 
 

@@ -1,12 +1,13 @@
 """The command line, ``citius lab …``: importing this module registers every command.
 
 ``commands`` has those about contestants, ``measure`` those that measure, ``results`` those that
-read result folders, ``bench`` measures an application that is not the lab's.
+read result folders, ``keep`` and ``answer_command`` those that make a page of kept ones, ``bench``
+measures an application that is not the lab's.
 """
 
 from __future__ import annotations
 
-from citius_lab import bench, measure, results
+from citius_lab import answer_command, bench, keep, measure, results
 from citius_lab.commands import lab
 
-__all__ = ["bench", "lab", "measure", "results"]
+__all__ = ["answer_command", "bench", "keep", "lab", "measure", "results"]

@@ -2,8 +2,9 @@
 
 A definition names commands as lists of words with placeholders: ``{source}`` (the folder),
 ``{shared}`` (what contestants of one language share), ``{build}`` (its own, git-ignored),
-``{venv}`` (its Python environment), ``{citius}`` (the ``citius`` of this environment), ``{cert}`` and
-``{key}`` (for TLS), ``{port}`` and ``{workers}``. No shell is involved.
+``{venv}`` (its Python environment), ``{packages}`` (what is installed in there), ``{citius}`` (the
+``citius`` of this environment), ``{cert}`` and ``{key}`` (for TLS), ``{port}`` and ``{workers}``. No
+shell is involved.
 
 A definition with ``of = "other"`` is a variant: it takes over every key that it does not give
 itself, and shares the other's build, so that one server with two starts is built once.
@@ -116,12 +117,17 @@ class Contestant:
         """Its own Python environment."""
         return self.build_dir / "venv"
 
+    @property
+    def packages(self) -> Path:
+        """Where the packages of that environment are, for a server on the lab's own interpreter."""
+        return self.venv / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+
     def missing(self) -> str | None:
         """Return why it cannot be built or run on this machine, ``None`` if it can."""
         for tool in self.needs:
             if tool == "citius":
                 if citius_command() is None:
-                    return "needs citius in this environment (make build)"
+                    return "needs citius in this environment (pip install citius)"
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
         version = None if self.python is None else self.python.version
@@ -276,6 +282,7 @@ class Contestant:
             "shared": str(self.shared),
             "build": str(self.build_dir),
             "venv": str(self.venv),
+            "packages": str(self.packages),
             "citius": citius_command() or "citius",
             "python": sys.executable,
             "cert": str(cert),
@@ -368,23 +375,31 @@ def python_command(version: str) -> str | None:
     return None if on_path is None or "shims" in Path(on_path).parts else on_path
 
 
+def in_checkout() -> bool:
+    """Tell whether the lab runs from a checkout of Citius, not from an installed wheel."""
+    return definitions.folder("contestants").parent.name != "data"
+
+
 def lab_root() -> Path:
-    """Return the ``lab`` folder of the checkout.
+    """Return the folder with the definitions: ``lab`` of a checkout, or the installed package's ``data``.
 
     Raises:
-        DefinitionError: The package was installed without it.
+        DefinitionError: The package was installed without them.
     """
-    root = Path(__file__).resolve().parents[1]
+    root = definitions.folder("contestants").parent
     if not (root / "contestants").is_dir():
         raise DefinitionError(
-            f"no contestants beside {root}; the lab runs from a checkout (pip install -e lab)"
+            f"the contestants' definitions are not in {root}; install citius-lab again"
         )
     return root
 
 
 def default_build_root() -> Path:
-    """Return where everything that the lab builds lies."""
-    return lab_root() / ".build"
+    """Return where everything that the lab builds lies: in the checkout, else in the user's cache."""
+    if in_checkout():
+        return lab_root() / ".build"
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache, "citius-lab")
 
 
 def _fill_word(word: str, values: Mapping[str, str]) -> str:

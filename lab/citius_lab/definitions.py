@@ -38,8 +38,8 @@ NOT_A_KEY = {"is_key": False}
 def folder(name: str) -> Path:
     """Return the lab's own folder of definitions: beside the package, or within an installed one."""
     package = Path(__file__).parent
-    beside = package.parent / name
-    return beside if beside.is_dir() else package / "data" / name
+    installed = package / "data"
+    return (installed if installed.is_dir() else package.parent) / name
 
 
 def read(path: Path) -> dict[str, Any]:

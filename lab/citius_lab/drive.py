@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from citius_lab import launch, usage, verify
+from citius_lab import launch, relay, usage, verify
 from citius_lab.budget import stretched_s
 from citius_lab.contestants import lab_root
 from citius_lab.errors import LaunchError, LoadError
@@ -21,7 +21,7 @@ from citius_lab.workloads import WrongResponse
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from citius_lab.launch import Server
     from citius_lab.plan import Placement
@@ -143,11 +143,12 @@ class Driver:
         try:
             wire = shot.load.wire
             answer = verify.verify_case(server.port, shot.case, self._random, wire=wire)
+            mix = mix_of(server.port, shot.case, self._random, wire)
             fields["checked"] = ["before"]
             fields["body_bytes"] = len(answer.body)
             if shot.load.is_timed:
                 shot = _stretched(shot, answer.elapsed_s)
-            fields |= self.drive(server, shot, answer.encoded or answer.body)
+            fields |= self.drive(server, shot, answer.encoded or answer.body, mix)
             # Answers of requests that were cut off at the end may still be in the server's work.
             patience_s = VERIFY_S + shot.connections * answer.elapsed_s
             verify.verify_case(
@@ -164,16 +165,23 @@ class Driver:
             raise LaunchError(how)
         return fields
 
-    def drive(self, server: Server, shot: Shot, body: bytes) -> dict[str, Any]:
+    def drive(
+        self, server: Server, shot: Shot, body: bytes, mix: Sequence[dict[str, Any]] = ()
+    ) -> dict[str, Any]:
         """Run the generator once; return its record and what the run cost.
+
+        ``body`` is what a response is compared with; ``mix`` is requested instead of the target.
 
         Raises:
             LoadError: It failed.
         """
         words = [*self._command, *shot.words(self._placement.load_cpus), *shot.request_words()]
-        target = f"{shot.scheme}://127.0.0.1:{server.port}{shot.target}"
-        with tempfile.TemporaryDirectory(prefix="citius-lab-") as folder:
-            files = _files(Path(folder), shot.case, body)
+        with (
+            tempfile.TemporaryDirectory(prefix="citius-lab-") as folder,
+            relay.to(server.port, shot.load.rtt_ms, self._placement.load_cpus) as port,
+        ):
+            target = f"{shot.scheme}://127.0.0.1:{port}{shot.target}"
+            files = _files(Path(folder), shot.case, body, mix)
             output = Path(folder, "load.json")
             net_before = usage.network()
             process = launch.Guarded(
@@ -206,9 +214,40 @@ def _stretched(shot: Shot, request_s: float) -> Shot:
     return replace(shot, window_s=stretched_s(shot.window_s, request_s))
 
 
-def _files(folder: Path, case: Case, body: bytes) -> list[str]:
+def mix_of(port: int, case: Case, random: random.Random, wire: str) -> list[dict[str, Any]]:
+    """Ask each request of a case's mix once, check the response, and return the generator's list.
+
+    Raises:
+        OSError: The connection failed.
+        WrongResponse: A response is wrong.
+    """
+    requests = case.requests(random)
+    if not requests:
+        return []
+    found: list[dict[str, Any]] = []
+    with verify.connection(port, wire=wire) as peer:
+        for one in requests:
+            own = replace(case, headers=(*case.headers, *one.headers))
+            answer = peer.ask(one.target, own)
+            case.check(answer, one.target)
+            found.append(
+                {
+                    "path": one.target,
+                    "weight": one.weight,
+                    "headers": dict(one.headers),
+                    "background": one.is_background,
+                    "expect_body": answer.body.decode(),
+                }
+            )
+    return found
+
+
+def _files(folder: Path, case: Case, body: bytes, mix: Sequence[dict[str, Any]]) -> list[str]:
     """Write what the generator compares with and what it sends; return the options."""
     words: list[str] = []
+    if mix:
+        (folder / "mix.json").write_text(json.dumps(list(mix)))
+        words += ["--mix", str(folder / "mix.json")]
     if case.is_stable:
         (folder / "expected").write_bytes(body)
         words += ["--expect-body-file", str(folder / "expected")]
@@ -261,7 +300,7 @@ def _read(path: Path, code: int) -> dict[str, Any]:
 
 
 def load_command() -> list[str]:
-    """Return the load generator's command: CITIUS_LOAD, the checkout's, the package's, PATH's.
+    """Return the load generator's command: that of CITIUS_LOAD, the package's, the checkout's, PATH's.
 
     Raises:
         LoadError: There is none.
@@ -272,8 +311,8 @@ def load_command() -> list[str]:
         return [named]
     root = lab_root()
     places = [
+        Path(__file__).with_name("bin") / "citius-load",
         root / "load" / "target" / "release" / "citius-load",
-        root.parent / "python" / "citius" / "bin" / "citius-load",
     ]
     if built := [place for place in places if place.exists()]:
         return [str(max(built, key=lambda place: place.stat().st_mtime))]

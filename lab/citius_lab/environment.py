@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citius_lab.contestants import lab_root
+from citius_lab.contestants import in_checkout, lab_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +165,8 @@ def _mitigations() -> dict[str, str]:
 
 
 def _commit() -> str:
+    if not in_checkout():
+        return ""
     root = str(lab_root().parent)
     commit = _output(["git", "-C", root, "rev-parse", "--short=12", "HEAD"])
     changed = _output(["git", "-C", root, "status", "--porcelain", "--untracked-files=no"])

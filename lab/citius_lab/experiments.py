@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from citius_lab import definitions
+from citius_lab.answer import Answer  # noqa: TC001 (the same)
 from citius_lab.articles import Article  # noqa: TC001 (the reader of definitions evaluates annotations)
 from citius_lab.definitions import NOT_A_KEY, expect_known
 from citius_lab.errors import LabError
@@ -38,6 +39,7 @@ class Experiment:
         compares_wires: Whether its series differ in what is spoken, so that one contestant's figures in
             all of them are worth a table.
         in_all: Whether it is a part of ``all``.
+        answer: How it becomes a part of docs/must-you-leave-python.md.
     """
 
     name: str = field(metadata=NOT_A_KEY)
@@ -52,6 +54,7 @@ class Experiment:
     cases_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     compares_wires: bool = False
     in_all: bool = True
+    answer: Answer | None = None
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain data, the article's figures included."""
@@ -90,7 +93,7 @@ def own() -> Path:
 
 def _place(one: Experiment) -> tuple[bool, str, str]:
     """The brief look at everything is first, then the articles' experiments."""
-    return one.in_all, "~" if one.article is None else one.article.id, one.name
+    return one.name != "quick", "~" if one.article is None else one.article.id, one.name
 
 
 def read(path: Path, contestants: Collection[str]) -> Experiment:
@@ -116,6 +119,10 @@ def read(path: Path, contestants: Collection[str]) -> Experiment:
             expect_known(path, f"{place}.contestant", figure.contestant, contestants)
         expect_known(path, f"{place}.case", figure.case, contract().cases)
         expect_known(path, f"{place}.series", figure.series, ids)
+    if one.answer is not None:
+        one.answer.check(path, contract().cases, ids)
+        for name in one.answer.names():
+            expect_known(path, "answer", name, one.contestants)
     return one
 
 

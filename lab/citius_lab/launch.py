@@ -290,6 +290,17 @@ def free_port() -> int:
         return port
 
 
+def accepts(port: int, patience_s: float) -> bool:
+    """Wait until a process accepts on ``port``; return whether one does."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def port_in_use(port: int) -> bool:
     """Tell whether a process listens on ``port``, also with SO_REUSEPORT."""
     with socket.socket() as probe:

@@ -16,6 +16,7 @@ from citius_lab import (
     contestants,
     drive,
     environment,
+    exclusive,
     experiments,
     plan,
     record,
@@ -79,8 +80,8 @@ def run_(
 ) -> None:
     """Measure EXPERIMENT, such as quick, rest, japronto, h2, or all.
 
-    `citius lab experiments` names them all and says what each of them asks. `all` runs every one but
-    quick.
+    `citius lab experiments` names them all, says what each of them asks, and which are no part of
+    `all`.
     """
     chosen_experiments = experiments.named(name, lab.experiments())
     found = lab.found()
@@ -187,7 +188,7 @@ def finish(
     # The lab itself stays off the CPUs of servers, where that is possible.
     os.sched_setaffinity(0, {cpu for place in places for cpu in place.load_cpus})
     try:
-        with Display(lab.console, session.plan) as display:
+        with exclusive.measuring(session.folder), Display(lab.console, session.plan) as display:
             contestants = dict(session.contestants)
             finished = Run(session.plan, contestants, recorder, display, session.before).carry_out()
     finally:
@@ -262,9 +263,9 @@ def split_names(words: Sequence[str]) -> list[str]:
 
 
 def default_folder(name: str) -> Path:
-    """Return a new result folder's path: in the checkout's ``lab/results`` where that is at hand."""
+    """Return a new result folder's path: ``lab/results`` at the top of a checkout, else ``citius-lab``."""
     folder = time.strftime(f"{name}-%Y%m%d-%H%M%S")
-    root = Path("lab", "results") if Path("lab", "citius_lab").is_dir() else Path("lab-results")
+    root = Path("lab", "results") if Path("lab", "citius_lab").is_dir() else Path("citius-lab")
     return root / folder
 
 

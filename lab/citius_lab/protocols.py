@@ -33,6 +33,7 @@ class Load:
         rate: Requests per second of an open pace.
         fraction: The rate as a share of what the same process did in the series ``of``.
         requests: Stops after so many.
+        rtt_ms: Round-trip time that a relay adds between generator and server.
         duration_s: The article's length; windows are never longer, and shorter where the time
             is short. ``None`` leaves the length to the time that there is.
     """
@@ -53,6 +54,7 @@ class Load:
     ramp_s: float | None = None
     requests: int | None = None
     duration_s: float | None = None
+    rtt_ms: float = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -103,13 +105,16 @@ class Load:
             words.append(f"{self.streams} {'calls' if self.rpc else 'streams'} on each")
         if self.pipeline > 1:
             words.append(f"{self.pipeline} requests in flight on each")
-        if not self.keep_alive:
-            words.append("a connection per request")
+        words += self._connection_words()
         if self.requests is not None:
             words.append(f"{self.requests} requests")
         elif self.duration_s is not None:
             words.append(f"at most {self.duration_s:g} s")
         return ", ".join(words)
+
+    def _connection_words(self) -> list[str]:
+        words = [] if self.keep_alive else ["a connection per request"]
+        return [*words, f"{self.rtt_ms:g} ms away"] if self.rtt_ms else words
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,27 @@ class Results:
         return [record for record in self.records if record["kind"] == kind]
 
 
+def expect_whole(folder: Path, results: Results) -> None:
+    """Check that a run came to its end, and that what it recorded is all there.
+
+    Raises:
+        LabError: It was interrupted, or lines of its records are missing.
+    """
+    ended = results.of_kind("end")
+    if not ended:
+        raise LabError(
+            f"{folder / RECORDS} has no end: it was cut off, or the run still goes on; "
+            f"citius lab resume {folder} completes it"
+        )
+    if ended[-1]["interrupted"]:
+        raise LabError(f"the run in {folder} was interrupted; citius lab resume {folder} goes on")
+    kept = results.run.get("kept_records")
+    if kept is not None and kept != len(results.records):
+        raise LabError(
+            f"{folder / RECORDS} has {len(results.records)} records, {folder / RUN} says {kept}"
+        )
+
+
 def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from citius_lab import plot_marks, report_about, report_experiment
+from citius_lab import plot_marks, report_about, report_experiment, report_findings
 from citius_lab import report_words as words
 from citius_lab.figures import FAILED, SUSPECT, VALID
 from citius_lab.render import render
@@ -44,6 +44,7 @@ def html(results: Results, analysis: Analysis) -> str:
         restarts=len({record["round"] for record in results.of_kind("measurement")}),
         conditions=report_about.conditions(view),
         legend=plot_marks.legend([view.family(name) for name in analysis.contestants]),
+        findings=report_findings.findings(view),
         contents=list(_contents(view)),
         experiments=[section for section in sections if section is not None],
         failed=report_about.failed(view),
@@ -67,6 +68,7 @@ def _counts(analysis: Analysis) -> list[Badge]:
 
 
 def _contents(view: View) -> Iterable[tuple[str, str]]:
+    yield "findings", "findings"
     for experiment in view.results.run["experiments"]:
         if view.sections(experiment["name"]):
             yield experiment["name"], experiment["name"]

@@ -9,7 +9,15 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from citius_lab import analyse, compare, experiments, record, report, report_terminal
+from citius_lab import (
+    analyse,
+    compare,
+    experiments,
+    record,
+    report,
+    report_compare,
+    report_terminal,
+)
 from citius_lab.commands import Lab, lab
 from citius_lab.errors import LabError
 
@@ -32,7 +40,8 @@ def experiments_(lab: Lab) -> None:
             one.name, "" if one.article is None else one.article.id, minutes, one.question
         )
     total_s = sum(one.budget_s for one in experiments.named(experiments.ALL, found))
-    table.add_row(experiments.ALL, "", f"{total_s / 60:.1f}", "all of them but quick")
+    left_out = ", ".join(one.name for one in found.values() if not one.in_all)
+    table.add_row(experiments.ALL, "", f"{total_s / 60:.1f}", f"all but {left_out}")
     lab.console.print(table)
 
 
@@ -78,8 +87,8 @@ def print_comparison(
     lab: Lab, first: Path, second: Path, *, changes: bool = False, reproduce: bool = False
 ) -> None:
     """Print every figure's ratio with its interval, and how many are the same."""
-    runs = [analyse.analyse(record.load(folder)) for folder in (first, second)]
-    found = compare.runs(*runs)
+    loaded = [record.load(folder) for folder in (first, second)]
+    found = compare.runs(*map(analyse.analyse, loaded))
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("section", "case", "contestant", "requests/s", "CPU per request", ""):
         table.add_column(column, overflow="fold")
@@ -93,6 +102,12 @@ def print_comparison(
     verb = "reproduced" if reproduce else "are the same within their intervals"
     note = f"; the intervals of {undecided} are too wide to tell" if undecided else ""
     lab.console.print(f"{same} of {decided} figures {verb}{note}")
+    page = second / "compare.html"
+    try:
+        page.write_text(report_compare.html(loaded[0], loaded[1], found, (str(first), str(second))))
+    except OSError as error:
+        raise LabError(f"the drawing cannot be written: {error}") from error
+    lab.console.print(f"drawn: {page}", soft_wrap=True, markup=False)
 
 
 def _words(one: Difference) -> Text:

@@ -51,7 +51,14 @@ def limiter(figure: Figure, records: Records, series: dict[str, Any]) -> str | N
         return "ramp" if series["load"]["pace"] == "users" else "offered rate"
     if (figure.generator_share or 0.0) > GENERATOR_MAX:
         return "generator"
+    if _has_background(records):
+        return BACKGROUND
     return None
+
+
+def _has_background(records: Records) -> bool:
+    """Tell whether other requests were under way, which count for no rate."""
+    return any(record["load"].get("background") for record in records)
 
 
 def error_share(load: dict[str, Any]) -> float:
@@ -100,7 +107,7 @@ def _machine(figure: Figure, records: Records, series: dict[str, Any]) -> Iterab
 
 def _limits(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
     """Something else than the server was the limit, or nothing that could be named."""
-    if figure.limiter in ("server", "ramp", "offered rate"):
+    if figure.limiter in ("server", *NO_CAPACITY):
         return
     foreign = median(record["usage"]["foreign_share"] for record in records)
     if foreign > FOREIGN_MAX:
@@ -147,7 +154,7 @@ def _little(figure: Figure, records: Records, series: dict[str, Any]) -> Iterabl
     A request counts where it ends, also one that began before the window: with few requests per
     connection the edges alone explain a gap, so it counts from ``LITTLE_REQUESTS_MIN`` on.
     """
-    if series["load"]["pace"] != "closed":
+    if series["load"]["pace"] != "closed" or _has_background(records):
         return
     gap = 0.0
     for record in records:
@@ -186,6 +193,8 @@ def _size(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[
 def _accept_queue(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
     """Connections waited for the kernel, not for the server.
 
+    Where slow requests are a part of the load, a step at their length is theirs.
+
     A full accept queue drops the SYN; the client sends it again after 1 s, then after 3 s in all.
     """
     overflows = sum(
@@ -198,6 +207,8 @@ def _accept_queue(figure: Figure, records: Records, series: dict[str, Any]) -> I
     late = sum(record["load"].get("connects_over_1s", 0) for record in records)
     if late:
         yield Reason("connections took a second or more: SYNs sent again", f"{late}")
+    if _has_background(records):
+        return
     merged = Histogram()
     for record in records:
         merged.merge(Histogram.decode(record["load"]["latency_histogram"]))
@@ -268,6 +279,10 @@ GATES: tuple[Gate, ...] = (
     _never_steady,
 )
 
+# A limiter in words: the requests behind which the others wait.
+BACKGROUND = "slow requests"
+# What limits a rate that says nothing about the server's capacity.
+NO_CAPACITY = ("ramp", "offered rate", BACKGROUND)
 ERRORS_MAX = 0.001
 SATURATED_MIN = 0.90
 GENERATOR_MAX = 0.80

@@ -13,7 +13,7 @@ import importlib.util
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import ModuleType  # noqa: TC003 (the reader of definitions evaluates annotations)
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from citius_lab import definitions
 from citius_lab.definitions import NOT_A_KEY
@@ -80,6 +80,21 @@ class Expect:
 
 
 @dataclass(frozen=True, slots=True)
+class Mixed:
+    """One of the requests that a case draws from.
+
+    Attributes:
+        weight: How often it is drawn, relative to the others.
+        is_background: Whether its responses are only checked: they count for no rate and no latency.
+    """
+
+    target: str
+    weight: int = 1
+    headers: tuple[tuple[str, str], ...] = ()
+    is_background: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One request that is measured: a workload at one size.
 
@@ -95,6 +110,8 @@ class Case:
         status: The status of a right response.
         check_every: The load generator compares the bytes of one response in so many; lengths of all.
         is_stable: Whether every response has the same bytes, so that the load generator can compare.
+        mix: What is requested instead, drawn by weight; ``target`` is what is asked before and after.
+        is_varied: Whether the mix is what ``requests(random)`` of the workload's code returns.
     """
 
     id: str
@@ -108,6 +125,20 @@ class Case:
     status: int = 200
     check_every: int = 1
     is_stable: bool = True
+    mix: tuple[Mixed, ...] = ()
+    is_varied: bool = False
+
+    @property
+    def has_background(self) -> bool:
+        """Whether some of its requests count for no rate, so that the rate is no capacity."""
+        return any(one.is_background for one in self.mix)
+
+    def requests(self, random: random.Random) -> tuple[Mixed, ...]:
+        """Return what the load generator draws from; nothing where it is the target alone."""
+        if not self.is_varied:
+            return self.mix
+        code: Any = contract().workloads[self.workload].code
+        return tuple(code.requests(random))
 
     @property
     def noise_class(self) -> str:
@@ -147,6 +178,7 @@ class Workload:
             work in the handler (``handler``).
         is_procedure: Whether it is a procedure, too, where a contestant has any; none takes parameters.
         is_quick: False where a response takes milliseconds; checks of connections leave it out.
+        is_optional: Whether it is no part of the contract: single experiments ask it of those that have it.
         expect: What the response has to be.
         code: The module beside the file, for what takes code.
     """
@@ -157,6 +189,7 @@ class Workload:
     noise_class: Literal["server", "handler"] = "server"
     is_procedure: bool = False
     is_quick: bool = True
+    is_optional: bool = False
     expect: Expect = Expect()
     code: ModuleType | None = field(default=None, metadata=NOT_A_KEY)
 
@@ -243,6 +276,14 @@ def read(path: Path) -> Workload:
     )
     if not workload.case:
         raise DefinitionError(f"{path}: case: expected one table [[case]] or more, got none")
+    for number, case in enumerate(workload.case):
+        if case.is_varied and not hasattr(workload.code, "requests"):
+            raise DefinitionError(
+                f"{path}: case[{number}].is_varied: expected a function requests(random) in the code "
+                "beside the file, got none"
+            )
+        if case.mix and all(one.is_background for one in case.mix):
+            raise DefinitionError(f"{path}: case[{number}].mix: nothing in it is to be measured")
     return replace(workload, case=tuple(replace(case, workload=name) for case in workload.case))
 
 

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from citius_lab.contestants import lab_root, run_read
+from citius_lab.contestants import default_build_root, run_read
 from citius_lab.errors import BuildError
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def build_citius(commit: str, folder: Path) -> Path:
         BuildError: It does not build.
     """
     top = Path(_git(folder, "rev-parse", "--show-toplevel"))
-    root = lab_root() / ".build" / "git"
+    root = default_build_root() / "git"
     site = root / commit[:12]
     if (site / "stamp").exists():
         return site
     with tempfile.TemporaryDirectory(prefix="citius-lab-wheel-") as wheels:
-        # The wheel wants the load generator, which a fresh worktree does not have; a server does not.
+        # Commits before 0.2 want the load generator in the wheel; an empty file is enough to build it.
         binary = top / "python" / "citius" / "bin" / "citius-load"
         binary.parent.mkdir(parents=True, exist_ok=True)
         binary.touch(exist_ok=True)

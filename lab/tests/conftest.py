@@ -22,6 +22,12 @@ def as_the_lab_has_them() -> Iterator[None]:
     contract.cache_clear()
 
 
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs with the fake load generator disturb no measurement, nor each other's."""
+    monkeypatch.setenv("CITIUS_LAB_LOCK", str(tmp_path_factory.getbasetemp() / "measuring.lock"))
+
+
 @pytest.fixture
 def fake_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the fake load generator in the real one's place."""

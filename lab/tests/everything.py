@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def everything(n_rounds: int = 3) -> Results:
     """Return a run of all experiments: somebody failed, somebody is missing, somebody is slow."""
     chance = random.Random(1)
-    asked = list(own_experiments().values())
+    asked = [one for one in own_experiments().values() if one.in_all or one.name == "quick"]
     names = list(dict.fromkeys(name for one in asked for name in one.contestants))
     one, two = plan.Placement((0,), (1,)), plan.Placement((0, 1), (0, 1))
     run = run_of(names)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from synthetic import SECTION, errors, measurement, results, rounds
 
-from citius_lab import analyse, compare, report
+from citius_lab import analyse, compare, report, report_compare
 from citius_lab.statistics import Relation
 
 if TYPE_CHECKING:
@@ -36,6 +36,20 @@ def test_a_ratio_between_runs_is_the_second_over_the_first() -> None:
     (difference,) = compare.runs(run(1000.0, 1010.0, 990.0), run(2000.0, 2020.0, 1980.0))
     assert difference.ratio is not None
     assert difference.ratio.value == pytest.approx(2.0)
+
+
+def test_two_runs_are_drawn_with_every_ratio() -> None:
+    sides = [
+        results([one for name in ("a", "citius") for one in rounds(name, rate=rate)])
+        for rate in (1000.0, 2000.0)
+    ]
+    found = compare.runs(*map(analyse.analyse, sides))
+    page = report_compare.html(*sides, found, ("first", "second"))
+    assert "second over first" in page
+    assert page.count("×2.00 faster") >= 2
+    assert page.count("CPU time per request, the second over the first") >= 1
+    only = compare.runs(analyse.analyse(sides[0]), analyse.analyse(results([])))
+    assert "only in the first" in report_compare.html(*sides, only, ("first", "second"))
 
 
 def test_what_failed_or_is_missing_is_not_comparable() -> None:

@@ -7,7 +7,7 @@ import io
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -16,11 +16,12 @@ from jinja2 import UndefinedError
 from rich.console import Console
 from synthetic import CLOSED, measurement, own_experiments, results, rounds
 
-from citius_lab import analyse, plot_marks, report, report_terminal
+from citius_lab import analyse, plot_marks, report, report_findings, report_terminal
 from citius_lab.cli import lab
 from citius_lab.plot import Row, row_plot
 from citius_lab.plot_scale import Scale
 from citius_lab.render import environment
+from citius_lab.report_view import View
 from citius_lab.statistics import Interval
 
 if TYPE_CHECKING:
@@ -71,6 +72,24 @@ def test_the_same_bytes_come_of_a_folder_carried_elsewhere(tmp_path: Path) -> No
     second = CliRunner().invoke(lab, ["report", str(there)])
     assert second.exit_code == 0, second.output
     assert (here / "report.html").read_bytes() == (there / "report.html").read_bytes()
+
+
+def test_the_page_begins_with_what_was_found(page: str) -> None:
+    own = text_of(part(page, "findings"))
+    assert own.index("takes the least CPU time") > 0
+    assert page.index('id="findings"') < page.index('class="experiment"')
+
+
+def test_a_finding_says_no_more_than_its_interval() -> None:
+    def said(**changes: Any) -> str:
+        records = [*rounds("a"), *rounds("citius", **changes)]
+        found = results(records)
+        (sentence,) = report_findings.findings(View(found, analyse.analyse(found)))
+        return sentence
+
+    assert "citius takes ×0.50 of it (0.5–0.5)" in said(server_cpu_s=0.49)
+    assert "citius is not told apart from it (×1.00, 1–1)" in said()
+    assert "suspect" in said(server_cpu_s=0.49, foreign_share=0.9)
 
 
 def test_every_experiment_has_its_noise_floor_and_its_cases(page: str) -> None:

@@ -43,12 +43,13 @@ if TYPE_CHECKING:
     from citius.serving.server import serve
     from citius.serving.worker_info import WorkerInfo, worker_info
     from citius.settings.config import Config
-    from citius.web.annotations import Body
     from citius.web.app import App
     from citius.web.compiled import get_include, load_handlers
     from citius.web.forms import FormData, Upload
     from citius.web.headers import Headers, MutableHeaders, QueryParams
     from citius.web.responses import html_response, json_response, msgpack_response, redirect
+    from citius.web.router import Router
+    from citius.web.sources import Body, Cookie, Depends, File, Form, Header, Path, Query
     from citius.web.websocket import SerialWebSocket
 
 __all__ = [
@@ -63,20 +64,28 @@ __all__ = [
     "Conflict",
     "ConnectionClosed",
     "ContentTooLarge",
+    "Cookie",
+    "Depends",
+    "File",
     "Forbidden",
+    "Form",
     "FormData",
     "Gone",
     "HTTPError",
+    "Header",
     "Headers",
     "InternalServerError",
     "MethodNotAllowed",
     "MutableHeaders",
     "NotAcceptable",
     "NotFound",
+    "Path",
+    "Query",
     "QueryParams",
     "Request",
     "Response",
     "Room",
+    "Router",
     "SerialWebSocket",
     "ServiceUnavailable",
     "TooManyRequests",
@@ -103,7 +112,8 @@ _HOMES = {
     "serving.worker_info": ("WorkerInfo", "worker_info"),
     "settings.config": ("Config",),
     "web.app": ("App",),
-    "web.annotations": ("Body",),
+    "web.router": ("Router",),
+    "web.sources": ("Body", "Cookie", "Depends", "File", "Form", "Header", "Path", "Query"),
     "web.compiled": ("get_include", "load_handlers"),
     "web.forms": ("FormData", "Upload"),
     "web.headers": ("Headers", "MutableHeaders", "QueryParams"),

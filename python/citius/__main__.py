@@ -1,7 +1,7 @@
-"""``citius`` and ``python -m citius``: a command line is read, forgotten, and what it asks for served.
+"""``citius`` and ``python -m citius``: parses the command line, unloads the parser, and serves.
 
-Forgotten, because a worker has no use for the parser and the flags of four servers: their memory is the
-application's then. Whatever imports them again gets them again.
+The parser and the flags of four servers are unloaded because a worker does not need them. An import loads
+them again.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Request:
 
     @property
     def id(self) -> str | None:
-        """The request's id, as access log and answer have it; ``None`` without ``--request-id``."""
+        """The request's id, as in access log and response; ``None`` without ``--request-id``."""
     def _message(self, what: str) -> str:
         """A message about it: ``GET /``, ``what``, and the route, the handler and the request's id."""
     @property
@@ -128,17 +128,17 @@ class Request:
     def _on_body(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when ``_next_chunk`` has something new."""
     def _set_task(self, task: object) -> None:
-        """Call ``task.cancel()`` if the client goes before its answer is complete."""
+        """Call ``task.cancel()`` if the client disconnects before the response is complete."""
     def _is_open(self) -> bool:
         """Whether the client still waits for the response."""
     def _respond(self, value: object) -> None:
-        """Answer from any thread with what a handler may return."""
+        """Respond from any thread with what a handler may return."""
     def _fail(self, error: BaseException) -> None:
-        """Answer from any thread with what the error handlers make of ``error``."""
+        """Respond from any thread with what the exception handlers return for ``error``."""
 
 @final
 class Response:
-    """An answer with everything said."""
+    """A response with status code, headers and body."""
 
     status_code: int
     body: Any
@@ -156,7 +156,7 @@ class Response:
     ) -> Self:
         """
         Args:
-            body: Whatever a handler may return: bytes, str, ``None``, an (async) iterator of bytes
+            body: What a handler may return: bytes, str, ``None``, an (async) iterator of bytes
                 and str, or an object to be encoded.
             trailers: The trailer section of a streamed body (RFC 9110 §6.5), or a function that makes
                 it when the body is complete; sent where the framing can carry one (chunked, HTTP/2).
@@ -167,13 +167,13 @@ class Response:
 
 @final
 class Stream:
-    """The way out for one streamed answer; made by the server, driven by ``citius.web.streaming``."""
+    """The output of one streamed response; made by the server, driven by ``citius.web.streaming``."""
 
     def send(self, chunk: bytes | str) -> bool:
         """Queue a piece; ``False`` means: wait for room before the next.
 
         Raises:
-            ClientDisconnected: Nobody is there to read it.
+            ClientDisconnected: The client has disconnected.
         """
     def on_writable(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once, on the reactor's thread, when more can be written or the client is gone."""
@@ -194,7 +194,7 @@ class RpcMessages:
     def feed(self, data: bytes) -> list[tuple[int | None, bytes | None, bytes]]:
         """The messages that ``data`` completes.
 
-        Answers are ``(msgid, error, result)``, both encoded, ``error`` ``None`` where there is none;
+        Responses are ``(msgid, error, result)``, both encoded, ``error`` ``None`` where there is none;
         notifications ``(None, method, params)``.
 
         Raises:
@@ -217,7 +217,7 @@ class WebSocket:
 
         Args:
             subprotocol: One of ``subprotocols``.
-            headers: Fields of the answer.
+            headers: Fields of the response.
 
         Raises:
             ConnectionClosed: The client is gone.
@@ -305,8 +305,8 @@ class WebSocket:
 class Room:
     """WebSockets that get the same messages: framed and compressed once, written to each.
 
-    Nobody waits for anybody: a member whose write queue is full misses the message or is closed. A WebSocket
-    leaves by itself when it is over. Callable from any thread.
+    Sending does not wait: a member whose write queue is full misses the message or is closed. A WebSocket
+    leaves automatically when it is closed. Callable from any thread.
     """
 
     def __new__(cls, *, slow: Literal["close", "drop"] = "close", slow_code: int = 1013) -> Self:
@@ -357,7 +357,7 @@ class Native:
     ) -> Self:
         """
         Args:
-            on_error: Makes an answer of an exception (returns what a handler may return).
+            on_error: Makes a response of an exception (returns what a handler may return).
             submit: ``submit(request, handler, args) -> bool`` hands a blocking handler to the thread
                 pool, which calls ``request._respond`` or ``request._fail``; ``False``: queue full, 503.
             compiled_threads: Threads for handlers of the kind ``pooled``, at most.
@@ -440,11 +440,11 @@ class Native:
         *,
         kind: Literal["def", "async", "blocking", "compiled", "pooled"],
     ) -> None:
-        """Call ``handler(request, status, allow)`` for 404 and 405 in place of the plain answers."""
+        """Call ``handler(request, status, allow)`` for 404 and 405 in place of the plain responses."""
 
 @final
 class CompiledHandler:
-    """Native code that answers requests (``citius.h``). Called from Python it runs without the GIL."""
+    """Native code that handles requests (``citius.h``). Called from Python it runs without the GIL."""
 
     def __new__(
         cls,
@@ -461,7 +461,7 @@ class CompiledHandler:
             name: What the log calls it.
             arguments: Name, source, type and default of a typed function's parameters
                 (``citius.web.compiled.Argument``).
-            content_type: The media type of answers that do not say theirs.
+            content_type: The media type of responses that do not set it.
             keep: What the code belongs to; kept for good.
 
         Raises:
@@ -538,7 +538,7 @@ class Wsgi:
         Args:
             environ: What every environ says besides what the gateway knows.
             spool: Makes a file for a long body, where the application is called on the reactor's thread.
-            queue_max: Requests that may wait for a thread in ``work``; more are answered with 503.
+            queue_max: Requests that may wait for a thread in ``work``; more get a 503.
                 ``None``: the application is called on the reactor's thread.
             spawn: ``spawn(job)`` calls ``job.run(kill)`` in a greenlet, at once.
             wait: ``wait(job)`` blocks a greenlet until ``job`` has changed.
@@ -556,7 +556,7 @@ class WsgiJob:
     """A WSGI call on its way to a greenlet."""
 
     def run(self, kill: Callable[[], object] | None = None) -> None:
-        """Call the application and send its answer.
+        """Call the application and send its response.
 
         Args:
             kill: Ends the caller; called when the client is gone before the end of a streamed response.
@@ -576,7 +576,7 @@ class WsgiInput:
 
 @final
 class FileWrapper:
-    """``wsgi.file_wrapper``: a file as an answer, sent by the kernel where it is a real one."""
+    """``wsgi.file_wrapper``: a file as a response, sent by the kernel if it has a descriptor."""
 
     @property
     def filelike(self) -> Any: ...
@@ -589,6 +589,57 @@ class FileWrapper:
 
 _Gateway: TypeAlias = Native | Asgi | Wsgi
 """How a reactor calls its application: one class for each interface."""
+
+@final
+class FileBody:
+    """A file as the body of a response; it may be sent many times."""
+
+    def __new__(cls, path: str | PathLike[str], root: str | PathLike[str] | None = None) -> Self:
+        """Open it; its conditions and ranges are looked at when the response is sent.
+
+        Args:
+            root: A directory that ``path``, which may come from a client, must not leave.
+
+        Raises:
+            OSError: It cannot be opened; ``FileNotFoundError`` for whatever is wrong with it below ``root``.
+        """
+
+@final
+class StaticDirectory:
+    """A static mount whose responses pass middleware."""
+
+    def __new__(cls, mount: Mount) -> Self:
+        """
+        Raises:
+            ValueError: It cannot be served; the message says why.
+        """
+    def find(self, request: Request) -> FileBody | bool | None:
+        """The file of a request; ``None`` if there is none, ``True`` for a directory without its slash."""
+
+@final
+class TokenBuckets:
+    """The buckets of one rate limit, shared by all processes that share the memory."""
+
+    def __new__(cls, buffer: Buffer, name: bytes, interval_ns: int, burst: int) -> Self:
+        """
+        Args:
+            buffer: Writable memory such as a shared ``mmap``, with a secret in its first 16 bytes; never
+                released.
+            name: The same in all processes.
+            interval_ns: Nanoseconds until there is one more token.
+            burst: Tokens of a full bucket.
+
+        Raises:
+            ValueError: An argument that is none.
+            MemoryError: Too many names share the memory.
+        """
+    def take(self, key: bytes, count: int, now_ns: int) -> tuple[bool, int, int, int]:
+        """Take tokens of the bucket of ``key``, or none.
+
+        Returns:
+            Whether they were there, how many are left, nanoseconds until there are enough and until there
+            are all.
+        """
 
 @final
 class SharedMetrics:
@@ -631,12 +682,12 @@ class Observer:
             metrics: Where it counts, on ``slot``; in memory of its own without one.
             access_log: The format of access lines (see docs/guides/observability.md); ``None``: none.
             access_log_fd: Where they go; standard output without it.
-            access_log_sample: The share of answers below 400 that get a line.
+            access_log_sample: The share of responses below 400 that get a line.
             request_id: The header that carries a request's id.
             trace: Continue or begin W3C traces.
             spans: Keep finished requests for ``take_spans``.
             path_patterns: Count requests by these, where the gateway knows no routes.
-            health: Answer ``/live`` and ``/ready`` below this path.
+            health: Serve ``/live`` and ``/ready`` below this path.
 
         Raises:
             ValueError: A format, name or pattern that is none.
@@ -745,6 +796,9 @@ def read_integer(text: str) -> int | None:
 def read_real(text: str) -> float | None:
     """The number that a parameter's text stands for; ``None`` if it is none."""
 
+def prefers_msgpack(accept: str) -> bool:
+    """Whether a client whose ``Accept`` is this prefers MessagePack to JSON."""
+
 def parse_parameters(value: str) -> tuple[str, dict[str, str]]:
     """Split ``form-data; name="a"`` at its first ``;`` into head and parameters (RFC 9110 §5.6.6).
 
@@ -790,12 +844,12 @@ class Reactor:
         """
         Args:
             limits: Overrides of ``LIMITS``; unknown names are refused with ``ValueError``.
-            headers: Fields of every answer that does not say the same itself.
+            headers: Fields of every response that does not have them.
             loop: The asyncio loop that steps suspended coroutines; ``None`` without one.
             observer: Is told about every request; for one reactor only.
             log: ``log(level, message)`` for what is no handler's exception.
-            mounts: Directories whose files are answered before the gateway is asked.
-            compress: Codings for answers that are worth it (``br``, ``zstd``, ``gzip``), and their levels.
+            mounts: Directories whose files are served without the gateway.
+            compress: Codings for compressible responses (``br``, ``zstd``, ``gzip``), and their levels.
             compress_types: Media types that are, besides texts.
             trusted: Peers (addresses, networks, ``unix``, ``*``) that speak for their clients.
             forwarded: The headers that they are believed, ``x-forwarded-for`` and the like.
@@ -869,7 +923,7 @@ class Chan(Generic[_T]):
     def __new__(cls, capacity: int = 0) -> Self:
         """
         Args:
-            capacity: Values that may be sent before anybody receives.
+            capacity: Values that the channel holds while no receiver waits.
 
         Raises:
             ValueError: It is negative.
@@ -879,7 +933,7 @@ class Chan(Generic[_T]):
 
         Raises:
             ChannelClosed: The channel is closed, or is closed meanwhile.
-            Deadlock: Nobody is left who could receive.
+            Deadlock: No goroutine or thread is left that could receive.
         """
     def recv(self) -> _Received[_T]:
         """Receive ``(value, True)``; ``(None, False)`` from a channel that is closed and empty.
@@ -887,7 +941,7 @@ class Chan(Generic[_T]):
         A receiver that is cancelled or killed loses no value: the next one gets it.
 
         Raises:
-            Deadlock: Nobody is left who could send or close.
+            Deadlock: No goroutine or thread is left that could send or close.
         """
     def close(self) -> None:
         """Say that nothing will be sent any more; what is in the channel can still be received.
@@ -899,7 +953,7 @@ class Chan(Generic[_T]):
     def closed(self) -> bool: ...
     @property
     def cap(self) -> int:
-        """Values that may be sent before anybody receives."""
+        """Values that the channel holds while no receiver waits."""
     def __len__(self) -> int:
         """Values that have been sent and not been received (those given back by cancelled receivers too)."""
     def __bool__(self) -> Literal[True]: ...
@@ -945,7 +999,7 @@ def select(
 
     Raises:
         ChannelClosed: The chosen case is a send on a closed channel.
-        Deadlock: Nobody is left who could make any case possible.
+        Deadlock: No goroutine or thread is left that could make a case possible.
         TypeError: Something else in place of a case.
     """
 

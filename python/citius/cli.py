@@ -1,4 +1,4 @@
-"""The command line: ``citius serve``, ``citius load``, ``citius lab``.
+"""The command line: ``citius serve``, ``citius routes``, ``citius load``, ``citius lab``.
 
 The options of ``serve`` come from config.py; nothing about them is said here. ``load`` turns into the
 bundled load generator, ``lab`` is imported from its own package when it is asked for.
@@ -20,21 +20,24 @@ from citius.settings.sources import Job, Sources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from citius.web.app import App
+
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Commands(click.Group):
-    """The three commands; ``lab`` is a package of its own and may be absent."""
+    """The commands; ``lab`` is a package of its own and may be absent."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["serve", "load", "lab"]
+        return ["serve", "routes", "load", "lab"]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
                     ("serve", "Serve an application."),
-                    ("load", "Send load to a server and measure the answers."),
+                    ("routes", "List what a native application serves."),
+                    ("load", "Send load to a server and measure its responses."),
                     ("lab", "Measure servers side by side, and report."),
                 ]
             )
@@ -266,6 +269,52 @@ def _serve_command() -> click.Command:
 cli.add_command(_serve_command())
 
 
+def _native_application(target: str, app_dir: str, factory: bool) -> App:
+    """The native application that ``target`` names."""
+    from citius.serving.interfaces.imports import import_app
+    from citius.web.app import App
+
+    try:
+        app = import_app(target, Config(app_dir=app_dir, factory=factory))
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if not isinstance(app, App):
+        raise click.UsageError(
+            f"{target} is no citius.App: there is nothing to be said of its routes"
+        )
+    return app
+
+
+@cli.command("routes")
+@click.argument("target")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the parameters.")
+@click.option("--app-dir", default=".", show_default=True, help="Where to look for modules.")
+@click.option(
+    "--factory", is_flag=True, help="The attribute makes the application when it is called."
+)
+def routes_command(target: str, as_json: bool, app_dir: str, factory: bool) -> None:
+    """List the routes, WebSockets and procedures of TARGET, as `citius serve` takes it."""
+    from citius.web import listing
+
+    try:
+        endpoints = _native_application(target, app_dir, factory).endpoints
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if as_json:
+        import json
+
+        click.echo(json.dumps(listing.values(endpoints), indent=2))
+        return
+    for line in listing.lines(endpoints):
+        click.echo(line)
+
+
+_LAB_IS_MISSING = (
+    "the lab and its load generator are not installed: pip install 'citius[lab]' "
+    "(in a checkout of Citius: make build)"
+)
+
+
 @cli.command(
     "load",
     add_help_option=False,
@@ -273,13 +322,15 @@ cli.add_command(_serve_command())
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def load_command(arguments: tuple[str, ...]) -> None:
-    """Send load to a server and measure the answers."""
-    binary = os.path.join(os.path.dirname(__file__), "bin", "citius-load")
+    """Send load to a server and measure its responses."""
+    from importlib.util import find_spec
+
+    lab = find_spec("citius_lab")
+    if lab is None or lab.origin is None:
+        raise click.ClickException(_LAB_IS_MISSING)
+    binary = os.path.join(os.path.dirname(lab.origin), "bin", "citius-load")
     if not os.access(binary, os.X_OK):
-        raise click.ClickException(
-            f"the load generator is not at {binary}; in a checkout `make build` puts it there, "
-            "and the wheels for Linux bring it along"
-        )
+        raise click.ClickException(f"the load generator is not at {binary}; `make build` builds it")
     os.execv(binary, ["citius load", *arguments])
 
 
@@ -291,10 +342,7 @@ def _lab() -> click.Command:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "citius_lab":
             raise
-        raise click.ClickException(
-            "the lab is not installed; in a checkout of Citius `make build` does it, elsewhere "
-            "`pip install -e lab` from one"
-        ) from None
+        raise click.ClickException(_LAB_IS_MISSING) from None
     return lab  # pyright: ignore
 
 

@@ -8,11 +8,11 @@
     │   └── ConnectionClosed         a WebSocket is over
     ├── ChannelClosed                a send on a closed channel, or a second close (a ValueError)
     ├── ChannelMisuse                an operation that would stop a loop or a hub
-    ├── Deadlock                     everybody waits for a channel
+    ├── Deadlock                     all goroutines wait for channels
     ├── RpcError                     a call that failed: raise it in a procedure; what a client's call raises
-    ├── RpcTimeout                   a call was not answered in time (a TimeoutError)
+    ├── RpcTimeout                   no response to a call came in time (a TimeoutError)
     ├── ConnectionLost               a call whose connection broke (a ConnectionError)
-    └── HTTPError                    an answer: raise it in a handler
+    └── HTTPError                    a response: raise it in a handler
         ├── BadRequest               400
         ├── Unauthorized             401
         ├── Forbidden                403
@@ -119,7 +119,7 @@ class RpcTimeout(CitiusError, TimeoutError):
 
 
 class ConnectionLost(CitiusError, ConnectionError):
-    """The connection broke before the answer came, or none could be made in time.
+    """The connection failed before the response came, or none could be made in time.
 
     ``was_sent`` says whether the procedure may have been called.
     """
@@ -130,7 +130,7 @@ class ConnectionLost(CitiusError, ConnectionError):
 
 
 class HTTPError(CitiusError):
-    """An answer with an error status.
+    """A response with an error status.
 
     Without an error handler of the application it is sent as ``application/problem+json``
     (RFC 9457) with the members ``title``, ``status``, and ``detail`` and ``errors`` where given.
@@ -138,7 +138,7 @@ class HTTPError(CitiusError):
     Args:
         status_code: 400 to 599.
         detail: What went wrong, for the client's eyes.
-        headers: Fields of the answer.
+        headers: Fields of the response.
         errors: One mapping per mistake found in the request (``UnprocessableContent`` fills it).
     """
 

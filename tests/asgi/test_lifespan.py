@@ -64,7 +64,7 @@ NO_LIFESPAN = """
 def test_auto_goes_on_without_it(serve_asgi) -> None:
     server = serve_asgi(NO_LIFESPAN, "--log-level", "debug", lifespan="auto")
     assert server.get("/").body == b"x"
-    server.wait_for_log("knows no lifespan: it raised AssertionError")
+    server.wait_for_log("does not support lifespan events: it raised AssertionError")
 
 
 def test_on_insists_on_it(serve_asgi) -> None:

@@ -295,8 +295,8 @@ class TestSources:
         assert server.get("/").status == 200
 
 
-def test_load_is_the_bundled_binary() -> None:
-    binary = Path(__file__).parents[2] / "python/citius/bin/citius-load"
+def test_load_is_the_labs_binary() -> None:
+    binary = Path(__file__).parents[2] / "lab/citius_lab/bin/citius-load"
     done = citius("load", "--help")
     if binary.exists():
         assert done.returncode == 0
@@ -315,7 +315,7 @@ def test_lab_says_how_to_get_it() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
-    assert "pip install -e lab" in done.stderr
+    assert "pip install 'citius[lab]'" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

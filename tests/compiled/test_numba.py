@@ -141,10 +141,10 @@ def test_what_does_not_fit_is_422_with_all_mistakes(client: Client) -> None:
         "Unprocessable Content",
         "request validation failed",
     )
-    places = [(mistake["in"], mistake["path"]) for mistake in problem["errors"]]
-    assert places == [("path", "a"), ("query", "c")]
+    places = [(mistake["in"], mistake["pointer"]) for mistake in problem["errors"]]
+    assert places == [("path", "#/a"), ("query", "#/c")]
     missing = client.get("/index/abc").json()["errors"]
-    assert missing == [{"in": "query", "path": "at", "message": "missing"}]
+    assert missing == [{"in": "query", "pointer": "#/at", "detail": "missing"}]
     assert client.get("/add/1/no-number").status_code == 404  # the route takes integers only
 
 

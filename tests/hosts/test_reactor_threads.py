@@ -211,9 +211,9 @@ def test_calls_logs_and_workers(serve: Callable[..., Server], tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--loop", "gevent"], "wants an asyncio loop in each thread"),
-        (["--loop", "none"], "wants an asyncio loop in each thread"),
-        (["--management", "127.0.0.1:0"], "management knows one reactor"),
+        (["--loop", "gevent"], "needs an asyncio loop in each thread"),
+        (["--loop", "none"], "needs an asyncio loop in each thread"),
+        (["--management", "127.0.0.1:0"], "management works with one reactor"),
     ],
 )
 def test_what_knows_one_reactor_is_refused(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rig import Server, children, wait_for
 
-LOAD = Path(__file__).parents[2] / "python/citius/bin/citius-load"
+LOAD = Path(__file__).parents[2] / "lab/citius_lab/bin/citius-load"
 APP = """
 @app.get("/")
 async def pid():

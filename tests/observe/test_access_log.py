@@ -177,7 +177,7 @@ def test_a_log_that_nobody_reads_costs_lines_and_no_request(serve, tmp_path) -> 
                 peer.send(request * 50)
                 for _ in range(50):
                     assert peer.reply().status == 200
-        server.wait_for_log(r"\d+ access lines were dropped")
+        server.wait_for_log(r"\d+ access log lines were dropped")
         kept = b""
         while True:
             try:

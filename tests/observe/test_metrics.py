@@ -165,7 +165,9 @@ def test_limits_and_queue(manage) -> None:
         assert found["citius_connections_open{worker=0}"] >= 3
     cancelled = "citius_http_requests_cancelled_total"
     wait_for(lambda: managed.metrics()[cancelled] == 3, "three that left")
-    wait_for(lambda: managed.metrics().get("citius_http_responses_total{code=499}") == 3, "three 499")
+    wait_for(
+        lambda: managed.metrics().get("citius_http_responses_total{code=499}") == 3, "three 499"
+    )
 
 
 def test_the_workers_do_not_hold_the_management_socket(manage) -> None:

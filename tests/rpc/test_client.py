@@ -166,7 +166,7 @@ def test_more_than_both_sides_buffer(client: Client) -> None:
 
 
 def test_a_timeout_cancels_at_the_server(client: Client) -> None:
-    with pytest.raises(RpcTimeout, match="no answer to sleep in time"):
+    with pytest.raises(RpcTimeout, match="no response to sleep in time"):
         client.call("sleep", 30, "timed out", timeout_s=0.1)
     wait_for(lambda: "timed out" in client.call("seen")["cancelled"], "the cancellation")
     call = client.submit("sleep", 30, "taken back")

@@ -249,7 +249,7 @@ def test_workers_a_unix_socket_and_a_reload(
 def test_a_certificate_is_missing(serve: Callable[..., Server]) -> None:
     server = serve("", "--rpc", SECURED, ready=False)
     assert server.wait() == 2
-    assert "has no certificate to show" in server.err
+    assert "needs a certificate" in server.err
 
 
 def test_clear_text_beside_tls_is_warned_about(

@@ -227,7 +227,7 @@ def test_a_raising_signal_handler_leaves_the_line_to_the_next() -> None:
 
     def interrupt() -> None:
         link: Any = client._link
-        wait_for(lambda: link._reading._line, "the main thread in line")
+        wait_for(lambda: link._reading._queue, "the main thread in line")
         others.append(Caller(client, "c"))
         wait_for(lambda: "c" in server.arrived, "c's call")
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
@@ -263,7 +263,7 @@ def test_a_call_that_looks_whether_the_connection_is_there_wakes_a_sleeper() -> 
         def look(waiter: Any) -> None:
             held.append(link._reading.take(waiter))
             callers.append(Caller(client, "b"))
-            wait_for(lambda: link._reading._line, "b in line")
+            wait_for(lambda: link._reading._queue, "b in line")
 
         callers: list[Caller] = []
         link._reading.share(look)

@@ -17,7 +17,7 @@ from citius.observability import logging
 from citius.process import pidfile
 from citius.process.paths import changeable
 from citius.process.privileges import Identity
-from citius.serving.listeners import bind, bind_beside
+from citius.serving.bind import bind, bind_beside
 from citius.serving.supervisor.upgrade import programs_changeable
 from citius.settings.config import Config
 from citius.settings.sources import Sources

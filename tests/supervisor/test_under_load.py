@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rig import Server, children, wait_for
 
-LOAD = Path(__file__).parents[2] / "python/citius/bin/citius-load"
+LOAD = Path(__file__).parents[2] / "lab/citius_lab/bin/citius-load"
 APP = """
 leak = []
 

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "rpc": BASE | {"observability"},
     "go": BASE,
     "msgpack": BASE,
-    "cli": BASE | {"settings", "serving"},
+    "cli": BASE | {"settings", "serving", "web"},
     "__main__": {"cli", "settings", "serving"},
     "__init__": set[str](),
 }

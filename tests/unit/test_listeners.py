@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from citius.errors import ConfigError
 from citius.process.startup import HANDOVER_ENV
-from citius.serving.listeners import addresses, bind, stop_accepting
+from citius.serving.bind import addresses, bind
+from citius.serving.sockets import stop_accepting
 from citius.settings.config import Config
 
 
@@ -48,7 +49,7 @@ def test_what_is_no_address(text: str) -> None:
 
 
 def test_tls_without_a_certificate() -> None:
-    with pytest.raises(ConfigError, match="bind: tls://:8443 has no certificate to show"):
+    with pytest.raises(ConfigError, match="bind: tls://:8443 needs a certificate"):
         Config(bind=(":80", "tls://:8443"))
 
 

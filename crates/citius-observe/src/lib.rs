@@ -5,6 +5,7 @@
 //! so are requests that never reach one. A reactor without an observer pays one branch a request.
 //!
 //! - [`slot`]: counters in memory that the supervisor shares with its workers; one writer, no locks.
+//! - [`buckets`]: token buckets in such memory, for limits that hold over all workers.
 //! - [`format`] and [`line`]: what an access line says. Nothing a client sends can end a line early.
 //! - [`writer`]: the way of the lines to their file, in a thread of its own, bounded.
 //! - [`trace`]: W3C trace context, read strictly.
@@ -12,6 +13,7 @@
 //! No sockets, no Python; time comes in as a value.
 #![forbid(unsafe_code)]
 
+pub mod buckets;
 pub mod format;
 pub mod line;
 pub mod observer;

@@ -21,10 +21,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 mod awaitable;
+mod buckets;
 mod completion;
 mod data_types;
 mod exchange;
 mod file;
+mod file_body;
 mod fork;
 mod gateway;
 mod go;
@@ -67,6 +69,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numbers::read_integer, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::parse_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::prefers_msgpack, module)?)?;
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;
@@ -86,6 +89,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<host::Reactor>()?;
     module.add_class::<rpc::RpcMessages>()?;
+    module.add_class::<file_body::FileBody>()?;
+    module.add_class::<file_body::StaticDirectory>()?;
+    module.add_class::<buckets::TokenBuckets>()?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
     module.add_class::<tls::Tls>()?;

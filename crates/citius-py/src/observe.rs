@@ -35,6 +35,23 @@ pub(crate) fn metrics(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(metrics)
 }
 
+/// The memory of `buffer`, which is kept for ever, as atomics.
+pub(crate) fn shared_cells(buffer: PyBuffer<u8>) -> PyResult<&'static [AtomicU64]> {
+    let address = buffer.buf_ptr().cast::<AtomicU64>();
+    if buffer.readonly() || !buffer.is_c_contiguous() || !address.is_aligned() {
+        return Err(PyValueError::new_err(
+            "what processes share needs writable, contiguous memory such as an mmap",
+        ));
+    }
+    let n_cells = buffer.len_bytes() / size_of::<AtomicU64>();
+    // The buffer is kept for ever: its exporter cannot free or move the memory any more.
+    std::mem::forget(buffer);
+    // SAFETY: the memory is writable, aligned, `n_cells` long and, since the buffer is never released,
+    // there until the process ends; cells are only ever accessed as atomics, here and by the processes
+    // that share it.
+    Ok(unsafe { std::slice::from_raw_parts(address, n_cells) })
+}
+
 /// Slots in memory that a supervisor and its workers share.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct SharedMetrics {
@@ -48,19 +65,7 @@ impl SharedMetrics {
 
     #[new]
     fn new(buffer: PyBuffer<u8>) -> PyResult<Self> {
-        let address = buffer.buf_ptr().cast::<AtomicU64>();
-        if buffer.readonly() || !buffer.is_c_contiguous() || !address.is_aligned() {
-            return Err(PyValueError::new_err(
-                "shared metrics need writable, contiguous memory such as an mmap",
-            ));
-        }
-        let n_cells = buffer.len_bytes() / size_of::<AtomicU64>();
-        // The buffer is kept for ever: its exporter cannot free or move the memory any more.
-        std::mem::forget(buffer);
-        // SAFETY: the memory is writable, aligned, `n_cells` long and, since the buffer is never released,
-        // there until the process ends; cells are only ever accessed as atomics, here and by the processes
-        // that share it.
-        let cells: &'static [AtomicU64] = unsafe { std::slice::from_raw_parts(address, n_cells) };
+        let cells = shared_cells(buffer)?;
         let slots = cells.chunks_exact(SLOT_CELLS).filter_map(MetricsSlot::new);
         Ok(Self {
             slots: slots.collect(),

@@ -18,3 +18,9 @@ pub(crate) fn parse_parameters<'py>(
     }
     Ok((head.to_ascii_lowercase(), by_name))
 }
+
+/// Whether a client whose `Accept` is this prefers MessagePack to JSON, as responses of values have it.
+#[pyfunction]
+pub(crate) fn prefers_msgpack(accept: &str) -> bool {
+    crate::negotiate::prefers_msgpack(accept.as_bytes())
+}

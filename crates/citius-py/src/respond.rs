@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
+use crate::file_body::FileBody;
 use crate::negotiate::prefers_msgpack;
 use crate::report::LEVEL_ERROR;
 use crate::response::Response;
@@ -305,6 +306,9 @@ fn send_body<S: Sink>(
             return start_stream(py, status, media, &fields, body, kind, context, sink);
         };
         (media.or(Some(OCTET_STREAM)), file)
+    } else if let Ok(file) = body.cast::<FileBody>() {
+        file.get().send(py, status, media, &fields, context, sink)?;
+        return Ok(SendOutcome::Sent);
     } else {
         let (encode, media) = if let Some(media) = media {
             (&support::ENCODE_JSON, media)
@@ -408,7 +412,8 @@ fn start_stream<S: Sink>(
         };
         context.handle.enter(context.id, role);
     }
-    let stream = Py::new(py, Stream::new(handle, context.id, request, trailers))?;
+    let stream = Stream::new(handle, context.id, request.into_any(), trailers);
+    let stream = Py::new(py, stream)?;
     let kept = stream.clone_ref(py);
     let set = |role: &mut NativeRequest| role.stream.replace(kept);
     if context.handle.with_role(context.id, set).is_none() {

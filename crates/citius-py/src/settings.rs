@@ -222,7 +222,7 @@ fn proxies_from(trusted: Vec<String>, forwarded: Vec<String>) -> PyResult<Proxie
 }
 
 /// A static mount of what has the attributes of `citius.web.static.Mount`.
-fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
+pub(crate) fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
     let options = MountOptions {
         prefix: mount.getattr("prefix")?.extract()?,
         directory: mount.getattr("directory")?.extract()?,

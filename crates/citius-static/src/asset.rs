@@ -20,7 +20,7 @@ use crate::media;
 
 /// One version of a file, with the variants of it that are there.
 #[derive(Debug)]
-pub(crate) struct Asset {
+pub struct Asset {
     pub(crate) media_type: &'static [u8],
     plain: Variant,
     coded: Vec<(Coding, Variant)>,
@@ -54,18 +54,29 @@ pub(crate) struct Manner {
 }
 
 impl Asset {
+    /// The asset of an open file that lies in no mount; its `name` suggests its type.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn of_file(file: Arc<File>, name: &[u8], files: &Files) -> Result<Self, Errno> {
+        Self::make(file, name, None, files, &Manner::default())
+    }
+
     /// Makes the asset of the open `file` at `path`.
     pub(crate) fn make(
         file: Arc<File>,
         path: &[u8],
-        directory: &Directory,
+        directory: Option<&Directory>,
         files: &Files,
         manner: &Manner,
     ) -> Result<Self, Errno> {
         let modified = modified(&file);
         let mut coded = Vec::new();
         for coding in Coding::ALL {
-            if !manner.precompressed || path.ends_with(suffix(coding)) {
+            let Some(directory) = directory.filter(|_| manner.precompressed) else {
+                break;
+            };
+            if path.ends_with(suffix(coding)) {
                 continue;
             }
             let sibling = [path, suffix(coding)].concat();

@@ -12,6 +12,32 @@ use citius_reactor::open_flags;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::{Errno, Result};
 
+use crate::path::{self, Below};
+
+/// Opens the file at `path` below `root`; `path` may come from a client.
+///
+/// # Errors
+/// Those of `open`; `ENOENT` for a path with empty or dot segments or names that begin with a dot, `ELOOP` for
+/// one with a symbolic link.
+pub fn open_beneath(root: &std::path::Path, path: &[u8]) -> Result<OwnedFd> {
+    let is_file = |below: &Below<'_>| !below.is_directory && !below.path.is_empty();
+    if path.starts_with(b"/") || path.contains(&0) {
+        return Err(Errno::NOENT);
+    }
+    let below = path::below(path, false)
+        .filter(is_file)
+        .ok_or(Errno::NOENT)?;
+    Directory::open(root, false)?.open_below(&below.path)
+}
+
+/// Opens the file at `path`, wherever that leads; for paths that the application itself has made.
+///
+/// # Errors
+/// Those of `open`.
+pub fn open_anywhere(path: &std::path::Path) -> Result<OwnedFd> {
+    rustix::fs::open(path, open_flags(), Mode::empty())
+}
+
 /// A directory, and how names below it are followed.
 #[derive(Debug)]
 pub(crate) struct Directory {

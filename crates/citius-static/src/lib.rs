@@ -23,4 +23,8 @@ mod mount;
 mod path;
 mod range;
 
-pub use mount::{Mount, MountOptions, Mounts, Served};
+pub use asset::Asset;
+pub use beneath::{open_anywhere, open_beneath};
+pub use mount::{
+    Found, Mount, MountOptions, Mounts, Outlet, Said, Served, respond_whole, respond_with,
+};

@@ -1,10 +1,11 @@
 //! Mounts, and the responses of their files.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use citius_http::coding::Accepted;
-use citius_http::{Action, Fault, Fields, Head, Limits, Method, Payload, ResponseHead, Status};
+use citius_http::{Action, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::{Errno, Files, Reply};
 use rustix::fs::FileType;
 
@@ -64,12 +65,71 @@ pub struct Served {
 }
 
 /// What a path leads to.
-enum Found {
+#[derive(Debug)]
+pub enum Found {
+    /// A file.
     Asset(Arc<Asset>),
     /// A directory whose path lacks its slash.
     Directory,
+    /// Nothing that is served.
     Nothing,
+    /// Something that cannot be opened now.
     Failed(Errno),
+}
+
+/// Where the response of a file goes.
+pub trait Outlet {
+    /// How many ranges of one request are served.
+    fn ranges_max(&self) -> u32;
+    /// Sends a part of the response.
+    fn send(&mut self, action: Action<'_>);
+    /// Has the response left as it is: it is not to be compressed.
+    fn keep_as_is(&mut self) {}
+}
+
+impl Outlet for Reply<'_> {
+    fn ranges_max(&self) -> u32 {
+        self.limits().ranges_max
+    }
+
+    fn send(&mut self, action: Action<'_>) {
+        Self::send(self, action).expect(VALID);
+    }
+
+    fn keep_as_is(&mut self) {
+        Self::keep_as_is(self);
+    }
+}
+
+/// What an application says of a file that it sends.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    /// Of which type it is, if not of the type that its name suggests.
+    pub content_type: Option<&'a [u8]>,
+    /// Fields of the response; what a file says of itself takes precedence.
+    pub fields: &'a Fields,
+}
+
+impl Said<'_> {
+    const NOTHING: Said<'static> = Said {
+        content_type: None,
+        fields: &Fields::EMPTY,
+    };
+
+    /// The fields of a file and these.
+    fn and(&self, of_file: &Fields) -> Fields {
+        let mut fields = of_file.clone();
+        for (name, value) in self.fields.iter() {
+            let is_said = of_file
+                .iter()
+                .any(|(known, _)| known.eq_ignore_ascii_case(name));
+            // RFC 9110 §12.5.5: several lines of `Vary` add up.
+            if !is_said || name.eq_ignore_ascii_case(b"vary") {
+                fields.push(name, value).expect("a field that was one");
+            }
+        }
+        fields
+    }
 }
 
 impl Mount {
@@ -104,16 +164,34 @@ impl Mount {
         })
     }
 
+    /// What the path of a request leads to, opened anew; for responses that pass an application's code.
+    pub fn look_up(&self, encoded: &[u8], files: &Files) -> Found {
+        let decoded = path::decode(encoded);
+        let rest = decoded
+            .as_deref()
+            .and_then(|decoded| path::strip(decoded, self.options.prefix.as_bytes()));
+        let below = rest.and_then(|rest| path::below(rest, self.options.dotfiles));
+        match below.as_ref().and_then(|below| self.indexed(below)) {
+            Some(path) => self.load(&path, files),
+            None => Found::Nothing,
+        }
+    }
+
+    /// The path with the name of the index, if it is a directory's; `None` for one without an index.
+    fn indexed<'a>(&self, below: &'a Below<'_>) -> Option<Cow<'a, [u8]>> {
+        if !below.is_directory {
+            return Some(Cow::Borrowed(&below.path));
+        }
+        let index = self.options.index.as_deref()?;
+        let slash: &[u8] = if below.path.is_empty() { b"" } else { b"/" };
+        Some(Cow::Owned([&below.path, slash, index.as_bytes()].concat()))
+    }
+
     fn find(&mut self, below: &Below<'_>, files: &Files, reply: &Reply<'_>) -> Found {
-        let indexed = match &self.options.index {
-            Some(index) if below.is_directory => {
-                let slash: &[u8] = if below.path.is_empty() { b"" } else { b"/" };
-                Some([&below.path, slash, index.as_bytes()].concat())
-            }
-            None if below.is_directory => return Found::Nothing,
-            _ => None,
+        let Some(path) = self.indexed(below) else {
+            return Found::Nothing;
         };
-        let path = indexed.as_deref().unwrap_or(&below.path);
+        let path = &*path;
         let (now, limits) = (reply.now(), reply.limits());
         if let Some(asset) = self.cache.find(path, now, limits) {
             return Found::Asset(asset);
@@ -138,7 +216,7 @@ impl Mount {
                 FileType::RegularFile => {
                     let label = self.options.directory.join(&*String::from_utf8_lossy(path));
                     let file = files.adopt(descriptor, &label.to_string_lossy())?;
-                    Asset::make(file, path, &self.directory, files, &self.manner)
+                    Asset::make(file, path, Some(&self.directory), files, &self.manner)
                 }
                 _ => Err(Errno::NOENT),
             }
@@ -194,7 +272,7 @@ impl Mounts {
             None => Found::Nothing,
         };
         match found {
-            Found::Asset(asset) => Some(send_asset(&asset, head, reply)),
+            Found::Asset(asset) => Some(respond_with(&asset, head, Said::NOTHING, reply)),
             Found::Directory => Some(redirect(head, reply)),
             Found::Nothing if falls_through => None,
             Found::Nothing => Some(send_status(NOT_FOUND, &Fields::EMPTY, reply)),
@@ -203,7 +281,8 @@ impl Mounts {
     }
 }
 
-fn send_asset(asset: &Asset, head: &Head, reply: &mut Reply<'_>) -> Served {
+/// Sends a file, or what of it the client asks for, or that the client has it.
+pub fn respond_with(asset: &Asset, head: &Head, said: Said<'_>, reply: &mut impl Outlet) -> Served {
     let coding = asset
         .varies()
         .then(|| Accepted::of(head).choose(asset.codings()))
@@ -216,26 +295,16 @@ fn send_asset(asset: &Asset, head: &Head, reply: &mut Reply<'_>) -> Served {
             let response = ResponseHead {
                 status: NOT_MODIFIED,
                 content_type: None,
-                fields: &variant.unchanged,
+                fields: &said.and(&variant.unchanged),
             };
             return respond(response, Payload::Copied(b""), reply);
         }
-        Verdict::Failed => return send_status(PRECONDITION_FAILED, &Fields::EMPTY, reply),
+        Verdict::Failed => return send_status(PRECONDITION_FAILED, said.fields, reply),
     }
-    match wanted(head, variant, reply.limits()) {
-        Wanted::Whole => {
-            let response = ResponseHead {
-                status: Status::OK,
-                content_type: Some(asset.media_type),
-                fields: &variant.fields,
-            };
-            match variant.payload(0, variant.len()) {
-                Ok(payload) => respond(response, payload, reply),
-                Err(error) => send_failure(error, reply),
-            }
-        }
+    match wanted(head, variant, reply.ranges_max()) {
+        Wanted::Whole => send_whole(asset, variant, Status::OK, said, reply),
         Wanted::Nothing => {
-            let mut fields = Fields::default();
+            let mut fields = said.fields.clone();
             let range = format!("bytes */{}", variant.len());
             fields
                 .push(b"content-range", range.as_bytes())
@@ -244,15 +313,43 @@ fn send_asset(asset: &Asset, head: &Head, reply: &mut Reply<'_>) -> Served {
         }
         Wanted::Pieces(pieces) => {
             let sent = match pieces.as_slice() {
-                [piece] => send_piece(asset, variant, *piece, reply),
-                pieces => send_pieces(asset, variant, pieces, reply),
+                [piece] => send_piece(asset, variant, *piece, said, reply),
+                pieces => send_pieces(asset, variant, pieces, said, reply),
             };
             sent.unwrap_or_else(|error| send_failure(error, reply))
         }
     }
 }
 
-fn wanted(head: &Head, variant: &Variant, limits: &Limits) -> Wanted {
+/// Sends a file with a status of the application's, whatever the client asks for.
+pub fn respond_whole(
+    asset: &Asset,
+    status: Status,
+    said: Said<'_>,
+    reply: &mut impl Outlet,
+) -> Served {
+    send_whole(asset, asset.variant(None), status, said, reply)
+}
+
+fn send_whole(
+    asset: &Asset,
+    variant: &Variant,
+    status: Status,
+    said: Said<'_>,
+    reply: &mut impl Outlet,
+) -> Served {
+    let response = ResponseHead {
+        status,
+        content_type: Some(said.content_type.unwrap_or(asset.media_type)),
+        fields: &said.and(&variant.fields),
+    };
+    match variant.payload(0, variant.len()) {
+        Ok(payload) => respond(response, payload, reply),
+        Err(error) => send_failure(error, reply),
+    }
+}
+
+fn wanted(head: &Head, variant: &Variant, ranges_max: u32) -> Wanted {
     let mut values = head
         .fields()
         .filter(|(name, _)| name.eq_ignore_ascii_case(b"range"))
@@ -262,7 +359,7 @@ fn wanted(head: &Head, variant: &Variant, limits: &Limits) -> Wanted {
         (Method::Get, Some(value), None)
             if conditional::if_range_holds(head, variant.validators()) =>
         {
-            range::parse(value, variant.len(), limits.ranges_max)
+            range::parse(value, variant.len(), ranges_max)
         }
         _ => Wanted::Whole,
     }
@@ -272,17 +369,18 @@ fn send_piece(
     asset: &Asset,
     variant: &Variant,
     (offset, length): Piece,
-    reply: &mut Reply<'_>,
+    said: Said<'_>,
+    reply: &mut impl Outlet,
 ) -> Result<Served, Errno> {
     let payload = variant.payload(offset, length)?;
-    let mut fields = variant.fields.clone();
+    let mut fields = said.and(&variant.fields);
     let range = content_range((offset, length), variant);
     fields
         .push(b"content-range", range.as_bytes())
         .expect("digits");
     let response = ResponseHead {
         status: PARTIAL_CONTENT,
-        content_type: Some(asset.media_type),
+        content_type: Some(said.content_type.unwrap_or(asset.media_type)),
         fields: &fields,
     };
     Ok(respond(response, payload, reply))
@@ -293,14 +391,15 @@ fn send_pieces(
     asset: &Asset,
     variant: &Variant,
     pieces: &[Piece],
-    reply: &mut Reply<'_>,
+    said: Said<'_>,
+    reply: &mut impl Outlet,
 ) -> Result<Served, Errno> {
     let media_type = format!("multipart/byteranges; boundary={BOUNDARY}");
     let (mut parts, mut total) = (Vec::with_capacity(pieces.len()), 0);
     for &(offset, length) in pieces {
         let head = [
             format!("\r\n--{BOUNDARY}\r\ncontent-type: ").as_bytes(),
-            asset.media_type,
+            said.content_type.unwrap_or(asset.media_type),
             b"\r\ncontent-range: ",
             content_range((offset, length), variant).as_bytes(),
             b"\r\n\r\n",
@@ -311,7 +410,7 @@ fn send_pieces(
     }
     let end = format!("\r\n--{BOUNDARY}--\r\n");
     total += end.len() as u64;
-    let mut fields = variant.fields.clone();
+    let mut fields = said.and(&variant.fields);
     fields
         .push(b"content-length", total.to_string().as_bytes())
         .expect("a number");
@@ -321,18 +420,15 @@ fn send_pieces(
         fields: &fields,
     };
     reply.keep_as_is();
-    let mut sent = reply.send(Action::Start(response));
+    reply.send(Action::Start(response));
     for (head, payload) in parts {
-        sent = sent
-            .and_then(|()| reply.send(Action::Data(Payload::Copied(&head))))
-            .and_then(|()| reply.send(Action::Data(payload)));
+        reply.send(Action::Data(Payload::Copied(&head)));
+        reply.send(Action::Data(payload));
     }
-    sent.and_then(|()| reply.send(Action::Data(Payload::Copied(end.as_bytes()))))
-        .and_then(|()| {
-            let trailers = &Fields::EMPTY;
-            reply.send(Action::End { trailers })
-        })
-        .expect(VALID);
+    reply.send(Action::Data(Payload::Copied(end.as_bytes())));
+    reply.send(Action::End {
+        trailers: &Fields::EMPTY,
+    });
     Ok(Served {
         status: PARTIAL_CONTENT,
         body_bytes: total,
@@ -367,7 +463,7 @@ fn send_allowed(status: Status, reply: &mut Reply<'_>) -> Served {
 }
 
 /// The file system could not give what is there.
-fn send_failure(error: Errno, reply: &mut Reply<'_>) -> Served {
+fn send_failure(error: Errno, reply: &mut impl Outlet) -> Served {
     let mut fields = Fields::default();
     let is_crowded = matches!(error, Errno::NFILE | Errno::MFILE);
     let status = if is_crowded {
@@ -382,7 +478,7 @@ fn send_failure(error: Errno, reply: &mut Reply<'_>) -> Served {
     }
 }
 
-fn send_status(status: Status, fields: &Fields, reply: &mut Reply<'_>) -> Served {
+fn send_status(status: Status, fields: &Fields, reply: &mut impl Outlet) -> Served {
     let has_body = !status.has_no_body();
     let response = ResponseHead {
         status,
@@ -393,10 +489,10 @@ fn send_status(status: Status, fields: &Fields, reply: &mut Reply<'_>) -> Served
     respond(response, Payload::Copied(body.as_bytes()), reply)
 }
 
-fn respond(response: ResponseHead<'_>, body: Payload<'_>, reply: &mut Reply<'_>) -> Served {
+fn respond(response: ResponseHead<'_>, body: Payload<'_>, reply: &mut impl Outlet) -> Served {
     let (status, body_bytes) = (response.status, body.len());
     reply.keep_as_is();
-    reply.send(Action::Respond(response, body)).expect(VALID);
+    reply.send(Action::Respond(response, body));
     Served {
         status,
         body_bytes,

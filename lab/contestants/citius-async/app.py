@@ -45,6 +45,18 @@ async def fibonacci():
     return work.fibonacci_answer()
 
 
+@app.get("/greet/{name}")
+async def greet(name: str, times: int):
+    return {"hello": [name] * times}
+
+
+@app.get("/wait")
+async def wait(ms: int):
+    if ms:
+        await asyncio.sleep(ms / 1000)
+    return "OK"
+
+
 @app.get("/classify/{path:path}")
 async def classify(request):
     return Response(work.classify(request.raw_path), content_type="text/plain")

@@ -5,7 +5,7 @@ import asyncio
 import records_msgspec as records
 import work
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 app = FastAPI(default_response_class=PlainTextResponse)
 
@@ -44,6 +44,18 @@ async def sleep():
 @app.get("/fibonacci")
 async def fibonacci():
     return PlainTextResponse(work.fibonacci_answer())
+
+
+@app.get("/greet/{name}", response_class=JSONResponse)
+async def greet(name: str, times: int):
+    return {"hello": [name] * times}
+
+
+@app.get("/wait")
+async def wait(ms: int):
+    if ms:
+        await asyncio.sleep(ms / 1000)
+    return PlainTextResponse("OK")
 
 
 @app.get("/classify/{rest:path}")

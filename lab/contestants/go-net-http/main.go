@@ -2,6 +2,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"io"
 	"log"
@@ -72,6 +73,28 @@ func routes(data *work.Data) http.Handler {
 	})
 	mux.HandleFunc("GET /fibonacci", func(w http.ResponseWriter, _ *http.Request) {
 		text(w, work.FibonacciAnswer(), nil)
+	})
+	mux.HandleFunc("GET /greet/{name}", func(w http.ResponseWriter, r *http.Request) {
+		times, err := strconv.Atoi(r.URL.Query().Get("times"))
+		if err != nil || times < 0 {
+			http.Error(w, "times is a number", http.StatusUnprocessableEntity)
+			return
+		}
+		names := make([]string, times)
+		for i := range names {
+			names[i] = r.PathValue("name")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string][]string{"hello": names})
+	})
+	mux.HandleFunc("GET /wait", func(w http.ResponseWriter, r *http.Request) {
+		ms, err := strconv.Atoi(r.URL.Query().Get("ms"))
+		if err != nil {
+			http.Error(w, "ms is a number", http.StatusUnprocessableEntity)
+			return
+		}
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+		text(w, "OK", nil)
 	})
 	mux.HandleFunc("GET /classify/", func(w http.ResponseWriter, r *http.Request) {
 		text(w, work.Classify(r.URL.Path), nil)

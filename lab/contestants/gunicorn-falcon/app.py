@@ -14,7 +14,7 @@ class Hello:
 
 class ParseMsgpack:
     def on_get(self, req, resp):
-        resp.text = records.parse_msgpack()
+        resp.text = records.parse_msgpack(req.get_param("texts") == "varied")
 
 
 class EncodeJson:

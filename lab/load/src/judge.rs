@@ -125,6 +125,10 @@ impl Judge {
             return;
         }
         self.note_status(sent);
+        if self.mix.entries[sent.entry as usize].is_background {
+            self.tally.background += 1;
+            return;
+        }
         // The clock is monotonic, and every event is handled after the instants it refers to.
         self.tally.count_completed(self.now_ns - sent.due_ns);
         if self.is_open_pace {

@@ -323,6 +323,7 @@ impl Options {
                 text_or_file(self.expect_body.as_ref(), self.expect_body_file.as_deref())?,
             )?,
             weight: 1,
+            is_background: false,
         };
         let base = if url.is_websocket {
             self.message(base)?

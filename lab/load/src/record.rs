@@ -45,6 +45,9 @@ pub(crate) struct Record {
     pub(crate) sent: u64,
     /// Due within the window and never sent: the server could not take them; open paces only.
     pub(crate) unsent: u64,
+    /// Valid answers to requests of the mix that are in the background; not among `completed`.
+    #[serde(default)]
+    pub(crate) background: u64,
     /// Valid answers that came after the window.
     pub(crate) drained: u64,
     /// Under way when the run was over.
@@ -326,6 +329,7 @@ impl Result {
             completed: sum.completed,
             sent: sum.sent,
             unsent: sum.unsent,
+            background: sum.background,
             drained: sum.drained,
             unanswered: sum.unanswered,
             connections_opened: sum.connections_opened,
@@ -413,7 +417,8 @@ fn effective(options: &Options, plan: &Plan) -> Value {
         "seed": plan.seed,
         "address": plan.address.to_string(),
         "fail_if": options.fail_if.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "mix": plan.mix.entries.iter().map(entry).collect::<Vec<_>>(),
+        "mix": plan.mix.entries.iter().take(MIX_RECORDED).map(entry).collect::<Vec<_>>(),
+        "mix_entries": plan.mix.entries.len(),
     })
 }
 
@@ -422,9 +427,11 @@ fn entry(entry: &Entry) -> Value {
         request,
         expectation,
         weight,
+        is_background,
     } = entry;
     serde_json::json!({
         "weight": weight,
+        "background": is_background,
         "method": request.method,
         "path": request.target,
         "headers": request.headers,
@@ -435,6 +442,8 @@ fn entry(entry: &Entry) -> Value {
     })
 }
 
+/// Of a long mix so many requests are in the record; the lab's seed makes the others again.
+const MIX_RECORDED: usize = 8;
 /// A SYN is repeated after a second (RFC 6298 §2.1); the kernel's clock is a little coarse.
 const SYN_REPEAT_NS: u64 = 990_000_000;
 

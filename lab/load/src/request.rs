@@ -102,6 +102,8 @@ pub(crate) struct Entry {
     pub(crate) request: Request,
     pub(crate) expectation: Expectation,
     pub(crate) weight: u64,
+    /// Whether its valid answers are counted apart, and have no latency.
+    pub(crate) is_background: bool,
 }
 
 /// The requests of a run. Every request is drawn independently of the connection it goes to, so
@@ -110,6 +112,8 @@ pub(crate) struct Entry {
 pub(crate) struct Mix {
     pub(crate) entries: Vec<Entry>,
     weight_total: u64,
+    /// Whether all have the same weight: then a draw looks at none of them.
+    is_even: bool,
 }
 
 impl Mix {
@@ -121,6 +125,7 @@ impl Mix {
         match weight_total {
             None | Some(0) => Err("a mix needs at least one request with a weight above 0".into()),
             Some(weight_total) => Ok(Self {
+                is_even: entries.iter().all(|entry| entry.weight == 1),
                 entries,
                 weight_total,
             }),
@@ -134,6 +139,9 @@ impl Mix {
             return 0;
         }
         let mut ticket = random.below(self.weight_total);
+        if self.is_even {
+            return usize::try_from(ticket).expect("there are fewer entries");
+        }
         for (index, entry) in self.entries.iter().enumerate() {
             match ticket.checked_sub(entry.weight) {
                 Some(rest) => ticket = rest,
@@ -144,7 +152,7 @@ impl Mix {
     }
 
     /// Reads a mix from JSON: a list of objects with `weight`, `method`, `path`, `headers`,
-    /// `body` or `body_file`, `expect_status`, `expect_length`, `expect_body` or
+    /// `body` or `body_file`, `background`, `expect_status`, `expect_length`, `expect_body` or
     /// `expect_body_file`. What an object leaves out is as in `base`; headers are added to its.
     /// Files are relative to `folder`.
     /// # Errors  A sentence naming the entry.
@@ -168,6 +176,8 @@ struct MixLine {
     headers: serde_json::Map<String, serde_json::Value>,
     body: Option<String>,
     body_file: Option<String>,
+    #[serde(default)]
+    background: bool,
     expect_status: Option<u16>,
     expect_length: Option<u64>,
     expect_body: Option<String>,
@@ -212,6 +222,7 @@ impl MixLine {
             request,
             expectation,
             weight: self.weight.unwrap_or(1),
+            is_background: self.background,
         })
     }
 }

@@ -108,6 +108,8 @@ pub(crate) struct Tally {
     pub(crate) sent: u64,
     /// Valid answers within the window.
     pub(crate) completed: u64,
+    /// Valid answers within the window to requests that are only to be under way.
+    pub(crate) background: u64,
     /// Valid answers that came after the window, to requests sent in it.
     pub(crate) drained: u64,
     pub(crate) errors: ErrorCounts,
@@ -154,6 +156,7 @@ impl Tally {
         Self {
             sent: 0,
             completed: 0,
+            background: 0,
             drained: 0,
             errors: ErrorCounts::default(),
             statuses: Box::new([0; 1_000]),
@@ -197,6 +200,7 @@ impl Tally {
     pub(crate) fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.completed += other.completed;
+        self.background += other.background;
         self.drained += other.drained;
         self.errors
             .0

@@ -15,7 +15,7 @@ def apply(path: str) -> None:
     """Set logging up.
 
     Raises:
-        ConfigError: The file cannot be read, or says something that cannot be.
+        ConfigError: The file cannot be read, or `logging.config` refuses its content.
     """
     import logging.config
 

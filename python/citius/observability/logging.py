@@ -1,8 +1,8 @@
-"""What the server says: one readable line per event, on standard error.
+"""Log of the server: one readable line per event, on standard error.
 
 Notices and exceptions go through the standard library's logger ``citius``, so that an application may add
-handlers of its own; `logging` itself is imported with the first notice. Access lines do not come this way:
-they are made and written below Python (``observe.py``).
+handlers of its own; `logging` itself is imported with the first notice. Access log lines do not pass here:
+the extension makes and writes them (``observe.py``).
 """
 
 from __future__ import annotations
@@ -35,42 +35,42 @@ def configure(level: str, colors: bool | None = None) -> None:
 
 
 def log(level: int, message: str) -> None:
-    """A notice; levels are those of the standard library (20: info, 30: warning, 40: error)."""
+    """Log a notice; levels are those of the standard library (20: info, 30: warning, 40: error)."""
     if level >= _level:
         _logger().log(level, "%s", message)
 
 
 def info(message: str) -> None:
-    """A notice for the operator."""
+    """Log what the operator may want to know."""
     log(20, message)
 
 
 def warning(message: str) -> None:
-    """Something odd that was coped with."""
+    """Log a condition that the server could handle."""
     log(30, message)
 
 
 def error(message: str) -> None:
-    """Something that did not work."""
+    """Log a failure."""
     log(40, message)
 
 
 def log_exception(message: str, exception: BaseException) -> None:
-    """An unhandled exception, with its traceback."""
+    """Log an unhandled exception with its traceback, and count it."""
     if _count_exception is not None:
         _count_exception()
     _logger().error("%s", message, exc_info=(type(exception), exception, exception.__traceback__))
 
 
 def log_failure(message: str) -> None:
-    """What a handler did in place of raising an exception; counted as one."""
+    """Log a failure of a handler that raised no exception; counted like an exception."""
     if _count_exception is not None:
         _count_exception()
     error(message)
 
 
 def count_exceptions(count: Callable[[], object] | None) -> None:
-    """Have ``count`` called for every unhandled exception; ``None``: no more."""
+    """Set the function that is called for every unhandled exception; ``None``: none."""
     global _count_exception
     _count_exception = count
 

@@ -1,11 +1,11 @@
-"""The counters of all workers, and the page that Prometheus reads.
+"""The counters of all workers, and the text that Prometheus scrapes.
 
-A worker counts in a slot of shared memory (``_core.SharedMetrics``), written by it alone. ``MetricsRegistry``
-hands the slots out, adds those that are in use, and keeps what workers had counted when they died. Counters
-are sums over all workers there ever were; gauges are reported for each worker that is alive.
+Each worker counts in its own slot of shared memory (``_core.SharedMetrics``). ``MetricsRegistry`` assigns the
+slots, adds up those in use, and keeps the counts of workers that have ended. Counters are sums over all
+workers since the start of the server; gauges are reported for each worker that is alive.
 
-Names follow Prometheus' conventions: base units, ``_total`` for counters. The number of series is bounded by
-the application's routes (or ``--path-pattern``), whatever clients ask for.
+Names follow Prometheus' conventions: base units, ``_total`` for counters. The number of series depends on the
+application's routes (or ``--path-pattern``) and not on the paths that clients request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HUNG_S = 10.0
-"""A worker whose loop has not turned for so long is not ready."""
+"""A worker whose event loop has not run for this time is not ready."""
 
 STARTING, READY, DRAINING = 0, 1, 2
 
@@ -33,31 +33,31 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 _TALLIES: Final = {
-    "connections_accepted": ("citius_connections_accepted", "Connections taken from the listeners."),
-    "connections_refused": ("citius_connections_refused", "Connections turned away with 503."),
+    "connections_accepted": ("citius_connections_accepted", "Connections accepted."),
+    "connections_refused": ("citius_connections_refused", "Connections refused with 503."),
     "connections_evicted": (
         "citius_connections_evicted", "Idle connections closed to make room for new ones.",
     ),
     "descriptors_missing": (
-        "citius_descriptors_missing", "Times that a new connection found no free descriptor.",
+        "citius_descriptors_missing", "New connections for which the process had no free descriptor.",
     ),
-    "http2_connections": ("citius_http2_connections", "Connections that have spoken HTTP/2."),
+    "http2_connections": ("citius_http2_connections", "Connections that used HTTP/2."),
     "bytes_received": ("citius_received_bytes", "Bytes read from clients."),
     "bytes_sent": ("citius_sent_bytes", "Bytes written to clients."),
     "requests_cancelled": (
-        "citius_http_requests_cancelled", "Requests whose client left before the answer was complete.",
+        "citius_http_requests_cancelled", "Requests whose client disconnected before the response's end.",
     ),
     "handler_exceptions": (
-        "citius_handler_exceptions", "Exceptions that nothing in the application has handled.",
+        "citius_handler_exceptions", "Exceptions that the application did not handle.",
     ),
     "log_lines_dropped": (
-        "citius_access_log_lines_dropped", "Access lines that a slow or broken log did not take.",
+        "citius_access_log_lines_dropped", "Access log lines dropped because the log was too slow or failed.",
     ),
-    "tls_handshakes": ("citius_tls_handshakes", "TLS handshakes that were completed."),
+    "tls_handshakes": ("citius_tls_handshakes", "TLS handshakes that completed."),
     "tls_handshakes_resumed": (
-        "citius_tls_handshakes_resumed", "TLS handshakes that took up an earlier session.",
+        "citius_tls_handshakes_resumed", "TLS handshakes that resumed a session.",
     ),
-    "tls_handshakes_failed": ("citius_tls_handshakes_failed", "TLS handshakes that were not completed."),
+    "tls_handshakes_failed": ("citius_tls_handshakes_failed", "TLS handshakes that failed."),
 }  # fmt: skip
 
 _LIMITS: Final = {
@@ -91,7 +91,7 @@ class Totals:
     """By route: one count a bucket, one above them, the sum in microseconds."""
 
     def add(self, snapshot: dict[str, Any]) -> None:
-        """Add what a worker has counted."""
+        """Add the counts of one worker."""
         self.tallies.update(snapshot["tallies"])
         self.faults.update(snapshot["faults"])
         self.codes.update(dict(snapshot["codes"]))
@@ -102,7 +102,7 @@ class Totals:
             self.durations[label] = _added(self.durations.get(label, []), histogram)
 
     def merged(self, snapshots: list[dict[str, Any]]) -> Totals:
-        """These and those of ``snapshots``."""
+        """A new object: these counts plus those of ``snapshots``."""
         made = Totals(
             Counter(self.tallies), Counter(self.faults), Counter(self.codes), list(self.lag),
             Counter(self.requests), {label: list(values) for label, values in self.durations.items()},
@@ -113,7 +113,7 @@ class Totals:
 
 
 class MetricsRegistry:
-    """The slots of all workers. One process owns it: the supervisor, or the only worker."""
+    """The slots of all workers. The supervisor owns it, or the only worker."""
 
     def __init__(self, slots: int = 1) -> None:
         self.shared = SharedMetrics(mmap.mmap(-1, slots * SharedMetrics.SLOT_BYTES))
@@ -135,7 +135,7 @@ class MetricsRegistry:
         return slot
 
     def retire(self, slot: int | None, cpu_s: float = 0.0) -> None:
-        """Its worker is dead: keep what it has counted, and the CPU time that it has used."""
+        """Free the slot of a worker that has ended; its counts and CPU time stay in the totals."""
         if slot is None or slot not in self._used:
             return
         self._cpu_s[slot] = self._cpu_s.get(slot, 0.0) + cpu_s
@@ -145,15 +145,15 @@ class MetricsRegistry:
         self._free.append(slot)
 
     def snapshots(self) -> dict[int, dict[str, Any]]:
-        """What the workers alive have counted, by slot."""
+        """The counts of the workers that are alive, by slot."""
         return {slot: self.shared.read(slot) for slot in sorted(self._used)}
 
     def totals(self) -> Totals:
-        """All workers', dead or alive."""
+        """The counts of all workers since the start of the server."""
         return self._dead.merged(list(self.snapshots().values()))
 
     def health(self, expected: int) -> tuple[bool, dict[str, Any]]:
-        """Whether ``expected`` workers are ready and none that should be is not, with details."""
+        """Whether ``expected`` workers are ready and none is failing, with details for each worker."""
         workers: list[dict[str, Any]] = []
         ready = 0
         for snapshot in self.snapshots().values():
@@ -175,47 +175,59 @@ class MetricsRegistry:
         }  # fmt: skip
 
     def render(self, *, openmetrics: bool = False) -> str:
-        """The page in Prometheus' text format, or in OpenMetrics'."""
+        """All metrics in Prometheus' text format, or in OpenMetrics'."""
         snapshots = self.snapshots()
         totals = self._dead.merged(list(snapshots.values()))
         out = _Exposition(openmetrics)
-        out.family("citius_build", "info", "The version that serves.")
+        out.family("citius_build", "info", "The version of the server.")
         out.sample("citius_build_info", {"version": __version__}, 1)
         _render_requests(out, totals)
         for name, (metric, text) in _TALLIES.items():
             out.family(metric, "counter", text)
             out.sample(f"{metric}_total", {}, totals.tallies[name])
-        out.family("citius_limit_hits", "counter", "Times that a limit was reached.")
+        out.family("citius_limit_hits", "counter", "How often each limit was reached.")
         for limit, (kind, name) in _LIMITS.items():
             count = getattr(totals, kind)[name]
             out.sample("citius_limit_hits_total", {"limit": limit}, count)
-        out.family("citius_faults", "counter", "Rules that a client or the application has broken.")
+        out.family(
+            "citius_faults",
+            "counter",
+            "Violations of the protocol by clients or the application, by rule.",
+        )
         for fault in METRICS["faults"]:
             out.sample("citius_faults_total", {"fault": fault}, totals.faults[fault])
-        out.family("citius_loop_lag_seconds", "histogram", "How late the event loop's timers were.")
+        out.family("citius_loop_lag_seconds", "histogram", "Delay of the event loop's timers.")
         out.histogram("citius_loop_lag_seconds", {}, totals.lag)
         _render_workers(out, snapshots, self._cpu_s)
-        out.family("citius_worker_restarts", "counter", "Workers that were replaced.")
+        out.family("citius_worker_restarts", "counter", "Workers that were replaced, by reason.")
         for reason in sorted({"died", "hung", "recycled", "asked", *self.restarts}):
             out.sample("citius_worker_restarts_total", {"reason": reason}, self.restarts[reason])
-        out.family("citius_start_time_seconds", "gauge", "When the server started.")
+        out.family(
+            "citius_start_time_seconds", "gauge", "Start time of the server, in seconds since 1970."
+        )
         out.sample("citius_start_time_seconds", {}, self._started_at)
         return out.text()
 
 
 def _render_requests(out: _Exposition, totals: Totals) -> None:
-    out.family("citius_http_requests", "counter", "Requests answered, by route, method and status.")
+    out.family(
+        "citius_http_requests",
+        "counter",
+        "Completed requests, by route, method and class of the status code.",
+    )
     for (route, method, status_class), count in sorted(totals.requests.items()):
         labels = {"route": route, "method": method, "status": f"{status_class}xx"}
         out.sample("citius_http_requests_total", labels, count)
     out.family(
         "citius_http_responses", "counter",
-        "Answers by status code, those to what was no request among them.",
+        "Responses by status code, including those to invalid requests.",
     )  # fmt: skip
     for code, count in sorted(totals.codes.items()):
         out.sample("citius_http_responses_total", {"code": str(code)}, count)
     name = "citius_http_request_duration_seconds"
-    out.family(name, "histogram", "From the head of a request to the end of its answer.")
+    out.family(
+        name, "histogram", "Time from the header section of a request to the end of its response."
+    )
     for route, histogram in sorted(totals.durations.items()):
         out.histogram(name, {"route": route}, histogram)
 
@@ -229,10 +241,10 @@ def _render_workers(
         out.sample("citius_workers", {"state": state}, states[state])
     families = (
         ("citius_connections_open", "Open connections.", "connections_open", 1),
-        ("citius_http_requests_open", "Requests that are not fully answered.", "requests_open", 1),
+        ("citius_http_requests_open", "Requests whose responses are not complete.", "requests_open", 1),
         ("citius_blocking_queue_length", "Requests that wait for a thread.", "queue_length", 1),
-        ("citius_blocking_queue_age_seconds", "How long the oldest has waited.", "queue_age_us", 1e-6),
-        ("citius_worker_loop_lag_seconds", "How late the loop was last.", "loop_lag_us", 1e-6),
+        ("citius_blocking_queue_age_seconds", "Waiting time of the oldest of them.", "queue_age_us", 1e-6),
+        ("citius_worker_loop_lag_seconds", "Last measured delay of the event loop.", "loop_lag_us", 1e-6),
     )  # fmt: skip
     for name, text, gauge, factor in families:
         out.family(name, "gauge", text)
@@ -240,13 +252,15 @@ def _render_workers(
             value = data["gauges"][gauge]
             out.sample(name, {"worker": str(slot)}, value * factor if value else 0)
     stats = {slot: _process(data["gauges"]["pid"]) for slot, data in snapshots.items()}
-    out.family("citius_worker_resident_memory_bytes", "gauge", "Resident set of the process.")
+    out.family(
+        "citius_worker_resident_memory_bytes", "gauge", "Resident set size of the worker process."
+    )
     for slot, (rss_bytes, _) in stats.items():
         out.sample("citius_worker_resident_memory_bytes", {"worker": str(slot)}, rss_bytes)
     out.family(
         "citius_worker_cpu_seconds",
         "counter",
-        "CPU time of the process and of those that it replaced.",
+        "CPU time of the worker process and of its predecessors in the slot.",
     )
     for slot, (_, cpu_s) in stats.items():
         total_s = cpu_s_before.get(slot, 0.0) + cpu_s
@@ -261,7 +275,7 @@ class _Exposition:
         self._lines: list[str] = []
 
     def family(self, name: str, kind: str, text: str) -> None:
-        """What follows is of this family."""
+        """Begin a family: its HELP and TYPE lines."""
         if not self._openmetrics:
             # The older format names counters with their suffix, and knows no infos.
             name, kind = {
@@ -271,13 +285,13 @@ class _Exposition:
         self._lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
 
     def sample(self, name: str, labels: dict[str, str], value: float) -> None:
-        """One series."""
+        """Add the line of one series."""
         inner = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
         shown = f"{{{inner}}}" if inner else ""
         self._lines.append(f"{name}{shown} {_number(value)}")
 
     def histogram(self, name: str, labels: dict[str, str], values: list[int]) -> None:
-        """The series of a histogram; ``values`` as in a snapshot."""
+        """Add the series of a histogram; ``values`` as in a snapshot."""
         *counts, sum_us = values or [0] * (len(METRICS["buckets_us"]) + 2)
         so_far = 0
         for end_us, count in zip((*METRICS["buckets_us"], None), counts, strict=True):
@@ -288,7 +302,7 @@ class _Exposition:
         self.sample(f"{name}_count", labels, so_far)
 
     def text(self) -> str:
-        """All of it."""
+        """The complete text."""
         end = ["# EOF"] if self._openmetrics else []
         return "\n".join([*self._lines, *end]) + "\n"
 
@@ -301,7 +315,7 @@ def _state(gauges: dict[str, int]) -> str:
 
 
 def _process(pid: int) -> tuple[int, float]:
-    """Resident bytes and CPU seconds; zeros for one that is gone."""
+    """Resident bytes and CPU seconds of a process; zeros if it has ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()

@@ -1,7 +1,7 @@
-"""What one worker tells about itself: sets up its observer and keeps it informed.
+"""The observer of one worker: sets it up and updates it.
 
-The observer (``_core.Observer``) sees every request by itself. From here comes what only Python knows: that
-the loop turns and how late, what waits for threads, whether the application's own checks pass.
+The observer (``_core.Observer``) sees every request by itself. This module adds what only Python knows:
+the delay of the event loop, the length of the thread queue, and the results of the readiness checks.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from citius.settings.config import Config
 
 HEARTBEAT_INTERVAL_S = 1.0
-"""How often a worker says that it is alive."""
+"""Interval between heartbeats of a worker."""
 
 CHECK_EVERY_S = 2.0
-"""How often the application's readiness checks are called."""
+"""Interval between calls of the application's readiness checks."""
 
 CHECK_TIMEOUT_S = 5.0
 """A check that takes longer has failed."""
 
 CLOSE_S = 1.0
-"""Time that the last access lines get to be written."""
+"""Time to write the last access log lines."""
 
 
 def is_wanted(config: Config) -> bool:
-    """Whether anything watches requests at all; otherwise it costs nothing."""
+    """Whether an option needs the observer; without one, requests have no cost for it."""
     return bool(
         config.access_log or config.request_id or config.trace or config.otel
         or config.management or config.health
@@ -45,7 +45,7 @@ def is_wanted(config: Config) -> bool:
 
 
 class Watch:
-    """The observer of one worker and what it has to be told."""
+    """The observer of one worker, and what updates it."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Watch:
             self.observer.set_checks(False, "not checked yet")
 
     def ready(self) -> None:
-        """Clients are served from now on."""
+        """Mark the worker as ready: it serves clients."""
         self.observer.set_state(READY, os.getpid())
         logging.count_exceptions(self.observer.add_exception)
         if self._wants_otel:
@@ -95,11 +95,11 @@ class Watch:
             self._exporter = Exporter(self.observer)
 
     def draining(self) -> None:
-        """No new ones are."""
+        """Mark the worker as draining: it accepts no new clients."""
         self.observer.set_state(DRAINING, os.getpid())
 
     def heartbeat(self, loop: Any, pool: Any, heartbeat_interval_s: float) -> None:
-        """The loop turns: note how late it came to this, and do what is done once in a while."""
+        """Called by the event loop: record its delay, and call the readiness checks when they are due."""
         now = time.monotonic()
         late_s = (
             max(0.0, now - self._heartbeat_due) if self._heartbeat_due and loop is not None else 0.0
@@ -120,7 +120,7 @@ class Watch:
                 threading.Thread(target=self._check_in_thread, daemon=True).start()
 
     def close(self) -> None:
-        """Write what is left of the access log."""
+        """Write the remaining lines of the access log."""
         if self._exporter is not None:
             self._exporter.close()
         self.observer.close(CLOSE_S)
@@ -128,15 +128,13 @@ class Watch:
         logging.count_exceptions(None)
 
     def _complain(self) -> None:
-        """Say what became of access lines that were not written."""
+        """Log how many access log lines were lost, and why."""
         dropped, error = self.observer.log_failure()
         if error is not None:
             logging.warning(error)
         if dropped > self._lines_dropped:
             count = dropped - self._lines_dropped
-            logging.warning(
-                f"{count} access lines were dropped: the log does not take them in time"
-            )
+            logging.warning(f"{count} access log lines were dropped: the log is too slow")
             self._lines_dropped = dropped
 
     async def _check_on(self, loop: Any) -> None:

@@ -1,8 +1,8 @@
 """OpenTelemetry: finished requests as server spans, counters as metrics, by the official SDK.
 
-The reactor's thread only puts finished requests into a bounded list. A thread of ours takes them every
-second, makes spans of them with the semantic conventions for HTTP servers, and hands them to the exporter.
-Where and how to export is said by the SDK's own variables (``OTEL_EXPORTER_OTLP_ENDPOINT``,
+The reactor's thread only puts finished requests into a bounded list. A thread of this module takes them every
+second, makes spans of them with the semantic conventions for HTTP servers, and passes them to the exporter.
+The SDK's own variables configure where and how to export (``OTEL_EXPORTER_OTLP_ENDPOINT``,
 ``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_METRIC_EXPORT_INTERVAL``, …). Each worker is a
 service instance of its own. Imported only with ``--otel``.
 """
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SPANS_EVERY_S: Final = 1.0
-"""How often finished requests are taken."""
+"""Interval between exports of finished requests."""
 
 BATCH_MAX: Final = 512
 """Spans of one export."""
 
 CLOSE_S: Final = 3.0
-"""Time that the last export gets."""
+"""Time limit of the last export."""
 
 _METHODS: Final = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 _UNKNOWN: Final[Any] = None
@@ -43,7 +43,7 @@ _SCOPE: Final = InstrumentationScope("citius", __version__)
 
 
 class Exporter:
-    """The thread of one worker."""
+    """The exporting thread of one worker."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -60,7 +60,7 @@ class Exporter:
         self._thread.start()
 
     def close(self) -> None:
-        """Export what is left; a collector that does not respond in time gets nothing."""
+        """Export the remaining spans; if the collector does not respond in time, they are lost."""
         self._stopped.set()
         self._thread.join(CLOSE_S)
 
@@ -73,7 +73,7 @@ class Exporter:
                 if is_last or time.monotonic() >= metrics_at:
                     metrics_at = time.monotonic() + self._metrics_every_s
                     self._metrics.export(self._metrics_data())
-            except Exception as error:  # whatever an exporter does, the worker goes on
+            except Exception as error:  # a failing exporter must not end the thread
                 logging.warning(f"otel: export failed: {error}")
             if is_last:
                 return

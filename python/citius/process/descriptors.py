@@ -1,7 +1,7 @@
-"""How many descriptors the process may have, and whether they are enough.
+"""The limit of open files: raised as far as possible, and compared with the limit of connections.
 
 The soft limit is a default for programs that use ``select()``, which cannot watch descriptors from 1024 on;
-the hard limit is what the operator allows. The server watches by epoll and raises the one to the other.
+the hard limit is what the operator allows. The server uses epoll and raises the soft limit to the hard limit.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from citius.settings.config import Config
 
 DESCRIPTORS_MIN = 64
-"""Fewer than these are not enough for a server and an application: exit code 3."""
+"""With fewer descriptors the server does not start (exit code 3)."""
 
 DESCRIPTORS_BESIDE = 32
-"""What a worker has open besides its connections: listeners, pipes, epoll sets, log files."""
+"""Descriptors of a worker besides its connections: listeners, pipes, epoll sets, log files."""
 
 DESCRIPTORS_FEW = 4096
-"""Below it the default of ``connections_max`` is noticed to be out of reach, too."""
+"""With fewer descriptors a notice says that even the default of ``connections_max`` cannot be reached."""
 
 
 def prepare(config: Config) -> None:
-    """Raise the limit of open files as far as it goes, and compare it with that of connections.
+    """Raise the limit of open files as far as possible, and compare it with the limit of connections.
 
     Raises:
-        ConfigError: There are too few to start with.
+        ConfigError: There are fewer than ``DESCRIPTORS_MIN``.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -38,7 +38,7 @@ def prepare(config: Config) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
         except (OSError, ValueError):
-            pass  # a sandbox forbids it, and the soft limit stays
+            pass  # a sandbox forbids it; the soft limit stays
     if soft == resource.RLIM_INFINITY:
         return
     if soft < DESCRIPTORS_MIN:

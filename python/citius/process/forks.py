@@ -1,9 +1,8 @@
-"""A child that the application forks is no worker.
+"""Ends child processes that application code forks when the application returns in them.
 
-It holds the same sockets, and must neither serve nor clean up.
-
-What comes back from a handler is watched in ``citius-py/src/fork.rs``; this is for everything else that an
-application is called for.
+Such a child has copies of the worker's sockets, and must neither serve nor clean up.
+``citius-py/src/fork.rs`` does the same for handlers; this module is for all other calls of the application
+(import, hooks, readiness checks).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A process that does not outlive another: it holds the reading end of a pipe, the other the writing end."""
+"""Ends this process when another ends: this one has the reading end of a pipe, the other the writing end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 
 
 def end_with(fd: int) -> None:
-    """Get TERM when the last writer of the pipe is gone (fcntl(2), O_ASYNC)."""
+    """Have the kernel send TERM when the last writer of the pipe has closed it (fcntl(2), O_ASYNC)."""
     fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGTERM)
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
@@ -17,4 +17,4 @@ def end_with(fd: int) -> None:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     if poll.poll(0):
-        os._exit(0)  # it ended before the signal was armed
+        os._exit(0)  # the other process ended before O_ASYNC was set

@@ -1,7 +1,7 @@
 """``--log-file`` and ``--access-log-file``: standard error and standard output as files.
 
-The files take the place of descriptors 2 and 1, so that tracebacks, stacks printed by a signal and what
-libraries write go there too. Opening again (USR1, after a rotation) puts the new file in the same place.
+The files replace descriptors 2 and 1, so that tracebacks, stacks printed by a signal and the output of
+libraries go there too. USR1 opens them again, after a rotation.
 
 Root opens them where the workers' user may write: paths.py says which links it follows. In a directory that
 others can change, root takes nothing but a regular file with one name that belongs to the workers' user, or
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def open_files(config: Config, *, give: bool = True) -> None:
-    """Put the configured files, opened now, in the place of the two descriptors.
+    """Open the configured files and replace descriptors 1 and 2 with them.
 
     Args:
         config: Names the files.
-        give: Make them belong to whom the workers run as; those cannot do it themselves.
+        give: Change their owner to the user of the workers, who cannot do it themselves.
 
     Raises:
         ConfigError: A file cannot be opened for writing.
@@ -50,12 +50,12 @@ def open_files(config: Config, *, give: bool = True) -> None:
         os.close(fd)
 
 
-# Without O_NONBLOCK the supervisor would wait for a reader of a FIFO, and hear no signal.
+# Without O_NONBLOCK opening a FIFO would block the supervisor until a reader comes.
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def _open(path: str, identity: Identity | None) -> int:
-    """The file, made if it is not there; guarded and given to ``identity`` if there is one."""
+    """Open the file, or create it; with ``identity``, guarded and owned by it."""
     with paths.parent(path, guarded=identity is not None, follow=True) as (directory, name):
         if identity is None:
             fd = os.open(name, _FLAGS | os.O_CREAT, 0o666, dir_fd=directory)
@@ -67,7 +67,7 @@ def _open(path: str, identity: Identity | None) -> int:
 
 def _open_guarded(directory: int, name: str, identity: Identity) -> int:
     if paths.is_in_proc(directory):
-        # A terminal, a pipe or whatever else root has open already.
+        # A terminal, a pipe or another file that root has open already.
         return os.open(name, _FLAGS, dir_fd=directory)
     try:
         fd = os.open(name, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=directory)
@@ -79,7 +79,7 @@ def _open_guarded(directory: int, name: str, identity: Identity) -> int:
         status = os.fstat(fd)
         if not is_made and not paths.is_roots(directory):
             _check(status, name, identity)
-        # A terminal, a pipe or /dev/null is not ours to give away.
+        # The owner of a terminal, a pipe or /dev/null must not change.
         if stat.S_ISREG(status.st_mode):
             os.fchown(fd, identity.uid, identity.gid)
     except OSError:
@@ -89,7 +89,7 @@ def _open_guarded(directory: int, name: str, identity: Identity) -> int:
 
 
 def _check(status: os.stat_result, name: str, identity: Identity) -> None:
-    """Refuse what the workers' user may have put into the directory.
+    """Refuse a file that the workers' user may have put into the directory.
 
     Raises:
         OSError: It is no regular file, has several names, or belongs to another user.
@@ -108,7 +108,7 @@ def _check(status: os.stat_result, name: str, identity: Identity) -> None:
 
 
 def reopen(config: Config, *, give: bool = True) -> None:
-    """Open them anew, or say why that is not possible and go on with the old ones."""
+    """Open the files again; if that fails, log why and keep the old ones."""
     try:
         open_files(config, give=give)
     except ConfigError as error:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from citius.process.privileges import Identity
 
-# As the kernel has it.
+# The limit of the kernel.
 _LINKS_MAX = 40
 
 
@@ -91,13 +91,13 @@ def _is_link(name: str, directory: int) -> bool:
 
 
 def is_roots(directory: int) -> bool:
-    """Whether root alone can put anything there."""
+    """Whether only root can create entries in a directory."""
     status = os.fstat(directory)
     return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def is_in_proc(directory: int) -> bool:
-    """Whether links there lead to what a process has open, by no path at all: /dev/stdout does."""
+    """Whether a directory is in /proc, where links lead to open files without a path, as /dev/stdout does."""
     try:
         return os.fstat(directory).st_dev == os.stat("/proc").st_dev
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def reason(error: OSError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SocketPath:
-    """The path of a Unix socket that is ours, and which socket it led to."""
+    """The path of a Unix socket that this server made, and which socket it led to."""
 
     path: str
     guarded: bool
@@ -163,17 +163,17 @@ class SocketPath:
         return SocketPath(path, guarded, status.st_dev, status.st_ino)
 
     def remove(self) -> None:
-        """Remove it, unless something else is there by now."""
+        """Remove it, unless another file is there now."""
         with suppress(OSError), parent(self.path, guarded=self.guarded) as (directory, name):
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if (status.st_dev, status.st_ino) == (self.device, self.inode):
                 os.unlink(name, dir_fd=directory)
 
     def give(self, uid: int, gid: int) -> None:
-        """Make the socket, and nothing that was put in its place, belong to another user.
+        """Change the owner of the socket; a file that replaced it is not touched.
 
         Raises:
-            OSError: It is gone, or something else is there.
+            OSError: It was removed or replaced.
         """
         with parent(self.path, guarded=self.guarded) as (directory, name):
             fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)

@@ -1,8 +1,8 @@
-"""``--pidfile``: the number of the process to send signals to.
+"""``--pidfile``: a file with the id of the process that takes signals.
 
-Written aside and put in place by a rename, so that it is there whole or not at all; neither step follows a
+Written under another name and renamed, so that a reader never sees a partial file; neither step follows a
 link that another user has put into the directory or on the way to it (paths.py). A file that names no process
-that could have written it is stale and replaced, one that holds anything but a number is not ours to replace.
+that could have written it is stale and replaced. A file that holds anything but a number is never replaced.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from citius.process import paths
 
 _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
-# A file's time is that of the tick it was written in, a process's start is rounded down.
+# The file's time has the resolution of a clock tick, and the start of a process is rounded down.
 _SLACK_S = 1.0
 
 
 def write(path: str, *, guarded: bool = False) -> None:
-    """Put our own number there.
+    """Write the id of this process.
 
     Args:
         path: The file.
-        guarded: We are root, and the workers' user may write to the directories on the way.
+        guarded: This process is root, and the workers' user may write to the directories on the way.
 
     Raises:
-        ConfigError: It cannot be written, or belongs to a server that runs, or is something else.
+        ConfigError: It cannot be written, belongs to a running server, or holds something else.
     """
     try:
         with paths.parent(path, guarded=guarded) as (directory, name):
@@ -42,7 +42,7 @@ def write(path: str, *, guarded: bool = False) -> None:
 
 
 def _check(path: str, other: int, written_at: float) -> None:
-    """Refuse to replace the file of a server that runs."""
+    """Refuse to replace the file of a running server."""
     began_at = None if other in (os.getpid(), os.getppid()) else _began_at(other)
     if began_at is not None and began_at <= written_at + _SLACK_S:
         raise ConfigError(
@@ -56,7 +56,7 @@ def _check(path: str, other: int, written_at: float) -> None:
 
 def _replace(directory: int, name: str) -> None:
     aside = f"{name}.{os.urandom(4).hex()}"
-    # O_EXCL refuses whatever is there, links too.
+    # O_EXCL refuses existing files and links.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     fd = os.open(aside, flags, 0o644, dir_fd=directory)
     try:
@@ -70,7 +70,7 @@ def _replace(directory: int, name: str) -> None:
 
 
 def remove(path: str, *, guarded: bool = False) -> None:
-    """Remove the file if it is still ours: a process we handed over to has put its own number there."""
+    """Remove the file if it names this process; after USR2 it names the new server."""
     try:
         with paths.parent(path, guarded=guarded) as (directory, name):
             found = _read(path, directory, name)

@@ -1,7 +1,7 @@
-"""``--user``, ``--group``, ``--umask``: who the workers are.
+"""``--user``, ``--group``, ``--umask``: the user and group of the workers.
 
-Sockets, pid file and log files are made before, as whoever started the server; the application is
-imported after.
+Sockets, pid file and log files are created before the change, by the user who started the server; the
+application is imported after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """User and group by number; -1: as it is."""
+    """User and group by number; -1: unchanged."""
 
     uid: int
     gid: int
@@ -27,7 +27,7 @@ class Identity:
 
     @staticmethod
     def of(config: Config) -> Identity:
-        """The one the configuration names.
+        """The user and group that the configuration names.
 
         Raises:
             ConfigError: There is no such user or group.
@@ -59,7 +59,7 @@ class Identity:
         return Identity(uid, gid, name)
 
     def can_write(self, status: os.stat_result) -> bool:
-        """Whether the mode bits let it write, by group or as everybody else."""
+        """Whether the mode bits for the group or for others let it write."""
         groups = [self.gid] if self.name is None else os.getgrouplist(self.name, self.gid)
         if status.st_gid in groups:
             return bool(status.st_mode & stat.S_IWGRP)
@@ -72,7 +72,7 @@ def are_split(config: Config) -> bool:
 
 
 def drop(config: Config) -> None:
-    """Become who the configuration names; there is no way back.
+    """Become the configured user and group, irrevocably.
 
     Raises:
         ConfigError: There is no such user or group, or only root could become it.
@@ -94,7 +94,7 @@ def drop(config: Config) -> None:
             if not os.access(library, os.R_OK | os.X_OK):
                 raise ConfigError(
                     f"user/group: {config.user or config.group} cannot read Python's library in "
-                    f"{library}; use a Python that everybody can read"
+                    f"{library}; use a Python that all users can read"
                 )
     except PermissionError:
         raise ConfigError(
@@ -103,6 +103,6 @@ def drop(config: Config) -> None:
 
 
 def set_umask(config: Config) -> None:
-    """The mode bits that files made from now on lack."""
+    """Set the mode bits that new files do not get."""
     if config.umask is not None:
         os.umask(int(config.umask, 8))

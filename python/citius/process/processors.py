@@ -20,14 +20,14 @@ def processors(root: str = "") -> int:
 
 
 def _cgroups(root: str) -> list[str]:
-    """The directories of the control groups of this process, and of those that they are in."""
+    """The directories of the control groups of this process, and of their parents."""
     found: list[str] = []
     for line in _read(f"{root}/proc/self/cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "cpu" not in controllers.split(","):
             continue
         base = f"{root}/sys/fs/cgroup" + ("/cpu" if controllers else "")
-        # In a container the path may be the host's, and the directory is mounted in place of the base.
+        # In a container the path may be that of the host, while its directory is mounted as the base.
         while path.strip("/"):
             found.append(base + path)
             path = path.rpartition("/")[0]
@@ -36,7 +36,7 @@ def _cgroups(root: str) -> list[str]:
 
 
 def _quota(directory: str) -> float | None:
-    """Processors' worth of time that a control group has; ``None`` without a limit."""
+    """The CPU quota of a control group in processors; ``None`` without a limit."""
     quota, _, period = _read(f"{directory}/cpu.max").strip().partition(" ")  # version 2
     if not quota:
         quota = _read(f"{directory}/cpu.cfs_quota_us").strip()

@@ -1,7 +1,7 @@
 """How this process was started: in which directory, and by which other process.
 
-``enter`` changes the directory once, at the start; ``started_in`` is where a new process begins that is to do
-what this one did.
+``enter`` changes the directory once, at the start; ``started_in`` is the directory in which a new server is
+started (a reload, or USR2).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HANDOVER_ENV = "CITIUS_HANDOVER"
 
 
 def enter(directory: str) -> None:
-    """Go to the directory that all paths are relative to.
+    """Change to the directory that all paths are relative to.
 
     Raises:
         ConfigError: It cannot be entered.
@@ -30,7 +30,7 @@ def enter(directory: str) -> None:
 
 
 def started_in() -> str:
-    """Where the command was given, by the name the shell knows it by: that may lead elsewhere by now."""
+    """The directory of the command as the shell names it, which may lead to another directory since."""
     if _started_in is not None:
         return _started_in
     named = os.environ.get("PWD", "")

@@ -1,4 +1,4 @@
-"""What systemd and a service say to each other: sockets in (sd_listen_fds), state out (sd_notify).
+"""The interface of systemd: sockets in (sd_listen_fds), state out (sd_notify).
 
 The protocol is two environment variables and datagrams (systemd.exec(5), sd_listen_fds(3), sd_notify(3)).
 Without systemd everything here does nothing.
@@ -17,10 +17,10 @@ LISTEN_FDS_START = 3
 
 
 def named_sockets() -> list[tuple[int, str]]:
-    """Descriptors and names of the sockets systemd has passed to this very process.
+    """Descriptors and names of the sockets that systemd has passed to this process.
 
     Raises:
-        ConfigError: The variables speak of sockets that are not there.
+        ConfigError: The variables name sockets that are not open.
     """
     environ = os.environ
     if environ.get("LISTEN_PID") != str(os.getpid()):
@@ -47,14 +47,14 @@ def named_sockets() -> list[tuple[int, str]]:
 
 
 def forget() -> None:
-    """Take systemd's variables away, so that no child process takes them for its own."""
+    """Remove systemd's variables from the environment, so that child processes do not use them."""
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC",
                  "WATCHDOG_PID"):  # fmt: skip
         os.environ.pop(name, None)
 
 
 class Notifier:
-    """Tells the service manager how it goes, where there is one that wants to know."""
+    """Reports the state of the server to the service manager, if there is one."""
 
     def __init__(self) -> None:
         environ = os.environ
@@ -67,24 +67,24 @@ class Notifier:
         )
 
     def ready(self, status: str) -> None:
-        """Served from now on (again)."""
+        """Report that clients are served."""
         self._send(f"READY=1\nSTATUS={status}")
 
     def reloading(self) -> None:
-        """HUP has come; ``ready`` follows."""
+        """Report that a reload has begun; ``ready`` ends it."""
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         self._send(f"RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=replacing the workers")
 
     def stopping(self) -> None:
-        """The end has begun."""
+        """Report that the server stops."""
         self._send("STOPPING=1\nSTATUS=draining")
 
     def alive(self) -> None:
-        """Feed the watchdog."""
+        """Reset the watchdog."""
         self._send("WATCHDOG=1")
 
     def main_pid(self, pid: int) -> None:
-        """Another process is the service from now on."""
+        """Report that another process is the main process of the service."""
         self._send(f"MAINPID={pid}")
 
     def _send(self, text: str) -> None:
@@ -96,4 +96,4 @@ class Notifier:
             try:
                 out.sendto(text.encode(), address)
             except OSError:
-                return  # the manager is gone or busy; the service goes on
+                return  # the manager has ended or is busy; the service continues

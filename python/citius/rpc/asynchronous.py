@@ -1,6 +1,6 @@
 """The client for coroutines: one connection on the running event loop.
 
-Calls of one turn of the loop leave in one write; while the server reads nothing, callers wait.
+Calls of one iteration of the loop are sent by one write; while the server reads nothing, callers wait.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _BATCH_BYTES_MAX = 64 * 1024
-"""Bytes of calls that are written before the turn of the loop is over."""
+"""Bytes of calls that are written before the end of the loop's iteration."""
 
 
 class AsyncClient:
@@ -46,12 +46,11 @@ class AsyncClient:
         address: ``HOST:PORT`` or ``unix:PATH``, with ``tls://`` before it where the server speaks TLS.
         timeout_s: How long a call may take, connecting included, unless it says otherwise; ``None``:
             for ever.
-        on_notification: Called with the name and the parameters of what the server says without having
-            been asked.
-        message_bytes_max: Bytes of the longest answer that is taken; a longer one breaks the connection.
-        tls: Whom to trust, and what to show, over TLS; the system's authorities without it. Given, TLS is
-            spoken with or without ``tls://``.
-        server_name: What the server's certificate has to be for; the host without it.
+        on_notification: Called with the name and the parameters of each notification of the server.
+        message_bytes_max: Bytes of the longest response; a longer one ends the connection.
+        tls: Trusted authorities and client certificate; default: the system's authorities. With it, TLS is
+            used also without ``tls://``.
+        server_name: The name that the server's certificate must have; default: the host.
     """
 
     def __init__(
@@ -106,20 +105,20 @@ class AsyncClient:
     ) -> Any:
         """Call a procedure and wait for its result.
 
-        A caller that is cancelled takes the call back: the server hears of it.
+        If the caller is cancelled, the client cancels the call on the server.
 
         Args:
             method: Its name.
             params: Positional parameters.
-            type: What the result has to be, as msgspec understands types; anything without it.
+            type: The type of the result, for msgspec; default: any.
             named: Named parameters instead.
-            timeout_s: How long it may take; the client's own time without it, ``None``: for ever.
-            idempotent: To call it twice is no harm: it is sent again if its connection breaks.
+            timeout_s: How long it may take; default: the client's; ``None``: no limit.
+            idempotent: Executing it twice does no harm: it is sent again if its connection fails.
 
         Raises:
-            RpcError: The procedure, or the server, answers with an error.
-            RpcTimeout: No answer came in time.
-            ConnectionLost: The connection broke, or there was none to be had in time.
+            RpcError: The procedure, or the server, responds with an error.
+            RpcTimeout: No response came in time.
+            ConnectionLost: The connection failed, or none could be made in time.
             msgspec.ValidationError: The result is of another type.
         """
         if timeout_s is not None and timeout_s < 0:
@@ -133,22 +132,22 @@ class AsyncClient:
                 raise
             if request.error is not None:  # why there is no connection
                 raise request.error from None
-            raise RpcTimeout(f"no answer to {method} in time") from None
+            raise RpcTimeout(f"no response to {method} in time") from None
         return request.outcome()
 
     async def notify(
         self, method: str, /, *params: Any, named: Mapping[str, Any] | None = None
     ) -> None:
-        """Call a procedure without an answer. Nobody tells whether it came through."""
+        """Call a procedure without a response; whether it is executed is not known."""
         async with asyncio.timeout(self._timeout_s):
             link = await self._connected()
             await link.has_room()
         link.write(notification(method, params if named is None else named))
 
     async def close(self) -> None:
-        """Close the connection; calls that wait fail.
+        """Close the connection; waiting calls are cancelled and fail.
 
-        What has been said is sent before, for a second at most. Calls that wait are taken back.
+        Queued messages are sent first, for at most a second.
         """
         self._is_closed = True
         if self._connecting is not None:
@@ -169,13 +168,13 @@ class AsyncClient:
         await self.close()
 
     async def _answered(self, request: Request) -> None:
-        """Put a call on one connection after the other until one answers."""
+        """Send a call, on a new connection if one fails, until a response comes."""
         backoff: Backoff | None = None
         while True:
             try:
                 link = await self._connected()
             except OSError as error:
-                # What the caller is told if there is no time left.
+                # The error if the deadline passes before the next attempt.
                 request.error = ConnectionLost(
                     f"cannot connect to {self._address}: {words(error)}", was_sent=False
                 )
@@ -190,9 +189,9 @@ class AsyncClient:
                 return
             if self._is_closed or not request.may_be_sent_again(after_goodbye=link.said_goodbye):
                 raise ConnectionLost(
-                    f"no answer to {request.method}: {link.reason}", was_sent=request.is_sent
+                    f"no response to {request.method}: {link.reason}", was_sent=request.is_sent
                 )
-            if backoff is not None:  # a server that takes connections and ends them
+            if backoff is not None:  # a server that accepts connections and closes them
                 await asyncio.sleep(backoff.next())
             backoff = backoff or Backoff()
 
@@ -213,7 +212,7 @@ class AsyncClient:
         return connecting.result()
 
     def _has_connected(self, connecting: asyncio.Task[_Link]) -> None:
-        """Keep the connection; an error is for the callers, and is not logged if there are none."""
+        """Keep the connection; callers get an error, and without callers it is not logged."""
         self._connecting = None
         if not connecting.cancelled() and connecting.exception() is None:
             self._link = connecting.result()
@@ -261,7 +260,7 @@ class _Link(asyncio.Protocol):
         self.reason = "the connection is closed"
 
     async def call(self, request: Request) -> bool:
-        """Whether the call was answered before the connection ended."""
+        """Whether a response came before the connection ended."""
         if self.is_over:
             return False
         msgid = free_msgid(self._next_msgid, self._open)
@@ -279,7 +278,7 @@ class _Link(asyncio.Protocol):
             raise
 
     def write(self, encoded: bytes) -> None:
-        """Write at the end of the loop's turn, together with what comes until then."""
+        """Write at the end of the loop's iteration, together with the other messages of the iteration."""
         if self.is_over:
             return
         if not self._batch:
@@ -290,12 +289,12 @@ class _Link(asyncio.Protocol):
             self._flush()
 
     async def has_room(self) -> None:
-        """Wait until the server takes what is written."""
+        """Wait until the write buffer has room."""
         while self._room is not None and not self.is_over:
             await asyncio.shield(self._room)
 
     async def close(self) -> None:
-        """Close, and wait until that is done; a server that takes nothing is not waited for longer."""
+        """Close after the write buffer is sent, or at once if the server does not read."""
         for msgid in self._open:
             self.write(cancellation(msgid))
         self._flush()
@@ -318,7 +317,7 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See ``asyncio.Protocol``."""
-        # uvloop's transports of TLS are none of asyncio's classes.
+        # uvloop's TLS transports do not derive from asyncio's classes.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -358,7 +357,7 @@ class _Link(asyncio.Protocol):
 
     def _hear(self, method: bytes, params: bytes) -> None:
         if method == GOODBYE:
-            # The last word: whatever is open will not be answered here.
+            # The server sends nothing after this: open calls get no response here.
             self.said_goodbye = True
             self._end("the server closed the connection gracefully")
             if self._transport is not None:

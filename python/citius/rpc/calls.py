@@ -1,13 +1,13 @@
-"""What both clients know of a call: its number, how it is written and answered, when it may be sent again.
+"""A call, for both clients: its number, its encoding, its response, and when it may be sent again.
 
-A call that has been handed to the kernel may have been executed, even if no answer comes. So when a
-connection ends, a call is sent again by itself only if
+A call that has been passed to the kernel may have been executed, even if no response comes. So when a
+connection ends, a call is sent again automatically only if
 
-- it had not been handed to the kernel, or
-- the server has said ``$/goodbye`` before it closed: what it had not answered by then it has not done, or
-- the caller has said that it is ``idempotent``.
+- it had not been passed to the kernel, or
+- the server sent ``$/goodbye`` before it closed: it has not executed calls without a response, or
+- the caller passed ``idempotent=True``.
 
-Any other fails with ``ConnectionLost``, whose ``was_sent`` is true.
+Any other call fails with ``ConnectionLost``, whose ``was_sent`` is true.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-"""Bytes of the longest answer that a client takes."""
+"""Bytes of the longest response that a client accepts."""
 
 BACKOFF_S_MIN, BACKOFF_S_MAX = 0.05, 2.0
 """Pause after the first failed attempt to connect, and the longest."""
@@ -36,10 +36,10 @@ CLOSE_S = 1.0
 GOODBYE = b"$/goodbye"
 
 TLS = "tls://"
-"""What an address begins with where TLS is spoken."""
+"""The prefix of addresses with TLS."""
 
 _ALERT = b"\x15\x03"
-"""What a server of TLS says to clear text begins with (RFC 8446 §6)."""
+"""The first bytes of a TLS server's alert, its response to clear text (RFC 8446 §6)."""
 
 encode = msgspec.msgpack.Encoder().encode
 _decoders: dict[Any, Callable[[bytes], Any]] = {}
@@ -47,16 +47,16 @@ _decoders: dict[Any, Callable[[bytes], Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is."""
+    """The address of a server."""
 
     host: str
     port: int
     path: str | None = None
     """Of a Unix socket."""
     tls: ssl.SSLContext | None = None
-    """The client's rules, where TLS is spoken."""
+    """The client's TLS settings; ``None``: clear text."""
     server_name: str = ""
-    """What the server's certificate has to be for."""
+    """The name that the server's certificate must have."""
 
     def __str__(self) -> str:
         mark = "" if self.tls is None else TLS
@@ -90,7 +90,7 @@ class Address:
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """A call on its way."""
+    """A call and its outcome."""
 
     method: str
     params: tuple[Any, ...] | Mapping[str, Any]
@@ -98,18 +98,18 @@ class Request:
     idempotent: bool = False
     msgid: int = -1
     is_sent: bool = False
-    """Its bytes have been handed to the kernel, or some of them."""
+    """At least some of its bytes have been passed to the kernel."""
     result: Any = None
     error: BaseException | None = None
     is_done: bool = False
 
     def encode(self, msgid: int) -> bytes:
-        """The message, under this number."""
+        """The message with this number."""
         self.msgid, self.is_sent = msgid, False
         return encode((0, msgid, self.method, self.params))
 
     def settle(self, error: bytes | None, result: bytes) -> None:
-        """The answer has come."""
+        """Store the response."""
         try:
             if error is not None:
                 self.error = error_of(error)
@@ -120,7 +120,7 @@ class Request:
         self.is_done = True
 
     def outcome(self) -> Any:
-        """The result; raises the error, if it is one."""
+        """Return the result, or raise the error."""
         if self.error is None:
             return self.result
         try:
@@ -129,7 +129,7 @@ class Request:
             del self  # the error's traceback leads back here
 
     def may_be_sent_again(self, *, after_goodbye: bool) -> bool:
-        """Whether the end of its connection is no reason to fail."""
+        """Whether the call may be sent on a new connection after its own has ended."""
         return not self.is_sent or after_goodbye or self.idempotent
 
 
@@ -139,12 +139,12 @@ def notification(method: str, params: tuple[Any, ...] | Mapping[str, Any]) -> by
 
 
 def cancellation(msgid: int) -> bytes:
-    """Tell the server that the client no longer waits for this call."""
+    """The message that cancels a call."""
     return encode((2, "$/cancelRequest", (msgid,)))
 
 
 def free_msgid(msgid: int, taken: Container[int]) -> int:
-    """The first number from ``msgid`` on that no open call has."""
+    """The first number from ``msgid`` on that is not in use."""
     while msgid in taken:
         msgid = next_msgid(msgid)
     return msgid
@@ -156,7 +156,7 @@ def next_msgid(msgid: int) -> int:
 
 
 def tell(listener: Callable[[str, Any], object], method: bytes, params: bytes) -> None:
-    """Hand on what the server says without having been asked; what the listener raises is logged."""
+    """Pass a notification of the server to its listener; exceptions of the listener are logged."""
     from citius.observability.logging import log_exception
 
     try:
@@ -166,29 +166,31 @@ def tell(listener: Callable[[str, Any], object], method: bytes, params: bytes) -
 
 
 def words(error: Exception) -> str:
-    """Why a connection failed."""
+    """The reason of a connection failure, for messages."""
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def is_in_vain(error: Exception) -> bool:
-    """Whether to try again cannot help: one side does not accept the other's certificate or versions."""
-    if not hasattr(error, "library"):  # only errors of TLS have one, and few programs load it
+    """Whether another attempt cannot succeed: one side rejects the other's certificate or TLS versions."""
+    if not hasattr(
+        error, "library"
+    ):  # only TLS errors have one; `ssl` is not imported to test for them
         return False
     import ssl
 
-    # An end without a word may be that of a server that is being restarted.
+    # A connection that ends in the handshake may be that of a restarting server.
     return not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
 
 def not_understood(error: ValueError, data: bytes) -> str:
-    """Why a connection ends on which something came that is no message."""
+    """The reason for ending a connection on which invalid bytes came."""
     if data.startswith(_ALERT):
         return f"the server speaks TLS; put {TLS} before its address"
     return f"invalid MessagePack-RPC message: {error}"
 
 
 class _Error(msgspec.Struct):
-    """An error as our servers send it."""
+    """An error as a Citius server sends it."""
 
     type: str
     message: str
@@ -196,7 +198,7 @@ class _Error(msgspec.Struct):
 
 
 def decoder(type: Any) -> Callable[[bytes], Any]:
-    """What makes a result of the type that the caller expects; anything if that is ``None``."""
+    """The decoder for results of a type; ``None``: any type."""
     found = _decoders.get(type)
     if found is None:
         found = _decoders[type] = msgspec.msgpack.Decoder(Any if type is None else type).decode
@@ -204,7 +206,7 @@ def decoder(type: Any) -> Callable[[bytes], Any]:
 
 
 def error_of(encoded: bytes) -> RpcError:
-    """The error that a server has sent; those of other servers may be any value."""
+    """Decode the error of a response; other servers may send any value."""
     value: Any = msgspec.msgpack.decode(encoded)
     try:
         ours = msgspec.convert(value, _Error)
@@ -216,12 +218,12 @@ def error_of(encoded: bytes) -> RpcError:
 
 @dataclass(slots=True)
 class Backoff:
-    """How long to wait before the next attempt to connect."""
+    """Pauses between attempts to connect."""
 
     pause_s: float = field(default=BACKOFF_S_MIN)
 
     def next(self) -> float:
         """The pause before the next attempt; each is about twice the one before."""
         pause_s, self.pause_s = self.pause_s, min(self.pause_s * 2, BACKOFF_S_MAX)
-        # So that the clients of a server that comes back do not all come at once.
+        # Random, so that the clients of a restarted server do not all connect at once.
         return pause_s * random.uniform(0.5, 1.0)

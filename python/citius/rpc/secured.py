@@ -1,11 +1,11 @@
-"""A connection of the client for threads over TLS, in the place of its socket.
+"""TLS for the client for threads: an object with the methods of a socket.
 
-OpenSSL's own way with sockets will not do: one connection must not be read by one thread and written by
-another at once, and greenlets' patched sockets are none of its. So TLS is spoken in memory, under a lock that
-is held for as long as that takes and never while anybody waits, and the socket is read and written beside it.
+``ssl.SSLSocket`` cannot be used: one thread must not read it while another one writes, and it does not work
+with gevent's patched sockets. So TLS runs on memory buffers (``ssl.MemoryBIO``) under a lock that is never
+held while a thread waits; the socket is read and written outside of it.
 
-Nothing is said at the end: messages know where they end, so cutting a connection can only remove whole
-ones off, as without TLS.
+No close_notify is sent: messages have their lengths, so truncation can only remove whole messages, as without
+TLS.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     import socket
 
 _PIECE_BYTES_MAX = 64 * 1024
-"""Bytes that are enciphered at once: what a socket takes, more or less."""
+"""Bytes that are encrypted at once: about what a socket accepts."""
 
 
 class Secured:
-    """A connected socket behind a handshake; reads and writes as one that never blocks.
+    """A connected socket after its TLS handshake; reads and writes like a non-blocking socket.
 
     Args:
         made: The socket, connected; closed by the caller if this raises.
-        context: The client's rules.
-        server_name: What the certificate has to be for.
+        context: The client's TLS settings.
+        server_name: The name that the certificate must have.
         deadline: When the handshake has to be over, on the monotonic clock.
 
     Raises:
@@ -46,7 +46,7 @@ class Secured:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
         self._lock = allocate_lock()
-        # Enciphered and not taken by the socket, and how many bytes of the caller's it is.
+        # Encrypted bytes that the socket has not accepted, and how many bytes of the caller they are.
         self._unsent = memoryview(b"")
         self._covers = 0
         self._shake_hands(deadline)
@@ -74,14 +74,14 @@ class Secured:
             self._incoming.write(data)
 
     def _say_why(self) -> None:
-        """Tell the server what is wrong with it, if it still listens."""
+        """Send the TLS alert to the server, if the connection is still open."""
         try:
             self._socket.sendall(self._outgoing.read())
         except OSError:
             return
 
     def recv(self, size: int) -> bytes:
-        """What has come, deciphered; empty at the end.
+        """Receive and decrypt; empty at the end.
 
         Raises:
             BlockingIOError: There is nothing yet.
@@ -104,16 +104,16 @@ class Secured:
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:
-            # The end; the socket will say so itself, after what came before.
+            # The end: the next read of the socket reports it, after the data before it.
             pass
         return b"".join(pieces)
 
     def send(self, data: memoryview) -> int:
-        """How much of ``data`` has been sent; to be called again with what is left.
+        """Send; returns how many bytes of ``data`` were sent. Call it again with the rest.
 
         Raises:
-            BlockingIOError: The socket takes nothing; some of ``data`` may be enciphered already, so that the
-                next call has to begin with the same bytes.
+            BlockingIOError: The socket accepts nothing. Some of ``data`` may be encrypted already, so the
+                next call must begin with the same bytes.
             OSError: The connection failed.
         """
         if not self._unsent:
@@ -133,5 +133,5 @@ class Secured:
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self._socket.close()

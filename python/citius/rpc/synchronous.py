@@ -1,6 +1,6 @@
-"""The client for threads, and for greenlets under a patched standard library: what its users see.
+"""The public client for threads, and for greenlets under a patched standard library.
 
-How they share a connection, link.py says.
+link.py describes how callers share a connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from citius.rpc.calls import (
     notification,
     words,
 )
-from citius.rpc.link import Link, Role, connect, is_past, left
+from citius.rpc.deadlines import is_past, left
+from citius.rpc.link import Link, connect
+from citius.rpc.roles import Role
 
 if TYPE_CHECKING:
     import ssl
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from citius.rpc.link import Waiter
+    from citius.rpc.roles import Waiter
 
 _T = TypeVar("_T")
 
@@ -40,12 +42,12 @@ class Client:
         address: ``HOST:PORT`` or ``unix:PATH``, with ``tls://`` before it where the server speaks TLS.
         timeout_s: How long a call may take, connecting included, unless it says otherwise; ``None``:
             for ever.
-        on_notification: Called with the name and the parameters of what the server says without having
-            been asked, by whichever thread reads at the moment.
-        message_bytes_max: Bytes of the longest answer that is taken; a longer one breaks the connection.
-        tls: Whom to trust, and what to show, over TLS; the system's authorities without it. Given, TLS is
-            spoken with or without ``tls://``.
-        server_name: What the server's certificate has to be for; the host without it.
+        on_notification: Called with the name and the parameters of each notification of the server, by the
+            thread that reads at the moment.
+        message_bytes_max: Bytes of the longest response; a longer one ends the connection.
+        tls: Trusted authorities and client certificate; default: the system's authorities. With it, TLS is
+            used also without ``tls://``.
+        server_name: The name that the server's certificate must have; default: the host.
     """
 
     def __init__(
@@ -103,15 +105,15 @@ class Client:
         Args:
             method: Its name.
             params: Positional parameters.
-            type: What the result has to be, as msgspec understands types; anything without it.
+            type: The type of the result, for msgspec; default: any.
             named: Named parameters instead.
-            timeout_s: How long it may take; the client's own time without it, ``None``: for ever.
-            idempotent: To call it twice is no harm: it is sent again if its connection breaks.
+            timeout_s: How long it may take; default: the client's; ``None``: no limit.
+            idempotent: Executing it twice does no harm: it is sent again if its connection fails.
 
         Raises:
-            RpcError: The procedure, or the server, answers with an error.
-            RpcTimeout: No answer came in time.
-            ConnectionLost: The connection broke, or there was none to be had in time.
+            RpcError: The procedure, or the server, responds with an error.
+            RpcTimeout: No response came in time.
+            ConnectionLost: The connection failed, or none could be made in time.
             msgspec.ValidationError: The result is of another type.
         """
         request = Request(method, params if named is None else named, type, idempotent)
@@ -133,7 +135,7 @@ class Client:
         timeout_s: float | None = -1.0,
         idempotent: bool = False,
     ) -> Call:
-        """Send a call and return at once; ``result`` of what is returned waits for the answer.
+        """Send a call and return at once; ``Call.result`` waits for the response.
 
         Responses are read while a caller waits for one: its own or another caller's.
         """
@@ -160,7 +162,7 @@ class Client:
         """Call a procedure with each of many parameters; results come in their order.
 
         Up to ``in_flight`` calls are sent ahead of the result that is taken. An error is raised in
-        its turn; what is under way then is taken back.
+        its turn; the open calls are then cancelled.
         """
         under_way: deque[Call] = deque()
         try:
@@ -169,7 +171,7 @@ class Client:
                 under_way.append(call := Call(self, request, self._deadline(timeout_s)))
                 self._send(call, flush=False)
                 if len(under_way) >= in_flight:
-                    # Half of them, so that as many leave in one piece next time.
+                    # Half of them, so that the next write sends as many at once.
                     for _ in range(max(1, in_flight // 2)):
                         yield _first_result(under_way)
             while under_way:
@@ -179,16 +181,16 @@ class Client:
                 call.cancel()
 
     def notify(self, method: str, /, *params: Any, named: Mapping[str, Any] | None = None) -> None:
-        """Call a procedure without an answer. Nobody tells whether it came through."""
+        """Call a procedure without a response; whether it is executed is not known."""
         deadline = self._deadline(-1.0)
         link = self._connected(deadline)
         link.put(notification(method, params if named is None else named))
         link.flush(deadline)
 
     def close(self) -> None:
-        """Close the connection; calls that wait fail.
+        """Close the connection; waiting calls are cancelled and fail.
 
-        What has been said is sent before, for a second at most. Calls that wait are taken back.
+        Queued messages are sent first, for at most a second.
         """
         self.is_closed = True
         link = self._link
@@ -212,7 +214,7 @@ class Client:
         return None if timeout_s is None else monotonic() + timeout_s
 
     def _send(self, call: Call, *, flush: bool = True) -> None:
-        """Put a call on a connection, one after the other until one takes it."""
+        """Queue a call on the connection, or on a new one if that has ended."""
         while True:
             link = self._connected(call.deadline)
             if link.put_call(call):
@@ -221,7 +223,7 @@ class Client:
                 return
 
     def send_again(self, call: Call) -> None:
-        """Put a call whose connection has gone on a new one."""
+        """Send a call whose connection has ended on a new one."""
         self._send(call)
 
     def _connected(self, deadline: float | None) -> Link:
@@ -264,7 +266,7 @@ class Client:
 
 
 def _first_result(calls: deque[Call]) -> Any:
-    """The result of the first; a caller that is interrupted leaves it among those to be taken back."""
+    """The result of the first call; if the caller is interrupted, the call stays among those to cancel."""
     result = calls[0].result()
     calls.popleft()
     return result
@@ -280,20 +282,20 @@ class Call:
         self.request = request
         self.deadline = deadline
         self.link: Link | None = None
-        # Those that have slept for its answer.
+        # Waiters that sleep until its response comes.
         self.waiters: tuple[Waiter, ...] = ()
         self._backoff: Backoff | None = None
 
     def done(self) -> bool:
-        """Whether the answer is there. Reads nothing."""
+        """Whether the response has come. Does not read."""
         return self.request.is_done
 
     def cancel(self) -> None:
-        """Stop waiting, and tell the server so. Nothing if the answer is there."""
+        """Cancel the call on the server and stop waiting; no effect after the response."""
         self._give_up(RpcTimeout(f"{self.request.method} was cancelled"))
 
     def result(self) -> Any:
-        """Wait for the answer until the call's deadline; see ``Client.call``."""
+        """Wait for the response until the call's deadline; see ``Client.call``."""
         request = self.request
         while not request.is_done:
             link = self.link
@@ -308,29 +310,29 @@ class Call:
             link.flush(monotonic())
 
     def _lost_or_late(self, link: Link | None) -> None:
-        """Its time is over, or its connection has gone."""
+        """The deadline has passed, or the connection has ended: fail the call or send it again."""
         request, client = self.request, self._client
         if link is not None and not link.is_over:
-            # Without effect if the answer has come this very moment.
-            self._give_up(RpcTimeout(f"no answer to {request.method} in time"))
+            # No effect if the response has come in the meantime.
+            self._give_up(RpcTimeout(f"no response to {request.method} in time"))
             return
         after_goodbye = link is not None and link.said_goodbye
         reason = "it was not sent" if link is None else link.reason
         if client.is_closed or not request.may_be_sent_again(after_goodbye=after_goodbye):
             request.error = ConnectionLost(
-                f"no answer to {request.method}: {reason}", was_sent=request.is_sent
+                f"no response to {request.method}: {reason}", was_sent=request.is_sent
             )
             request.is_done = True
             return
         if self._backoff is None:
             self._backoff = Backoff()
-        else:  # a server that takes connections and ends them
+        else:  # a server that accepts connections and closes them
             pause_s = self._backoff.next()
             left_s = left(self.deadline)
             sleep(pause_s if left_s < 0 else min(pause_s, left_s))
             if is_past(self.deadline):
                 request.error = ConnectionLost(
-                    f"no answer to {request.method} in time: {reason}", was_sent=request.is_sent
+                    f"no response to {request.method} in time: {reason}", was_sent=request.is_sent
                 )
                 request.is_done = True
                 return

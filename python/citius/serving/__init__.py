@@ -1,4 +1,4 @@
 """The server: from a configuration to running workers.
 
-Read server.py first. Nothing is imported here, so that a worker holds only the modules that it uses.
+Read server.py first. This file imports nothing, so that a worker loads only the modules that it uses.
 """

@@ -1,8 +1,8 @@
 """Calls in greenlets, for the gevent host.
 
-A call is made from within the reactor's turn, in a greenlet that is there already: one that does not
-wait is through before the turn goes on, which costs two switches; one that waits leaves the turn to
-itself and answers later, as a thread would.
+The reactor's turn calls the application in a greenlet that is reused. A call that does not wait completes
+before the turn continues, which costs two switches; a call that waits returns to the turn and responds
+later, as a call in a thread would.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from citius._core import Request, Stream, WsgiJob
 
-# Greenlets that are kept for the next request; each holds a few kilobytes of stack.
+# Idle greenlets that are kept for later requests; each has a few kilobytes of stack.
 _IDLE_MAX = 256
 
 
 class Greenlets:
-    """Runs calls in greenlets, at once and one after the other in the same ones where that will do.
+    """Runs calls in greenlets; a call that does not wait leaves its greenlet to the next one.
 
-    Of each method is said who calls it: the hub, that is the reactor in its turn, or a greenlet of ours.
+    Each method says who calls it: the hub (the reactor in its turn), or a greenlet of this pool.
     """
 
     def __init__(self) -> None:
@@ -41,12 +41,12 @@ class Greenlets:
         self._current: Callable[[], Any] = getcurrent
         self._exit = GreenletExit
         self._idle: list[Any] = []
-        # Every request starts from the start-up's context variables.
+        # Every request starts with a copy of the context of the start-up hooks.
         self._context = copy_context()
         self.open = 0
 
     def run(self, job: Callable[[Kill], object]) -> None:
-        """Call ``job(kill)`` until it waits or is through (on the hub)."""
+        """Call ``job(kill)`` until it waits or returns (on the hub)."""
         worker = self._idle.pop() if self._idle else self._greenlet(self._work, self._hub)
         worker.gr_context = self._context.copy()
         worker.switch(job)
@@ -56,7 +56,7 @@ class Greenlets:
         self.run(job.run)
 
     def wait(self, job: WsgiJob) -> None:
-        """Wait for something new of a WSGI call (in its greenlet)."""
+        """Wait for the next event of a WSGI call (in its greenlet)."""
         self.wait_for(job.on_change)
 
     def wait_for(self, register: Callable[[Callable[[], object]], None]) -> None:
@@ -66,11 +66,11 @@ class Greenlets:
         waiter.get()
 
     def is_exit(self, error: BaseException) -> bool:
-        """Whether ``error`` is how greenlets are ended."""
+        """Whether ``error`` is the exception that ends greenlets."""
         return isinstance(error, self._exit)
 
     def is_on_hub(self) -> bool:
-        """Whether nothing may wait here."""
+        """Whether this is the hub's greenlet, where waiting is impossible."""
         return self._current() is self._hub
 
     def _work(self, job: Callable[[Kill], object] | None) -> None:
@@ -87,7 +87,7 @@ class Greenlets:
             finally:
                 kill.is_over = True
                 self.open -= 1
-            # No request outlives its answer in an idle greenlet.
+            # An idle greenlet must not keep the last request alive.
             job = None
             if len(self._idle) >= _IDLE_MAX:
                 return
@@ -96,7 +96,7 @@ class Greenlets:
 
 
 class Kill:
-    """Ends a call whose client is gone, unless it is complete (on the hub)."""
+    """Ends a call whose client has disconnected, unless it is complete (on the hub)."""
 
     __slots__ = ("_throw", "is_over")
 
@@ -109,7 +109,7 @@ class Kill:
         if not self.is_over:
             self._throw()
 
-    # The extension cancels what stands for a request, be it a task or this.
+    # The extension calls `cancel` on the object of a request, which is a task or this.
     cancel = __call__
 
 
@@ -120,11 +120,11 @@ class GreenletPool:
         from citius.web import waiting
 
         self._greenlets = Greenlets()
-        # Handlers that read their body in pieces wait for it in their greenlets.
+        # Handlers that read the request body in pieces wait in their greenlets.
         waiting.wait_here = self._wait_if_possible
 
     def submit(self, request: Request, handler: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-        """Call ``handler(*args)`` in a greenlet and answer ``request`` (on the hub)."""
+        """Call ``handler(*args)`` in a greenlet and respond to ``request`` (on the hub)."""
 
         def job(kill: Kill) -> None:
             request._set_task(kill)  # pyright: ignore[reportPrivateUsage]
@@ -141,11 +141,11 @@ class GreenletPool:
         return True
 
     def as_async(self, handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
-        """Never: a coroutine would need asyncio."""
+        """Raise: a coroutine would need asyncio."""
         raise ConfigError("--loop gevent runs no coroutines; write the middleware as `def`")
 
     def close(self, wait_s: float) -> bool:
-        """Whether no handler is at work; they are not waited for here."""
+        """Whether no handler is running; does not wait."""
         return self._greenlets.open == 0
 
     def waiting(self) -> tuple[int, float]:

@@ -1,7 +1,7 @@
-"""The management port: ``/metrics``, ``/live`` and ``/ready``, by a small server of our own.
+"""The management port: ``/metrics``, ``/live`` and ``/ready``.
 
-It lives beside the workers, not in one: in the supervisor's loop, or, where there is only one worker, in a
-thread. So it answers while a worker hangs, and says so.
+It runs in the supervisor's loop or, beside a single worker, in a thread. So it responds while a worker hangs,
+and reports that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Reactor, Request, Response
 from citius.observability import logging
-from citius.serving.listeners import bind_beside
+from citius.serving.bind import bind_beside
 from citius.web.app import App
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 LIMITS = {
     "connections_max": 256, "body_bytes_max": 1024, "keep_alive_ms": 75_000, "descriptors_spare": 9,
 }  # fmt: skip
-"""Scrapers and probes are few, and their requests have no content. Eight are answered though the process has
-no descriptor left, as it may where the worker is in it."""
+"""Scrapers and probes are few, and their requests have no content. Eight connections are served even if the
+process has no free descriptor, as can happen beside a worker."""
 
 
 class Management:
-    """The server; its owner waits for ``fileno`` and calls ``turn``, or calls ``start`` once."""
+    """The management server; its owner polls ``fileno`` and calls ``turn``, or calls ``start`` once."""
 
     def __init__(
         self,
@@ -44,15 +44,15 @@ class Management:
         """Bind and listen.
 
         Args:
-            registry: What it tells about.
-            config: Says at which address.
-            expected: How many workers there should be; 0 when the server is about to stop.
-            takes_over: The server before us still holds the address.
+            registry: The metrics that it serves.
+            config: Has the address.
+            expected: Returns how many workers there should be; 0 when the server is about to stop.
+            takes_over: The previous server still listens at the address.
 
         Raises:
-            ConfigError: The address cannot be had.
+            ConfigError: The address cannot be bound.
         """
-        assert config.management is not None, "the caller has looked"
+        assert config.management is not None, "the caller has checked"
         made = bind_beside(config.management, config, takes_over=takes_over)
         self._listener = listener = made.sockets[0]
         self._path = made.path
@@ -71,12 +71,12 @@ class Management:
         return self._fileno
 
     def turn(self) -> None:
-        """Serve what has arrived; never blocks."""
+        """Serve the requests that have arrived; never blocks."""
         if self._reactor is not None:
             self._reactor.turn()
 
     def start(self) -> None:
-        """Answer in a thread, until ``close``."""
+        """Serve in a thread, until ``close``."""
         assert self._reactor is not None, "it has not been closed"
         self._thread = threading.Thread(
             target=self._reactor.run, name="citius-management", daemon=True
@@ -84,7 +84,7 @@ class Management:
         self._thread.start()
 
     def close(self) -> None:
-        """Hang up on everybody."""
+        """Close the listener and all connections."""
         if self._reactor is not None:
             if self._thread is not None:
                 self._reactor.stop()
@@ -95,9 +95,9 @@ class Management:
             self._path.remove()  # unless a server that takes over has put its own socket there
 
     def leave(self) -> None:
-        """Let go of everything in a forked child, without a word to those who are connected."""
-        # Its sockets are closed when it is dropped. To close *it* would change the epoll set, and that
-        # belongs to the parent as well.
+        """Release everything in a forked child without closing the parent's connections."""
+        # Dropping the reactor closes the child's copies of its sockets. `close` would also change the epoll
+        # set, which the child shares with the parent.
         self._reactor = None
         self._listener.close()
 
@@ -117,7 +117,7 @@ def _application(registry: MetricsRegistry, expected: Callable[[], int]) -> App:
 
     @app.get("/live")
     def live() -> Response:
-        # That this is answered is the whole of it: the process that watches the workers is well.
+        # A response is all that is needed: it shows that the process that watches the workers runs.
         return _json({"status": "live"}, 200)
 
     @app.get("/ready")

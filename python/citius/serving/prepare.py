@@ -1,4 +1,4 @@
-"""What is done once, before there are workers: directory, environment, files, limits, sockets.
+"""Steps before the first worker: directory, environment, files, limits, sockets.
 
 In: a configuration. Out: listening sockets, and a process that may fork workers. It runs with the rights of
 the user who started the server. Tests: ``tests/cli/``, ``tests/supervisor/``.
@@ -16,7 +16,7 @@ from citius.process import descriptors, pidfile, privileges
 from citius.process.lifeline import end_with
 from citius.process.logfiles import open_files
 from citius.process.startup import enter
-from citius.serving.listeners import bind
+from citius.serving.bind import bind
 
 if TYPE_CHECKING:
     from citius.serving.listeners import Listeners
@@ -49,7 +49,7 @@ def prepare(config: Config) -> Listeners:
 
 
 def check_tls(config: Config) -> None:
-    """Load certificates and keys once, to know of mistakes.
+    """Load certificates and keys once, to find mistakes.
 
     Raises:
         ConfigError: They cannot be used.
@@ -61,7 +61,7 @@ def check_tls(config: Config) -> None:
 
 
 def is_supervised(config: Config) -> bool:
-    """Whether there is a process above the workers."""
+    """Whether a supervisor process runs the workers."""
     if config.supervisor is not None:
         return config.supervisor
     return (
@@ -73,7 +73,7 @@ def is_supervised(config: Config) -> bool:
 
 
 def took_over(config: Config, listeners: Listeners) -> None:
-    """Clients are served: if a process before us waits for that, it may go."""
+    """Clients are served: a previous process that waits for that may end."""
     if listeners.ready_fd >= 0:
         listeners.take_over()
         if config.pidfile is not None:
@@ -84,6 +84,6 @@ def took_over(config: Config, listeners: Listeners) -> None:
 
 
 def fail(message: str) -> int:
-    """Say why the server does not start."""
+    """Log why the server does not start; returns the exit code."""
     print(f"citius: {message}", file=sys.stderr, flush=True)
     return EXIT_STARTUP

@@ -1,11 +1,10 @@
 """More reactors in one worker: threads with an event loop and a reactor each (``--reactor-threads``).
 
-They share the application, its gateway and the listening sockets: each waits at all of them, and whoever is
-idle takes the next connection. A connection stays with the reactor that took it, and its coroutines run on
-that reactor's loop. Start-up and shutdown hooks run once, on the worker's own loop, which is the first of
-them.
+They share the application, its gateway and the listening sockets: each reactor polls all of them, and an
+idle one accepts the next connection. A connection stays with the reactor that accepted it, and its coroutines
+run on that reactor's loop. Start-up and shutdown hooks run once, on the worker's own loop.
 
-On an interpreter with a GIL they take turns: correct, and no faster than one.
+On an interpreter with a GIL only one thread runs at a time: correct, and no faster than one reactor.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ if TYPE_CHECKING:
     from citius.observability.observe import Watch
 
 _STOP_POLL_S = 0.01
-"""How often a loop that is to end looks whether its last task has."""
+"""Interval at which a loop that is to end checks whether its last task has ended."""
 
 
 class ReactorThread:
-    """One of them; made, and told what to do, on the worker's own thread.
+    """One such thread; created and controlled by the worker's main thread.
 
     Args:
         number: Which one, from 1.
         loop: The kind of its loop.
         make: Makes its reactor, which listens already, for its loop.
-        watch: What is told of its requests, if anything is.
-        tasks_open: How many requests still run on the loop that asks.
+        watch: The observer of its requests, if any.
+        tasks_open: Returns how many requests still run on the calling loop.
     """
 
     def __init__(
@@ -59,8 +58,8 @@ class ReactorThread:
         self._main: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._reactor: Reactor | None = None
-        # What the start-up hooks have set holds for all requests. A daemon: a handler that hangs must not
-        # keep the process from ending.
+        # Requests see the context variables of the start-up hooks. A daemon thread: a handler that hangs must
+        # not keep the process from ending.
         self._thread = threading.Thread(
             target=copy_context().run,
             args=(self._run,),
@@ -69,10 +68,10 @@ class ReactorThread:
         )
 
     def start(self) -> None:
-        """Return when it serves.
+        """Start the thread; returns when it serves.
 
         Raises:
-            BaseException: What kept it from that.
+            BaseException: The exception that ended its start.
         """
         self._thread.start()
         self._opened.wait()
@@ -86,12 +85,12 @@ class ReactorThread:
 
     @property
     def requests_open(self) -> int:
-        """Requests that are not answered."""
+        """Requests whose responses are not complete."""
         return 0 if self._reactor is None else self._reactor.requests_open
 
     @property
     def has_ended(self) -> bool:
-        """Whether its thread is through."""
+        """Whether its thread has ended."""
         return not self._thread.is_alive()
 
     def drain(self, on_drained: Callable[[], object]) -> None:
@@ -99,7 +98,7 @@ class ReactorThread:
         home = asyncio.get_running_loop()
 
         def drained() -> None:
-            with suppress(RuntimeError):  # the worker has not waited for it
+            with suppress(RuntimeError):  # the worker's loop is closed: it has not waited
                 home.call_soon_threadsafe(on_drained)
 
         def drain() -> None:
@@ -111,15 +110,15 @@ class ReactorThread:
         self._call(drain)
 
     def cut(self) -> None:
-        """Close whatever is open."""
+        """Close all connections."""
         self._call(lambda: None if self._reactor is None else self._reactor.close())
 
     def end(self) -> None:
-        """Close, and let what handlers do behind their answers come to its end."""
+        """Close, and wait for handlers that still run after their responses."""
         self._call(self._ended.set)
 
     def leave(self) -> None:
-        """Cancel what is left."""
+        """Cancel the remaining tasks."""
         self._call(lambda: None if self._main is None else self._main.cancel())
 
     def _call(self, function: Callable[[], object]) -> None:
@@ -160,6 +159,6 @@ class ReactorThread:
 
 
 def has_gil() -> bool:
-    """Whether threads of this interpreter take turns."""
+    """Whether this interpreter has a GIL."""
     is_enabled = getattr(sys, "_is_gil_enabled", None)
     return is_enabled is None or bool(is_enabled())

@@ -1,10 +1,10 @@
 """``--reload``: a child process serves, and is replaced when a file changes.
 
 The child is a new interpreter (not a fork), so nothing of the old code survives. The listening sockets are
-made here and handed over (listeners.py), so clients that come while the child starts wait in their queues.
-A child that cannot start, because of a syntax error, say, has said why; the next change starts another. One
-that ends later by itself is started anew, later and later if it keeps ending.
-Open requests get one second at a change: a stream that never ends must not hold up the next try.
+made here and passed to the child (handover.py), so clients that come while the child starts wait in their
+queues. A child that cannot start, because of a syntax error, say, has said why; the next change starts
+another. One that ends later by itself is started anew, later and later if it keeps ending. Open requests get
+one second at a change: a stream that never ends must not hold up the next try.
 
 The child does not outlive this process: it holds the reading end of a pipe whose hang-up is a TERM.
 """
@@ -27,7 +27,8 @@ from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import descriptors
 from citius.process.startup import HANDOVER_ENV, enter, started_in
-from citius.serving.listeners import bind, handover
+from citius.serving.bind import bind
+from citius.serving.handover import handover
 from citius.serving.prepare import EXIT_STARTUP, fail
 
 if TYPE_CHECKING:

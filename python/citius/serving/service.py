@@ -18,7 +18,8 @@ from citius.observability import logging, observe
 from citius.observability.observe import Watch
 from citius.process.forks import end_child
 from citius.serving.interfaces.wsgi import WsgiApp
-from citius.serving.listeners import listen, speaks_of
+from citius.serving.listeners import speaks_of
+from citius.serving.sockets import listen
 from citius.web.app import App
 from citius.web.static import mounts_of
 

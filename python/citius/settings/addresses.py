@@ -1,6 +1,6 @@
 """Addresses as options write them: ``HOST:PORT``, ``unix:PATH``, ``fd://NUMBER``, with marks around them.
 
-Only text is looked at; ``serving/listeners.py`` makes sockets of it. Tests: ``tests/unit/test_listeners.py``.
+Only text is looked at; ``serving/bind.py`` makes sockets of it. Tests: ``tests/unit/test_listeners.py``.
 """
 
 from __future__ import annotations

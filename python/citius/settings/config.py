@@ -1,8 +1,9 @@
-"""Every option of the server, once: ``Config`` for code, ``OPTIONS`` for command line and docs.
+"""All options of the server: ``Config`` for code, ``OPTIONS`` for the command line and the reference.
 
 A field of ``Config`` carries its flags, help and unit (option.py); the limits take theirs from limits.py. The
 command line (cli.py), the environment and files (loading.py) and docs/reference/options.md all derive from
-here. What single texts mean is in texts.py and addresses.py. Long because it is one thing: a table.
+here. texts.py and addresses.py parse single texts, checks.py checks options against each other. Long because
+it is a table.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from citius._core import LIMITS
 from citius.errors import ConfigError
 from citius.process.processors import processors
-from citius.settings.addresses import check_address
+from citius.settings.checks import check
 from citius.settings.limits import LIMIT_ALIASES, LIMIT_HELP
 from citius.settings.option import (
     APPLICATION,
@@ -34,16 +35,7 @@ from citius.settings.option import (
     did_you_mean,
     option,
 )
-from citius.settings.texts import (
-    FORWARDED_HEADERS,
-    check_header_field,
-    header_fields,
-    is_network,
-    is_octal,
-    parse_coding,
-    parse_mount,
-    parts,
-)
+from citius.settings.texts import header_fields, parse_coding, parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +52,7 @@ class Config:
     """How to serve. ``Config()`` is what ``citius serve`` does without options.
 
     Raises:
-        ConfigError: A value an option cannot have, or two that contradict each other.
+        ConfigError: An option has an invalid value, or two options contradict each other.
     """
 
     bind: tuple[str, ...] = option(
@@ -434,29 +426,7 @@ class Config:
             if name not in LIMITS:
                 raise ConfigError(f"no limit is called {name}{did_you_mean(name, LIMITS)}")
             OPTIONS[name].check(value, name)
-        self._check_texts()
-        if self.reload and self.workers > 1:
-            raise ConfigError("reload and workers contradict each other: reload runs one process")
-        self._check_tls()
-        if self.supervisor is False and self.workers > 1:
-            raise ConfigError(
-                "supervisor is off and workers is above 1: workers > 1 requires the supervisor"
-            )
-
-        if self.reactor_threads > 1:
-            self._check_reactor_threads()
-
-    def _check_reactor_threads(self) -> None:
-        """That whatever else is asked for knows of more reactors than one."""
-        if self.loop in ("gevent", "none"):
-            raise ConfigError(
-                f"reactor_threads wants an asyncio loop in each thread, and loop is {self.loop}; use workers"
-            )
-        for name in ("management", "otel"):
-            if getattr(self, name):
-                raise ConfigError(
-                    f"{name} knows one reactor of each worker, and reactor_threads asks for more; use workers"
-                )
+        check(self)
 
     @property
     def is_tls(self) -> bool:
@@ -465,118 +435,41 @@ class Config:
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """Peers that speak for their clients."""
+        """Peers whose headers describe the client."""
         return parts(self.forwarded_allow_ips)
 
     @property
     def server_name(self) -> str | None:
-        """What the `server` field says."""
+        """The value of the `server` field; ``None``: not sent."""
         said = [value for name, value in header_fields(self.header) if name == "server"]
         return said[-1] if said else "citius" if self.server_header else None
 
     @property
     def default_response_headers(self) -> list[tuple[str, str]]:
-        """The fields of every answer, besides `server`."""
+        """The fields of every response, besides `server`."""
         return [(name, value) for name, value in header_fields(self.header) if name != "server"]
 
     @property
     def http_versions(self) -> Literal["auto", "1", "2"]:
-        """The versions of HTTP that are spoken."""
+        """The versions of HTTP that are served."""
         return "auto" if self.http in ("h11", "httptools") else self.http
 
     @property
     def trusted_headers(self) -> tuple[str, ...]:
-        """The headers in which they do."""
+        """The headers in which trusted peers describe the client."""
         return parts(self.forwarded_headers) if self.proxy_headers else ()
 
     @property
     def codings(self) -> list[tuple[str, int | None]]:
-        """What answers are compressed by, the best first, and at which level."""
+        """Codings for the compression of responses, the preferred first, with their levels."""
         return [parse_coding(text) for text in self.compress]
 
     @property
     def limits_in_force(self) -> Mapping[str, int]:
-        """The overrides, and those that other options come to."""
+        """The overrides, and the limits that other options imply."""
         if self.ws_per_message_deflate == "false":
             return {**self.limits, "ws_deflate_bytes_min": 0}
         return self.limits
-
-    def _check_texts(self) -> None:
-        """What the kind of an option says nothing about."""
-        for text in self.bind:
-            check_address(text)
-        if self.management:
-            check_address(self.management, "management")
-        for text in self.rpc:
-            check_address(text.removeprefix("tls://"), "rpc")
-        for text in self.static:
-            parse_mount(text)
-        if self.health is not None and (
-            not self.health.startswith("/") or self.health.endswith("/")
-        ):
-            raise ConfigError(f"health: expected a path such as /health, got {self.health!r}")
-        self._check_proxies()
-        for text in self.compress:
-            parse_coding(text)
-        if self.umask is not None and not is_octal(self.umask):
-            raise ConfigError(f"umask: expected octal digits up to 777, got {self.umask!r}")
-        for text in self.env:
-            if text.find("=") < 1:
-                raise ConfigError(f"env: expected NAME=value, got {text!r}")
-        self._check_headers()
-
-    def _check_headers(self) -> None:
-        for text in self.header:
-            if text.find(":") < 1:
-                raise ConfigError(f"header: expected NAME:VALUE, got {text!r}")
-        for name, value in header_fields(self.header):
-            check_header_field(name, value)
-
-    def _check_tls(self) -> None:
-        """That the options of TLS are there together."""
-        certificates, keys = len(self.ssl_certfile), len(self.ssl_keyfile)
-        if certificates and self.ssl_dev:
-            raise ConfigError(
-                "ssl_dev and ssl_certfile contradict each other: whose certificate is it?"
-            )
-        if keys and not certificates:
-            raise ConfigError("ssl_keyfile is a key without a certificate; give ssl_certfile too")
-        if keys not in (0, certificates):
-            raise ConfigError(
-                f"ssl_keyfile: expected one key for each of the {certificates} certificates, or none where "
-                f"the certificates' files have them, got {keys}"
-            )
-        given = [name for name in ("ssl_ciphers", "ssl_ca_certs", "ssl_crl") if getattr(self, name)]
-        if self.ssl_cert_reqs not in ("none", "0"):
-            given.append("ssl_cert_reqs")
-        if given and not self.is_tls:
-            raise ConfigError(
-                f"{given[0]} is about TLS, and without ssl_certfile or ssl_dev none is spoken"
-            )
-        secured = [
-            (name, text)
-            for name in ("bind", "rpc")
-            for text in getattr(self, name)
-            if text.startswith("tls://")
-        ]
-        if secured and not self.is_tls:
-            raise ConfigError(
-                f"{secured[0][0]}: {secured[0][1]} has no certificate to show; give ssl_certfile and "
-                "ssl_keyfile, or ssl_dev"
-            )
-
-    def _check_proxies(self) -> None:
-        for text in self.trusted:
-            if not is_network(text):
-                raise ConfigError(
-                    "forwarded_allow_ips: expected an address, a network such as 10.0.0.0/8, unix or *, "
-                    f"got {text!r}"
-                )
-        for name in parts(self.forwarded_headers):
-            if name not in FORWARDED_HEADERS:
-                raise ConfigError(
-                    f"forwarded_headers: expected {', '.join(FORWARDED_HEADERS)}, got {name!r}"
-                )
 
 
 def _collect() -> dict[str, Option]:

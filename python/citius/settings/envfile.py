@@ -2,7 +2,7 @@
 
 A file means what it means to python-dotenv: ``#`` begins a comment, ``export`` is skipped, ``'…'`` is
 literal, ``"…"`` knows Python's escapes of one letter, both may contain line ends, and ``${NAME}`` and
-``${NAME:-default}`` are replaced, whatever the quotes. What the environment has already wins, so that a
+``${NAME:-default}`` are replaced, also in quotes. Variables that are set already have priority, so that a
 deployment can override the file. Two things differ: a line that is not understood is an error, and ``;``
 begins a comment line, as for systemd.
 """

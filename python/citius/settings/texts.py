@@ -64,9 +64,7 @@ def check_header_field(name: str, value: str) -> None:
     if any((char < " " and char != "\t") or char == "\x7f" for char in value):
         raise ConfigError(f"header: the value of {name} has a control character, got {value!r}")
     if name in _SERVERS_OWN:
-        raise ConfigError(
-            f"header: {name} is for the server to say, as each answer needs it; leave it out"
-        )
+        raise ConfigError(f"header: the server itself sets {name} for each response; leave it out")
 
 
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
@@ -74,7 +72,7 @@ _SERVERS_OWN: Final = frozenset(
     ("connection", "content-length", "date", "keep-alive", "proxy-connection", "trailer",
      "transfer-encoding", "upgrade")
 )  # fmt: skip
-"""What frames an answer, or is about its connection or its moment."""
+"""Fields that frame a response, or that describe its connection or its time."""
 
 
 def is_network(text: str) -> bool:

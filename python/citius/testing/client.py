@@ -1,4 +1,4 @@
-"""A test client that needs no socket: requests go into the reactor's memory, answers come out of it.
+"""A test client that needs no socket: requests go into the reactor's memory, responses come out of it.
 
 Everything between is the real thing: parser, limits, gateway, middleware, streams.
 
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 class ProtocolError(Exception):
-    """The bytes that came back are no HTTP/1.1 answer, or half of one."""
+    """The bytes that came back are no complete HTTP/1.1 response."""
 
 
 class TestResponse:
@@ -75,7 +75,7 @@ class TestResponse:
 
 
 class StreamedTestResponse(TestResponse):
-    """An answer whose body is still coming."""
+    """A response whose content is still being received."""
 
     def __init__(
         self, status_code: int, headers: Headers, pieces: Callable[[], Iterator[bytes]]
@@ -87,7 +87,7 @@ class StreamedTestResponse(TestResponse):
         """The pieces as they come.
 
         Raises:
-            ProtocolError: The answer broke off.
+            ProtocolError: The response was truncated.
         """
         return self._pieces()
 
@@ -105,7 +105,7 @@ class Client:
             its 500.
         limits: Overrides of the server's limits.
         headers: Fields of every request.
-        timeout_s: Seconds until a request without an answer raises ``TimeoutError``.
+        timeout_s: Seconds until a request without a response raises ``TimeoutError``.
         interpret_compiled: Call functions with ``compiled=True`` as plain Python, without numba.
     """
 
@@ -120,7 +120,7 @@ class Client:
         interpret_compiled: bool = False,
     ) -> None:
         self.cookies: dict[str, str] = {}
-        """Cookies that answers have set; sent with every request."""
+        """Cookies that responses have set; sent with every request."""
         self._app = app
         self._raise_errors = raise_errors
         self._headers = dict(headers or {})
@@ -186,7 +186,7 @@ class Client:
         msgpack: object = None,
         form: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
     ) -> TestResponse:
-        """Send a request and wait for its answer.
+        """Send a request and wait for its response.
 
         Args:
             method: In capitals.
@@ -217,7 +217,7 @@ class Client:
         msgpack: object = None,
         form: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
     ) -> Generator[StreamedTestResponse]:
-        """Send a request and take the answer piece by piece; leaving the block is going away."""
+        """Send a request and read the response in pieces; leaving the block disconnects."""
         body, content_type = _encode_body(content, json, msgpack, form)
         fields = dict(self._headers)
         fields.update({k.lower(): v for k, v in _pairs(headers)})
@@ -278,10 +278,10 @@ class Client:
         headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         subprotocols: Iterable[str] = (),
     ) -> Generator[Socket]:
-        """Open a WebSocket; leaving the block closes it and waits for the application to answer that.
+        """Open a WebSocket; leaving the block closes it and waits for the application's close frame.
 
         Raises:
-            WebSocketRefused: The application has answered with something else.
+            WebSocketRefused: The application responded with something else.
         """
         fields = {
             "connection": "upgrade",
@@ -366,7 +366,7 @@ class Client:
         """Turn until ``done``; raises what a handler raised."""
 
         async def wait() -> None:
-            # Late answers reach the memory without the descriptor becoming readable, so this polls:
+            # Late responses reach the memory without the descriptor becoming readable, so this polls:
             # at once as long as something may be under way, then every half millisecond.
             async with asyncio.timeout(self._timeout_s):
                 for round_index in itertools.count():
@@ -446,7 +446,7 @@ class _Connection:
             self._read_body(closed)
         if closed and not self.complete:
             raise ProtocolError(
-                f"the connection was closed in the middle of an answer (status {self.status})"
+                f"the connection was closed in the middle of a response (status {self.status})"
             )
 
     def _read_head(self) -> None:
@@ -457,7 +457,7 @@ class _Connection:
         if not version.startswith("HTTP/1.") or not status.isdecimal():
             raise ProtocolError(f"expected a status line, got {start_line!r}")
         if status.startswith("1") and status != "101":
-            return  # an interim answer; the real one follows
+            return  # an interim response; the final one follows
         pairs = (line.partition(":") for line in lines)
         self.fields = [(name.lower(), value.strip()) for name, _, value in pairs]
         self.status = int(status)

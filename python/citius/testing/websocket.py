@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class WebSocketRefused(Exception):
-    """A request for a WebSocket was answered with something else."""
+    """The response to a WebSocket handshake was not the expected one."""
 
     def __init__(self, response: TestResponse) -> None:
-        super().__init__(f"answered with {response.status_code} in place of a WebSocket")
+        super().__init__(f"the response was {response.status_code} instead of a WebSocket")
         self.response = response
 
 
@@ -36,7 +36,7 @@ class Socket:
         self._messages: list[str | bytes] = []
         self._partial = b""
         self._has_said_close = False
-        # Answers to control frames: they are sent when no wait is under way.
+        # Responses to control frames: they are sent when no wait is under way.
         self._replies: list[tuple[int, bytes]] = []
 
     def send(self, message: str | bytes) -> None:

@@ -11,23 +11,15 @@ import inspect
 import types
 from dataclasses import is_dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, is_typeddict
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, is_typeddict
 
+from citius._core import Response
 from citius.errors import ConfigError
+from citius.web.sources import LENGTHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class _BodyMarker:
-    """See ``Body``."""
-
-    def __repr__(self) -> str:
-        return "citius.Body"
-
-
-Body: Final = _BodyMarker()
-"""``Annotated[list[int], Body]``: this parameter is the request's body, not a query parameter."""
 
 
 # What the text of a path or a query is already.
@@ -35,9 +27,9 @@ AS_SENT = (inspect.Parameter.empty, str, Any)
 
 
 def is_body(annotation: Any) -> bool:
-    """Whether values of this type come in a body: they have fields or keys, or are said to be one."""
+    """Whether values of this type come in a body: they have fields or keys."""
     if hasattr(annotation, "__metadata__"):  # Annotated
-        return Body in annotation.__metadata__ or is_body(annotation.__origin__)
+        return is_body(annotation.__origin__)
     origin = get_origin(annotation)
     if origin is dict:
         return True
@@ -47,13 +39,50 @@ def is_body(annotation: Any) -> bool:
     if not isinstance(plain, type):
         return False
     cls: type[Any] = plain
-    return (
-        cls is dict
-        or hasattr(cls, "__struct_fields__")  # msgspec.Struct, without importing it
-        or is_dataclass(cls)
-        or is_typeddict(cls)
-        or hasattr(cls, "__attrs_attrs__")
+    return cls is dict or has_fields(cls)
+
+
+def has_fields(annotation: Any) -> bool:
+    """Whether this is a class of records: a Struct, a dataclass, a TypedDict, or one of attrs."""
+    cls: Any = get_origin(annotation) or annotation
+    return isinstance(cls, type) and (
+        any(hasattr(cls, name) for name in _RECORDS) or is_typeddict(cls)
     )
+
+
+# Of a msgspec.Struct, a dataclass and a class of attrs, which need not be imported.
+_RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__")
+
+
+def is_app(annotation: Any) -> bool:
+    """Whether this is ``citius.App``, which imports this module."""
+    cls: Any = annotation
+    return isinstance(cls, type) and f"{cls.__module__}.{cls.__qualname__}" == "citius.web.app.App"
+
+
+def without_response(annotation: Any, *, is_explicit: bool) -> tuple[bool, Any]:
+    """Whether a type is a model that responses are made to fit, and the type without ``Response``.
+
+    A return annotation is one if it has a class with fields in it; other annotations are for type checkers. A
+    type that is declared for the response always is one.
+    """
+    if get_origin(annotation) in (Union, types.UnionType):
+        arguments = get_args(annotation)
+        others = [one for one in arguments if one is not Response]
+        annotation = Union[tuple(others)] if others else Response  # noqa: UP007
+    if annotation in (Response, None, NoneType, inspect.Parameter.empty, Any):
+        return False, annotation
+    return is_explicit or _has_record(annotation), annotation
+
+
+def _has_record(annotation: Any) -> bool:
+    if hasattr(annotation, "__metadata__"):
+        return _has_record(annotation.__origin__)
+    if has_fields(annotation):
+        return True
+    origin = get_origin(annotation)
+    is_container = origin in (list, tuple, set, frozenset, dict, Union, types.UnionType)
+    return is_container and any(_has_record(one) for one in get_args(annotation))
 
 
 def wants_list(annotation: Any) -> bool:
@@ -142,9 +171,34 @@ def _is_converted(value: Any, annotation: Any) -> bool:
     return True
 
 
+def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
+    """The type with constraints of a marker.
+
+    Those of lengths hold for an array itself, others for its items; none holds for ``None``.
+    """
+    if not constraints:
+        return annotation
+    import msgspec
+
+    if hasattr(annotation, "__metadata__"):
+        return Annotated[constrained(annotation.__origin__, constraints), *annotation.__metadata__]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Union or origin is types.UnionType:
+        each = (one if one is NoneType else constrained(one, constraints) for one in arguments)
+        return Union[tuple(each)]  # noqa: UP007
+    if origin in (list, tuple, set, frozenset):
+        own = {name: value for name, value in constraints.items() if name in LENGTHS}
+        of_items = {name: value for name, value in constraints.items() if name not in LENGTHS}
+        item = constrained(arguments[0], of_items)
+        array: Any = origin
+        annotation = array[item, ...] if origin is tuple else array[item]
+        return Annotated[annotation, msgspec.Meta(**own)] if own else annotation
+    return Annotated[annotation, msgspec.Meta(**constraints)]
+
+
 def name_of(annotation: Any) -> str:
     """A type as its parameter's annotation says it."""
-    return annotation.__name__ if type(annotation) is type else str(annotation)
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def copier_of(default: Any) -> Callable[[], Any] | None:

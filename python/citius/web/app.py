@@ -1,6 +1,6 @@
 """``App``: routes, middleware, error handlers and hooks, until ``freeze`` makes a gateway of them.
 
-Everything is decided at ``freeze``, once per process (routes.py). Without middleware and without error
+Everything is decided at ``freeze``, once per process (gateway.py). Without middleware and without error
 handlers of a mounted application a route costs no Python frame but its handler's own.
 
 Middleware runs in the order it was added, the first one outermost, around the answers of error handlers
@@ -9,7 +9,6 @@ too; it also sees requests that no route matches. What it gets back from ``next`
 
 from __future__ import annotations
 
-import inspect
 import os
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,33 +17,24 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 from citius._core import Native, Room
 from citius.errors import ConfigError
 from citius.process.processors import processors
-from citius.web import checks
-from citius.web.compose import ErrorHandlers, finish, log_ended, log_unexpected, on_error_of
-from citius.web.procedures import Procedure, add, procedure
-from citius.web.routes import (
-    Route,
-    RouteOptions,
-    SocketRoute,
-    add_route,
-    add_socket,
-    levels_of,
-    native_of,
-    set_unmatched,
-    with_head,
-)
-from citius.web.signature import Kind, kind_of
+from citius.web import checks, lifecycle
+from citius.web.compose import ErrorHandlers, log_unexpected
+from citius.web.dependencies import AppDependencies
+from citius.web.gateway import endpoints_of, make_gateway, needs_loop
+from citius.web.procedures import Procedure, procedure
+from citius.web.router import Router
 from citius.web.static import Mount
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Sequence
     from contextlib import AbstractAsyncContextManager
-    from typing import Unpack
 
     from citius._core import Request
     from citius.settings.config import Config
-    from citius.web.compiled import Compiled
-    from citius.web.compose import Middleware
+    from citius.web.endpoint import Endpoint
+    from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
+    from citius.web.sources import Depends
 
     Hook = Callable[[], Any]
 
@@ -55,183 +45,42 @@ _HookT = TypeVar("_HookT", bound="Hook")
 _CheckT = TypeVar("_CheckT", bound="Callable[[], object]")
 
 
-class App:
+class App(Router):
     """An application: add handlers with its decorators, then ``citius serve module:app``.
 
     Args:
         lifespan: An asynchronous context manager around the time the application serves; called
             with the application.
+        tags: Groups of the documentation that all routes belong to.
+        dependencies: Dependencies of all routes whose values no handler takes.
     """
 
     def __init__(
-        self, *, lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None
+        self,
+        *,
+        lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None,
+        tags: Sequence[str] = (),
+        dependencies: Sequence[Depends] = (),
     ) -> None:
+        super().__init__(tags=tags, dependencies=dependencies)
         if lifespan is not None:
             checks.check_lifespan(lifespan)
         self.state = SimpleNamespace()
         """A place for what handlers share: pools, clients, models."""
-        self._routes: list[Route] = []
-        self._sockets: list[SocketRoute] = []
+        self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
+        """Functions to call in place of dependencies, for tests: set before ``Client(app)``."""
+        self._of_app = AppDependencies()
         self._rooms: dict[str, Room] = {}
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
         self._middleware: list[Middleware] = []
         self._errors = ErrorHandlers()
-        self._startup: list[Hook] = []
-        self._shutdown: list[Hook] = []
+        self._hooks = lifecycle.Hooks(lifespan, app=self)
         self._readiness: list[Callable[[], object]] = []
-        self._lifespan = lifespan
-        self._lifespan_open: AbstractAsyncContextManager[object] | None = None
-        self._frozen = False
         self._on_room: Callable[[str, Room], object] | None = None
 
     # --- declaring ------------------------------------------------------------------------------
-
-    def route(
-        self,
-        pattern: str,
-        *,
-        methods: Iterable[str] = ("GET",),
-        blocking: bool = False,
-        stream: bool = False,
-        body_bytes_max: int | None = None,
-        compress: str | bool = True,
-        compiled: object = None,
-        pool: bool = False,
-        content_type: str | None = None,
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        """Answer requests for ``pattern`` with the decorated function.
-
-        Args:
-            pattern: A path; ``{name}`` is one segment, ``{name:int}`` one that is a number (also
-                ``float``, ``uuid``), ``{name:path}`` all the rest.
-            methods: ``GET`` brings ``HEAD`` with it, unless ``HEAD`` has a handler of its own.
-            blocking: Call the handler (a ``def``) in a thread, because it waits for something.
-            stream: Call the handler when the head of the request is there; it reads the body itself,
-                with ``request.stream()`` or ``await request.read()``.
-            body_bytes_max: Bytes a body may have, whatever ``--body-bytes-max`` says; more is a 413.
-            compress: ``False`` sends responses as they are; a text such as ``"br=9, gzip=6"`` has
-                ``--compress`` work at these levels.
-            compiled: ``True`` compiles the decorated function with numba. Native code (a capsule, a ctypes
-                function, one of ``load_handlers()``, an address) answers in its place; then there need
-                be no function. See docs/guides/compiled-handlers.md.
-            pool: Call compiled code in a thread without the GIL, because it takes long.
-            content_type: The media type of what compiled code writes.
-        """
-        names = [method.upper() for method in methods]
-        checks.check_pattern(pattern, f"app.{names[0].lower()}" if len(names) == 1 else "app.route")
-        if not names:
-            raise ConfigError(f"the route {pattern} has no method")
-        if compiled is not None and compiled is not False:
-            from citius.web.compiled import Compiled
-
-            if blocking or stream:
-                raise ConfigError(
-                    f"the route {pattern} is compiled: its handler gets the whole body and waits for "
-                    "nothing; drop blocking and stream, and use pool=True if it takes long"
-                )
-            made = Compiled(compiled, content_type=content_type, pool=pool)
-            return self._add_compiled(pattern, names, made, body_bytes_max, levels_of(compress))
-        if pool or content_type is not None:
-            raise ConfigError(f"the route {pattern} has pool or content_type, but is not compiled")
-
-        levels = levels_of(compress)
-
-        def add(handler: _HandlerT) -> _HandlerT:
-            self._check_open()
-            kind = kind_of(handler, blocking=blocking)
-            checks.check_returns_no_status(handler)
-            route = Route("", pattern, handler, kind, stream, body_bytes_max, levels)
-            self._routes += [replace(route, method=name) for name in names]
-            return handler
-
-        return add
-
-    def _add_compiled(
-        self,
-        pattern: str,
-        methods: list[str],
-        compiled: Compiled,
-        body_bytes_max: int | None,
-        levels: list[tuple[str, int]] | None,
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        from citius.web.compiled import no_function
-
-        self._check_open()
-        kind: Kind = "pooled" if compiled.pool else "compiled"
-        route = Route("", pattern, no_function, kind, False, body_bytes_max, levels, compiled)
-        made = [replace(route, method=method) for method in methods]
-
-        def add(handler: _HandlerT) -> _HandlerT:
-            self._check_open()
-            self._routes += [replace(route, handler=handler) for route in made]
-            return handler
-
-        if compiled.native is True:
-            return add
-        self._routes += made
-        return lambda handler: handler
-
-    def get(
-        self, pattern: str, **options: Unpack[RouteOptions]
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        """``route`` for GET (and HEAD)."""
-        return self.route(pattern, methods=("GET",), **options)
-
-    def post(
-        self, pattern: str, **options: Unpack[RouteOptions]
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        """``route`` for POST."""
-        return self.route(pattern, methods=("POST",), **options)
-
-    def put(
-        self, pattern: str, **options: Unpack[RouteOptions]
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        """``route`` for PUT."""
-        return self.route(pattern, methods=("PUT",), **options)
-
-    def delete(
-        self, pattern: str, **options: Unpack[RouteOptions]
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        """``route`` for DELETE."""
-        return self.route(pattern, methods=("DELETE",), **options)
-
-    def patch(
-        self, pattern: str, **options: Unpack[RouteOptions]
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        """``route`` for PATCH."""
-        return self.route(pattern, methods=("PATCH",), **options)
-
-    def options(
-        self, pattern: str, **options: Unpack[RouteOptions]
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        """``route`` for OPTIONS."""
-        return self.route(pattern, methods=("OPTIONS",), **options)
-
-    def head(
-        self, pattern: str, **options: Unpack[RouteOptions]
-    ) -> Callable[[_HandlerT], _HandlerT]:
-        """``route`` for HEAD, where GET's handler would do too much."""
-        return self.route(pattern, methods=("HEAD",), **options)
-
-    def websocket(self, pattern: str) -> Callable[[_HandlerT], _HandlerT]:
-        """Talk to clients that ask for a WebSocket at ``pattern`` with the decorated function.
-
-        It gets the :class:`WebSocket`, and parameters of the path by their names. A ``def`` gets a
-        :class:`SerialWebSocket` and runs in a thread of the pool, under gevent in a greenlet. Until it sends,
-        receives or accepts, it may return a ``Response`` or raise an ``HTTPError`` instead. Middleware is for
-        requests, and not called.
-        """
-        checks.check_pattern(pattern, "app.websocket")
-
-        def add(handler: _HandlerT) -> _HandlerT:
-            self._check_open()
-            is_async = kind_of(handler, blocking=False) == "async"
-            self._sockets.append(SocketRoute(pattern, handler, "async" if is_async else "blocking"))
-            return handler
-
-        return add
 
     def room(self, name: str, *, slow: Literal["close", "drop"] = "close") -> Room:
         """The room of this name, made when it is first asked for.
@@ -254,12 +103,9 @@ class App:
         The route ``/`` of ``app`` becomes ``prefix`` itself.
         """
         self._check_open()
-        if not prefix.startswith("/") or prefix.endswith("/"):
-            raise ConfigError(
-                f"the prefix of a mount begins with a slash and ends without one, got {prefix!r}"
-            )
+        checks.check_prefix(prefix, "the prefix of a mount")
         checks.check_mounted(app, prefix, App)
-        if app is self or any(mounted is self for _, mounted, *_ in app._walk("", (), ())):
+        if app is self or any(mounted is self for _, mounted, *_ in app.walk()):
             raise ConfigError(f"mounting at {prefix} would make the application contain itself")
         self._mounts.append((prefix, app))
 
@@ -341,17 +187,16 @@ class App:
 
         return declare(name) if callable(name) else declare
 
-    def middleware(self, function: _MiddlewareT) -> _MiddlewareT:
-        """Wrap every request: ``def (request, next)`` or ``async def (request, next)``.
+    def middleware(self, middleware: _MiddlewareT) -> _MiddlewareT:
+        """Wrap every request: ``def (request, next)``, ``async def (request, next)``, a ``Middleware``.
 
-        ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``. A
-        plain ``def`` may decide and hand on, but cannot look at the answer of an ``async def``
-        handler; write it as ``async def`` if it needs to.
+        ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``, whatever
+        failed there. A plain ``def`` cannot look at the response of an ``async def`` handler.
         """
         self._check_open()
-        checks.check_middleware(function)
-        self._middleware.append(function)
-        return function
+        checks.check_middleware(middleware)
+        self._middleware.append(middleware)
+        return middleware
 
     def exception_handler(
         self, what: type[BaseException] | int
@@ -378,14 +223,14 @@ class App:
         """Call ``hook`` before the server listens; an exception from it ends the start."""
         self._check_open()
         checks.check_hook(hook, "a start-up hook")
-        self._startup.append(hook)
+        self._hooks.startup.append(hook)
         return hook
 
     def on_shutdown(self, hook: _HookT) -> _HookT:
         """Call ``hook`` when the last request is done; later ones first."""
         self._check_open()
         checks.check_hook(hook, "a shutdown hook")
-        self._shutdown.append(hook)
+        self._hooks.shutdown.append(hook)
         return hook
 
     def readiness(self, check: _CheckT) -> _CheckT:
@@ -435,79 +280,27 @@ class App:
         Raises:
             ConfigError: A route or a signature that cannot work.
         """
-        walked = list(self._walk("", (), ()))
-        pool: BlockingPool | None = None
-        procedures = self.procedures
-        if (
-            all_in_pool
-            or any(
-                route.kind == "blocking"
-                or (route.kind == "pooled" and (middleware or interpret_compiled))
-                for _, app, middleware, _ in walked
-                for route in app._routes
-            )
-            or any(one.kind == "blocking" for one in procedures)
-            or any(socket.kind == "blocking" for _, app, _, _ in walked for socket in app._sockets)
-        ):
-            pool = make_pool()
-        native = Native(
-            app=self,
-            on_error=on_error_of(self._errors, report or log_unexpected),
-            submit=None if pool is None else pool.submit,
+        return make_gateway(
+            self,
+            make_pool,
+            report or log_unexpected,
+            all_in_pool=all_in_pool,
             compiled_threads=compiled_threads or processors(),
             compiled_queue_max=compiled_queue_max,
+            interpret_compiled=interpret_compiled,
         )
-        for prefix, app, middleware, errors in walked:
-            app._frozen = True
-            for route in with_head(app._routes):
-                pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
-                if route.compiled is not None:
-                    route = native_of(route, pattern, bool(middleware), interpret_compiled)
-                add_route(native, route, pattern, middleware, errors, pool, all_in_pool)
-            for socket in app._sockets:
-                pattern = prefix if prefix and socket.pattern == "/" else prefix + socket.pattern
-                add_socket(native, socket, pattern)
-        for one in procedures:
-            add(native, one, in_pool=all_in_pool)
-        set_unmatched(native, tuple(self._middleware), self._errors)
-        return native
 
     async def start(self) -> None:
         """Enter the lifespan and call the start-up hooks, mounted applications' after one's own.
 
-        If one of them raises, the lifespans that were entered are left before it goes on its way.
+        Dependencies of the application are called after them. If one of these raises, the lifespans that
+        were entered are left before the exception is passed on.
         """
-        try:
-            for app in self._apps():
-                if app._lifespan is not None:
-                    manager = app._lifespan(app)
-                    checks.check_manager(manager, app._lifespan)
-                    await manager.__aenter__()
-                    app._lifespan_open = manager
-                for hook in app._startup:
-                    await finish(hook())
-        except BaseException:
-            for app in reversed(self._apps()):
-                await app._leave_lifespan()
-            raise
+        await lifecycle.start(self, [app._hooks for app in self._apps()], self._of_app)
 
     async def stop(self) -> None:
         """Undo ``start`` in reverse; every hook is called even if one before it raised or was cancelled."""
-        for app in reversed(self._apps()):
-            for hook in reversed(app._shutdown):
-                try:
-                    await finish(hook())
-                except BaseException as error:
-                    log_ended(f"the shutdown hook {checks.describe(hook)}", error)
-            await app._leave_lifespan()
-
-    async def _leave_lifespan(self) -> None:
-        manager, self._lifespan_open = self._lifespan_open, None
-        if manager is not None:
-            try:
-                await manager.__aexit__(None, None, None)
-            except BaseException as error:
-                log_ended("the end of the lifespan", error)
+        await lifecycle.stop([app._hooks for app in self._apps()], self._of_app)
 
     def share_rooms(self, share: Callable[[str, Room], object]) -> None:
         """Call ``share(name, room)`` for every room there is and will be, to make it one with others'."""
@@ -521,14 +314,13 @@ class App:
                 share_one(name, room)
 
     @property
-    def routes(self) -> list[Route]:
-        """All routes with their full patterns, mounted ones included."""
-        found: list[Route] = []
-        for prefix, app, _, _ in self._walk("", (), ()):
-            for route in app._routes:
-                pattern = prefix if prefix and route.pattern == "/" else prefix + route.pattern
-                found.append(replace(route, pattern=pattern))
-        return found
+    def endpoints(self) -> list[Endpoint]:
+        """Everything that can be called: routes, WebSockets and procedures, mounted ones included.
+
+        Raises:
+            ConfigError: A signature does not fit.
+        """
+        return endpoints_of(self)
 
     @property
     def procedures(self) -> list[Procedure]:
@@ -553,48 +345,48 @@ class App:
         """All static mounts with their full prefixes, those of mounted applications included."""
         return [
             replace(mount, prefix=prefix + mount.prefix)
-            for prefix, app, _, _ in self._walk("", (), ())
+            for prefix, app, _, _ in self.walk()
             for mount in app._statics
         ]
 
     @property
     def needs_loop(self) -> str:
         """Why this application cannot be served without an event loop; empty if it can."""
-        for _, app, middleware, errors in self._walk("", (), ()):
-            functions = [route.handler for route in app._routes if route.compiled is None]
-            functions += [socket.handler for socket in app._sockets]
-            if app._lifespan is not None:
-                return "the application has a lifespan"
-            functions += [*middleware, *(f for e in errors for f in e.all())]
-            functions += [one.handler for one in app._procedures]
-            for function in functions:
-                if (
-                    inspect.isasyncgenfunction(function)
-                    or kind_of(function, blocking=False) == "async"
-                ):
-                    return f"{checks.describe(function)} is `async def`"
-        return ""
-
-    def _check_open(self) -> None:
-        if self._frozen:
-            raise ConfigError(
-                "the application is being served and can no longer change; add routes, middleware "
-                "and handlers when its module is imported"
-            )
+        return needs_loop(self)
 
     def _apps(self) -> list[App]:
         """This application and those below it, each once however often it is mounted."""
-        return list({id(app): app for _, app, _, _ in self._walk("", (), ())}.values())
+        return list({id(app): app for _, app, _, _ in self.walk()}.values())
 
-    def _walk(
+    def walk(
         self,
-        prefix: str,
-        middleware: tuple[Middleware, ...],
-        errors: tuple[ErrorHandlers, ...],
+        prefix: str = "",
+        middleware: tuple[Middleware, ...] = (),
+        errors: tuple[ErrorHandlers, ...] = (),
     ) -> Generator[tuple[str, App, tuple[Middleware, ...], tuple[ErrorHandlers, ...]]]:
         """This application and all below it: prefix, outer to inner middleware, inner to outer errors."""
         middleware = (*middleware, *self._middleware)
         errors = (self._errors, *errors)
         yield prefix, self, middleware, errors
         for inner_prefix, app in self._mounts:
-            yield from app._walk(prefix + inner_prefix, middleware, errors)
+            yield from app.walk(prefix + inner_prefix, middleware, errors)
+
+    @property
+    def error_handlers(self) -> ErrorHandlers:
+        """Its own error handlers."""
+        return self._errors
+
+    @property
+    def own_middleware(self) -> tuple[Middleware, ...]:
+        """Its own middleware, the first one outermost."""
+        return tuple(self._middleware)
+
+    @property
+    def hooks(self) -> lifecycle.Hooks:
+        """What is called when it starts and stops."""
+        return self._hooks
+
+    @property
+    def app_dependencies(self) -> AppDependencies:
+        """Dependencies of the application, known once it is frozen."""
+        return self._of_app

@@ -2,27 +2,31 @@
 
 Done once per route, when the application is frozen. A handler whose parameters are the request and path
 parameters is called by the extension directly; only others get a wrapper (one, generated, so that the
-interpreter sees a plain call). signature.py decides which parameter takes its value from where.
+interpreter sees a plain call). signature.py decides which parameter takes its value from where, readers.py
+makes the value.
 
-Mistakes in the query or the body are answered with 422 and all of them at once; a handler is never called
-with an argument that does not match its annotation.
+The response to mistakes is 422 with all of them at once; a handler is never called with an argument that does
+not match its annotation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from citius._core import parse_urlencoded, read_integer, read_real
-from citius.errors import UnprocessableContent, UnsupportedMediaType
+from citius._core import parse_urlencoded
+from citius.errors import UnprocessableContent
 from citius.web.annotations import AS_SENT, copier_of, wants_list
-from citius.web.codecs import decoder, refusal_of
-from citius.web.signature import Parameter, http_parameters, needs_conversion, path_parameters
+from citius.web.readers import body_reader, file_reader, missing, record_reader, value_reader
+from citius.web.results import responder
+from citius.web.signature import Kind, Parameter, http_parameters, needs_conversion, path_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius._core import Request
+    from citius.web.dependencies import Dependency
+    from citius.web.endpoint import Endpoint
+    from citius.web.pool import BlockingPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Bound:
     call: Callable[..., Any]
     args: tuple[str | None, ...]
     """One per positional argument of ``call``: ``None`` is the request, else a path parameter."""
+    kind: Kind = "def"
+    """How it is called; dependencies can make a coroutine function of it."""
 
 
 def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> Bound:
@@ -40,164 +46,235 @@ def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> 
     Raises:
         ConfigError: A parameter has no source, or two that contradict each other.
     """
-    in_path = path_parameters(pattern)
-    parameters = http_parameters(handler, pattern, stream=stream)
-    direct = all(
-        not p.is_keyword_only
-        and (p.source == "request" or (p.source == "path" and not needs_conversion(p, in_path)))
-        for p in parameters
-    )
-    if direct:
-        return Bound(handler, tuple(None if p.source == "request" else p.name for p in parameters))
-    return _wrap(handler, parameters, in_path)
+    return bind_parameters(handler, http_parameters(handler, pattern, stream=stream), pattern)
 
 
-def _wrap(
-    handler: Callable[..., Any], parameters: tuple[Parameter, ...], in_path: dict[str, str]
+def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None) -> Bound:
+    """The same for a route, with its dependencies and with what it declares of its responses."""
+    respond = responder(endpoint)
+    dependencies = endpoint.dependencies
+    if respond is None and not dependencies:
+        made = bind_parameters(endpoint.handler, endpoint.parameters, endpoint.pattern)
+        return replace(made, kind=endpoint.kind)
+    wrapper = Wrapper(path_parameters(endpoint.pattern))
+    for one in dependencies:
+        wrapper.call(one)
+    arguments = wrapper.read(endpoint.parameters)
+    return wrapper.finish(endpoint.handler, arguments, endpoint.kind, respond, pool)
+
+
+def bind_parameters(
+    handler: Callable[..., Any], parameters: tuple[Parameter, ...], pattern: str
 ) -> Bound:
-    """Generate ``def bound(request, …): return handler(…)``.
+    """The same for parameters that have been read."""
+    in_path = path_parameters(pattern)
+    if all(_is_direct(p, in_path) for p in parameters):
+        args = (None if p.source == "request" else p.wire_name for p in parameters)
+        return Bound(handler, tuple(args))
+    wrapper = Wrapper(in_path)
+    arguments = wrapper.read(parameters)
+    return wrapper.finish(handler, arguments, "def", None, None)
+
+
+def _is_direct(parameter: Parameter, in_path: dict[str, str]) -> bool:
+    """Whether the extension has the value of a positional parameter."""
+    if parameter.is_keyword_only:
+        return False
+    if parameter.source == "path":
+        return not needs_conversion(parameter, in_path)
+    return parameter.source == "request"
+
+
+class Wrapper:
+    """The code of ``def bound(request, …): return handler(…)``, line by line.
 
     The wrapper of an ``async def`` handler is a ``def`` too: it returns the handler's own coroutine,
     so there is no second coroutine to step.
     """
-    args: list[str | None] = [None]
-    body = ["    mistakes = []"]
-    namespace: dict[str, Any] = {
-        "handler": handler,
-        "UnprocessableContent": UnprocessableContent,
-    }
-    call: list[str] = []
-    in_query = [p for p in parameters if p.source == "query"]
-    if in_query:
-        namespace["parse_urlencoded"] = parse_urlencoded
-        body.append("    pairs = parse_urlencoded(request.raw_query)")
-        body.append("    sent = dict(pairs)")
-        body += [f"    q_{p.name} = {_read_query(p, namespace)}" for p in in_query]
-    for p in parameters:
-        if p.source == "path":
-            args.append(p.name)
-            value = f"p_{p.name}"
-            if needs_conversion(p, in_path):
-                namespace[f"c_{p.name}"] = _converter(p)
-                body.append(f"    {value} = c_{p.name}({value}, mistakes)")
-        elif p.source == "request":
-            value = "request"
-        elif p.source == "query":
-            value = f"q_{p.name}"
-        elif p.source == "raw_body":
-            value = "request.body()"
+
+    def __init__(self, in_path: dict[str, str]) -> None:
+        self._in_path = in_path
+        self._args: list[str | None] = [None]
+        self._lines: list[str] = ["mistakes = []"]
+        self._values: dict[int, str] = {}
+        self._has_calls = False
+        self._has_async = False
+        self._has_exits = False
+        self._names: dict[str, Any] = {
+            "UnprocessableContent": UnprocessableContent,
+            "parse_urlencoded": parse_urlencoded,
+        }
+
+    def read(self, parameters: tuple[Parameter, ...]) -> str:
+        """Add what reads the parameters of one function; gives the arguments of its call."""
+        first_query = sorted(parameters, key=lambda p: p.source != "query")
+        values = {p.name: self._read(p) for p in first_query}
+        return ", ".join(
+            f"{p.name}={values[p.name]}" if p.is_keyword_only else values[p.name]
+            for p in parameters
+        )
+
+    def call(self, dependency: Dependency) -> None:
+        """Add the call of a dependency, unless a mistake has been found before."""
+        if dependency.value is not None:
+            self._values[id(dependency)] = f"{self._name(dependency.value)}.value"
+            return
+        arguments = self.read(dependency.parameters)
+        self._has_calls = True
+        self._has_async = self._has_async or dependency.is_async
+        call = dependency.call
+        if dependency.is_generator:
+            from citius.web.exits import context_manager
+
+            self._has_exits = True
+            name = self._name(context_manager(call, is_async=dependency.is_async))
+            entered = f"{name}({arguments})"
+            if dependency.is_async:
+                expression = f"await exits.enter_async_context({entered})"
+            else:
+                expression = f"exits.enter_context({entered})"
         else:
-            namespace[f"read_{p.name}"] = _body_reader(p)
-            value = f"b_{p.name}"
-            body.append(f"    {value} = read_{p.name}(request, mistakes)")
-        call.append(f"{p.name}={value}" if p.is_keyword_only else value)
-    inputs = ", ".join("request" if a is None else f"p_{a}" for a in args)
-    source = "\n".join(
-        [
-            f"def bound({inputs}):",
-            *body,
-            "    if mistakes:",
-            "        raise UnprocessableContent('request validation failed', errors=mistakes)",
-            f"    return handler({', '.join(call)})",
+            expression = f"{self._name(call)}({arguments})"
+            expression = f"await {expression}" if dependency.is_async else expression
+        value = self._assign(f"None if mistakes else {expression}")
+        self._values[id(dependency)] = value
+
+    def finish(
+        self,
+        handler: Callable[..., Any],
+        arguments: str,
+        kind: Kind,
+        respond: Callable[[Any], Any] | None,
+        pool: BlockingPool | None,
+    ) -> Bound:
+        """The function that reads everything and calls the handler."""
+        self._names["handler"] = handler
+        # Dependencies run in the task of the handler, which has a context of its own.
+        awaits = kind == "async" and (respond is not None or self._has_calls)
+        is_async = self._has_async or awaits
+        value = f"handler({arguments})"
+        if is_async and kind == "async":
+            value = f"await {value}"
+        elif is_async and kind == "blocking":
+            assert pool is not None, "a blocking route has made freeze ask for a pool"
+            value = f"await {self._name(pool.as_async)}(lambda request: {value})(request)"
+        if respond is not None:
+            value = f"{self._name(respond)}({value})"
+        self._lines += [
+            "if mistakes:",
+            "    raise UnprocessableContent('request validation failed', errors=mistakes)",
+            f"return {self._kept_open(value)}",
         ]
-    )
-    exec(source, namespace)  # names are identifiers of the handler's own signature
-    bound = namespace["bound"]
-    bound.__name__ = getattr(handler, "__name__", "bound")
-    bound.__qualname__ = getattr(handler, "__qualname__", "bound")
-    bound.__wrapped__ = handler  # for messages
-    return Bound(bound, tuple(args))
+        bound = self._compile(is_async=is_async)
+        bound.__name__ = getattr(handler, "__name__", "bound")
+        bound.__qualname__ = getattr(handler, "__qualname__", "bound")
+        bound.__wrapped__ = handler  # for messages
+        return Bound(bound, tuple(self._args), "async" if is_async else kind)
 
+    def _kept_open(self, value: str) -> str:
+        """The expression of a value whose dependencies stay as they are until its stream ends."""
+        if not self._has_exits:
+            return value
+        from citius.web.exits import keep_open
 
-def _read_query(parameter: Parameter, namespace: dict[str, Any]) -> str:
-    """The expression for a query parameter's value, of ``pairs`` and of ``sent``, the last of each name."""
-    name = parameter.name
-    value = f"sent[{name!r}]"
-    if wants_list(parameter.annotation):
-        value = f"[v for n, v in pairs if n == {name!r}]"
-    if parameter.annotation not in AS_SENT:
-        namespace[f"c_{name}"] = _converter(parameter)
-        value = f"c_{name}({value}, mistakes)"
-    if parameter.is_required:
-        missing = {"in": "query", "path": name, "message": "missing"}
-        otherwise = f"mistakes.append({missing!r})"  # which is None
-    else:
-        copied = copier_of(parameter.default)
-        namespace[f"d_{name}"] = copied or parameter.default
-        otherwise = f"d_{name}()" if copied else f"d_{name}"
-    return f"{value} if {name!r} in sent else {otherwise}"
+        return f"{self._name(keep_open)}(request, {value}, exits)"
 
+    def _compile(self, *, is_async: bool) -> Any:
+        """The function of the lines so far."""
+        inputs = ", ".join("request" if a is None else f"p_{a}" for a in self._args)
+        lines = self._lines
+        if self._has_exits:
+            from citius.web.exits import AsyncExits, Exits, swallowed
 
-def _converter(parameter: Parameter) -> Callable[[Any, list[dict[str, str]]], Any]:
-    """A function from text (or a list of texts) to the annotated type."""
-    annotation = parameter.annotation
-    name, place = parameter.name, parameter.source
-    import msgspec
+            stack = AsyncExits if is_async else Exits
+            opened = f"{'async ' * is_async}with {self._name(stack)}() as exits:"
+            lines = [opened, *("    " + line for line in lines), f"{self._name(swallowed)}()"]
+        head = f"{'async ' * is_async}def bound({inputs}):"
+        exec("\n    ".join([head, *lines]), self._names)  # names are identifiers of signatures
+        return self._names["bound"]
 
-    convert = msgspec.convert
+    def _read(self, p: Parameter) -> str:
+        """The expression of a parameter's value; lines that it needs are added before."""
+        if p.source == "request":
+            return "request"
+        if p.dependency is not None:
+            return self._values[id(p.dependency)]
+        if p.source == "raw_body":
+            return "request.body()"
+        if p.source == "path":
+            return self._read_path(p)
+        if p.source == "body":
+            return self._assign(f"{self._name(body_reader(p))}(request, mistakes)")
+        if p.source == "file":
+            self._share("form = request.form()")
+            return self._assign(f"{self._name(file_reader(p))}(form, mistakes)")
+        if p.is_whole:
+            reader = self._name(record_reader(p))
+            return self._assign(f"{reader}({self._pairs(p.source)}, mistakes)")
+        return self._assign(self._read_named(p))
 
-    def converted(value: Any, mistakes: list[dict[str, str]]) -> Any:
-        try:
-            return convert(value, annotation, strict=False)
-        except msgspec.ValidationError as error:
-            message, _, path = str(error).partition(" - at `$")
-            mistakes.append({"in": place, "path": name + path.rstrip("`"), "message": message})
-            return None
+    def _read_path(self, p: Parameter) -> str:
+        if p.wire_name not in self._args:
+            self._args.append(p.wire_name)
+        value = f"p_{p.wire_name}"
+        if not needs_conversion(p, self._in_path):
+            return value
+        return self._assign(f"{self._name(value_reader(p))}({value}, mistakes)")
 
-    read = read_integer if annotation is int else read_real if annotation is float else None
-    if read is None:
-        return converted
+    def _read_named(self, p: Parameter) -> str:
+        """The expression of a value that the request may lack."""
+        name = repr(p.wire_name.lower() if p.source == "header" else p.wire_name)
+        many = wants_list(p.annotation)
+        if p.source == "header":
+            known = "request.headers"
+            value = f"{known}.getlist({name})" if many else f"request.header({name})"
+        elif p.source == "cookie":
+            known = self._share("cookies = request.cookies")
+            value = f"[cookies[{name}]]" if many else f"cookies[{name}]"
+        elif p.source == "form":
+            known = self._share("form = request.form()")
+            value = f"form.getlist({name})" if many else f"form[{name}]"
+        else:
+            pairs = self._pairs("query")
+            known = self._share(f"sent = dict({pairs})")
+            value = f"[v for n, v in {pairs} if n == {name}]" if many else f"sent[{name}]"
+        if p.annotation not in AS_SENT:
+            value = f"{self._name(value_reader(p))}({value}, mistakes)"
+        return f"{value} if {name} in {known} else {self._otherwise(p)}"
 
-    def number(value: str, mistakes: list[dict[str, str]]) -> Any:
-        # Compiled handlers read numbers with the same function. msgspec has the words for what is wrong, and
-        # integers that are longer.
-        found = read(value)
-        return converted(value, mistakes) if found is None else found
+    def _otherwise(self, p: Parameter) -> str:
+        """The expression of a default, or of a mistake and ``None``."""
+        if p.is_required:
+            return f"mistakes.append({missing(p)!r})"
+        copied = copier_of(p.default)
+        name = self._name(copied or p.default)
+        return f"{name}()" if copied else name
 
-    return number
+    def _pairs(self, source: str) -> str:
+        """The expression of all names and values in a part of the request."""
+        if source == "query":
+            return self._share("pairs = parse_urlencoded(request.raw_query)")
+        if source == "header":
+            return "request.header_items()"
+        if source == "cookie":
+            return "request.cookies.items()"
+        self._share("form = request.form()")
+        return "form.multi_items()"
 
+    def _share(self, line: str) -> str:
+        """Add a line unless it is there already; gives the name that it assigns."""
+        if line not in self._lines:
+            self._lines.append(line)
+        return line.partition(" ")[0]
 
-def _body_reader(parameter: Parameter) -> Callable[[Request, list[dict[str, str]]], Any]:
-    """A function that decodes the body by its media type."""
-    annotation, default = parameter.annotation, parameter.default
-    copied = copier_of(default)
+    def _assign(self, expression: str) -> str:
+        """Add an assignment to a new variable; gives its name."""
+        name = f"v{len(self._lines)}"
+        self._lines.append(f"{name} = {expression}")
+        return name
 
-    def read_body(request: Request, mistakes: list[dict[str, str]]) -> Any:
-        format, label = "json", "JSON"
-        data = request._json_body()  # pyright: ignore[reportPrivateUsage]
-        if data is None:
-            data = request.body()
-            content_type = request.header("content-type")
-            if not data and not parameter.is_required and content_type is None:
-                return copied() if copied else default
-            format, label = _format_of(content_type)
-        try:
-            return decoder(format, annotation)(data)
-        except Exception as error:
-            refusal = refusal_of(error, label)
-            if refusal is None:
-                raise
-            if not isinstance(refusal, UnprocessableContent):
-                raise refusal from None
-            mistakes.extend(dict(mistake) for mistake in refusal.errors)
-            return None
-
-    return read_body
-
-
-def _format_of(content_type: str | None) -> tuple[str, str]:
-    """How a body is encoded, and how messages call that."""
-    media_type = (content_type or "").partition(";")[0].strip().lower()
-    if media_type == "application/json" or media_type.endswith("+json"):
-        return "json", "JSON"
-    if media_type in MSGPACK_TYPES:
-        return "msgpack", "MessagePack"
-    raise UnsupportedMediaType(
-        f"expected application/json or application/msgpack, got {media_type or 'no Content-Type'}"
-    )
-
-
-MSGPACK_TYPES = frozenset(
-    ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")
-)
-"""RFC-less until 2025: the registered name and the two that came before it."""
+    def _name(self, value: Any) -> str:
+        """A name that stands for ``value`` in the code."""
+        name = f"n{len(self._names)}"
+        self._names[name] = value
+        return name

@@ -11,6 +11,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
+from citius.web.middleware.base import Middleware
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,9 +61,19 @@ def check_middleware(function: object) -> None:
     Raises:
         ConfigError: Its signature does not fit, or it returns nothing.
     """
+    if isinstance(function, Middleware):
+        return
     check_call(function, "a middleware", "request", "next")
     _check_no_generator(function, "a middleware")
     _check_returns_value(function, "a middleware")
+
+
+def step_of(middleware: Any) -> Any:
+    """The function of a middleware that decides whether it needs an event loop."""
+    if not isinstance(middleware, Middleware):
+        return middleware
+    steps = middleware.steps
+    return next(filter(inspect.iscoroutinefunction, steps), steps[0])
 
 
 def check_error_handler(function: object) -> None:
@@ -166,6 +177,32 @@ def check_manager(manager: object, lifespan: object) -> None:
             f"the lifespan {describe(lifespan)} returned {manager!r}, which is no asynchronous context "
             "manager; write @contextlib.asynccontextmanager above it"
         )
+
+
+def check_prefix(prefix: str, what: str) -> None:
+    """Refuse a prefix of paths that is none.
+
+    Raises:
+        ConfigError: It does not begin with a slash, or ends with one.
+    """
+    if not prefix.startswith("/") or prefix.endswith("/"):
+        raise ConfigError(f"{what} begins with a slash and ends without one, got {prefix!r}")
+
+
+def check_included(router: Any, expected: type, into: object) -> None:
+    """Refuse to include what is no ``citius.Router``, or what contains itself.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if not isinstance(router, expected):
+        raise ConfigError(f"include takes a citius.Router, got {router!r}")
+    if hasattr(router, "mount"):
+        raise ConfigError(
+            "include takes a citius.Router, got a citius.App; use `mount` for an application"
+        )
+    if any(inner is into for inner, *_ in router.walk_included()):
+        raise ConfigError("a router cannot include itself")
 
 
 def check_mounted(app: object, prefix: str, expected: type) -> None:

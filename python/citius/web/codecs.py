@@ -49,20 +49,37 @@ def _decode(format: str, label: str, type: Any, data: bytes) -> Any:
     try:
         return decoder(format, type)(data)
     except Exception as error:
-        refusal = refusal_of(error, label)
+        refusal = refusal_of(error, label, format, type, data)
         if refusal is None:
             raise
         raise refusal from None
 
 
-def refusal_of(error: Exception, label: str) -> HTTPError | None:
+def decode_text(type: Any, data: bytes) -> Any:
+    """A body of ``text/plain`` as a value: text as it is; numbers, dates and enumerations as JSON has them.
+
+    Raises:
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    import msgspec
+
+    text = data.decode()
+    return msgspec.convert(text if type is str else text.strip(), type, strict=False)
+
+
+def refusal_of(
+    error: Exception, label: str, format: str, type: Any, data: bytes
+) -> HTTPError | None:
     """What a client is told whose body msgspec did not decode; ``None`` if it was not the body's fault."""
     import msgspec
 
     if isinstance(error, msgspec.ValidationError):
-        return UnprocessableContent(
-            "the body is not of the expected shape", errors=[mistake(error, "body")]
-        )
+        from citius.web.mistakes import find_mistakes
+
+        value = data.decode() if format == "text" else decoder(format, None)(data)
+        strict = format != "text"
+        errors = find_mistakes(value, type, error, "body", strict=strict)
+        return UnprocessableContent("the body is not of the expected shape", errors=errors)
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
         return BadRequest(f"the body is no valid {label}: {error}")
     return None
@@ -81,9 +98,3 @@ def decoder(format: str, type: Any) -> Callable[[bytes], Any]:
 
 
 _decoders: dict[tuple[str, Any], Callable[[bytes], Any]] = {}
-
-
-def mistake(error: Exception, place: str) -> dict[str, str]:
-    """What msgspec says about invalid data, split into where and what."""
-    message, _, path = str(error).partition(" - at `")
-    return {"in": place, "path": path.rstrip("`") or "$", "message": message}

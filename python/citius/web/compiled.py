@@ -22,7 +22,8 @@ from citius._core import (
 )
 from citius.errors import ConfigError, UnprocessableContent
 from citius.web.checks import describe
-from citius.web.signature import MISSING, REQUEST_PARTS, compiled_parameters, path_parameters
+from citius.web.signature import REQUEST_PARTS, compiled_parameters, path_parameters
+from citius.web.sources import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,6 +214,8 @@ def _values(request: Request, arguments: list[Argument], names: list[str]) -> li
     """What ``arguments.rs`` takes from a request, in Python."""
     from urllib.parse import unquote_to_bytes
 
+    from citius.web.mistakes import mistake
+
     mistakes: list[dict[str, str]] = []
     values: list[Any] = []
     for argument in arguments:
@@ -238,7 +241,7 @@ def _values(request: Request, arguments: list[Argument], names: list[str]) -> li
         try:
             values.append(_parse(sent, argument.type))
         except ValueError as error:
-            mistakes.append({"in": place, "path": argument.name, "message": str(error)})
+            mistakes.append(mistake(place, (argument.name,), str(error)))
     if mistakes:
         raise UnprocessableContent("request validation failed", errors=mistakes)
     return values
@@ -254,8 +257,15 @@ def _parse(sent: Any, kind: TypeName) -> Any:
     else:
         made = read_integer(sent) if kind == "int" else read_real(sent)
     if made is None:
-        raise ValueError(f"Expected `{kind}`" + " that fits 64 bits" * (kind == "int"))
+        raise ValueError(_EXPECTED[kind])
     return made
+
+
+_EXPECTED = {
+    "int": "expected an integer that fits 64 bits",
+    "float": "expected a number",
+    "bool": "expected true or false",
+}
 
 
 # --- addresses --------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """What stands between the extension and a handler: error handlers and middleware, composed once.
 
 A chain is a function of the request, or a coroutine function from the first part on that is one. Inside
-a chain answers are ``Response`` objects. Made at ``App.freeze``, and only where there is something to
+a chain responses are ``Response`` objects, whatever failed: each part makes one of an exception, so that the
+parts around it can add their fields to it. Made at ``App.freeze``, and only where there is something to
 compose; tests are in tests/gateway/test_app.py.
 """
 
@@ -15,15 +16,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from citius._core import Response
 from citius.errors import HTTPError, MethodNotAllowed, NotFound, phrase
 from citius.web.checks import describe, refuse_status
+from citius.web.middleware.base import Middleware as Halves
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
     from citius._core import Request
+    from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
     from citius.web.signature import Kind
 
-    Middleware = Callable[[Request, Callable[[Request], Any]], Any]
+    Report = Callable[[Request, BaseException], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +91,23 @@ def problem(request: Request, error: HTTPError) -> Response:
     )
 
 
-def on_error_of(
-    errors: ErrorHandlers, report: Callable[[Request, BaseException], object]
-) -> Callable[[Request, BaseException], Any]:
+def _handler_of(
+    request: Request, error: BaseException, errors: tuple[ErrorHandlers, ...], report: Report
+) -> Callable[..., Any] | None:
+    """What makes a response of an exception, which is reported if it was not expected."""
+    handler = _find_handler(errors, error)
+    if handler is None:
+        report(request, error)
+        found = (handlers.find_last_resort() for handlers in errors)
+        handler = next((one for one in found if one is not None), None)
+    return handler
+
+
+def on_error_of(errors: ErrorHandlers, report: Report) -> Callable[[Request, BaseException], Any]:
     """What the extension calls with every exception that leaves a handler."""
 
     def on_error(request: Request, error: BaseException) -> Any:
-        handler = _find_handler((errors,), error)
-        if handler is None:
-            report(request, error)
-            handler = errors.find_last_resort()
+        handler = _handler_of(request, error, (errors,), report)
         if handler is None:
             return Response("Internal Server Error", 500)
         value = handler(request, error)
@@ -144,11 +154,52 @@ def spread(call: Callable[..., Any], args: tuple[str | None, ...]) -> Callable[[
     return functools.update_wrapper(call_spread, call)
 
 
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How the parts of a chain make responses of exceptions."""
+
+    errors: tuple[ErrorHandlers, ...]
+    """Inner to outer."""
+    report: Report
+    """Called with exceptions that no handler expects."""
+
+    def respond(self, request: Request, error: Exception) -> Response:
+        """The response to an exception; not for handlers that are coroutine functions."""
+        try:
+            handler = _handler_of(request, error, self.errors, self.report)
+            if handler is None:
+                return Response("Internal Server Error", 500)
+            value = handler(request, error)
+            return _as_response(_of_error_handler(value, handler), handler)
+        except Exception as second:
+            return _twice_failed(request, second)
+
+    async def respond_async(self, request: Request, error: Exception) -> Response:
+        """The response to an exception."""
+        try:
+            handler = _handler_of(request, error, self.errors, self.report)
+            if handler is None:
+                return Response("Internal Server Error", 500)
+            value = await finish(handler(request, error))
+            return _as_response(_of_error_handler(value, handler), handler)
+        except Exception as second:
+            return _twice_failed(request, second)
+
+
+def _twice_failed(request: Request, error: Exception) -> Response:
+    """The last resort, as citius-py/answer.rs has it where there is no chain."""
+    from citius.observability.logging import log_exception
+
+    message = request._message(" failed in its error handler")  # pyright: ignore[reportPrivateUsage]
+    log_exception(message, error)
+    return Response("Internal Server Error", 500)
+
+
 def compose(
     endpoint: Callable[[Request], Any],
     kind: Kind,
     middleware: tuple[Middleware, ...],
-    errors: tuple[ErrorHandlers, ...],
+    failures: Failures,
     pool: BlockingPool | None,
 ) -> tuple[Callable[[Request], Any], Kind]:
     """Endpoint, error handlers, then middleware from the inside out.
@@ -157,25 +208,49 @@ def compose(
     coroutine.
     """
     handler = endpoint
-    has_async_errors = any(handlers.any_async for handlers in errors)
-    async_middleware = any(inspect.iscoroutinefunction(function) for function in middleware)
+    has_async_errors = any(handlers.any_async for handlers in failures.errors)
+    async_middleware = any(is_async_middleware(one) for one in middleware)
     if kind == "blocking" and (async_middleware or has_async_errors):
         assert pool is not None, "a blocking route has made freeze ask for a pool"
         endpoint, kind = pool.as_async(endpoint), "async"
     chain: Callable[[Request], Any]
     if kind == "async" or has_async_errors:
-        chain, is_async = _guard_async(endpoint, errors, handler), True
+        chain, is_async = _guard_async(endpoint, failures, handler), True
     else:
-        chain, is_async = _guard(endpoint, errors, handler), False
-    for function in reversed(middleware):
-        if inspect.iscoroutinefunction(function):
-            chain = _around_async(function, chain if is_async else awaited(chain))
-            is_async = True
+        chain, is_async = _guard(endpoint, failures, handler), False
+    for one in reversed(middleware):
+        if not is_async and is_async_middleware(one):
+            chain, is_async = awaited(chain), True
+        if isinstance(one, Halves):
+            around = _around_halves_async if is_async else _around_halves
+            chain = around(one, chain, failures)
+        elif inspect.iscoroutinefunction(one):
+            chain = _around_async(one, chain, failures)
         elif is_async:
-            chain = _around_pending(function, chain)
+            chain = _around_pending(one, chain, failures)
         else:
-            chain = _around(function, chain)
+            chain = _around(one, chain, failures)
     return chain, "async" if is_async else kind
+
+
+def is_async_middleware(one: Middleware) -> bool:
+    """Whether a middleware needs a coroutine around it."""
+    return one.is_async if isinstance(one, Halves) else inspect.iscoroutinefunction(one)
+
+
+def bound_to(
+    middleware: tuple[Middleware, ...],
+    method: str,
+    pattern: str | None,
+    handler: Callable[..., Any] | None,
+) -> tuple[Middleware, ...]:
+    """What each middleware is for one route; those that leave the route alone are left out."""
+    bound: list[Middleware] = []
+    for one in middleware:
+        here = one.bind(method, pattern, handler) if isinstance(one, Halves) else one
+        if here is not None:
+            bound.append(here)
+    return tuple(bound)
 
 
 def _as_response(value: Any, function: Callable[..., Any]) -> Response:
@@ -188,7 +263,7 @@ def _as_response(value: Any, function: Callable[..., Any]) -> Response:
     return Response(value)
 
 
-def _of_middleware(value: Any, function: Middleware) -> Response:
+def _of_middleware(value: Any, function: Callable[..., Any]) -> Response:
     """The same of a middleware, for which nothing is no response."""
     if value is None:
         raise TypeError(
@@ -209,59 +284,97 @@ def _of_error_handler(value: Any, function: Callable[..., Any]) -> Any:
 
 
 def _guard(
-    endpoint: Callable[[Request], Any],
-    errors: tuple[ErrorHandlers, ...],
-    function: Callable[..., Any],
+    endpoint: Callable[[Request], Any], failures: Failures, function: Callable[..., Any]
 ) -> Callable[[Request], Response]:
     def guarded(request: Request) -> Response:
         try:
-            value = endpoint(request)
+            return _as_response(endpoint(request), function)
         except Exception as error:
-            handler = _find_handler(errors, error)
-            if handler is None:
-                raise
-            return _as_response(_of_error_handler(handler(request, error), handler), handler)
-        return _as_response(value, function)
+            return failures.respond(request, error)
 
     return guarded
 
 
 def _guard_async(
-    endpoint: Callable[[Request], Any],
-    errors: tuple[ErrorHandlers, ...],
-    function: Callable[..., Any],
+    endpoint: Callable[[Request], Any], failures: Failures, function: Callable[..., Any]
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     async def guarded(request: Request) -> Response:
         try:
-            value = await finish(endpoint(request))
+            return _as_response(await finish(endpoint(request)), function)
         except Exception as error:
-            handler = _find_handler(errors, error)
-            if handler is None:
-                raise
-            value = _of_error_handler(await finish(handler(request, error)), handler)
-            return _as_response(value, handler)
-        return _as_response(value, function)
+            return await failures.respond_async(request, error)
 
     return guarded
 
 
 def _around(
-    function: Middleware, inner: Callable[[Request], Response]
+    function: Callable[..., Any], inner: Callable[[Request], Response], failures: Failures
 ) -> Callable[[Request], Response]:
-    return lambda request: _of_middleware(function(request, inner), function)
+    def wrapped(request: Request) -> Response:
+        try:
+            return _of_middleware(function(request, inner), function)
+        except Exception as error:
+            return failures.respond(request, error)
+
+    return wrapped
 
 
 def _around_async(
-    function: Middleware, inner: Callable[[Request], Awaitable[Response]]
+    function: Callable[..., Any],
+    inner: Callable[[Request], Awaitable[Response]],
+    failures: Failures,
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     async def wrapped(request: Request) -> Response:
-        return _of_middleware(await function(request, inner), function)
+        try:
+            return _of_middleware(await function(request, inner), function)
+        except Exception as error:
+            return await failures.respond_async(request, error)
+
+    return wrapped
+
+
+def _around_halves(
+    one: Halves, inner: Callable[[Request], Response], failures: Failures
+) -> Callable[[Request], Response]:
+    """A middleware in two halves around a chain without a coroutine."""
+    before, after = one.before, one.after
+
+    def wrapped(request: Request) -> Response:
+        try:
+            early = before(request)
+            return after(request, inner(request)) if early is None else early
+        except Exception as error:
+            return failures.respond(request, error)
+
+    return wrapped
+
+
+def _around_halves_async(
+    one: Halves, inner: Callable[[Request], Awaitable[Response]], failures: Failures
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """The same around a coroutine; each half may be one itself."""
+    before, after = one.before, one.after
+    is_awaited = is_async_middleware(one)
+
+    async def wrapped(request: Request) -> Response:
+        try:
+            early = before(request)
+            if is_awaited:
+                early = await finish(early)
+            if early is not None:
+                return early
+            response = after(request, await inner(request))
+            return await finish(response) if is_awaited else response
+        except Exception as error:
+            return await failures.respond_async(request, error)
 
     return wrapped
 
 
 def _around_pending(
-    function: Middleware, inner: Callable[[Request], Coroutine[Any, Any, Response]]
+    function: Callable[..., Any],
+    inner: Callable[[Request], Coroutine[Any, Any, Response]],
+    failures: Failures,
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     """A ``def`` around a coroutine: it gets something to hand on, not to look into."""
 
@@ -269,7 +382,10 @@ def _around_pending(
         return _Pending(inner(request), function)
 
     async def wrapped(request: Request) -> Response:
-        return _of_middleware(await finish(function(request, pending)), function)
+        try:
+            return _of_middleware(await finish(function(request, pending)), function)
+        except Exception as error:
+            return await failures.respond_async(request, error)
 
     return wrapped
 
@@ -279,7 +395,9 @@ class _Pending:
 
     __slots__ = ("_coroutine", "_function")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Response], function: Middleware) -> None:
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Response], function: Callable[..., Any]
+    ) -> None:
         self._coroutine = coroutine
         self._function = function
 

@@ -1,126 +1,61 @@
-"""Routes as they are declared, and how each becomes one of the extension's.
+"""Routes: how each declared route becomes one of the extension's.
 
-Everything here runs once per process, when ``App.freeze`` makes a gateway: which arguments a handler gets
+Everything here runs once per process, when gateway.py makes a gateway: which arguments a handler gets
 (binding.py), and whether there is anything between the extension and the handler at all.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from citius._core import CompiledHandler, Native
+from citius._core import CompiledHandler, Native, Response
 from citius.errors import ConfigError
-from citius.web.binding import bind
+from citius.web.binding import bind_endpoint
 from citius.web.checks import describe
 from citius.web.compose import (
     ErrorHandlers,
+    Failures,
     awaited,
+    bound_to,
     compose,
-    log_unexpected,
     on_error_of,
     spread,
     unmatched_error,
 )
-from citius.web.signature import Kind, check_path_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import Request
-    from citius.web.compiled import Compiled
-    from citius.web.compose import Middleware
+    from citius.web.compose import Report
+    from citius.web.declared import Route, SocketRoute
+    from citius.web.endpoint import Endpoint
+    from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
-
-
-@dataclass(frozen=True, slots=True)
-class SocketRoute:
-    """A path of WebSockets, as it was declared."""
-
-    pattern: str
-    handler: Callable[..., Any]
-    kind: Literal["async", "blocking"]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One method of one path, as it was declared."""
-
-    method: str
-    pattern: str
-    handler: Callable[..., Any]
-    kind: Kind
-    stream: bool
-    body_bytes_max: int | None = None
-    levels: list[tuple[str, int]] | None = None
-    """At which levels responses are compressed; empty: not at all, ``None``: at the server's."""
-    compiled: Compiled | None = None
-    """The native code that is called in place of ``handler``, or is made of it."""
-
-    def __post_init__(self) -> None:
-        most = self.body_bytes_max
-        if most is not None and most < 0:
-            raise ConfigError(
-                f"the route {self.pattern}: expected body_bytes_max to be a number of bytes, got {most}"
-            )
-
-
-class RouteOptions(TypedDict, total=False):
-    """How a route's handler is called; ``App.route`` says what each means."""
-
-    blocking: bool
-    stream: bool
-    body_bytes_max: int | None
-    compress: str | bool
-    compiled: object
-    pool: bool
-    content_type: str | None
-
-
-def with_head(routes: list[Route]) -> list[Route]:
-    """The routes, and one for HEAD for each of GET that has none."""
-    heads = {route.pattern for route in routes if route.method == "HEAD"}
-    return routes + [
-        replace(route, method="HEAD")
-        for route in routes
-        if route.method == "GET" and route.pattern not in heads
-    ]
-
-
-def levels_of(compress: str | bool) -> list[tuple[str, int]] | None:
-    """What ``compress=`` of a route says, as ``Route.levels`` has it.
-
-    Raises:
-        ConfigError: There is no such coding or level.
-    """
-    if isinstance(compress, bool):
-        return None if compress else []
-    from citius.settings.texts import parse_coding
-
-    parsed = [parse_coding(text.strip()) for text in compress.split(",")]
-    levels = [(name, level) for name, level in parsed if level is not None]
-    if len(levels) < len(parsed):
-        raise ConfigError(
-            f"compress: expected a level for each coding, as in br=9, got {compress!r}"
-        )
-    return levels
+    from citius.web.signature import Kind
 
 
 def set_unmatched(
-    native: Native, middleware: tuple[Middleware, ...], errors: ErrorHandlers
+    native: Native, middleware: tuple[Middleware, ...], errors: ErrorHandlers, report: Report
 ) -> None:
     """Send 404 and 405 through Python, if anybody here wants to see them."""
     statuses = errors.by_status
+    middleware = bound_to(middleware, "", None, None)
     if not middleware and not ({404, 405} & statuses.keys() or errors.by_type):
         return
 
     def unmatched(request: Request, status: int, allow: str | None) -> Any:
+        if status == 204:
+            return _allowed(allow)
         raise unmatched_error(status, allow)
 
     if not middleware:
-        answer = on_error_of(errors, log_unexpected)
+        answer = on_error_of(errors, report)
 
         def without_middleware(request: Request, status: int, allow: str | None) -> Any:
+            if status == 204:
+                return _allowed(allow)
             return answer(request, unmatched_error(status, allow))
 
         is_async = errors.any_async
@@ -130,17 +65,19 @@ def set_unmatched(
         )
         return
 
+    failures = Failures((errors,), report)
+
     def chain_of(status: int, allow: str | None) -> Callable[[Request], Any]:
         chain, _ = compose(
             lambda request: unmatched(request, status, allow),
             "def",
             middleware,
-            (errors,),
+            failures,
             None,
         )
         return chain
 
-    _, kind = compose(lambda request: None, "def", middleware, (errors,), None)
+    _, kind = compose(lambda request: None, "def", middleware, failures, None)
     # There are few different answers (one per Allow), so their chains are kept.
     chains: dict[tuple[int, str | None], Callable[[Request], Any]] = {}
 
@@ -153,12 +90,14 @@ def set_unmatched(
     native.set_unmatched(with_middleware, kind=kind)
 
 
+def _allowed(allow: str | None) -> Response:
+    """The response to OPTIONS for a path that has no handler of its own for it (RFC 9110 §9.3.7)."""
+    return Response(b"", 204, {"allow": allow} if allow else {})
+
+
 def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool) -> Route:
     """The route with native code for a handler, or with a Python function around it."""
     assert route.compiled is not None, "asked before"
-    if route.compiled.native is True:
-        function = getattr(route.handler, "py_func", route.handler)
-        check_path_parameters(function, route.pattern, otherwise="raw_path")
     made = route.compiled.handler_of(route.handler, pattern, has_middleware, interpret)
     if isinstance(made, CompiledHandler):
         return replace(route, handler=made)
@@ -183,23 +122,26 @@ def add_socket(native: Native, socket: SocketRoute, pattern: str) -> None:
 def add_route(
     native: Native,
     route: Route,
-    pattern: str,
+    endpoint: Endpoint,
     middleware: tuple[Middleware, ...],
     errors: tuple[ErrorHandlers, ...],
     pool: BlockingPool | None,
     all_in_pool: bool,
+    report: Report,
 ) -> None:
     """Hand one route to the extension, wrapped in what there is to wrap it in."""
+    pattern = endpoint.pattern
     if route.compiled is not None:
         return _try_add(native, route, pattern, route.handler, route.kind, ())
-    check_path_parameters(route.handler, route.pattern)
-    bound = bind(route.handler, pattern, stream=route.stream)
-    call, args, kind = bound.call, bound.args, route.kind
+    bound = bind_endpoint(endpoint, pool)
+    call, args, kind = bound.call, bound.args, bound.kind
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
     # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
-    needs_await = route.kind == "blocking" and any(e.any_async for e in errors)
+    needs_await = kind == "blocking" and any(e.any_async for e in errors)
+    middleware = bound_to(middleware, route.method, pattern, route.handler)
     if middleware or mounted_errors or needs_await:
-        call, kind = compose(spread(call, args), kind, middleware, errors, pool)
+        failures = Failures(errors, report)
+        call, kind = compose(spread(call, args), kind, middleware, failures, pool)
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"

@@ -4,11 +4,12 @@ The only reader of signatures. Each kind of function has its rules for the sourc
 
 - ``http_parameters``, first match wins:
 
+  0. ``Annotated`` with a marker (sources.py): the part of the request that the marker names;
   1. its name is a path parameter: that (converted if annotated and the pattern has no converter);
   2. annotated ``Request``, or called ``request``: the request;
   3. annotated ``bytes``: the raw body;
-  4. annotated with a msgspec Struct, dataclass, TypedDict, ``dict``, a container or union of those, or
-     ``Annotated[…, Body]``: the body, JSON or MessagePack by its ``Content-Type``;
+  4. annotated with a msgspec Struct, dataclass, TypedDict, ``dict``, a container or union of those: the
+     body, JSON or MessagePack by its ``Content-Type``;
   5. otherwise: the query parameter of that name; ``list[…]`` takes all of them.
 
 - ``websocket_parameters``: the socket, or the path.
@@ -25,13 +26,16 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from citius._core import Request, WebSocket
 from citius.errors import ConfigError
 from citius.web.annotations import (
     AS_SENT,
+    constrained,
     foreign_type,
+    has_fields,
     instead_of,
     is_body,
     is_of,
@@ -39,9 +43,12 @@ from citius.web.annotations import (
     qualified,
 )
 from citius.web.checks import describe
+from citius.web.sources import MISSING, Depends, Marker, depends_in, marker_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from citius.web.dependencies import Dependency
 
 PythonKind = Literal["def", "async", "blocking"]
 Kind = Literal["def", "async", "blocking", "compiled", "pooled"]
@@ -53,15 +60,18 @@ Source = Literal[
     "raw_body",
     "body",
     "query",
+    "header",
+    "cookie",
+    "form",
+    "file",
+    "dependency",
+    "app",
     "call",
     "raw_path",
     "raw_query",
     "unknown",
 ]
 """Where the value of a parameter comes from; ``unknown`` until the rules have been applied."""
-
-MISSING: Final = inspect.Parameter.empty
-"""The annotation or default of a parameter that has none."""
 
 REQUEST_PARTS: Final = ("raw_path", "raw_query", "body")
 """Parameters of compiled functions with these names are the parts of the request that they name, as sent."""
@@ -74,8 +84,26 @@ class Parameter:
     name: str
     kind: inspect._ParameterKind  # pyright: ignore[reportPrivateUsage]
     annotation: Any = MISSING
+    """Without the marker, and with the marker's constraints."""
     default: Any = MISSING
     source: Source = "unknown"
+    marker: Marker | None = None
+    depends: Depends | None = None
+    """What the annotation says of the function whose value it takes."""
+    dependency: Dependency | None = None
+    """That function, once dependencies.py has found it."""
+
+    @property
+    def wire_name(self) -> str:
+        """What the parameter is called in the request."""
+        if self.marker is not None and self.marker.alias is not None:
+            return self.marker.alias
+        return self.name.replace("_", "-") if self.source == "header" else self.name
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its fields are taken from the query, the headers, the cookies or the form one by one."""
+        return self.source in ("query", "header", "cookie", "form") and has_fields(self.annotation)
 
     @property
     def type(self) -> Any:
@@ -118,10 +146,42 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
         ) from None
     except (TypeError, ValueError):
         raise ConfigError(f"{describe(function)} has no readable signature") from None
-    return tuple(
-        Parameter(one.name, one.kind, one.annotation, one.default)
-        for one in signature.parameters.values()
-    )
+    return tuple(_parameter(function, one) for one in signature.parameters.values())
+
+
+def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Parameter:
+    """A parameter with its marker taken out of its annotation."""
+    metadata: tuple[Any, ...] = getattr(one.annotation, "__metadata__", ())
+    markers, depends = marker_in(metadata), depends_in(metadata)
+    if not markers and not depends:
+        return Parameter(one.name, one.kind, one.annotation, one.default)
+    where = f"the parameter {one.name} of {describe(function)}"
+    if len(markers) + len(depends) > 1:
+        both = " and ".join(map(repr, (*markers, *depends)))
+        raise ConfigError(f"{where} has {both}; it takes one of them")
+    if depends:
+        plain = one.annotation.__origin__
+        return Parameter(one.name, one.kind, plain, one.default, "dependency", depends=depends[0])
+    marker = markers[0]
+    others = [m for m in metadata if m is not marker and m is not type(marker)]
+    annotation: Any = one.annotation.__origin__
+    annotation = Annotated[annotation, *others] if others else annotation
+    default = marker.default if one.default is MISSING else one.default
+    if one.default is not MISSING and marker.default is not MISSING:
+        raise ConfigError(f"{where} has two defaults, {one.default!r} and that of {marker!r}")
+    try:
+        annotation = constrained(annotation, marker.constraints())
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where} has {marker!r}, which cannot hold: {error}") from None
+    return Parameter(one.name, one.kind, annotation, default, marker=marker)
+
+
+def read_result(function: Callable[..., Any]) -> Any:
+    """The return annotation of a function, ``MISSING`` if there is none."""
+    try:
+        return inspect.signature(function, eval_str=True).return_annotation
+    except (NameError, TypeError, ValueError):
+        return MISSING
 
 
 def path_parameters(pattern: str) -> dict[str, str]:
@@ -159,8 +219,11 @@ def http_parameters(
         ConfigError: A parameter has no source, or two that contradict each other.
     """
     in_path = path_parameters(pattern)
-    parameters = tuple(_of_http(handler, one, pattern, in_path) for one in read(handler))
-    _check(handler, parameters, pattern, stream=stream)
+    parameters = tuple(
+        one if one.depends is not None else _of_http(handler, one, pattern, in_path)
+        for one in read(handler)
+    )
+    check_all(handler, parameters, pattern, stream=stream)
     return parameters
 
 
@@ -173,25 +236,57 @@ def _of_http(
             f"{describe(handler)} takes *{name}: name the parameters it needs, a route fills no "
             "variable ones"
         )
-    source: Source = "query"
-    if name in in_path:
-        source = "path"
-        _check_converter(handler, name, annotation, pattern, in_path[name])
-    elif parameter.is_request:
-        source = "request"
-    elif annotation is bytes:
-        source = "raw_body"
-    elif is_body(annotation):
-        source = "body"
-    found = replace(parameter, source=source)
+    found = replace(parameter, source=_source_of(handler, parameter, pattern, in_path))
+    if found.source == "path":
+        converter = in_path[found.wire_name]
+        _check_converter(handler, name, annotation, pattern, converter)
     _check_type(handler, found, in_path)
     return found
 
 
-def _check(
+def _source_of(
+    handler: Callable[..., Any], parameter: Parameter, pattern: str, in_path: dict[str, str]
+) -> Source:
+    name, marker = parameter.name, parameter.marker
+    if marker is None:
+        if name in in_path:
+            return "path"
+        if parameter.is_request:
+            return "request"
+        if parameter.annotation is bytes:
+            return "raw_body"
+        return "body" if is_body(parameter.annotation) else "query"
+    if marker.source == "path" and parameter.wire_name not in in_path:
+        raise ConfigError(
+            f"the parameter {name} of {describe(handler)} is {marker!r}, and the path {pattern} has no "
+            f"{{{parameter.wire_name}}}"
+        )
+    if marker.source != "path" and name in in_path and marker.alias is None:
+        raise ConfigError(
+            f"the parameter {name} of {describe(handler)} is in the path {pattern}, and {marker!r} takes it "
+            "from elsewhere; rename one of the two"
+        )
+    if marker.source == "body" and parameter.annotation is bytes:
+        return "raw_body"
+    return marker.source  # pyright: ignore[reportReturnType]
+
+
+def check_all(
     handler: Callable[..., Any], parameters: tuple[Parameter, ...], pattern: str, *, stream: bool
 ) -> None:
+    """Refuse parameters that contradict one another.
+
+    Raises:
+        ConfigError: They do; for example two take the body.
+    """
     bodies = [p.name for p in parameters if p.source in ("body", "raw_body")]
+    forms = [p.name for p in parameters if p.source in ("form", "file")]
+    if bodies and forms:
+        raise ConfigError(
+            f"{describe(handler)} wants the body of the request as {bodies[0]} and as a form for {forms[0]}; "
+            "it can be one of the two"
+        )
+    bodies = bodies or forms[:1]
     if len(bodies) > 1:
         raise ConfigError(
             f"{describe(handler)} wants the body of the request as {' and as '.join(bodies)}; one "
@@ -213,7 +308,11 @@ def _check(
 
 
 def check_path_parameters(
-    handler: Callable[..., Any], pattern: str, *, otherwise: str = ""
+    handler: Callable[..., Any],
+    pattern: str,
+    *,
+    otherwise: str = "",
+    elsewhere: frozenset[str] | set[str] = frozenset(),
 ) -> None:
     """Refuse a handler that cannot see a parameter of its own path.
 
@@ -221,6 +320,7 @@ def check_path_parameters(
         handler: What the route calls.
         pattern: The route's own path, without the prefixes of mounts.
         otherwise: The name of a parameter that has the whole path.
+        elsewhere: Parameters of the path that dependencies take.
 
     Raises:
         ConfigError: Neither the parameter nor the request is in the signature.
@@ -229,8 +329,9 @@ def check_path_parameters(
     if any(p.is_request or p.name == otherwise for p in parameters):
         return
     names = [p.name for p in parameters]
+    in_request = {p.wire_name for p in parameters} | elsewhere
     for name in path_parameters(pattern):
-        if name not in names and not name.startswith("_"):
+        if name not in in_request and not name.startswith("_"):
             raise ConfigError(
                 f"{describe(handler)} takes ({', '.join(names)}), which lacks the path parameter {name} of "
                 f"{pattern}; add it to the signature, or write {{_{name}}} in the path if it is not needed"
@@ -252,13 +353,18 @@ def _check_converter(
 
 
 def needs_conversion(parameter: Parameter, in_path: dict[str, str]) -> bool:
-    """Whether the extension's value is a string and the annotation says otherwise."""
-    return in_path[parameter.name] in ("str", "path") and parameter.annotation not in AS_SENT
+    """Whether the extension's value is not yet what the annotation says."""
+    if hasattr(parameter.annotation, "__metadata__"):  # constraints
+        return True
+    is_text = in_path[parameter.wire_name] in ("str", "path")
+    return is_text and parameter.annotation not in AS_SENT
 
 
 def _check_type(handler: Callable[..., Any], parameter: Parameter, in_path: dict[str, str]) -> None:
     """Refuse a type that no request can bring, and a default that is not of the type."""
     annotation = parameter.annotation
+    if parameter.source == "file":
+        return _check_file(handler, parameter)
     if parameter.source in ("request", "raw_body") or annotation in AS_SENT[::2]:
         return
     if parameter.source != "path" or needs_conversion(parameter, in_path):
@@ -274,6 +380,23 @@ def _check_type(handler: Callable[..., Any], parameter: Parameter, in_path: dict
         raise ConfigError(
             f"the parameter {parameter.name} of {describe(handler)} is annotated as {name_of(annotation)}, "
             f"and its default is {parameter.default!r}; write {_with_default(parameter)}"
+        )
+
+
+def _check_file(handler: Callable[..., Any], parameter: Parameter) -> None:
+    """Refuse a type that no file of a form can be.
+
+    Raises:
+        ConfigError: It is neither an ``Upload`` nor ``bytes``, nor a list of those, nor optional.
+    """
+    from citius.web.forms import Upload
+
+    wanted: Any = parameter.annotation
+    inner = [one for one in (get_args(wanted) or (wanted,)) if one is not NoneType]
+    if get_origin(wanted) not in (None, list, Union, UnionType) or inner not in ([Upload], [bytes]):
+        raise ConfigError(
+            f"the parameter {parameter.name} of {describe(handler)} is a file of a form; annotate it as "
+            f"citius.Upload or bytes, as a list of either, or with `| None`, instead of {name_of(wanted)}"
         )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.web.headers import Headers, QueryParams
+    from citius.web.signature import Parameter
 
 __all__ = ["Room", "SerialWebSocket", "WebSocket"]
 
@@ -140,14 +141,25 @@ class SerialWebSocket:
         return self._socket.is_open
 
 
+def socket_parameters(
+    handler: Callable[..., Any], pattern: str, *, serial: bool
+) -> tuple[Parameter, ...]:
+    """The parameters of a handler and their sources.
+
+    Raises:
+        ConfigError: A parameter has no source.
+    """
+    socket = SerialWebSocket if serial else WebSocket
+    return websocket_parameters(handler, pattern, socket, (WebSocket, SerialWebSocket))
+
+
 def bind_websocket(handler: Callable[..., Any], pattern: str, *, serial: bool) -> Bound:
     """Decide where each parameter comes from: the socket, or the path.
 
     Raises:
         ConfigError: A parameter has no source.
     """
-    socket = SerialWebSocket if serial else WebSocket
-    parameters = websocket_parameters(handler, pattern, socket, (WebSocket, SerialWebSocket))
+    parameters = socket_parameters(handler, pattern, serial=serial)
     args = [None if one.source == "socket" else one.name for one in parameters]
     return Bound(_serial(handler, args) if serial else handler, tuple(args))
 

@@ -47,6 +47,19 @@ async def fibonacci(scope):
     return work.fibonacci_answer().encode(), TEXT
 
 
+async def greet(scope):
+    """Answer a small object in JSON."""
+    query = scope["query_string"].decode()
+    return records.json_of(work.greeting(scope["path"], query)), JSON
+
+
+async def wait(scope):
+    """Answer after as many ms as asked for."""
+    if ms := work.number_of(scope["query_string"].decode(), "ms", 0):
+        await asyncio.sleep(ms / 1000)
+    return b"OK", TEXT
+
+
 async def classify(scope):
     """Answer the five counts for the request path."""
     return work.classify(scope["path"].encode()), TEXT
@@ -60,6 +73,7 @@ ROUTES = {
     "/million-loop": million_loop,
     "/async": sleep,
     "/fibonacci": fibonacci,
+    "/wait": wait,
 }
 
 
@@ -72,6 +86,8 @@ async def app(scope, receive, send):
         body, content_type = await handler(scope)
     elif path.startswith("/classify/"):
         body, content_type = await classify(scope)
+    elif path.startswith("/greet/"):
+        body, content_type = await greet(scope)
     else:
         status, body, content_type = 404, b"no such page\n", TEXT
     await send(

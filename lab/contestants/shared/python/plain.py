@@ -39,3 +39,13 @@ def add(app, decode=records.parse_msgpack):
     @app.get("/fibonacci")
     def fibonacci():
         return work.fibonacci_answer()
+
+    @app.get("/greet/{name}")
+    def greet(name: str, times: int):
+        return {"hello": [name] * times}
+
+    @app.get("/wait")
+    async def wait(ms: int):
+        if ms:
+            await asyncio.sleep(ms / 1000)
+        return "OK"

@@ -44,3 +44,8 @@ def parse_msgpack(is_varied=False):
 def encode_json():
     """Encode the records as one array and return its number of characters (it is ASCII)."""
     return str(len(_encode(RECORDS)))
+
+
+def json_of(value):
+    """Return any value as JSON."""
+    return msgspec.json.encode(value)

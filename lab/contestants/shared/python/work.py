@@ -95,8 +95,18 @@ def is_varied(query):
 
 def seed_of(query):
     """Return the integer after ``seed=`` in a query string, 1 without one."""
+    return number_of(query, "seed", 1)
+
+
+def number_of(query, wanted, default):
+    """Return the integer after ``wanted=`` in a query string."""
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
-        if name == "seed":
+        if name == wanted:
             return int(value)
-    return 1
+    return default
+
+
+def greeting(path, query):
+    """Return the object for a path ``/greet/NAME`` and a query with ``times=N``."""
+    return {"hello": [path[len("/greet/") :]] * number_of(query, "times", 1)}

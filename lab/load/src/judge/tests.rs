@@ -27,6 +27,7 @@ impl Court {
             },
             expectation: Expectation::new(200, None, Some(b"Welcome".to_vec())).expect("valid"),
             weight: 1,
+            is_background: false,
         };
         let mix = Arc::new(Mix::new(vec![entry]).expect("an entry"));
         let mut judge = Judge::new(mix, true, CHECK_EVERY);

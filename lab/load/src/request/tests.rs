@@ -78,6 +78,7 @@ fn base() -> Entry {
             body: None,
         },
         weight: 1,
+        is_background: false,
     }
 }
 

@@ -1,5 +1,5 @@
-"""Hosts: who owns the thread.
+"""Hosts: the event loops in which a worker's reactor runs.
 
-A host turns the reactor when its descriptor is readable, hears signals and keeps the drain deadline.
-Everything else (timers, backpressure, keep-alive) is below it, in Rust.
+A host calls the reactor when its descriptor is readable, handles signals and enforces the drain deadline.
+The reactor does everything else (timers, backpressure, keep-alive) in Rust.
 """

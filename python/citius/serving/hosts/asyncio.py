@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def new_loop(name: str) -> asyncio.AbstractEventLoop:
-    """A loop of that kind: ``uvloop``, ``asyncio``, or ``auto`` for the better one there is.
+    """Make a loop: ``uvloop``, ``asyncio``, or ``auto`` for uvloop if it is installed.
 
     Raises:
-        ConfigError: There is no uvloop here.
+        ConfigError: uvloop is not installed.
     """
     if name in ("auto", "uvloop"):
         try:
@@ -75,7 +75,7 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
         if service.is_open and not service.is_ending:
             service.cut(stopped.set)
         else:
-            main.cancel()  # nothing is left to cut but what the application does at its start or end
+            main.cancel()  # only start-up or shutdown code of the application is still running
 
     loop.add_signal_handler(signal.SIGTERM, stop)
     loop.add_signal_handler(signal.SIGINT, interrupt)
@@ -101,12 +101,12 @@ async def _serve(service: Service, loop: asyncio.AbstractEventLoop) -> None:
 
 
 def close_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what the application left behind and close the loop."""
+    """Cancel the tasks that the application left and close the loop."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()
     if tasks:
-        # Whoever does not heed it must not keep the process from ending.
+        # A task that ignores the cancellation must not keep the process from ending.
         _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=_CANCELLED_S))
         if left:
             logging.warning(f"{len(left)} tasks did not end when they were cancelled; left behind")
@@ -115,5 +115,5 @@ def close_loop(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-# How long a cancelled task may go on: as long as a supervisor's worker that is to end at once.
+# How long a cancelled task may continue: as long as a worker that the supervisor ends at once.
 _CANCELLED_S = 2.0

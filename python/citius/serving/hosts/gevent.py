@@ -1,8 +1,8 @@
-"""The gevent host: requests in greenlets, which wait for one another's sake without saying so.
+"""The gevent host: each request runs in a greenlet, and blocking calls switch to another one.
 
 The hub's own greenlet turns the reactor when its descriptor is readable; greenlets.py calls the
-application from within the turn. Nothing may wait on the hub, and nobody else may turn the reactor, who
-would be waited for by the calls of that turn: whatever concerns it is done in the hub's callbacks.
+application from within the turn. Code on the hub must not wait, and only the hub may turn the reactor:
+calls of a turn in another greenlet would wait for that greenlet. Callbacks of the hub do all of it.
 
 gevent replaces parts of the standard library (:func:`patch`), in each worker, before the application
 is imported.
@@ -23,10 +23,10 @@ _READ = 1
 
 
 def patch() -> None:
-    """Make the standard library cooperative.
+    """Replace blocking functions of the standard library with cooperative ones.
 
     Raises:
-        ConfigError: There is no gevent here.
+        ConfigError: gevent is not installed.
     """
     try:
         from gevent import monkey
@@ -47,7 +47,7 @@ def run(service: Service) -> None:
     import gevent
 
     main: Any = gevent.Greenlet(_serve, service)
-    # What it raises is raised here; the hub need not print it as well.
+    # The exception is raised here; the hub must not print it as well.
     main.start()
     hub: Any = gevent.get_hub()
     hub.exception_stream = None

@@ -58,7 +58,7 @@ def run(service: Service) -> None:
 
 
 def complete(coroutine: Coroutine[Any, Any, None], what: str) -> None:
-    """Run a coroutine that never really waits."""
+    """Run a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration:

@@ -1,7 +1,7 @@
-"""Interfaces: what a worker serves, whatever it is written against.
+"""Interfaces: adapters from native, ASGI and WSGI applications to what a worker serves.
 
-``citius.App`` is an :class:`Application` itself; for what other interfaces call an application there
-is a module here that makes one of it. Only what happens once per process is here: requests go from
+``citius.App`` is an :class:`Application` itself; for each other interface a module here makes one of its
+applications. Only what happens once per process is here: requests go from
 the gateway (``crates/citius-py/src/gateway/``) straight to the application.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Application(Protocol):
-    """What ``server.Service`` asks of an application."""
+    """What ``service.Service`` requires of an application."""
 
     @property
     def needs_loop(self) -> str:
@@ -27,13 +27,13 @@ class Application(Protocol):
         ...
 
     def freeze(self, make_pool: Callable[[], BlockingPool]) -> Gateway:
-        """The gateway to it; ``make_pool`` is called if it needs threads."""
+        """Make its gateway; ``make_pool`` is called if it needs threads."""
         ...
 
     async def start(self) -> None:
-        """Do what comes before the first request; an exception ends the start."""
+        """Run the start-up hooks; an exception ends the start."""
         ...
 
     async def stop(self) -> None:
-        """Do what comes after the last request."""
+        """Run the shutdown hooks."""
         ...

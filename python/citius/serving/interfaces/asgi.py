@@ -1,7 +1,7 @@
-"""ASGI applications: lifespan, and what of the protocol happens once per process.
+"""ASGI applications: the lifespan protocol, and what happens once per process.
 
-Requests go through ``crates/citius-py/src/gateway/asgi/``. The lifespan is a task of its own, as the
-specification has it; what the application puts into its ``state`` is copied into each request's.
+Requests go through ``crates/citius-py/src/gateway/asgi/``. The lifespan runs in a task of its own, as the
+specification says; the ``state`` that the application fills is copied into the scope of each request.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class AsgiApp:
         debug: bool = False,
         notice: str = "",
     ) -> None:
-        """Take an application.
+        """Wrap an application.
 
         Args:
             app: ``app(scope, receive, send)`` returns an awaitable.
             root_path: Where the application is mounted, for ``scope["root_path"]``.
-            lifespan: ``auto`` asks the application and goes on if it does not know the protocol.
+            lifespan: ``auto`` sends lifespan events and continues if the application does not support them.
             debug: Offer ``http.response.debug``.
-            notice: What the log says of it at the start.
+            notice: Description of the application in the log.
         """
         self.notice = notice
         self.app = app
@@ -60,22 +60,22 @@ class AsgiApp:
         return Asgi(self.app, root_path=self._root_path, state=self.state, debug=self._debug)
 
     async def start(self) -> None:
-        """Tell the application that the server starts, and wait until it has.
+        """Send ``lifespan.startup`` and wait for the application's response.
 
         Raises:
-            StartupError: It said that it failed, or raised although ``lifespan`` is ``on``.
+            StartupError: The application sent ``lifespan.startup.failed``, or raised with ``lifespan="on"``.
         """
         if self._lifespan is not None:
             await self._lifespan.start()
 
     async def stop(self) -> None:
-        """Tell the application that the server has stopped, and wait until it has as well."""
+        """Send ``lifespan.shutdown`` and wait for the application's response."""
         if self._lifespan is not None:
             await self._lifespan.stop()
 
 
 class _Lifespan:
-    """The conversation about start and stop."""
+    """The lifespan task and its messages."""
 
     def __init__(self, app: Callable[..., Any], state: dict[str, Any], mode: Lifespan) -> None:
         self._app = app
@@ -107,7 +107,7 @@ class _Lifespan:
         failure = await self._stopped
         if failure is not None:
             logging.error(f"the application's shutdown failed{failure}")
-        # What it still does after its last message is part of its shutdown.
+        # Work after the application's last message is part of its shutdown.
         await asyncio.wait([self._task], timeout=1.0)
 
     async def _run(self, scope: Message) -> None:
@@ -122,7 +122,7 @@ class _Lifespan:
             self._ended(None)
 
     def _ended(self, error: BaseException | None) -> None:
-        """The application has returned; what waits for it is told what that means."""
+        """The application has returned or raised: wake ``start`` or ``stop``, or fail the start."""
         if self._started.done():
             if not self._stopped.done():
                 if isinstance(error, Exception):
@@ -130,19 +130,19 @@ class _Lifespan:
                 self._stopped.set_result(None)
             return
         if error is None:
-            # As servers have it: who does not answer has nothing to do at the start.
-            logging.log(10, "the application returned from its lifespan without an answer")
+            # As in other servers: an application that returns without a response has no start-up.
+            logging.log(10, "the application returned from its lifespan without a response")
             self._started.set_result(None)
         elif self._mode == "on":
             if isinstance(error, Exception):
                 logging.log_exception("the application's lifespan failed", error)
             self._started.set_result(
-                f": {type(error).__name__}: {error}. If it knows no lifespan, use --lifespan off"
+                f": {type(error).__name__}: {error}. If it has no lifespan, use --lifespan off"
             )
         else:
             logging.log(
                 10,
-                "the application knows no lifespan: it raised "
+                "the application does not support lifespan events: it raised "
                 f"{type(error).__name__}: {error} (--lifespan on makes that an error)",
             )
             self._started.set_result(None)

@@ -1,17 +1,17 @@
-"""Which interface an object is written against, told from how it can be called.
+"""Detects the interface of an application by the parameters with which it can be called.
 
-Nothing is called to find out, except factories. The rules, in this order:
+Only factories are called for this. The rules, in this order:
 
 * a ``citius.App`` is native;
-* parameters called ``scope``, ``receive``, ``send`` or ``environ``, ``start_response`` say it all;
+* parameters called ``scope``, ``receive``, ``send`` or ``environ``, ``start_response`` decide;
 * a coroutine function of three parameters is ASGI 3; one that is called with two is WSGI, with one
   ASGI 2, without any a factory, which is called and looked at in turn.
 
-What counts is how the object itself is called. A decorated function that takes any arguments is judged by the
+The signature of the object itself counts. A decorated function that takes any arguments is judged by the
 function it wraps, except where that has one parameter: then the decorator has made a WSGI application of it
 (Werkzeug's ``Request.application``), unless the parameter is called ``scope``.
 
-Whatever is none of these is refused, with what was seen and which option says more.
+All other objects are refused; the message says what was found and which option decides.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def application(found: Any, where: str, config: Config, *, factory: bool = False
     Args:
         found: What the target names.
         where: What the messages call it.
-        config: Says which interface it is, or that it is to be found out.
+        config: Names the interface, or ``auto`` to detect it.
         factory: It is a function that makes the application.
 
     Raises:
@@ -65,7 +65,7 @@ def application(found: Any, where: str, config: Config, *, factory: bool = False
 
 
 def _wanted(found: Any, where: str, interface: Interface) -> tuple[Kind, str]:
-    """What ``found`` is, and why; what ``interface`` says, if it says something."""
+    """The interface of ``found`` and the reason: ``interface`` unless it is ``auto``."""
     from citius.web.app import App
 
     if isinstance(found, App):
@@ -128,7 +128,7 @@ def guess(found: Any, where: str) -> tuple[Kind, str]:
 
 
 def _kind_of_class(found: type, names: list[str], required: int, where: str) -> Kind:
-    """A class is an application by what making an instance takes."""
+    """The interface of a class, by the parameters of its constructor."""
     if "start_response" in names or required == 2:
         return "wsgi"
     if hasattr(found, "__await__") and required == 3:
@@ -142,7 +142,7 @@ def _kind_of_class(found: type, names: list[str], required: int, where: str) -> 
 
 
 def _is_factory(found: Any) -> bool:
-    """Whether it can be called without anything, and that is all one can do with it."""
+    """Whether it can be called without arguments, and with none only."""
     if not (inspect.isroutine(found) or isinstance(found, (type, functools.partial))):
         return False
     try:
@@ -165,7 +165,7 @@ def _is_factory(found: Any) -> bool:
 
 
 def _made(factory: Any, where: str) -> Any:
-    """What a factory returns."""
+    """Call a factory and return its result."""
     from citius.web.app import App
 
     if isinstance(factory, App):

@@ -1,9 +1,9 @@
-"""A Django project in, its application out: no flag, no module to name.
+"""Finds the application of a Django project, without a flag or the name of a module.
 
-A project is a ``manage.py`` that names a settings module; it is read, not run. What is served is what the
-settings say, as for Django's own ``runserver``: ``ASGI_APPLICATION``, which only projects set that route more
-than HTTP (Channels), then ``WSGI_APPLICATION``, then Django's plain WSGI application. ``--interface`` decides
-otherwise.
+A project is a ``manage.py`` that names a settings module; it is parsed, not executed. The settings decide
+what is served, as for Django's own ``runserver``: ``ASGI_APPLICATION``, which only projects set that route
+more than HTTP (Channels), then ``WSGI_APPLICATION``, then Django's plain WSGI application. ``--interface``
+has priority.
 
 As with ``runserver``, views run at once, in threads, and with ``DEBUG`` the static files of the project's
 applications are served.
@@ -36,11 +36,11 @@ _SETTINGS = "DJANGO_SETTINGS_MODULE"
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Where a project is, and what its ``manage.py`` says."""
+    """The directory of a project, and the settings module of its ``manage.py``."""
 
     directory: str
     settings: str
-    """The settings module; the environment's where it names one, as in ``manage.py``."""
+    """The settings module; that of the environment has priority, as in ``manage.py``."""
 
     @property
     def name(self) -> str:
@@ -48,10 +48,10 @@ class Project:
         return self.settings.partition(".")[0]
 
     def application(self, interface: Interface) -> tuple[Any, str]:
-        """The application, and what messages call it.
+        """The application, and its name in messages.
 
         Raises:
-            AppImportError: Django is not there, or the interface is none that it has. Exceptions of
+            AppImportError: Django is not installed, or has no such interface. Exceptions of
                 the project itself pass through.
         """
         where = f"the Django project {self.name}"
@@ -87,7 +87,7 @@ class Project:
 
 
 def _with_static_files(made: Any, kind: Literal["asgi", "wsgi"]) -> Any:
-    """The application behind Django's own handler of static files, where ``runserver`` has it."""
+    """The application wrapped in Django's handler of static files if ``runserver`` would do that."""
     settings, apps = import_module("django.conf").settings, import_module("django.apps").apps
     is_wanted = settings.DEBUG and apps.is_installed("django.contrib.staticfiles")
     if not is_wanted or not settings.STATIC_URL:
@@ -99,7 +99,7 @@ def _with_static_files(made: Any, kind: Literal["asgi", "wsgi"]) -> Any:
 
 
 def threaded(app: Application, config: Config) -> Application:
-    """A project's application; on WSGI its views run at once, unless an option says where they run."""
+    """Set the number of threads of a WSGI project to ``THREADS``, unless an option sets it."""
     from citius.serving.interfaces.wsgi import WsgiApp
 
     if isinstance(app, WsgiApp) and config.threads is None and config.loop != "gevent":
@@ -109,13 +109,13 @@ def threaded(app: Application, config: Config) -> Application:
 
 
 def find(target: str | None, directory: str) -> Project | None:
-    """The project that ``target`` means, if it means one.
+    """The project that ``target`` names; ``None`` if it names none.
 
     That is a ``manage.py``, the directory of one, the package of the settings beside one or, without a
     target, what is in ``directory``.
 
     Raises:
-        AppImportError: A ``manage.py`` was named that is none of Django's.
+        AppImportError: The named ``manage.py`` does not belong to Django.
     """
     if target is None:
         return _read(os.path.join(directory, MANAGE))
@@ -149,7 +149,7 @@ def _read(path: str) -> Project | None:
 
 
 def _settings_of(module: ast.Module) -> str | None:
-    """What is set with ``environ.setdefault(NAME, value)`` or ``environ[NAME] = value``."""
+    """The value in ``environ.setdefault(NAME, value)`` or ``environ[NAME] = value``."""
     for node in ast.walk(module):
         match node:
             case ast.Call(

@@ -1,8 +1,8 @@
-"""A target on the command line in, the application out.
+"""Imports the application that a target of the command line names.
 
 Targets: ``module:attribute``, ``module`` (then the usual names are tried), ``path/to/file.py`` with or
 without ``:attribute``; attributes may be dotted; Django projects (django.py). A factory is called
-without arguments. Messages say what was looked for, what is there instead, and what to do.
+without arguments. Messages say what was expected, what was found, and what to do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def import_app(target: str, config: Config) -> Application:
     """The application that ``target`` names, behind its interface (detection.py).
 
     Raises:
-        AppImportError: It is not there, or is something else. Exceptions of the imported module
+        AppImportError: It does not exist, or is no application. Exceptions of the imported module
             itself pass through.
     """
     if (project := django.find(target, config.app_dir)) is not None:
@@ -72,7 +72,7 @@ def _import_module(name: str, directory: str) -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        # Only if it is the target that is missing, and not something the target imports.
+        # Only if the target itself is missing, not a module that it imports.
         if error.name is None or not (name + ".").startswith(error.name + "."):
             raise
         if (meant := _with_colon(name)) is not None:
@@ -92,7 +92,7 @@ def _import_module(name: str, directory: str) -> ModuleType:
 
 
 def _with_colon(name: str) -> str | None:
-    """``shop:app`` for ``shop.app``, if that is an attribute of a module that is imported by now."""
+    """``shop:app`` for ``shop.app``, if that is an attribute of an imported module."""
     module_name, _, attribute = name.rpartition(".")
     return (
         f"{module_name}:{attribute}" if hasattr(sys.modules.get(module_name), attribute) else None
@@ -112,7 +112,7 @@ def _attribute(module: ModuleType, dotted: str, target: str) -> Any:
 
 
 def _default(module: ModuleType, factory: bool) -> tuple[Any, str, bool]:
-    """What the module most probably means: value, name, and whether it is a factory by its name."""
+    """The attribute with a usual name: value, name, and whether the name is that of a factory."""
     for name in () if factory else NAMES:
         if hasattr(module, name):
             return getattr(module, name), name, False

@@ -1,4 +1,4 @@
-"""WSGI applications (PEP 3333): what their gateway is told once, and the threads they are called in.
+"""WSGI applications (PEP 3333): the values that their gateway gets once, and the threads that call them.
 
 The requests themselves are in ``crates/citius-py/src/gateway/wsgi``.
 """
@@ -34,11 +34,11 @@ class WsgiApp:
         self._config = config
         self._threads: list[threading.Thread] = []
         self._gateway: Wsgi | None = None
-        # As `getsockname` has it, of the first listener.
+        # `getsockname` of the first listener.
         self.address: Any = ("127.0.0.1", config.port)
 
     def freeze(self, make_pool: Callable[[], Any]) -> Wsgi:
-        """The gateway; it has threads of its own."""
+        """Make the gateway; it does not use ``make_pool``, because WSGI has threads of its own."""
         config = self._config
         calls: dict[str, Any] = {}
         if config.loop == "gevent":
@@ -55,7 +55,7 @@ class WsgiApp:
         return self._gateway
 
     async def start(self) -> None:
-        """Start the threads, all of them: they are few, and asked for by number."""
+        """Start all threads."""
         assert self._gateway is not None, "frozen first"
         if self._config.loop == "gevent":
             return
@@ -71,8 +71,8 @@ class WsgiApp:
     def _work(self) -> None:
         """Run queued calls until the gateway is closed.
 
-        What goes wrong in a call ends with the call. What ends ``work`` besides is tried again, as in a new
-        thread; a worker in which that is of no use is better replaced than left without threads.
+        An exception of a call ends with the call. After another exception ``work`` is called again; after
+        repeated failures the worker ends, so that it is replaced instead of staying without threads.
         """
         assert self._gateway is not None, "frozen first"
         for _ in range(_FAILURES_MAX):
@@ -87,7 +87,7 @@ class WsgiApp:
         os.abort()
 
     async def stop(self) -> None:
-        """Let the threads end; responses that the drain has not waited for are left behind."""
+        """Let the threads end; calls that outlasted the drain are abandoned."""
         assert self._gateway is not None, "frozen first"
         self._gateway.close()
         until = monotonic() + _STOP_S
@@ -95,9 +95,9 @@ class WsgiApp:
             thread.join(max(0.0, until - monotonic()))
 
     def _environ(self) -> dict[str, Any]:
-        """What the environs of all requests say of this server."""
+        """The items that the environs of all requests share."""
         config = self._config
-        # A Unix socket has no port; frameworks want one, and go by Host anyway.
+        # A Unix socket has no port. Frameworks require one, but use the Host field.
         is_internet = isinstance(self.address, tuple)
         host, port = self.address[:2] if is_internet else ("localhost", 80)
         return {
@@ -110,13 +110,13 @@ class WsgiApp:
 
 
 def _temporary_file() -> IO[bytes]:
-    """Where a body waits that is too long for memory, with ``--threads 0``."""
+    """A file for a request body that is too long for memory, with ``--threads 0``."""
     from tempfile import TemporaryFile  # most applications never need it
 
     return TemporaryFile()
 
 
-# Failures of one thread outside of the application's calls, after which its worker is not trusted any more.
+# Failures of one thread outside of the application's calls after which the worker ends.
 _FAILURES_MAX = 10
-# The drain has waited for every request; a thread that is still busy has no client.
+# The drain has waited for every request: the clients of busy threads are disconnected.
 _STOP_S = 0.5

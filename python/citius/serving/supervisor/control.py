@@ -22,8 +22,9 @@ from citius.process import systemd
 from citius.process.logfiles import reopen
 from citius.process.privileges import Identity, are_split
 from citius.process.startup import started_in
-from citius.serving.listeners import addresses, stop_accepting
+from citius.serving.bind import addresses
 from citius.serving.prepare import EXIT_STARTUP, check_tls, took_over
+from citius.serving.sockets import stop_accepting
 from citius.serving.supervisor import links
 from citius.serving.supervisor.health import Health
 from citius.serving.supervisor.memory import oom_kills

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from citius.process.paths import changeable
 from citius.process.startup import HANDOVER_ENV
-from citius.serving import listeners as sockets
+from citius.serving.handover import handover
 
 if TYPE_CHECKING:
     from citius.process.privileges import Identity
@@ -35,7 +35,7 @@ class Upgrade:
 
     def __init__(self, listeners: Listeners, directory: str) -> None:
         ready_fd, its_ready_fd = os.pipe()
-        value, fds = sockets.handover(listeners, ready_fd=its_ready_fd)
+        value, fds = handover(listeners, ready_fd=its_ready_fd)
         environment = {**os.environ, HANDOVER_ENV: value}
         environment.pop("WATCHDOG_PID", None)  # it names us, and the duty passes on
         try:

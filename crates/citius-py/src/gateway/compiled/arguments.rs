@@ -162,15 +162,15 @@ fn value(
         }),
         Kind::Integer => numbers::integer(&text)
             .map(|integer| Value { integer })
-            .ok_or("Expected `int` that fits 64 bits"),
+            .ok_or("expected an integer that fits 64 bits"),
         Kind::Real => numbers::real(&text)
             .map(|real| Value { real })
-            .ok_or("Expected `float`"),
+            .ok_or("expected a number"),
         Kind::Bool => truth(&text)
             .map(|truth| Value {
                 integer: i64::from(truth),
             })
-            .ok_or("Expected `bool`"),
+            .ok_or("expected true or false"),
     }
 }
 
@@ -194,7 +194,7 @@ fn truth(text: &[u8]) -> Option<bool> {
     }
 }
 
-/// Problem details, as `compose.problem` makes them.
+/// Problem details, with mistakes as `web/mistakes.py` writes them.
 fn problem(mistakes: &[(&Argument, &'static str)]) -> String {
     let mut text = String::from(
         "{\"title\":\"Unprocessable Content\",\"status\":422,\
@@ -208,7 +208,7 @@ fn problem(mistakes: &[(&Argument, &'static str)]) -> String {
         // A name is a Python identifier and the messages are ours: nothing to escape.
         let _ = write!(
             text,
-            "{}{{\"in\":\"{place}\",\"path\":\"{}\",\"message\":\"{message}\"}}",
+            "{}{{\"in\":\"{place}\",\"pointer\":\"#/{}\",\"detail\":\"{message}\"}}",
             if index == 0 { "" } else { "," },
             argument.name
         );

@@ -1,0 +1,223 @@
+"""What the articles' question comes to: kept results in, the tables and sentences of a page out.
+
+An experiment with a table ``[answer]`` says which contestant stands in which column of its article's
+table: the article's own application on its usual server, the same on Citius, the same handlers written
+for Citius, compiled handlers, and the article's other languages. ``answer_page`` writes it down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from citius_lab import analyse, record
+from citius_lab.definitions import expect_known
+from citius_lab.figures import FAILED, SUSPECT, VALID
+from citius_lab.statistics import geometric_mean, median
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from citius_lab.experiments import Experiment
+    from citius_lab.figures import Analysis, Figure
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One row of an article's table.
+
+    Attributes:
+        columns: Contestants that stand in other columns in this row than in the rest of the table.
+        label: What stands behind the case's name.
+    """
+
+    case: str
+    series: str
+    label: str = ""
+    columns: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How an article's experiment becomes a part of the page.
+
+    Attributes:
+        heading: Of the article's section.
+        said: What the article concludes, in a sentence.
+        columns: Contestants by column: ``today``, ``same``, ``native``, ``compiled``, ``go``, ``rust``,
+            or others that ``titles`` names.
+        titles: Headings of columns that are not the usual ones.
+        picture: The case that is drawn, in the first row that has it; none without one.
+        also: Contestants that the picture shows beside the columns.
+        shows: CPU time per request, or latency.
+        concludes: Sentences behind the measured ones.
+        doubts: What speaks against the conclusion, a sentence each.
+    """
+
+    heading: str
+    said: str
+    row: tuple[AnswerRow, ...]
+    columns: dict[str, str]
+    picture: str = ""
+    titles: dict[str, str] = field(default_factory=dict[str, str])
+    also: tuple[str, ...] = ()
+    shows: Literal["cpu", "latency"] = "cpu"
+    concludes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    def check(self, path: Path, cases: Collection[str], ids: Collection[str]) -> None:
+        """Check the names in it, as far as the experiment knows them.
+
+        Raises:
+            DefinitionError: A name does not exist.
+        """
+        for number, row in enumerate(self.row):
+            expect_known(path, f"answer.row[{number}].case", row.case, cases)
+            expect_known(path, f"answer.row[{number}].series", row.series, ids)
+            for column in row.columns:
+                expect_known(path, f"answer.row[{number}].columns", column, self.columns)
+        if self.picture:
+            expect_known(path, "answer.picture", self.picture, [row.case for row in self.row])
+        for column in self.columns:
+            expect_known(path, "answer.columns", column, [*TITLES, *self.titles])
+
+    def names(self) -> list[str]:
+        """Return every contestant that it names."""
+        rows = (name for row in self.row for name in row.columns.values())
+        return list(dict.fromkeys([*self.columns.values(), *rows, *self.also]))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One kept result folder.
+
+    Attributes:
+        folder: As the page names it, relative to the checkout.
+        foreign: CPUs that other programs kept busy, the median over measurements.
+    """
+
+    folder: str
+    run: dict[str, Any]
+    analysis: Analysis
+    foreign: float
+
+    def figure(self, series: str, case: str, contestant: str) -> Figure | None:
+        """Return a figure that has a number worth showing."""
+        (experiment,) = (one["name"] for one in self.run["experiments"])
+        found = self.analysis.figures.get((f"{experiment}/{series}", case, contestant))
+        shown = found is not None and found.verdict.word != FAILED and found.cpu_us is not None
+        return found if shown else None
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many figures are valid, suspect and failed."""
+        words = [figure.verdict.word for figure in self.analysis.figures.values()]
+        return words.count(VALID), words.count(SUSPECT), words.count(FAILED)
+
+    def label(self, name: str) -> str:
+        """Return a contestant's label."""
+        return next(str(one["label"]) for one in self.run["contestants"] if one["name"] == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one contestant costs: CPU per request, and how sure that is."""
+
+    contestant: str
+    figure: Figure
+
+    @property
+    def us(self) -> float:
+        """CPU time of the server per request, in µs."""
+        assert self.figure.cpu_us is not None, "figure() left out those without"
+        return self.figure.cpu_us.value
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether restarts differ too much for a figure to be built on."""
+        assert self.figure.cpu_us is not None, "figure() left out those without"
+        spread = self.figure.cpu_us.spread
+        return spread is None or spread > NOISY
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a table: what the article published of it, and what was measured by column."""
+
+    case: str
+    label: str
+    published: str
+    cells: Mapping[str, Cell]
+
+    @property
+    def title(self) -> str:
+        """What stands before the row, and names it in sentences."""
+        return f"`{self.case}`" + (f", {self.label}" if self.label else "")
+
+
+def read(folder: Path, name: str) -> Kept:
+    """Read a kept result.
+
+    Raises:
+        LabError: It is none, one of another schema, or was cut off.
+    """
+    results = record.load(folder)
+    record.expect_whole(folder, results)
+    shares = [
+        one["usage"]["foreign_share"] for one in results.of_kind("measurement") if "usage" in one
+    ]
+    return Kept(name, results.run, analyse.analyse(results), median(shares) if shares else 0.0)
+
+
+def rows(experiment: Experiment, kept: Kept) -> list[Row]:
+    """Return the rows of an article's table."""
+    answer = experiment.answer
+    assert answer is not None, "an experiment without an article has no such table"
+    found: list[Row] = []
+    for row in answer.row:
+        cells: dict[str, Cell] = {}
+        for column, usual in answer.columns.items():
+            name = row.columns.get(column, usual)
+            figure = kept.figure(row.series, row.case, name)
+            if figure is not None:
+                cells[column] = Cell(name, figure)
+        found.append(Row(row.case, row.label, published(experiment, row), cells))
+    return found
+
+
+def published(experiment: Experiment, row: AnswerRow) -> str:
+    """Return what the article published of a row: requests/s by language, with their ratio."""
+    article = experiment.article
+    if article is None:
+        return ""
+    by_who: dict[str, list[float]] = {}
+    for one in article.published:
+        if (one.series, one.case) == (row.series, row.case):
+            by_who.setdefault(one.who, []).append(one.requests_per_s)
+    return "; ".join(f"{who}: {_rate(rates)}" for who, rates in by_who.items())
+
+
+def _rate(rates: list[float]) -> str:
+    return ", ".join(f"{rate:,.0f}".replace(",", " ") for rate in rates)
+
+
+def ratio(cells: Mapping[str, Cell], over: str, under: str) -> float | None:
+    """Return how many times the cost of ``under`` that of ``over`` is, paired by round."""
+    if over not in cells or under not in cells:
+        return None
+    own, other = (cells[name].figure.cpu_by_round for name in (over, under))
+    both = sorted(own.keys() & other.keys())
+    return geometric_mean([own[number] / other[number] for number in both]) if both else None
+
+
+# The usual columns of an article's table, in their order.
+TITLES = {
+    "today": "the same today",
+    "same": "same application on Citius",
+    "native": "native handlers",
+    "compiled": "compiled",
+    "go": "Go",
+    "rust": "Rust",
+}
+# Half an interval's width, as a share of the value, beyond which a cost is marked.
+NOISY = 0.25

@@ -1,0 +1,92 @@
+"""The command ``citius lab answer``: the page of the articles' question, from kept results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from citius_lab import answer, answer_page
+from citius_lab.commands import Lab, lab
+from citius_lab.contestants import lab_root
+from citius_lab.errors import LabError
+from citius_lab.keep import PUBLISHED, keep
+from citius_lab.measure import default_folder, run_
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from citius_lab.experiments import Experiment
+
+
+@lab.command("answer")
+@click.option(
+    "--measure", is_flag=True, help="Run every experiment of the page first, and keep it."
+)
+@click.option("--only", "names", multiple=True, metavar="NAME", help="Measure these alone.")
+@click.option(
+    "--budget-factor",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    help="How many times the experiments' own time they may take.",
+)
+@click.pass_context
+def answer_(
+    ctx: click.Context, measure: bool, names: tuple[str, ...], budget_factor: float
+) -> None:
+    """Write docs/must-you-leave-python.md and its pictures from lab/published."""
+    lab: Lab = ctx.obj
+    asked = with_answer(lab)
+    if unknown := [name for name in names if name not in asked]:
+        raise LabError(f"{', '.join(unknown)}: no part of the page; parts are {', '.join(asked)}")
+    published = lab_root() / PUBLISHED
+    for name, experiment in asked.items() if measure else ():
+        if names and name not in names:
+            continue
+        out = default_folder(name)
+        ctx.invoke(
+            run_,
+            name=name,
+            out=out,
+            budget_s=experiment.budget_s * budget_factor,
+            names=(),
+            baseline=None,
+            seed=None,
+            dry_run=False,
+        )
+        keep(out, published)
+    docs = lab_root().parent / "docs"
+    for path, text in written(asked, published).items():
+        own = docs / path
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.write_text(text)
+    lab.console.print(f"page: {docs / PAGE}", soft_wrap=True, markup=False)
+
+
+def with_answer(lab: Lab) -> dict[str, Experiment]:
+    """Return the experiments that are parts of the page: the articles in their order, then the others."""
+    found = [one for one in lab.experiments().values() if one.answer is not None]
+    found.sort(key=lambda one: "~" if one.article is None else one.article.id)
+    return {one.name: one for one in found}
+
+
+def written(asked: dict[str, Experiment], published: Path) -> dict[str, str]:
+    """Return the page and its pictures by their paths under ``docs``.
+
+    Raises:
+        LabError: A result is missing, was cut off, or is of another schema.
+    """
+    missing = [name for name in asked if not (published / name).is_dir()]
+    if missing:
+        raise LabError(
+            f"no kept result of {', '.join(missing)} in {published}; `citius lab answer --measure` runs them"
+        )
+    kept = {name: answer.read(published / name, f"lab/{PUBLISHED}/{name}") for name in asked}
+    pictures = answer_page.pictures(asked, kept)
+    return {
+        PAGE: answer_page.page(asked, kept),
+        **{f"pictures/{name}": text for name, text in pictures.items()},
+    }
+
+
+PAGE = "must-you-leave-python.md"

@@ -1,0 +1,255 @@
+"""The page ``docs/must-you-leave-python.md``, written from kept results: same results, same bytes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from citius_lab import answer_picture, answer_summary
+from citius_lab.answer import TITLES, Kept, Row, ratio, rows
+from citius_lab.answer_picture import Bar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from citius_lab.answer import Answer
+    from citius_lab.experiments import Experiment
+
+
+def page(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> str:
+    """Return the page in Markdown.
+
+    Args:
+        experiments: All that have a table ``[answer]``, by name, in the order of the page.
+        kept: Their kept results by name.
+    """
+    parts = [
+        HEAD,
+        answer_summary.summary(experiments, kept),
+        *(article(one, kept[one.name]) for one in experiments.values() if one.article is not None),
+        *(beyond(one, kept[one.name]) for one in experiments.values() if one.article is None),
+        how(kept),
+    ]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def pictures(experiments: Mapping[str, Experiment], kept: Mapping[str, Kept]) -> dict[str, str]:
+    """Return the pictures of the page by file name."""
+    return {
+        picture_name(one): picture(one, kept[one.name])
+        for one in experiments.values()
+        if one.answer is not None and one.answer.picture
+    }
+
+
+def picture_name(experiment: Experiment) -> str:
+    """Return the file name of an experiment's picture."""
+    return f"must-you-leave-python-{experiment.name}.svg"
+
+
+def article(experiment: Experiment, kept: Kept) -> str:
+    """Return an article's section: what it said, the table, the conclusion, the picture."""
+    answer, source = experiment.answer, experiment.article
+    assert answer is not None, "the page is made of experiments with an answer"
+    assert source is not None, "this one is an article's"
+    found = rows(experiment, kept)
+    doubts = [*answer.doubts, *source.hides[:1], *measured_doubts(kept)]
+    return "\n\n".join(
+        [
+            f"## {answer.heading}",
+            f"*{source.title}* ({source.machine}; `{source.tool}`). {answer.said}",
+            table(experiment, found),
+            _published_lines(found),
+            " ".join([*answer_summary.conclusions(experiment, found), *answer.concludes]),
+            "**Doubts.** " + " ".join(doubts),
+            _image(experiment, kept),
+        ]
+    )
+
+
+def beyond(experiment: Experiment, kept: Kept) -> str:
+    """Return the section of an experiment that no article ran."""
+    answer = experiment.answer
+    assert answer is not None, "the page is made of experiments with an answer"
+    found = rows(experiment, kept)
+    return "\n\n".join(
+        [
+            f"## {answer.heading}",
+            answer.said,
+            table(experiment, found),
+            " ".join(answer.concludes),
+            "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(kept)]),
+            _image(experiment, kept),
+        ]
+    )
+
+
+def table(experiment: Experiment, found: Sequence[Row]) -> str:
+    """Return the table: CPU time per request by column, latency where that is what is asked."""
+    answer = experiment.answer
+    assert answer is not None, "the page is made of experiments with an answer"
+    titles = TITLES | answer.titles
+    columns = [column for column in answer.columns if any(column in row.cells for row in found)]
+    head = ["", *(titles[column] for column in columns)]
+    lines = [_line(head), _line(["---"] + ["---:"] * len(columns))]
+    for row in found:
+        cells = [cell_text(row, column, answer.shows) for column in columns]
+        lines.append(_line([row.title, *cells]))
+    return "\n".join(lines) + f"\n\n{WHAT[answer.shows]} {_who(answer, columns)}"
+
+
+def _who(answer: Answer, columns: Sequence[str]) -> str:
+    """Return which contestants stand in the columns, where rows do not differ in it."""
+    titles = TITLES | answer.titles
+    by_column = {
+        column: dict.fromkeys(row.columns.get(column, answer.columns[column]) for row in answer.row)
+        for column in columns
+    }
+    names = (
+        f"{titles[column]}: " + ", ".join(f"`{name}`" for name in found)
+        for column, found in by_column.items()
+    )
+    return f"Contestants: {'; '.join(names)}."
+
+
+def cell_text(row: Row, column: str, shows: str) -> str:
+    """Return what stands in a cell."""
+    cell = row.cells.get(column)
+    if cell is None:
+        return "–"
+    if shows == "latency":
+        p50, p99 = (cell.figure.latency_ms.get(name) for name in ("p50", "p99"))
+        return " / ".join("–" if one is None else f"{one.value:.3g}" for one in (p50, p99))
+    text = micros(cell.us) + (NOISY_MARK if cell.is_noisy else "")
+    times = ratio(row.cells, column, "today")
+    return text if times is None or column == "today" else f"{text} (×{times:.2g})"
+
+
+def micros(us: float) -> str:
+    """Return a span in µs, at most three digits of it."""
+    return f"{us:,.0f}".replace(",", " ") if us >= 100 else f"{us:.3g}"
+
+
+def measured_doubts(kept: Kept) -> list[str]:
+    """Return what this very run leaves to be doubted."""
+    valid, suspect, failed = kept.counts()
+    found = [
+        f"Of the run's {valid + suspect + failed} figures {valid} are valid, {suspect} suspect and {failed} "
+        "failed by the lab's gates."
+    ]
+    if kept.foreign > BUSY:
+        found.append(
+            f"Other programs kept {kept.foreign:.1f} CPUs of the machine busy while it was measured: "
+            "rates are those of a busy machine, CPU time per request is less disturbed."
+        )
+    return found
+
+
+def picture(experiment: Experiment, kept: Kept) -> str:
+    """Return the picture of a section."""
+    answer = experiment.answer
+    assert answer is not None, "the page is made of experiments with an answer"
+    row = next(row for row in answer.row if row.case == answer.picture)
+    names: dict[str, str] = {}
+    for column, usual in answer.columns.items():
+        names.setdefault(row.columns.get(column, usual), _kind(column, usual))
+    for name in answer.also:
+        names.setdefault(name, "citius" if name.startswith("citius") else "other")
+    bars: list[Bar] = []
+    for name, kind in names.items():
+        figure = kept.figure(row.series, row.case, name)
+        if figure is not None and figure.cpu_us is not None:
+            cost = figure.cpu_us
+            bars.append(Bar(kept.label(name), cost.value, cost.low, cost.high, kind))
+    return answer_picture.svg(f"{row.case}: CPU time of the server per request", bars)
+
+
+def how(kept: Mapping[str, Kept]) -> str:
+    """Return how the page came about: machines, commits, commands."""
+    lines = [
+        _line(["experiment", "measured", "commit", "command", "restarts"]),
+        _line(["---"] * 5),
+    ]
+    for name, one in kept.items():
+        day = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(one.run["started_at"]))
+        command = one.run["environment"].get("lab_command", "")
+        restarts = max((figure.rounds for figure in one.analysis.figures.values()), default=0)
+        commit = one.run["environment"].get("commit", "unknown")
+        lines.append(
+            _line([f"[{name}](../{one.folder})", day, f"`{commit}`", f"`{command}`", str(restarts)])
+        )
+    machines = dict.fromkeys(_machine(one) for one in kept.values())
+    return "\n\n".join(
+        [
+            "## How it was measured",
+            HOW.strip(),
+            "\n".join(lines),
+            "Machine: " + "; ".join(machines) + ".",
+        ]
+    )
+
+
+def _machine(kept: Kept) -> str:
+    machine = kept.run["environment"]
+    kind = "a virtual machine with " if machine.get("hypervisor") else ""
+    return (
+        f"{kind}{machine['cpus_online']} CPUs ({machine['cpu']}), {machine['kernel']}, "
+        f"{machine['python']}, {machine['go']}, {machine['rustc']}"
+    )
+
+
+def _published_lines(found: Sequence[Row]) -> str:
+    published = [f"{row.title}: {row.published}" for row in found if row.published]
+    if not published:
+        return "The article has no table of figures for these."
+    return "What the article published, in requests/s of its machine. " + ". ".join(published) + "."
+
+
+def _image(experiment: Experiment, kept: Kept) -> str:
+    answer = experiment.answer
+    assert answer is not None, "the page is made of experiments with an answer"
+    name = picture_name(experiment)
+    drawn = f"![{experiment.title}: CPU time per request](pictures/{name})\n\n"
+    return (drawn if answer.picture else "") + (
+        f"Records: [{kept.folder}](../{kept.folder}). Again: `citius lab run {experiment.name}`."
+    )
+
+
+def _kind(column: str, name: str) -> str:
+    if column == "compiled":
+        return "compiled"
+    if name.startswith("citius"):
+        return "citius"
+    return "usual" if column == "today" else "other"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+HEAD = """
+<!-- Written by `citius lab answer` from lab/published; `make answer` measures anew first. -->
+
+# Must you leave Python?
+
+Five articles between 2015 and 2023 asked whether a service has to leave Python for Go or Rust. Here
+their protocols are run again: with their applications on the server that was usual for them, with
+nothing changed but the server, with handlers written for Citius, with compiled handlers, and with the
+articles' Go and Rust.
+"""
+HOW = """
+One worker on one CPU, the load generator on another. Every response is checked before, during and
+after a measurement. A figure is the geometric mean over restarts; `~` behind it says that its 95 %
+interval is wider than ±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) says what
+such figures do not show: no network, no database, one machine.
+"""
+NOISY_MARK = "~"
+# CPUs that others used, beyond which the page says so.
+BUSY = 0.1
+WHAT = {
+    "cpu": (
+        "CPU time of the server per request in µs, and in brackets how many times that of the first "
+        "column it is."
+    ),
+    "latency": "Latency of the other requests in ms: median / 99th percentile.",
+}

@@ -1,0 +1,107 @@
+"""Keeps a result in the checkout: what its figures are made of, without what only this machine knows.
+
+``citius lab keep FOLDER`` writes ``lab/published/NAME``, a result folder like any other: `citius lab report`
+draws it, and its figures are those of the whole one. What no figure is made of is left out: the steps
+within windows, the logs, and absolute paths.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citius_lab import record
+from citius_lab.commands import Lab, lab
+from citius_lab.contestants import lab_root
+from citius_lab.errors import LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@lab.command("keep")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--into", type=click.Path(path_type=Path), help="lab/published without it.")
+@click.pass_obj
+def keep_(lab: Lab, folder: Path, into: Path | None) -> None:
+    """Keep the result FOLDER of one experiment in lab/published, under the experiment's name."""
+    kept = keep(folder, into or lab_root() / PUBLISHED)
+    lab.console.print(f"kept: {kept}", soft_wrap=True, markup=False)
+
+
+def keep(folder: Path, into: Path) -> Path:
+    """Write the part of a result that figures are made of; return its folder.
+
+    Raises:
+        LabError: The run did not come to its end, or is one of several experiments.
+    """
+    results = record.load(folder)
+    record.expect_whole(folder, results)
+    names = [one["name"] for one in results.run["experiments"]]
+    if len(names) != 1:
+        raise LabError(
+            f"{folder} holds {len(names)} experiments; one can be kept, in a folder of its name"
+        )
+    own = into / names[0]
+    own.mkdir(parents=True, exist_ok=True)
+    entries = [_without_details(entry) for entry in results.records]
+    run: dict[str, Any] = {**results.run, "kept_records": len(entries)}
+    run["environment"] = {
+        name: value for name, value in run["environment"].items() if name not in LEFT_OUT_OF_MACHINE
+    }
+    run["plan"] = {
+        **run["plan"],
+        "parts": [{**part, "blocks": []} for part in run["plan"]["parts"]],
+    }
+    paths = _paths()
+    (own / record.RUN).write_text(_relative(json.dumps(run, indent=1) + "\n", paths))
+    lines = (json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+    (own / record.RECORDS).write_text(_relative("".join(lines), paths))
+    return own
+
+
+def _without_details(entry: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in entry.items() if name != "counts"}
+    if "load" in found:
+        load = {
+            name: value for name, value in found["load"].items() if name not in LEFT_OUT_OF_LOAD
+        }
+        if not load.get("schedule_lag_us"):
+            load.pop("service_histogram", None)  # in a closed loop it is the latency's
+        load["options"] = {
+            name: value for name, value in load.get("options", {}).items() if name != "mix"
+        }
+        found["load"] = load
+    return found
+
+
+def _paths() -> dict[str, str]:
+    """Return what stands for this machine's folders, the longest first."""
+    root = lab_root().parent
+    found = {str(root / "python" / "citius" / "__main__.py"): "citius"}
+    for path in (Path(sys.prefix), Path(sys.prefix).resolve()):
+        found[str(path)] = ".venv"
+    found |= {str(root): ".", str(Path.home()): "~"}
+    return dict(sorted(found.items(), key=lambda item: -len(item[0])))
+
+
+def _relative(text: str, paths: Mapping[str, str]) -> str:
+    for path, name in paths.items():
+        text = text.replace(path, name)
+    return text
+
+
+PUBLISHED = "published"
+LEFT_OUT_OF_MACHINE = ("cgroup",)
+LEFT_OUT_OF_LOAD = (
+    "intervals",
+    "connect_histogram",
+    "schedule_lag_histogram",
+    "threads",
+    "network",
+    "statuses",
+)

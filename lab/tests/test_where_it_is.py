@@ -1,0 +1,73 @@
+"""The lab's own files: in a checkout beside the package, within it when installed from a wheel."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from citius_lab import contestants, measure
+
+LAB = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The package's modules with the definitions where the wheel has them."""
+    site = tmp_path / "site"
+    shutil.copytree(
+        LAB / "citius_lab",
+        site / "citius_lab",
+        ignore=shutil.ignore_patterns("__pycache__", "bin"),
+    )
+    mapping = tomllib.loads((LAB / "pyproject.toml").read_text())["tool"]["setuptools"]
+    for package, folder in mapping["package-dir"].items():
+        if package != "citius_lab":
+            (site / package.replace(".", "/")).parent.mkdir(exist_ok=True)
+            (site / package.replace(".", "/")).symlink_to(LAB / folder)
+    return site
+
+
+def test_the_checkout_keeps_what_it_builds() -> None:
+    assert contestants.in_checkout()
+    assert contestants.lab_root() == LAB
+    assert contestants.default_build_root() == LAB / ".build"
+
+
+def test_an_installed_lab_needs_no_checkout(installed: Path, tmp_path: Path) -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(installed)!r})\n"
+        "from citius_lab import contestants, measure, experiments, workloads, installations\n"
+        "print(contestants.in_checkout(), contestants.default_build_root())\n"
+        "print(*contestants.load([contestants.lab_root() / 'contestants']))\n"
+        "print(measure.default_folder('quick').parent)\n"
+        "print((contestants.lab_root() / 'servers' / 'uvicorn' / 'requirements.txt').is_file())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path,
+        env={"XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    where, names, results, servers = done.stdout.splitlines()
+    assert where == f"False {tmp_path / 'cache' / 'citius-lab'}"
+    assert {"citius", "uvicorn", "go-fasthttp"} <= set(names.split())
+    assert results == "citius-lab"
+    assert servers == "True"
+
+
+def test_results_go_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert measure.default_folder("quick").parent == Path("citius-lab")
+    (tmp_path / "lab/citius_lab").mkdir(parents=True)
+    assert measure.default_folder("quick").parent == Path("lab/results")

@@ -1,0 +1,148 @@
+"""From a configuration to bound sockets: which addresses, and where their sockets come from.
+
+Sockets come from three places: made here (sockets.py), inherited by number (``--fd``, systemd, see
+systemd.py), or passed by the previous process (handover.py). Messages say why an address cannot be bound, and
+what to do. Tests: ``tests/unit/test_listeners.py``, ``tests/cli/``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from citius.errors import ConfigError
+from citius.process.paths import SocketPath
+from citius.process.privileges import are_split
+from citius.serving.handover import handed_over
+from citius.serving.listeners import Listener, Listeners, Speaks
+from citius.serving.sockets import (
+    cannot_listen,
+    inherited_socket,
+    tcp_socket,
+    tcp_sockets,
+    unix_socket,
+)
+from citius.settings.addresses import HTTP, RPC, TLS, bare, marks_of, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from citius.settings.config import Config
+
+
+def bind(config: Config, slots: int, *, by_port: bool = False) -> Listeners:
+    """Bind the sockets of all addresses, which do not listen yet; with ``by_port`` one for each slot.
+
+    Raises:
+    ConfigError: An address cannot be bound; the message says why and what to do.
+    """
+    handed = handed_over()
+    listeners = Listeners(ready_fd=handed.pop("ready", -1))
+    if listeners.ready_fd >= 0:
+        os.set_inheritable(listeners.ready_fd, False)
+    listeners.life_fd = handed.pop("life", -1)
+    if listeners.life_fd >= 0:
+        os.set_inheritable(listeners.life_fd, False)
+    inherited: dict[str, list[int]] = handed.get("listeners", {})
+    try:
+        for text in dict.fromkeys(addresses(config, inherited)):
+            fds = inherited.pop(text, None)
+            listeners.all.append(
+                _adopt(text, fds, config) if fds else _bind(text, slots if by_port else 0, config)
+            )
+        for listener in listeners.all:
+            listener.speak(_said(listener.text, config), config)
+        # Clients in the queue of an address that is no longer served are refused, not left waiting.
+        for fd in (fd for fds in inherited.values() for fd in fds):
+            os.close(fd)
+    except ConfigError:
+        listeners.close()
+        raise
+    return listeners
+
+
+def bind_beside(text: str, config: Config, *, takes_over: bool) -> Listener:
+    """Bind an address that is not the application's, such as that of the management port.
+
+    Args:
+        text: The address.
+        config: Has the owner of Unix sockets.
+        takes_over: The previous server still listens at the address.
+
+    Raises:
+        ConfigError: The address cannot be bound.
+    """
+    if not takes_over or text.startswith("fd://"):
+        return _bind(text, 1, config)
+    try:
+        if text.startswith("unix:"):
+            with suppress(FileNotFoundError):
+                path = text.removeprefix("unix:")
+                SocketPath.of(path, guarded=are_split(config)).remove()
+            return _bind(text, 1, config)
+        host, port = split(text)
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return Listener(text, [tcp_socket(family, address, reuse_port=True)])
+    except OSError as error:
+        raise ConfigError(cannot_listen(text, error)) from None
+
+
+def addresses(config: Config, inherited: Iterable[str] = ()) -> list[str]:
+    """The addresses to listen on, in the form of ``--bind``; inherited sockets replace the default."""
+    from citius.process.systemd import named_sockets
+
+    beside = [RPC + text for text in config.rpc]
+    if config.fd is not None:
+        return [f"fd://{config.fd}", *beside]
+    if config.uds is not None:
+        return [f"unix:{config.uds}", *beside]
+    if config.bind:
+        return [*config.bind, *beside]
+    passed = [f"fd://{fd}" for fd, _ in named_sockets()]
+    if passed := passed or [text for text in inherited if text.startswith("fd://")]:
+        return [*passed, *beside]
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return [f"{host}:{config.port}", *beside]
+
+
+def _said(text: str, config: Config) -> Speaks:
+    """The protocols that the text of an address sets; if one has tls://, the others are clear text."""
+    is_rpc, is_tls = text.startswith(RPC), marks_of(text).endswith(TLS)
+    http = text.partition(HTTP)[2] or None
+    says_tls = is_rpc or any(other.startswith(TLS) for other in config.bind)
+    return Speaks(is_rpc, is_tls if says_tls else None, http)
+
+
+def _adopt(text: str, fds: list[int], config: Config) -> Listener:
+    sockets: list[socket.socket] = []
+    for fd in fds:
+        try:
+            os.set_inheritable(fd, False)
+            sockets.append(socket.socket(fileno=fd))
+        except OSError as error:
+            raise ConfigError(cannot_listen(f"fd://{fd}", error)) from None
+    # The previous process is the owner until this one is ready (`take_over`).
+    address = bare(text)
+    path = None
+    if address.startswith("unix:"):
+        with suppress(OSError):
+            path = SocketPath.of(address.removeprefix("unix:"), guarded=are_split(config))
+    return Listener(text, sockets, is_ours=False, path=path)
+
+
+def _bind(text: str, slots: int, config: Config) -> Listener:
+    if (address := bare(text)) != text:
+        made = _bind(address, slots, config)
+        made.text = text
+        return made
+    try:
+        if text.startswith("fd://"):
+            return Listener(text, [inherited_socket(text.removeprefix("fd://"))], is_ours=False)
+        if text.startswith("unix:"):
+            made, path = unix_socket(text.removeprefix("unix:").replace("//", "/"), config)
+            return Listener(text, [made], path=path)
+        return Listener(text, tcp_sockets(*split(text), slots))
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(cannot_listen(text, error)) from None

@@ -1,0 +1,135 @@
+"""Checks of a whole configuration: texts of the right form, and options that fit together.
+
+In: a ``Config`` whose values have the right types and ranges (option.py). Raises ``ConfigError``, whose
+message names the options. Nothing here touches files or sockets. Tests: ``tests/unit/test_config.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from citius.errors import ConfigError
+from citius.settings.addresses import check_address
+from citius.settings.texts import (
+    FORWARDED_HEADERS,
+    check_header_field,
+    header_fields,
+    is_network,
+    is_octal,
+    parse_coding,
+    parse_mount,
+    parts,
+)
+
+if TYPE_CHECKING:
+    from citius.settings.config import Config
+
+
+def check(config: Config) -> None:
+    """Check the texts of options, and that no two options contradict each other.
+
+    Raises:
+        ConfigError: A text has the wrong form, or two options contradict each other.
+    """
+    _check_texts(config)
+    if config.reload and config.workers > 1:
+        raise ConfigError("reload and workers contradict each other: reload runs one process")
+    _check_tls(config)
+    if config.supervisor is False and config.workers > 1:
+        raise ConfigError(
+            "supervisor is off and workers is above 1: workers > 1 requires the supervisor"
+        )
+    if config.reactor_threads > 1:
+        _check_reactor_threads(config)
+
+
+def _check_reactor_threads(config: Config) -> None:
+    """Check that the other options work with several reactors."""
+    if config.loop in ("gevent", "none"):
+        raise ConfigError(
+            f"reactor_threads needs an asyncio loop in each thread, and loop is {config.loop}; use workers"
+        )
+    for name in ("management", "otel"):
+        if getattr(config, name):
+            raise ConfigError(
+                f"{name} works with one reactor per worker, and reactor_threads is above 1; use workers"
+            )
+
+
+def _check_texts(config: Config) -> None:
+    """Texts whose form the kind of the option does not check."""
+    for text in config.bind:
+        check_address(text)
+    if config.management:
+        check_address(config.management, "management")
+    for text in config.rpc:
+        check_address(text.removeprefix("tls://"), "rpc")
+    for text in config.static:
+        parse_mount(text)
+    if config.health is not None and (
+        not config.health.startswith("/") or config.health.endswith("/")
+    ):
+        raise ConfigError(f"health: expected a path such as /health, got {config.health!r}")
+    _check_proxies(config)
+    for text in config.compress:
+        parse_coding(text)
+    if config.umask is not None and not is_octal(config.umask):
+        raise ConfigError(f"umask: expected octal digits up to 777, got {config.umask!r}")
+    for text in config.env:
+        if text.find("=") < 1:
+            raise ConfigError(f"env: expected NAME=value, got {text!r}")
+    _check_headers(config)
+
+
+def _check_headers(config: Config) -> None:
+    for text in config.header:
+        if text.find(":") < 1:
+            raise ConfigError(f"header: expected NAME:VALUE, got {text!r}")
+    for name, value in header_fields(config.header):
+        check_header_field(name, value)
+
+
+def _check_tls(config: Config) -> None:
+    """Options of TLS that need each other."""
+    certificates, keys = len(config.ssl_certfile), len(config.ssl_keyfile)
+    if certificates and config.ssl_dev:
+        raise ConfigError(
+            "ssl_dev and ssl_certfile contradict each other: each sets the certificate"
+        )
+    if keys and not certificates:
+        raise ConfigError("ssl_keyfile is a key without a certificate; give ssl_certfile too")
+    if keys not in (0, certificates):
+        raise ConfigError(
+            f"ssl_keyfile: expected one key for each of the {certificates} certificates, or none where "
+            f"the certificates' files have them, got {keys}"
+        )
+    given = [name for name in ("ssl_ciphers", "ssl_ca_certs", "ssl_crl") if getattr(config, name)]
+    if config.ssl_cert_reqs not in ("none", "0"):
+        given.append("ssl_cert_reqs")
+    if given and not config.is_tls:
+        raise ConfigError(f"{given[0]} is about TLS, which needs ssl_certfile or ssl_dev")
+    secured = [
+        (name, text)
+        for name in ("bind", "rpc")
+        for text in getattr(config, name)
+        if text.startswith("tls://")
+    ]
+    if secured and not config.is_tls:
+        raise ConfigError(
+            f"{secured[0][0]}: {secured[0][1]} needs a certificate; give ssl_certfile and "
+            "ssl_keyfile, or ssl_dev"
+        )
+
+
+def _check_proxies(config: Config) -> None:
+    for text in config.trusted:
+        if not is_network(text):
+            raise ConfigError(
+                "forwarded_allow_ips: expected an address, a network such as 10.0.0.0/8, unix or *, "
+                f"got {text!r}"
+            )
+    for name in parts(config.forwarded_headers):
+        if name not in FORWARDED_HEADERS:
+            raise ConfigError(
+                f"forwarded_headers: expected {', '.join(FORWARDED_HEADERS)}, got {name!r}"
+            )

@@ -1,0 +1,225 @@
+"""Routes as an application declares them: a path, a method, a handler, and options.
+
+Values only: signatures are read, and everything is decided, when the application is frozen (endpoint.py).
+Tests: ``tests/gateway/test_app.py``, ``tests/gateway/test_endpoints.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from citius.errors import ConfigError
+from citius.web.checks import check_returns_no_status
+from citius.web.signature import Kind, kind_of
+from citius.web.sources import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from citius.web.compiled import Compiled
+    from citius.web.sources import Depends
+
+
+class RouteOptions(TypedDict, total=False):
+    """What a route's decorator takes besides the path."""
+
+    blocking: bool
+    """Call the handler (a ``def``) in a thread, because it waits for something."""
+    stream: bool
+    """Call the handler when the header section of the request is complete; it reads the body itself, with
+    ``request.stream()`` or ``await request.read()``."""
+    body_bytes_max: int | None
+    """Bytes a body may have, whatever ``--body-bytes-max`` says; the response to more is 413."""
+    compress: str | bool
+    """``False`` sends responses as they are; a text such as ``"br=9, gzip=6"`` has ``--compress`` work at
+    these levels."""
+    compiled: object
+    """``True`` compiles the decorated function with numba. Native code (a capsule, a ctypes function, one of
+    ``load_handlers()``, an address) makes the response in its place; then there need be no function. See
+    docs/guides/compiled-handlers.md."""
+    pool: bool
+    """Call compiled code in a thread without the GIL, because it takes long."""
+    dependencies: Sequence[Depends]
+    """Dependencies whose values the handler does not take."""
+    response: Any
+    """The type of the response's body; the return annotation without it."""
+    status_code: int
+    """The status of a response that the handler does not make itself."""
+    headers: Mapping[str, str]
+    """Fields of such a response."""
+    content_type: str | None
+    """The media type of such a response, or of what compiled code writes."""
+    responses: Mapping[int, Any]
+    """Types of other responses by their status; a text instead of a type is a description."""
+    name: str | None
+    """What ``url_for`` calls the route; the handler's name without it."""
+    summary: str | None
+    """A line for the documentation; made of the handler's name without it."""
+    description: str | None
+    """More for the documentation, in Markdown; the handler's docstring without it."""
+    tags: Sequence[str]
+    """Groups of the documentation that the route belongs to."""
+    deprecated: bool
+    """Whether clients should stop using the route."""
+    operation_id: str | None
+    """What generated clients call the operation; made of method and path without it."""
+    include_in_schema: bool
+    """Whether the documentation shows the route."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is known of a route besides how its handler is called."""
+
+    name: str | None = None
+    summary: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    deprecated: bool = False
+    operation_id: str | None = None
+    include_in_schema: bool = True
+    response: Any = MISSING
+    responses: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    status_code: int | None = None
+    headers: Mapping[str, str] | None = None
+    content_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SocketRoute:
+    """A path of WebSockets."""
+
+    pattern: str
+    handler: Callable[..., Any]
+    kind: Literal["async", "blocking"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path."""
+
+    method: str
+    pattern: str
+    handler: Callable[..., Any]
+    kind: Kind
+    stream: bool = False
+    body_bytes_max: int | None = None
+    levels: list[tuple[str, int]] | None = None
+    """At which levels responses are compressed; empty: not at all, ``None``: at the server's."""
+    compiled: Compiled | None = None
+    """The native code that is called in place of ``handler``, or is made of it."""
+    dependencies: tuple[Depends, ...] = ()
+    operation: Operation = field(default_factory=Operation)
+
+    def __post_init__(self) -> None:
+        most = self.body_bytes_max
+        if most is not None and most < 0:
+            raise ConfigError(
+                f"the route {self.pattern}: expected body_bytes_max to be a number of bytes, got {most}"
+            )
+        status = self.operation.status_code
+        if status is not None and not 200 <= status <= 599:
+            raise ConfigError(
+                f"the route {self.pattern}: expected status_code to be within 200 to 599, got {status}"
+            )
+
+
+def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) -> Route:
+    """The route of a handler, without its method.
+
+    Raises:
+        ConfigError: An option contradicts the handler or another option.
+    """
+    kind = kind_of(handler, blocking=options.get("blocking", False))
+    check_returns_no_status(handler)
+    if options.get("pool"):
+        raise ConfigError(f"the route {pattern} has pool=True, but is not compiled")
+    return Route(
+        "", pattern, handler, kind,
+        stream=options.get("stream", False),
+        body_bytes_max=options.get("body_bytes_max"),
+        levels=levels_of(options.get("compress", True)),
+        dependencies=tuple(options.get("dependencies", ())),
+        operation=operation_of(options),
+    )  # fmt: skip
+
+
+def declare_compiled(pattern: str, options: RouteOptions) -> Route:
+    """The route of native code, without its method; its handler is a function if that is compiled.
+
+    Raises:
+        ConfigError: An option does not hold for native code.
+    """
+    from citius.web.compiled import Compiled, no_function
+
+    if options.get("blocking") or options.get("stream"):
+        raise ConfigError(
+            f"the route {pattern} is compiled: its handler gets the whole body and waits for "
+            "nothing; drop blocking and stream, and use pool=True if it takes long"
+        )
+    if options.get("dependencies") or options.get("status_code") or options.get("headers"):
+        raise ConfigError(
+            f"the route {pattern} is compiled: native code has no dependencies, and sets status and header "
+            "fields itself"
+        )
+    made = Compiled(
+        options.get("compiled"),
+        content_type=options.get("content_type"),
+        pool=options.get("pool", False),
+    )
+    return Route(
+        "", pattern, no_function, "pooled" if made.pool else "compiled",
+        body_bytes_max=options.get("body_bytes_max"),
+        levels=levels_of(options.get("compress", True)),
+        compiled=made,
+        operation=operation_of(options),
+    )  # fmt: skip
+
+
+def operation_of(options: RouteOptions) -> Operation:
+    """The options that are no matter of how a handler is called."""
+    return Operation(
+        name=options.get("name"),
+        summary=options.get("summary"),
+        description=options.get("description"),
+        tags=tuple(options.get("tags", ())),
+        deprecated=options.get("deprecated", False),
+        operation_id=options.get("operation_id"),
+        include_in_schema=options.get("include_in_schema", True),
+        response=options.get("response", MISSING),
+        responses=options.get("responses", {}),
+        status_code=options.get("status_code"),
+        headers=options.get("headers"),
+        content_type=options.get("content_type"),
+    )
+
+
+def with_head(routes: Iterable[Route]) -> list[Route]:
+    """The routes, and one for HEAD for each of GET that has none."""
+    routes = list(routes)
+    heads = {route.pattern for route in routes if route.method == "HEAD"}
+    return routes + [
+        replace(route, method="HEAD")
+        for route in routes
+        if route.method == "GET" and route.pattern not in heads
+    ]
+
+
+def levels_of(compress: str | bool) -> list[tuple[str, int]] | None:
+    """What ``compress=`` of a route says, as ``Route.levels`` has it.
+
+    Raises:
+        ConfigError: There is no such coding or level.
+    """
+    if isinstance(compress, bool):
+        return None if compress else []
+    from citius.settings.texts import parse_coding
+
+    parsed = [parse_coding(text.strip()) for text in compress.split(",")]
+    levels = [(name, level) for name, level in parsed if level is not None]
+    if len(levels) < len(parsed):
+        raise ConfigError(
+            f"compress: expected a level for each coding, as in br=9, got {compress!r}"
+        )
+    return levels

@@ -1,0 +1,133 @@
+"""``Endpoint``: everything that is known of a route when the application is frozen, as one value.
+
+Binding, the OpenAPI document, ``citius routes`` and the checks at the start are derived from it. Signatures
+are read here, once per route. Tests: ``tests/gateway/test_endpoints.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from citius.web.annotations import without_response
+from citius.web.checks import describe
+from citius.web.declared import Operation
+from citius.web.dependencies import Dependency, Resolver, flatten
+from citius.web.signature import (
+    Kind,
+    Parameter,
+    check_all,
+    check_path_parameters,
+    compiled_parameters,
+    http_parameters,
+    procedure_parameters,
+    read_result,
+)
+from citius.web.sources import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius.web.declared import Route, SocketRoute
+    from citius.web.procedures import Procedure
+
+Protocol = Literal["http", "websocket", "rpc"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Endpoint:
+    """A route, a path of WebSockets, or a procedure."""
+
+    protocol: Protocol
+    method: str
+    """The HTTP method; empty for others."""
+    pattern: str
+    """The path with the prefixes of mounts, or the name of a procedure."""
+    handler: Callable[..., Any]
+    kind: Kind
+    parameters: tuple[Parameter, ...] = ()
+    extra: tuple[Dependency, ...] = ()
+    """Dependencies whose values the handler does not take; they are called first."""
+    result: Any = MISSING
+    """The type of the response's body."""
+    is_model: bool = False
+    """Whether values are made to be of that type before they are sent."""
+    stream: bool = False
+    body_bytes_max: int | None = None
+    operation: Operation = field(default_factory=Operation)
+
+    @property
+    def dependencies(self) -> list[Dependency]:
+        """All dependencies, inner ones first."""
+        taken = (p.dependency for p in self.parameters if p.dependency is not None)
+        return list(flatten((*self.extra, *taken)))
+
+    @property
+    def inputs(self) -> list[Parameter]:
+        """The parameters that a request brings, those of dependencies included."""
+        of_dependencies = [p for one in self.dependencies for p in one.parameters]
+        return [p for p in (*of_dependencies, *self.parameters) if p.dependency is None]
+
+    @property
+    def name(self) -> str:
+        """What `url_for` calls it: the name of the route, or that of the handler."""
+        return self.operation.name or getattr(self.handler, "__name__", self.pattern)
+
+    @property
+    def where(self) -> str:
+        """The handler with its file and line."""
+        return describe(self.handler)
+
+
+def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
+    """What is known of a route.
+
+    Args:
+        route: The route as declared.
+        pattern: Its path with the prefixes of mounts.
+        resolver: What makes the graph of its dependencies.
+
+    Raises:
+        ConfigError: The signature of the handler or of a dependency does not fit.
+    """
+    handler = route.handler
+    if route.compiled is not None:
+        function = getattr(handler, "py_func", handler)
+        is_python = route.compiled.native is True
+        if is_python:
+            check_path_parameters(function, route.pattern, otherwise="raw_path")
+        parameters = compiled_parameters(function, pattern) if is_python else ()
+        return Endpoint(
+            "http", route.method, pattern, function, route.kind, parameters,
+            body_bytes_max=route.body_bytes_max, operation=route.operation,
+        )  # fmt: skip
+    parameters = http_parameters(handler, pattern, stream=route.stream)
+    parameters = resolver.resolve(handler, parameters, pattern)
+    declared = route.operation.response
+    result = read_result(handler) if declared is MISSING else declared
+    is_model, result = without_response(result, is_explicit=declared is not MISSING)
+    endpoint = Endpoint(
+        "http", route.method, pattern, handler, route.kind, parameters,
+        extra=resolver.extra(handler, route.dependencies, pattern),
+        result=result, is_model=is_model, stream=route.stream,
+        body_bytes_max=route.body_bytes_max, operation=route.operation,
+    )  # fmt: skip
+    in_dependencies = {p.wire_name for p in endpoint.inputs if p.source == "path"}
+    check_path_parameters(handler, route.pattern, elsewhere=in_dependencies)
+    check_all(handler, tuple(endpoint.inputs), pattern, stream=route.stream)
+    return endpoint
+
+
+def endpoint_of_socket(socket: SocketRoute, pattern: str) -> Endpoint:
+    """What is known of a path of WebSockets."""
+    from citius.web.websocket import socket_parameters
+
+    parameters = socket_parameters(socket.handler, pattern, serial=socket.kind == "blocking")
+    return Endpoint("websocket", "", pattern, socket.handler, socket.kind, parameters)
+
+
+def endpoint_of_procedure(one: Procedure) -> Endpoint:
+    """What is known of a procedure."""
+    parameters = procedure_parameters(one.handler)
+    result = read_result(one.handler)
+    return Endpoint("rpc", "", one.name, one.handler, one.kind, parameters, result=result)

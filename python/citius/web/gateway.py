@@ -1,0 +1,135 @@
+"""The gateway of a native application: its declarations in, ``_core.Native`` out, once per process.
+
+Each route becomes an ``Endpoint`` (endpoint.py), and the endpoint one of the extension's routes (routes.py).
+Tests: ``tests/gateway/``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from citius._core import Native
+from citius.web import checks
+from citius.web.compose import on_error_of
+from citius.web.declared import with_head
+from citius.web.dependencies import Resolver
+from citius.web.endpoint import (
+    endpoint_of,
+    endpoint_of_procedure,
+    endpoint_of_socket,
+)
+from citius.web.procedures import add
+from citius.web.router import joined
+from citius.web.routes import add_route, add_socket, native_of, set_unmatched
+from citius.web.signature import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from citius.web.app import App
+    from citius.web.compose import ErrorHandlers, Report
+    from citius.web.declared import Route, SocketRoute
+    from citius.web.endpoint import Endpoint
+    from citius.web.middleware.base import AnyMiddleware
+    from citius.web.pool import BlockingPool
+
+
+def make_gateway(
+    app: App,
+    make_pool: Callable[[], BlockingPool],
+    report: Report,
+    *,
+    all_in_pool: bool,
+    compiled_threads: int,
+    compiled_queue_max: int,
+    interpret_compiled: bool,
+) -> Native:
+    """Make the gateway of an application; ``App.freeze`` says what the arguments mean.
+
+    Raises:
+        ConfigError: A route or a signature that cannot work.
+    """
+    needs_pool = all_in_pool or _needs_pool(app, interpret_compiled)
+    pool = make_pool() if needs_pool else None
+    native = Native(
+        app=app,
+        on_error=on_error_of(app.error_handlers, report),
+        submit=None if pool is None else pool.submit,
+        compiled_threads=compiled_threads,
+        compiled_queue_max=compiled_queue_max,
+    )
+    for _, inner, _, _ in app.walk():
+        inner.close()
+    for route, endpoint, middleware, errors in _routes(app):
+        if route.compiled is not None:
+            route = native_of(route, endpoint.pattern, bool(middleware), interpret_compiled)
+        add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
+    for socket, pattern in _sockets(app):
+        add_socket(native, socket, pattern)
+    for one in app.procedures:
+        add(native, one, in_pool=all_in_pool)
+    set_unmatched(native, app.own_middleware, app.error_handlers, report)
+    return native
+
+
+def endpoints_of(app: App) -> list[Endpoint]:
+    """Everything that can be called in an application."""
+    found = [endpoint for _, endpoint, _, _ in _routes(app, heads=False)]
+    found += [endpoint_of_socket(socket, pattern) for socket, pattern in _sockets(app)]
+    found += [endpoint_of_procedure(one) for one in app.procedures]
+    return found
+
+
+def needs_loop(app: App) -> str:
+    """Why an application cannot be served without an event loop; empty if it can."""
+    for _, inner, middleware, errors in app.walk():
+        if inner.hooks.lifespan is not None:
+            return "the application has a lifespan"
+        routes = inner.declared_routes
+        functions: list[Any] = [route.handler for route in routes if route.compiled is None]
+        functions += [socket.handler for socket in inner.declared_sockets]
+        functions += map(checks.step_of, middleware)
+        functions += [handler for handlers in errors for handler in handlers.all()]
+        for function in functions:
+            if inspect.isasyncgenfunction(function) or kind_of(function, blocking=False) == "async":
+                return f"{checks.describe(function)} is `async def`"
+    for endpoint in endpoints_of(app):
+        for one in endpoint.dependencies:
+            if one.is_async:
+                return f"the dependency {checks.describe(one.call)} is `async def`"
+        if endpoint.protocol == "rpc" and endpoint.kind == "async":
+            return f"{endpoint.where} is `async def`"
+    return ""
+
+
+def _routes(
+    app: App, *, heads: bool = True
+) -> Iterator[tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]]:
+    """All routes with what is known of them, outer to inner middleware, inner to outer error handlers."""
+    for prefix, inner, middleware, errors in app.walk():
+        overrides = {**inner.dependency_overrides, **app.dependency_overrides}
+        resolver = Resolver(overrides, app.app_dependencies)
+        routes = inner.declared_routes
+        for route in with_head(routes) if heads else routes:
+            endpoint = endpoint_of(route, joined(prefix, route.pattern), resolver)
+            yield route, endpoint, middleware, errors
+
+
+def _sockets(app: App) -> Iterator[tuple[SocketRoute, str]]:
+    for prefix, inner, _, _ in app.walk():
+        for socket in inner.declared_sockets:
+            yield socket, joined(prefix, socket.pattern)
+
+
+def _needs_pool(app: App, interpret_compiled: bool) -> bool:
+    """Whether something is called in a thread."""
+    for _, inner, middleware, _ in app.walk():
+        in_threads = {"blocking"}
+        if middleware or interpret_compiled:
+            in_threads.add("pooled")
+        if any(route.kind in in_threads for route in inner.declared_routes):
+            return True
+        if any(socket.kind == "blocking" for socket in inner.declared_sockets):
+            return True
+    return any(one.kind == "blocking" for one in app.procedures)

@@ -1,0 +1,152 @@
+"""Cross-origin resource sharing: which pages of other origins may read responses (Fetch standard, §3.2).
+
+``CORS`` responds to preflight requests itself, whether or not the path has a route, and adds its fields to
+every other response, error pages included. Tests: tests/middleware/test_cors.py; in Chromium
+tests/middleware/test_browser.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from citius._core import Response
+from citius.errors import ConfigError
+from citius.web.middleware.base import Middleware
+from citius.web.middleware.fields import Origins, add_vary, check_origin, is_token, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from citius._core import Request
+
+# Request fields that need no permission (Fetch standard, §2.2.2).
+_SAFE_FIELDS = frozenset(("accept", "accept-language", "content-language", "content-type"))
+
+
+class CORS(Middleware):
+    """Let pages of other origins read responses.
+
+    Args:
+        origins: Origins such as ``https://shop.example`` or ``https://*.shop.example``, ``"null"`` for
+            sandboxed pages and local files, or ``"*"`` for all.
+        methods: Methods that such pages may use.
+        headers: Request fields that they may send besides those that are always allowed; ``"*"`` for all.
+        credentials: Whether their requests may carry cookies and authorization.
+        expose: Response fields that their scripts may read.
+        max_age_s: How long a browser keeps the response to a preflight request.
+        private_network: Whether public pages may reach this server in a private network.
+
+    Raises:
+        ConfigError: An origin, method or field is none, or ``credentials`` are allowed to every origin.
+    """
+
+    def __init__(
+        self,
+        origins: Iterable[str],
+        *,
+        methods: Iterable[str] = ("GET", "HEAD", "POST"),
+        headers: Iterable[str] = (),
+        credentials: bool = False,
+        expose: Iterable[str] = (),
+        max_age_s: int = 600,
+        private_network: bool = False,
+    ) -> None:
+        given = _listed(origins)
+        self._any = given == ["*"]
+        if "*" in given and not self._any:
+            raise ConfigError('CORS: "*" stands alone among the origins')
+        if credentials and (self._any or "null" in given):
+            raise ConfigError(
+                "CORS: credentials go to named origins only: every page of the web, or every sandboxed one, "
+                "could act as the user otherwise; list the origins"
+            )
+        listed = [
+            one if one == "null" else check_origin(one, "CORS") for one in given if one != "*"
+        ]
+        self._origins = Origins(listed)
+        self._credentials = credentials
+        self._methods = _checked([method.upper() for method in _listed(methods)], "method")
+        fields = _listed(headers)
+        self._any_header = fields == ["*"]
+        self._headers = frozenset(_checked([name for name in fields if name != "*"], "header"))
+        self._expose = ", ".join(_checked(_listed(expose), "header"))
+        self._max_age = str(max_age_s)
+        self._private_network = private_network
+
+    def before(self, request: Request) -> Response | None:
+        """Respond to a preflight request."""
+        if request.method != "OPTIONS":
+            return None
+        method = request.header("access-control-request-method")
+        origin = request.header("origin")
+        if method is None or origin is None:
+            return None
+        return self._preflight(request, origin, method)
+
+    def after(self, request: Request, response: Response) -> Response:
+        """Say which origin may read the response."""
+        if not self._any:
+            # Of every response: a cache must not give one origin's to another.
+            add_vary(response, "origin")
+        origin = request.header("origin")
+        if origin is not None and self._is_allowed(origin):
+            self._allow(response, origin)
+            if self._expose:
+                response.headers["access-control-expose-headers"] = self._expose
+        return response
+
+    def _is_allowed(self, origin: str) -> bool:
+        return self._any or origin in self._origins
+
+    def _allow(self, response: Response, origin: str) -> None:
+        headers = response.headers
+        headers["access-control-allow-origin"] = "*" if self._any else origin
+        if self._credentials:
+            headers["access-control-allow-credentials"] = "true"
+
+    def _preflight(self, request: Request, origin: str, method: str) -> Response:
+        wanted = tokens(request.header("access-control-request-headers") or "")
+        refusal = self._refusal(origin, method, wanted)
+        if refusal:
+            # The browser tells its user nothing but the console; this is for whoever looks at the response.
+            response = Response(refusal, 403)
+        else:
+            response = Response(b"", 204)
+            self._allow(response, origin)
+            headers = response.headers
+            headers["access-control-allow-methods"] = ", ".join(self._methods)
+            if wanted:
+                headers["access-control-allow-headers"] = ", ".join(wanted)
+            headers["access-control-max-age"] = self._max_age
+            if request.header("access-control-request-private-network") == "true":
+                if self._private_network:
+                    headers["access-control-allow-private-network"] = "true"
+                add_vary(response, "access-control-request-private-network")
+        add_vary(
+            response, "origin", "access-control-request-method", "access-control-request-headers"
+        )
+        return response
+
+    def _refusal(self, origin: str, method: str, wanted: list[str]) -> str:
+        """Why a preflight request is refused; empty if it is not. Repeats nothing that the client sent."""
+        if not self._is_allowed(origin):
+            return "this origin is not allowed to read responses"
+        if method not in self._methods:
+            return "this method is not allowed to other origins"
+        if self._any_header:
+            is_fine = all(is_token(name) for name in wanted)
+        else:
+            is_fine = all(name in self._headers or name in _SAFE_FIELDS for name in wanted)
+        return "" if is_fine else "these request fields are not allowed to other origins"
+
+
+def _listed(values: Iterable[str]) -> list[str]:
+    """A text is a list of one, not of its characters."""
+    return [values] if isinstance(values, str) else list(values)
+
+
+def _checked(names: list[str], what: str) -> list[str]:
+    for name in names:
+        if not is_token(name):
+            raise ConfigError(f"CORS: expected a {what}, got {name!r}")
+    return [name.lower() for name in names] if what == "header" else names

@@ -1,0 +1,88 @@
+"""What several middleware say in the same way: ``Vary``, origins (RFC 6454), lists of tokens.
+
+No regular expression and no ``urllib`` reads what clients send. Tests: tests/middleware/test_fields.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from citius.errors import ConfigError
+
+if TYPE_CHECKING:
+    from citius._core import Request, Response
+
+_DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
+
+
+def add_vary(response: Response, *names: str) -> None:
+    """Say that the response depends on these fields of the request (RFC 9110 §12.5.5)."""
+    headers = response.headers
+    said = headers.get("vary", "")
+    known = tokens(said)
+    if "*" in known:
+        return
+    missing = [name for name in names if name not in known]
+    if missing:
+        headers["vary"] = ", ".join([said, *missing] if said else missing)
+
+
+def tokens(value: str) -> list[str]:
+    """The members of a list of tokens, in lower case."""
+    return [part.strip().lower() for part in value.split(",") if part.strip()]
+
+
+def is_token(name: str) -> bool:
+    """Whether this is a method or a field name (RFC 9110 §5.6.2)."""
+    return bool(name) and all(c.isascii() and (c.isalnum() or c in "!#$%&'*+-.^_`|~") for c in name)
+
+
+def origin_of(request: Request) -> str:
+    """The origin that a browser gives to pages of this host: ``https://shop.example``, no default port."""
+    scheme, host = request.scheme, request.host.lower()
+    name, separator, port = host.rpartition(":")
+    if separator and port == _DEFAULT_PORTS.get(scheme) and not name.endswith(":"):
+        host = name
+    return f"{scheme}://{host}"
+
+
+def check_origin(origin: str, what: str) -> str:
+    """Return a configured origin as browsers write it; it may begin with ``*.`` after its scheme.
+
+    Raises:
+        ConfigError: It has a path, no scheme, or is no origin at all.
+    """
+    scheme, separator, host = origin.partition("://")
+    wrong = any(c in host for c in "/?#@ ,") or "*" in host.removeprefix("*.")
+    if not separator or not scheme.isalnum() or not host or wrong or not origin.isascii():
+        raise ConfigError(
+            f"{what}: expected an origin such as https://shop.example or https://*.shop.example, without "
+            f"a path or a slash at its end, got {origin!r}"
+        )
+    name, separator, port = host.rpartition(":")
+    if separator and port == _DEFAULT_PORTS.get(scheme.lower()):
+        host = name
+    return f"{scheme}://{host}".lower()
+
+
+class Origins:
+    """A set of origins; ``https://*.shop.example`` has every host below ``shop.example``, not itself."""
+
+    __slots__ = ("_exact", "_suffixes")
+
+    def __init__(self, origins: list[str]) -> None:
+        """Take origins that ``check_origin`` has returned, or ``null``."""
+        self._exact = frozenset(origin for origin in origins if "://*." not in origin)
+        split = [origin.split("*", 1) for origin in origins if "://*." in origin]
+        self._suffixes = [(scheme, suffix) for scheme, suffix in split]
+
+    def __contains__(self, origin: str) -> bool:
+        if origin in self._exact:
+            return True
+        for scheme, suffix in self._suffixes:
+            if origin.startswith(scheme) and origin.endswith(suffix):
+                below = origin[len(scheme) : len(origin) - len(suffix)]
+                # What a browser says has no further slash, but a client may say anything.
+                if below and all(c.isalnum() or c in "-." for c in below) and below[0] != ".":
+                    return True
+        return False

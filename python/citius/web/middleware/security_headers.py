@@ -1,0 +1,146 @@
+"""Security headers: what a browser may do with a response, Content-Security-Policy with nonces included.
+
+Fields that a handler has set itself are left alone. Tests: tests/middleware/test_security_headers.py; in
+Chromium tests/middleware/test_browser.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+# At run time too: as a handler or a dependency a function here has its annotations read.
+from citius._core import Request  # noqa: TC001
+from citius.errors import ConfigError
+from citius.web.middleware.base import Middleware
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from citius._core import Response
+
+NONCE: Final = "'nonce'"
+"""A source in a policy that becomes ``'nonce-…'`` with the value that ``csp_nonce(request)`` returns."""
+
+DEFAULT_CSP: Final = {
+    "default-src": ["'self'"],
+    "script-src": ["'self'", NONCE],
+    "style-src": ["'self'", NONCE],
+    "object-src": ["'none'"],
+    "base-uri": ["'none'"],
+    "form-action": ["'self'"],
+    "frame-ancestors": ["'none'"],
+}
+"""Everything from the page's own origin; inline scripts and styles with a nonce only; no frames around it."""
+
+
+class SecurityHeaders(Middleware):
+    """Add security headers to every response.
+
+    Args:
+        csp: Content-Security-Policy, directives with their sources, among them ``NONCE``; ``None`` for none.
+        csp_report_only: Have browsers report violations instead of preventing them.
+        hsts_max_age_s: Strict-Transport-Security of responses over TLS; 0 for none.
+        hsts_subdomains: Let it hold for the hosts below this one.
+        frame_options: X-Frame-Options, for browsers that do not know ``frame-ancestors``.
+        referrer_policy: Referrer-Policy.
+        opener_policy: Cross-Origin-Opener-Policy.
+        resource_policy: Cross-Origin-Resource-Policy.
+        permissions: Permissions-Policy, such as ``camera=(), geolocation=()``.
+
+    Raises:
+        ConfigError: A directive or a source has a character that would end it.
+    """
+
+    def __init__(
+        self,
+        *,
+        csp: Mapping[str, Iterable[str]] | None = DEFAULT_CSP,
+        csp_report_only: bool = False,
+        hsts_max_age_s: int = 31_536_000,
+        hsts_subdomains: bool = False,
+        frame_options: str | None = "DENY",
+        referrer_policy: str | None = "strict-origin-when-cross-origin",
+        opener_policy: str | None = "same-origin",
+        resource_policy: str | None = "same-origin",
+        permissions: str | None = None,
+    ) -> None:
+        fixed = {
+            "x-content-type-options": "nosniff",
+            "x-frame-options": frame_options,
+            "referrer-policy": referrer_policy,
+            "cross-origin-opener-policy": opener_policy,
+            "cross-origin-resource-policy": resource_policy,
+            "permissions-policy": permissions,
+        }
+        self._fixed = [(name, value) for name, value in fixed.items() if value is not None]
+        self._hsts = ""
+        if hsts_max_age_s:
+            below = "; includeSubDomains" if hsts_subdomains else ""
+            self._hsts = f"max-age={hsts_max_age_s}{below}"
+        suffix = "-report-only" if csp_report_only else ""
+        self._csp_name = f"content-security-policy{suffix}"
+        self._csp = _policy(csp or {})
+        self._csp_without_nonce = _policy(
+            {name: _without_nonce(sources) for name, sources in (csp or {}).items()}
+        )
+
+    def after(self, request: Request, response: Response) -> Response:
+        """Add what is not there."""
+        headers = response.headers
+        there = {name.lower() for name, _ in headers.multi_items()}
+        for name, value in self._fixed:
+            if name not in there:
+                headers.add(name, value)
+        if self._hsts and request.scheme == "https" and "strict-transport-security" not in there:
+            headers.add("strict-transport-security", self._hsts)
+        if self._csp and self._csp_name not in there:
+            headers.add(self._csp_name, self._policy_of(request))
+        return response
+
+    def _policy_of(self, request: Request) -> str:
+        if self._csp == self._csp_without_nonce:
+            return self._csp
+        nonce = cast("str", getattr(request.state, "csp_nonce", ""))
+        if not nonce:
+            # No page of this response has one; a later call is told so.
+            request.state.csp_nonce = None
+            return self._csp_without_nonce
+        return self._csp.replace(NONCE, f"'nonce-{nonce}'")
+
+
+def csp_nonce(request: Request) -> str:
+    """The nonce of this response, for ``<script nonce=…>``; made when it is first asked for.
+
+    Raises:
+        RuntimeError: The policy has been sent without one, because nothing asked before.
+    """
+    nonce = getattr(request.state, "csp_nonce", "")
+    if nonce is None:
+        raise RuntimeError(
+            "the Content-Security-Policy of this response is made already; call csp_nonce(request) in the "
+            "handler, before it returns its response"
+        )
+    if not nonce:
+        import secrets
+
+        nonce = request.state.csp_nonce = secrets.token_urlsafe(16)
+    return cast("str", nonce)
+
+
+def _without_nonce(sources: Iterable[str]) -> list[str]:
+    """The sources without the nonce; a directive with nothing left allows nothing."""
+    return [source for source in sources if source != NONCE] or ["'none'"]
+
+
+def _policy(directives: Mapping[str, Iterable[str]]) -> str:
+    parts: list[str] = []
+    for name, given in directives.items():
+        sources = [given] if isinstance(given, str) else list(given)
+        for text in (name, *sources):
+            if not text or not text.isascii() or any(c in text for c in ";, \r\n\t\0"):
+                raise ConfigError(
+                    f"SecurityHeaders: the directive {name!r} has a source with a character that would "
+                    f"end it: {text!r}; give each source by itself"
+                )
+        parts.append(" ".join((name, *sources)))
+    return "; ".join(parts)

@@ -1,0 +1,115 @@
+"""Stores of sessions: the interface, one in the memory of a process, one in Redis.
+
+Keys are hexadecimal hashes, values bytes. Tests: tests/middleware/test_sessions.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class SessionStore(Protocol):
+    """A store that never waits, or waits in a thread of its handlers."""
+
+    def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+
+    def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds."""
+
+    def delete(self, key: str) -> None:
+        """Forget it."""
+
+
+class AsyncSessionStore(Protocol):
+    """The same for a store that is awaited."""
+
+    async def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+
+    async def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds."""
+
+    async def delete(self, key: str) -> None:
+        """Forget it."""
+
+
+class MemoryStore:
+    """Sessions of one process: for tests, and servers with one worker.
+
+    Args:
+        sessions_max: How many are kept; the one that was saved longest ago goes first.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self, sessions_max: int = 100_000, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._sessions_max = sessions_max
+        self._clock = clock
+        self._kept: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+        self._lock = Lock()
+
+    def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+        with self._lock:
+            expires_at, data = self._kept.get(key, (0.0, b""))
+            if expires_at > self._clock():
+                return data
+            self._kept.pop(key, None)
+            return None
+
+    def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds."""
+        with self._lock:
+            self._kept[key] = self._clock() + max_age_s, data
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._sessions_max:
+                self._kept.popitem(last=False)
+
+    def delete(self, key: str) -> None:
+        """Forget it."""
+        with self._lock:
+            self._kept.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class RedisStore:
+    """Sessions in Redis, for all workers and machines.
+
+    Args:
+        client: A ``redis.asyncio.Redis``, or what has its ``get``, ``set`` and ``delete``.
+        prefix: What its keys begin with.
+    """
+
+    def __init__(self, client: object, prefix: str = "session:") -> None:
+        self._client: Any = client
+        self._prefix = prefix
+
+    @classmethod
+    def from_url(cls, url: str, prefix: str = "session:") -> RedisStore:
+        """A store of the server at ``url`` (needs ``pip install redis``)."""
+        from importlib import import_module
+
+        redis: Any = import_module("redis.asyncio")
+        return cls(redis.Redis.from_url(url), prefix)
+
+    async def load(self, key: str) -> bytes | None:
+        """What was saved, ``None`` if it is not there or has expired."""
+        return cast("bytes | None", await self._client.get(self._prefix + key))
+
+    async def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` for that many seconds."""
+        await self._client.set(self._prefix + key, data, ex=max_age_s)
+
+    async def delete(self, key: str) -> None:
+        """Forget it."""
+        await self._client.delete(self._prefix + key)

@@ -1,0 +1,328 @@
+"""Sessions: a mapping that follows a client from request to request.
+
+``Sessions`` keeps it in a signed cookie; ``StoredSessions`` keeps it in a store, and an identifier in the
+cookie (stores are in session_stores.py). A session that nothing reads costs no decoding, one that does not
+change sends nothing. Tests: tests/middleware/test_sessions.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+# At run time too: as a handler or a dependency a function here has its annotations read.
+from citius._core import Request  # noqa: TC001
+from citius.errors import ConfigError
+from citius.web.middleware.base import Middleware
+from citius.web.middleware.fields import add_vary, is_token
+from citius.web.security.signing import Signer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from citius._core import Response
+    from citius.web.middleware.session_stores import AsyncSessionStore, SessionStore
+
+COOKIE_BYTES_MAX = 4096
+"""Bytes of a cookie, name and attributes included. Origin: RFC 6265 §6.1, what browsers keep at least."""
+
+_ID_CHARS = 43  # 32 bytes in base64
+
+
+class Session(MutableMapping[str, Any]):
+    """What is kept of a client: names and values that JSON can say.
+
+    A change inside a value (``session["cart"].append(…)``) counts as a change.
+    """
+
+    __slots__ = ("_data", "_is_sealed", "_original", "_read", "is_rotated")
+
+    def __init__(self, read: Callable[[], bytes | None]) -> None:
+        """Take what reads the encoded session when it is first used."""
+        self._read = read
+        self._data: dict[str, Any] | None = None
+        self._original: bytes | None = None
+        self._is_sealed = False
+        self.is_rotated = False
+
+    def rotate(self) -> None:
+        """Give a stored session a new identifier: call it when rights change, as at a login.
+
+        The old identifier stands for nothing any more. A signed cookie has none; there it does nothing.
+        """
+        self._change()
+        self.is_rotated = True
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the response depends on it."""
+        return self._data is not None
+
+    def _seal(self) -> tuple[bytes | None, bytes]:
+        """What it was and what it is, encoded (empty if there is nothing in it); it can no longer change."""
+        self._is_sealed = True
+        data = self._loaded()
+        return self._original, encode(data) if data else b""
+
+    def _loaded(self) -> dict[str, Any]:
+        if self._data is None:
+            self._original = self._read()
+            self._data = decode(self._original) if self._original else {}
+        return self._data
+
+    def _change(self) -> dict[str, Any]:
+        if self._is_sealed:
+            raise RuntimeError(
+                "the response of this request has been made, and a change of its session would be lost; "
+                "change the session before the handler returns"
+            )
+        return self._loaded()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._loaded()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._change()[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._change()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded())
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+    def __repr__(self) -> str:
+        return f"<Session {self._loaded()!r}>"
+
+
+def session(request: Request) -> Session:
+    """The session of the client.
+
+    Raises:
+        RuntimeError: There is no middleware for sessions around this handler.
+    """
+    found = getattr(request.state, "session", None)
+    if found is None:
+        raise RuntimeError(
+            "there is no session: add app.middleware(Sessions(secret)) or StoredSessions(store)"
+        )
+    return cast("Session", found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCookie:
+    """How the cookie of a session is sent.
+
+    Raises:
+        ConfigError: The name is none, or demands what the rest does not say.
+    """
+
+    name: str = "session"
+    max_age_s: int = 14 * 24 * 3600
+    path: str = "/"
+    domain: str | None = None
+    secure: bool | None = None
+    """``None``: over TLS only if the request came over TLS."""
+    same_site: Literal["lax", "strict", "none"] = "lax"
+    rolling: bool = False
+    """Send it with every response that used the session, so that it expires after the last use."""
+
+    def __post_init__(self) -> None:
+        if not is_token(self.name):
+            raise ConfigError(f"expected a session cookie's name to be a token, got {self.name!r}")
+        is_bound = self.secure and self.path == "/" and self.domain is None
+        if self.name.startswith("__Host-") and not is_bound:
+            raise ConfigError(
+                "a cookie whose name begins with __Host- needs secure=True, path '/' and no domain"
+            )
+        if self.same_site == "none" and self.secure is False:
+            raise ConfigError('a cookie with same_site="none" needs secure=True')
+
+    def set(self, request: Request, response: Response, value: str) -> None:
+        """Send a value; an empty one makes the client forget the cookie."""
+        response.headers.set_cookie(
+            self.name,
+            value,
+            max_age_s=self.max_age_s if value else 0,
+            path=self.path,
+            domain=self.domain,
+            secure=request.scheme == "https" if self.secure is None else self.secure,
+            same_site=self.same_site,
+        )
+        if "cache-control" not in response.headers:
+            response.headers["cache-control"] = "private"
+
+
+class Sessions(Middleware):
+    """Sessions in signed cookies: the client can read them, and change nothing.
+
+    A cookie holds about 3 KiB. The server cannot end a session before it expires: a copy of the cookie
+    remains valid. ``StoredSessions`` has neither limit.
+
+    Args:
+        secret: A secret of at least 16 bytes, or several: the first signs, all verify.
+        cookie: How the cookie is sent.
+    """
+
+    def __init__(
+        self, secret: str | bytes | Iterable[str | bytes], cookie: SessionCookie | None = None
+    ) -> None:
+        self._cookie = cookie or SessionCookie()
+        self._signer = Signer(secret, f"session {self._cookie.name}")
+
+    def before(self, request: Request) -> None:
+        """Give the request its session."""
+        request.state.session = Session(lambda: self._read(request))
+
+    def after(self, request: Request, response: Response) -> Response:
+        """Send the session if it has changed."""
+        found = session(request)
+        if not found.is_used:
+            return response
+        add_vary(response, "cookie")
+        original, data = found._seal()  # pyright: ignore[reportPrivateUsage]
+        if data and (data != original or self._cookie.rolling):
+            value = self._signer.sign(data, self._cookie.max_age_s)
+            if len(value) > COOKIE_BYTES_MAX - 256:
+                raise ValueError(
+                    f"the session has {len(data)} bytes, too many for a cookie; keep less in it, or use "
+                    "StoredSessions"
+                )
+            self._cookie.set(request, response, value)
+        elif not data and original is not None:
+            self._cookie.set(request, response, "")
+        return response
+
+    def _read(self, request: Request) -> bytes | None:
+        token = request.cookies.get(self._cookie.name)
+        return None if token is None else self._signer.verify(token)
+
+
+class StoredSessions(Middleware):
+    """Sessions in a store; the cookie holds a random identifier, of which the store knows the hash.
+
+    Args:
+        store: Where they are kept; one whose methods are coroutine functions needs an event loop.
+        cookie: How the cookie is sent.
+    """
+
+    def __init__(
+        self, store: SessionStore | AsyncSessionStore, cookie: SessionCookie | None = None
+    ) -> None:
+        self._store = store
+        self._cookie = cookie or SessionCookie()
+
+    @property
+    def steps(self) -> tuple[Callable[..., Any], ...]:
+        """What decides whether the store has to be awaited."""
+        return (self._store.load,)
+
+    def bind(
+        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+    ) -> Middleware:
+        """Return the halves that suit the store."""
+        return _AwaitedSessions(self) if self.is_async else _DirectSessions(self)
+
+    def _id_of(self, request: Request) -> str | None:
+        """The identifier that a client shows, if it looks like one of ours."""
+        given = request.cookies.get(self._cookie.name, "")
+        is_fine = len(given) == _ID_CHARS and given.isascii()
+        return given if is_fine and all(c.isalnum() or c in "-_" for c in given) else None
+
+
+@dataclass(slots=True)
+class _Change:
+    """What is to be done in the store, and with which cookie; an identifier is ``None`` if nothing is."""
+
+    deleted: str | None = None
+    saved: str | None = None
+    data: bytes = b""
+
+
+class _StoredHalves(Middleware):
+    """What both kinds of stores have in common."""
+
+    def __init__(self, sessions: StoredSessions) -> None:
+        # A store for threads and one for the loop have the same methods by name.
+        self._store: Any = sessions._store  # pyright: ignore[reportPrivateUsage]
+        self._cookie = sessions._cookie  # pyright: ignore[reportPrivateUsage]
+        self._id_of = sessions._id_of  # pyright: ignore[reportPrivateUsage]
+
+    def _begin(self, request: Request, data: bytes | None) -> None:
+        request.state.session = Session(lambda: data)
+
+    def _end(self, request: Request, response: Response) -> _Change | None:
+        """What a changed session asks for; the cookie is set already."""
+        found = session(request)
+        if not found.is_used:
+            return None
+        add_vary(response, "cookie")
+        original, data = found._seal()  # pyright: ignore[reportPrivateUsage]
+        # An identifier that the store does not know is never adopted: another may have planted it.
+        known = self._id_of(request) if original is not None else None
+        if not data:
+            if known is not None:
+                self._cookie.set(request, response, "")
+            return _Change(deleted=known)
+        if data == original and not found.is_rotated and not self._cookie.rolling:
+            return None
+        import secrets
+
+        is_new = known is None or found.is_rotated
+        identifier = secrets.token_urlsafe(32) if is_new else cast("str", known)
+        if is_new or self._cookie.rolling:
+            self._cookie.set(request, response, identifier)
+        return _Change(known if found.is_rotated else None, identifier, data)
+
+
+class _DirectSessions(_StoredHalves):
+    def before(self, request: Request) -> None:
+        identifier = self._id_of(request)
+        self._begin(request, self._store.load(_key(identifier)) if identifier else None)
+
+    def after(self, request: Request, response: Response) -> Response:
+        change = self._end(request, response)
+        if change is not None:
+            if change.deleted is not None:
+                self._store.delete(_key(change.deleted))
+            if change.saved is not None:
+                self._store.save(_key(change.saved), change.data, self._cookie.max_age_s)
+        return response
+
+
+class _AwaitedSessions(_StoredHalves):
+    async def before(self, request: Request) -> None:
+        identifier = self._id_of(request)
+        self._begin(request, await self._store.load(_key(identifier)) if identifier else None)
+
+    async def after(self, request: Request, response: Response) -> Response:
+        change = self._end(request, response)
+        if change is not None:
+            if change.deleted is not None:
+                await self._store.delete(_key(change.deleted))
+            if change.saved is not None:
+                await self._store.save(_key(change.saved), change.data, self._cookie.max_age_s)
+        return response
+
+
+def _key(identifier: str) -> str:
+    """Under which a session is stored: what reads the store cannot take sessions over."""
+    return hashlib.sha256(identifier.encode()).hexdigest()
+
+
+def encode(data: dict[str, Any]) -> bytes:
+    """A session as bytes; the same for equal ones."""
+    import msgspec
+
+    return msgspec.json.encode(data, order="deterministic")
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """A session of what ``encode`` has made."""
+    import msgspec
+
+    return msgspec.json.decode(data, type=dict[str, Any])

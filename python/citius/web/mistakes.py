@@ -1,0 +1,262 @@
+"""Mistakes: a value that does not match its type in, every mistake with its place out.
+
+msgspec stops at the first mistake, which is right for requests that are valid. This is the second, slow
+pass: it runs only after msgspec has refused a value, walks the value along its type, and has msgspec check
+each part alone. Its texts are for clients of the application: JSON's names of types, not Python's.
+
+A mistake is ``{"in": "body", "pointer": "#/items/1/name", "detail": "expected a string, got an integer"}``:
+the part of the request, a JSON pointer into it (RFC 6901, in the form of RFC 9457 §3), and what is wrong.
+Tests: ``tests/unit/test_mistakes.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MISTAKES_MAX = 100
+"""Mistakes that one response lists. Origin: enough for a form. Exceeded: the others are not looked for.
+Test: tests/unit/test_mistakes.py."""
+
+Places = tuple[str, ...]
+"""Names and indices from the root of a value to a part of it."""
+
+
+def mistake(place: str, path: Places, detail: str) -> dict[str, str]:
+    """One mistake, as problem details list it."""
+    escaped = (name.replace("~", "~0").replace("/", "~1") for name in path)
+    return {"in": place, "pointer": "#" + "".join(f"/{name}" for name in escaped), "detail": detail}
+
+
+def find_mistakes(
+    value: Any, annotation: Any, error: Exception, place: str, *, path: Places = (), strict: bool
+) -> list[dict[str, str]]:
+    """Every mistake in ``value``, at most ``MISTAKES_MAX``.
+
+    Args:
+        value: What the client sent, made of dictionaries, lists and plain values.
+        annotation: The type it should have.
+        error: What msgspec said about it; that is the only mistake if the walk finds none.
+        place: The part of the request, such as ``query``.
+        path: Where ``value`` is in that part.
+        strict: Whether texts are not converted to numbers and the like.
+    """
+    import msgspec.inspect
+
+    found: list[tuple[Places, str]] = []
+    walk = _Walk(strict=strict, found=found)
+    try:
+        walk.check(msgspec.inspect.type_info(annotation), value, path)
+    except (TypeError, RecursionError):
+        found.clear()  # msgspec's own words are left
+    if not found:
+        found.append(_said(error, path, strict=strict))
+    return [mistake(place, at, detail) for at, detail in found[:MISTAKES_MAX]]
+
+
+class _Walk:
+    """One pass over a value."""
+
+    def __init__(self, *, strict: bool, found: list[tuple[Places, str]]) -> None:
+        self._strict = strict
+        self._found = found
+
+    def check(self, node: Any, value: Any, path: Places) -> None:
+        """Note the mistakes in ``value``, which should be of the type ``node``."""
+        import msgspec.inspect as types
+
+        if len(self._found) >= MISTAKES_MAX:
+            return
+        if isinstance(node, types.Metadata):
+            node = node.type
+        if isinstance(node, types.UnionType):
+            node = _member(node, value)
+        before = len(self._found)
+        for inner, part, name in _parts(node, value):
+            if inner is None:
+                self._found.append(((*path, name), part))
+            else:
+                self.check(inner, part, (*path, name))
+        if len(self._found) == before:
+            self._check_whole(node, value, path)
+
+    def _check_whole(self, node: Any, value: Any, path: Places) -> None:
+        """Note what is wrong with a value whose parts are right: type, range, number of items."""
+        import msgspec
+
+        try:
+            msgspec.convert(value, _annotation_of(node), strict=self._strict, str_keys=True)
+        except msgspec.ValidationError as error:
+            allowed = _allowed(node)
+            at, detail = _said(error, path, strict=self._strict)
+            self._found.append((at, allowed or detail))
+
+
+def _parts(node: Any, value: Any) -> Iterator[tuple[Any, Any, str]]:
+    """The parts of a value: type, part, and name; or ``None``, what is wrong, and the name."""
+    import msgspec.inspect as types
+
+    if isinstance(node, (types.StructType, types.DataclassType, types.TypedDictType)):
+        if isinstance(value, dict) and not getattr(node, "array_like", False):
+            yield from _fields(node, cast("dict[str, Any]", value))
+    elif isinstance(node, types.DictType):
+        if isinstance(value, dict):
+            for key, part in cast("dict[Any, Any]", value).items():
+                yield node.value_type, part, str(key)
+    elif isinstance(node, types.TupleType):
+        items = cast("list[Any]", value)
+        if isinstance(value, list) and len(items) == len(node.item_types):
+            for index, part in enumerate(items):
+                yield node.item_types[index], part, str(index)
+    elif hasattr(node, "item_type") and isinstance(value, list):
+        for index, part in enumerate(cast("list[Any]", value)):
+            yield node.item_type, part, str(index)
+
+
+def _fields(node: Any, value: dict[str, Any]) -> Iterator[tuple[Any, Any, str]]:
+    known = {field.encode_name for field in node.fields}
+    for field in node.fields:
+        if field.encode_name in value:
+            yield field.type, value[field.encode_name], field.encode_name
+        elif field.required:
+            yield None, "missing", field.encode_name
+    if getattr(node, "forbid_unknown_fields", False):
+        for name in value.keys() - known - {node.tag_field}:
+            yield None, "unknown field", name
+
+
+def _member(union: Any, value: Any) -> Any:
+    """The type of a union that a value is meant to be; the union itself if that is not clear."""
+    import msgspec.inspect as types
+
+    others = [one for one in union.types if not isinstance(one, types.NoneType)]
+    if len(others) == 1:
+        return others[0]
+    records = [one for one in union.types if hasattr(one, "fields")]
+    tagged = [one for one in records if getattr(one, "tag_field", None) is not None]
+    if isinstance(value, dict) and records:
+        sent = cast("dict[str, Any]", value)
+        meant = [one for one in tagged if sent.get(one.tag_field) == one.tag]
+        meant = meant or ([] if tagged else records)
+        return meant[0] if len(meant) == 1 else union
+    if isinstance(value, list):
+        arrays = [one for one in union.types if hasattr(one, "item_type")]
+        return arrays[0] if len(arrays) == 1 else union
+    return union
+
+
+def _allowed(node: Any) -> str | None:
+    """What an enumeration or a literal accepts."""
+    import msgspec.inspect as types
+
+    if isinstance(node, types.EnumType):
+        values: list[Any] = [member.value for member in node.cls]
+    elif isinstance(node, types.LiteralType):
+        values = list(node.values)
+    else:
+        return None
+    return f"expected one of {', '.join(map(repr, values[:20]))}"
+
+
+def _annotation_of(node: Any) -> Any:
+    """The annotation that a node of ``msgspec.inspect`` was made of, with its constraints."""
+    import msgspec
+    import msgspec.inspect as types
+
+    kind = cast("Any", type(node))
+    if kind is types.Metadata:
+        return _annotation_of(node.type)
+    if kind is types.UnionType:
+        return Union[tuple(_annotation_of(one) for one in node.types)]  # noqa: UP007
+    if kind is types.LiteralType:
+        return Literal[node.values]
+    if kind is types.TupleType:
+        return tuple[tuple(_annotation_of(one) for one in node.item_types)]
+    plain: Any = _plain().get(kind.__name__) or getattr(node, "cls", Any)
+    if kind is types.DictType:
+        plain = dict[_annotation_of(node.key_type), _annotation_of(node.value_type)]
+    elif hasattr(node, "item_type"):
+        plain = _array_of(kind.__name__, _annotation_of(node.item_type))
+    said = {name: getattr(node, name, None) for name in _CONSTRAINTS}
+    given = {name: value for name, value in said.items() if value is not None}
+    return Annotated[plain, msgspec.Meta(**given)] if given else plain
+
+
+def _array_of(kind: str, item: Any) -> Any:
+    if kind == "VarTupleType":
+        return tuple[item, ...]
+    return {"SetType": set, "FrozenSetType": frozenset}.get(kind, list)[item]
+
+
+@functools.cache
+def _plain() -> dict[str, Any]:
+    import datetime
+    from decimal import Decimal
+    from uuid import UUID
+
+    return {
+        "NoneType": None.__class__, "BoolType": bool, "IntType": int, "FloatType": float,
+        "StrType": str, "BytesType": bytes, "ByteArrayType": bytearray, "UUIDType": UUID,
+        "DecimalType": Decimal, "DateTimeType": datetime.datetime, "DateType": datetime.date,
+        "TimeType": datetime.time, "TimeDeltaType": datetime.timedelta,
+    }  # fmt: skip
+
+
+_CONSTRAINTS = (
+    "gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz",
+)  # fmt: skip
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def _said(error: Exception, path: Places, *, strict: bool) -> tuple[Places, str]:
+    """What msgspec says, split into where and what, in the words of clients."""
+    message, _, at = str(error).partition(" - at ")
+    name = message.split("`")[1] if message.startswith("Object ") and "`" in message else None
+    path = (*path, *_path_of(at), *(() if name is None else (name,)))
+    return path, _worded(message, strict=strict)
+
+
+def _path_of(said: str) -> Places:
+    """``(items, 1, name)`` of ``$.items[1].name``, as msgspec writes places."""
+    inner = said.strip("`").removeprefix("key in `").removeprefix("$")
+    names = inner.replace("[", ".").replace("]", "").split(".")
+    return tuple(name for name in names if name and name != "...")
+
+
+def _worded(message: str, *, strict: bool) -> str:
+    if message.startswith("Object missing"):
+        return "missing"
+    if message.startswith("Object contains unknown"):
+        return "unknown field"
+    head, *quoted = message.split("`")
+    if head != "Expected " or len(quoted) < 2:
+        return _MESSAGES.get(message, message[:1].lower() + message[1:])
+    expected = " or ".join(_WORDS.get(word, word) for word in quoted[0].split(" | "))
+    rest = quoted[1]
+    if rest == ", got " and len(quoted) > 2:
+        # All that a query or a header can bring is text: there is nothing to be said about it.
+        rest = f", got {_WORDS.get(quoted[2], quoted[2])}" if strict else ""
+    return f"expected {expected}{rest}"
+
+
+_WORDS = {
+    "int": "an integer", "float": "a number", "bool": "true or false", "str": "a string",
+    "null": "null", "object": "an object", "array": "an array", "bytes": "binary data",
+    "datetime": "a date and time", "date": "a date", "time": "a time", "duration": "a duration",
+    "timedelta": "a duration", "uuid": "a UUID", "decimal": "a decimal number",
+}  # fmt: skip
+
+_MESSAGES = {
+    "Invalid RFC3339 encoded datetime": "expected a date and time (RFC 3339)",
+    "Invalid RFC3339 encoded date": "expected a date (RFC 3339)",
+    "Invalid RFC3339 encoded time": "expected a time (RFC 3339)",
+    "Invalid ISO8601 duration": "expected a duration (ISO 8601)",
+    "Invalid UUID": "expected a UUID",
+    "Invalid decimal string": "expected a decimal number",
+    "Invalid base64 encoded string": "expected base64 text",
+}

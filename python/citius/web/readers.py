@@ -1,0 +1,176 @@
+"""Readers: parameters in, functions out that make their values of what a client sent.
+
+A reader takes the raw value, or the request, and a list of mistakes. What does not match its type is noted in
+the list, all mistakes of it (mistakes.py), and the value is ``None``; binding.py does not call the handler
+then. Readers are made once per route. Tests: ``tests/gateway/test_sources.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from citius._core import read_integer, read_real
+from citius.errors import UnprocessableContent, UnsupportedMediaType
+from citius.web.annotations import copier_of, is_body, wants_list
+from citius.web.codecs import decode_text, decoder, refusal_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius._core import Request
+    from citius.web.forms import FormData
+    from citius.web.signature import Parameter
+
+    Mistakes = list[dict[str, str]]
+
+
+def missing(parameter: Parameter) -> dict[str, str]:
+    """The mistake of a request that lacks a parameter."""
+    from citius.web.mistakes import mistake
+
+    return mistake(parameter.source, (parameter.wire_name,), "missing")
+
+
+def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
+    """A function from text (or a list of texts) to the annotated type."""
+    annotation = parameter.annotation
+    name, place = parameter.wire_name, parameter.source
+    import msgspec
+
+    convert = msgspec.convert
+
+    def converted(value: Any, mistakes: Mistakes) -> Any:
+        try:
+            return convert(value, annotation, strict=False)
+        except msgspec.ValidationError as error:
+            from citius.web.mistakes import find_mistakes
+
+            mistakes += find_mistakes(value, annotation, error, place, path=(name,), strict=False)
+            return None
+
+    read = read_integer if annotation is int else read_real if annotation is float else None
+    if read is None:
+        return converted
+
+    def number(value: str, mistakes: Mistakes) -> Any:
+        # Compiled handlers read numbers with the same function. msgspec has the words for what is wrong, and
+        # integers that are longer.
+        found = read(value)
+        return converted(value, mistakes) if found is None else found
+
+    return number
+
+
+def record_reader(parameter: Parameter) -> Callable[[list[tuple[str, str]], Mistakes], Any]:
+    """A function from names and texts to a type with fields, each taken by its own name."""
+    import msgspec
+    import msgspec.inspect
+
+    annotation, place = parameter.annotation, parameter.source
+    node = cast("Any", msgspec.inspect.type_info(annotation))
+    dashed = place == "header"
+    names = {
+        field.encode_name.replace("_", "-").lower() if dashed else field.encode_name: field
+        for field in node.fields
+    }
+    lists = {name for name, field in names.items() if _is_array(field.type)}
+    forbids_others = getattr(node, "forbid_unknown_fields", False)
+
+    def read(pairs: list[tuple[str, str]], mistakes: Mistakes) -> Any:
+        values: dict[str, Any] = {}
+        for name, text in pairs:
+            if name in lists:
+                values.setdefault(names[name].encode_name, []).append(text)
+            elif name in names:
+                values[names[name].encode_name] = text
+            elif forbids_others:
+                values[name] = text
+        try:
+            return msgspec.convert(values, annotation, strict=False)
+        except msgspec.ValidationError as error:
+            from citius.web.mistakes import find_mistakes
+
+            found = find_mistakes(values, annotation, error, place, strict=False)
+            if dashed:  # the names that the client knows
+                found = [one | {"pointer": one["pointer"].replace("_", "-")} for one in found]
+            mistakes += found
+            return None
+
+    return read
+
+
+def _is_array(node: Any) -> bool:
+    """Whether a field takes all values of its name: ``list[int]``, ``set[str] | None``."""
+    return hasattr(node, "item_type") or any(map(_is_array, getattr(node, "types", ())))
+
+
+def file_reader(parameter: Parameter) -> Callable[[FormData, Mistakes], Any]:
+    """A function from a form to a file, or to all files of a name."""
+    name, default = parameter.wire_name, parameter.default
+    many = wants_list(parameter.annotation)
+    wants_bytes = "bytes" in repr(parameter.annotation)
+    mistake = missing(parameter) if parameter.is_required else None
+
+    def read(form: FormData, mistakes: Mistakes) -> Any:
+        uploads: list[Any] = form.files_list(name)
+        if not uploads and mistake is not None:
+            mistakes.append(mistake)
+        if not uploads:
+            return None if mistake is not None else default
+        if wants_bytes:
+            uploads = [upload.data for upload in uploads]
+        return uploads if many else uploads[-1]
+
+    return read
+
+
+def body_reader(parameter: Parameter) -> Callable[[Request, Mistakes], Any]:
+    """A function that decodes the body by its media type."""
+    annotation, default = parameter.annotation, parameter.default
+    copied = copier_of(default)
+    may_be_text = not is_body(annotation) and not wants_list(annotation)
+
+    def read_body(request: Request, mistakes: Mistakes) -> Any:
+        format, label = "json", "JSON"
+        data = request._json_body()  # pyright: ignore[reportPrivateUsage]
+        if data is None:
+            data = request.body()
+            content_type = request.header("content-type")
+            if not data and not parameter.is_required and content_type is None:
+                return copied() if copied else default
+            format, label = _format_of(content_type, may_be_text)
+        try:
+            if format == "text":
+                return decode_text(annotation, data)
+            return decoder(format, annotation)(data)
+        except Exception as error:
+            refusal = refusal_of(error, label, format, annotation, data)
+            if refusal is None:
+                raise
+            if not isinstance(refusal, UnprocessableContent):
+                raise refusal from None
+            mistakes.extend(dict(mistake) for mistake in refusal.errors)
+            return None
+
+    return read_body
+
+
+def _format_of(content_type: str | None, may_be_text: bool) -> tuple[str, str]:
+    """How a body is encoded, and how messages call that."""
+    media_type = (content_type or "").partition(";")[0].strip().lower()
+    if media_type == "application/json" or media_type.endswith("+json"):
+        return "json", "JSON"
+    if media_type in MSGPACK_TYPES:
+        return "msgpack", "MessagePack"
+    if media_type == "text/plain" and may_be_text:
+        return "text", "text"
+    expected = "application/json" + (", text/plain" if may_be_text else "")
+    raise UnsupportedMediaType(
+        f"expected {expected} or application/msgpack, got {media_type or 'no Content-Type'}"
+    )
+
+
+MSGPACK_TYPES = frozenset(
+    ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")
+)
+"""RFC-less until 2025: the registered name and the two that came before it."""

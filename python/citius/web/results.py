@@ -1,0 +1,77 @@
+"""Results: what a handler returned in, what its route declares out.
+
+A type that is declared for the response (the return annotation, or ``response=``) filters: of a value with
+more fields only the declared ones are sent. ``status_code=``, ``headers=`` and ``content_type=`` of a route
+hold for what is not a ``Response`` already. Made once per route, and only for routes that declare something.
+Tests: ``tests/gateway/test_results.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from citius._core import Response
+from citius.web.annotations import name_of
+from citius.web.checks import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius.web.endpoint import Endpoint
+
+
+def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
+    """What is done with a handler's value before it is sent; ``None`` for nothing."""
+    operation = endpoint.operation
+    status = operation.status_code or 200
+    headers, content_type = operation.headers, operation.content_type
+    has_head = operation.status_code is not None or headers is not None or content_type is not None
+    if not has_head and not endpoint.is_model and not operation.responses:
+        return None
+    own = _filter(endpoint.result, endpoint) if endpoint.is_model else None
+    others = {
+        code: _filter(model, endpoint)
+        for code, model in operation.responses.items()
+        if not isinstance(model, str) and model is not None
+    }
+
+    def respond(value: Any) -> Any:
+        if type(value) is Response:
+            model = others.get(value.status_code)
+            if model is not None and not _is_encoded(value.body):
+                value.body = model(value.body)
+            return value
+        if own is not None and value is not None:
+            value = own(value)
+        if not has_head:
+            return value
+        return Response(
+            value, 204 if value is None and status == 200 else status, headers, content_type
+        )
+
+    return respond
+
+
+def _is_encoded(body: object) -> bool:
+    """Whether a response's body is bytes, text or a stream already."""
+    return isinstance(body, (bytes, str, type(None))) or hasattr(body, "__next__")
+
+
+def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
+    """A function that makes values be of a type, without the fields that the type lacks."""
+    import msgspec
+
+    convert = msgspec.convert
+
+    def keep(value: Any) -> Any:
+        if type(value) is model:
+            return value
+        try:
+            return convert(value, model, from_attributes=True)
+        except msgspec.ValidationError as error:
+            raise TypeError(
+                f"{describe(endpoint.handler)} returned {value!r:.200}, which is not the declared "
+                f"{name_of(model)}: {error}"
+            ) from None
+
+    return keep

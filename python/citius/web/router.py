@@ -1,0 +1,212 @@
+"""``Router``: routes and WebSockets that belong together, with what they share.
+
+``App`` is a router; others are included in one, below a prefix. Tests: ``tests/gateway/test_endpoints.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from citius.errors import ConfigError
+from citius.web import checks
+from citius.web.declared import Route, RouteOptions, SocketRoute, declare, declare_compiled
+from citius.web.signature import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Unpack
+
+    from citius.web.sources import Depends
+
+_HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
+
+
+class Router:
+    """Routes that share a prefix, tags and dependencies: ``app.include(router)``.
+
+    Args:
+        prefix: The beginning of their paths, such as ``/users``.
+        tags: Groups of the documentation that they belong to.
+        dependencies: Dependencies of each of them whose values no handler takes.
+    """
+
+    def __init__(
+        self,
+        *,
+        prefix: str = "",
+        tags: Sequence[str] = (),
+        dependencies: Sequence[Depends] = (),
+    ) -> None:
+        if prefix:
+            checks.check_prefix(prefix, "the prefix of a router")
+        self._prefix = prefix
+        self._tags = tuple(tags)
+        self._dependencies = tuple(dependencies)
+        self._own_routes: list[Route] = []
+        self._own_sockets: list[SocketRoute] = []
+        self._included: list[tuple[str, Router]] = []
+        self._frozen = False
+
+    def include(self, router: Router, *, prefix: str = "") -> None:
+        """Add the routes of ``router``, below ``prefix`` and the router's own prefix.
+
+        They get the middleware and the error handlers of the application; for routes with their own see
+        ``App.mount``.
+        """
+        self._check_open()
+        if prefix:
+            checks.check_prefix(prefix, "a prefix of `include`")
+        checks.check_included(router, Router, self)
+        self._included.append((prefix, router))
+
+    def route(
+        self, pattern: str, *, methods: Iterable[str] = ("GET",), **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """Call the decorated function for requests for ``pattern``.
+
+        Args:
+            pattern: A path; ``{name}`` is one segment, ``{name:int}`` one that is a number (also
+                ``float``, ``uuid``), ``{name:path}`` all the rest.
+            methods: ``GET`` brings ``HEAD`` with it, unless ``HEAD`` has a handler of its own.
+            options: See :class:`RouteOptions`.
+        """
+        names = [method.upper() for method in methods]
+        checks.check_pattern(pattern, f"app.{names[0].lower()}" if len(names) == 1 else "app.route")
+        if not names:
+            raise ConfigError(f"the route {pattern} has no method")
+        self._check_open()
+        compiled = options.get("compiled")
+        is_compiled = compiled is not None and compiled is not False
+        made = declare_compiled(pattern, options) if is_compiled else None
+        is_made_of_function = compiled is True
+        if made is not None and not is_made_of_function:
+            self._own_routes += [replace(made, method=name) for name in names]
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            if made is None:
+                route = declare(pattern, handler, options)
+            elif is_made_of_function:
+                route = replace(made, handler=handler)
+            else:
+                return handler
+            self._own_routes.extend(replace(route, method=name) for name in names)
+            return handler
+
+        return add
+
+    def get(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for GET (and HEAD)."""
+        return self.route(pattern, methods=("GET",), **options)
+
+    def post(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for POST."""
+        return self.route(pattern, methods=("POST",), **options)
+
+    def put(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for PUT."""
+        return self.route(pattern, methods=("PUT",), **options)
+
+    def delete(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for DELETE."""
+        return self.route(pattern, methods=("DELETE",), **options)
+
+    def patch(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for PATCH."""
+        return self.route(pattern, methods=("PATCH",), **options)
+
+    def options(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for OPTIONS."""
+        return self.route(pattern, methods=("OPTIONS",), **options)
+
+    def head(
+        self, pattern: str, **options: Unpack[RouteOptions]
+    ) -> Callable[[_HandlerT], _HandlerT]:
+        """``route`` for HEAD, where GET's handler would do too much."""
+        return self.route(pattern, methods=("HEAD",), **options)
+
+    def websocket(self, pattern: str) -> Callable[[_HandlerT], _HandlerT]:
+        """Talk to clients that ask for a WebSocket at ``pattern`` with the decorated function.
+
+        It gets the :class:`WebSocket`, and parameters of the path by their names. A ``def`` gets a
+        :class:`SerialWebSocket` and runs in a thread of the pool, under gevent in a greenlet. Until it sends,
+        receives or accepts, it may return a ``Response`` or raise an ``HTTPError`` instead. Middleware is for
+        requests, and not called.
+        """
+        checks.check_pattern(pattern, "app.websocket")
+
+        def add(handler: _HandlerT) -> _HandlerT:
+            self._check_open()
+            is_async = kind_of(handler, blocking=False) == "async"
+            self._own_sockets.append(
+                SocketRoute(pattern, handler, "async" if is_async else "blocking")
+            )
+            return handler
+
+        return add
+
+    @property
+    def declared_routes(self) -> list[Route]:
+        """Its routes and those that it includes, with prefixes, tags and dependencies."""
+        return [
+            replace(
+                route,
+                pattern=joined(prefix, route.pattern),
+                dependencies=(*dependencies, *route.dependencies),
+                operation=replace(route.operation, tags=(*tags, *route.operation.tags)),
+            )
+            for router, prefix, tags, dependencies in self.walk_included()
+            for route in router._own_routes
+        ]
+
+    @property
+    def declared_sockets(self) -> list[SocketRoute]:
+        """Its paths of WebSockets and those of routers that it includes."""
+        return [
+            replace(socket, pattern=joined(prefix, socket.pattern))
+            for router, prefix, _, _ in self.walk_included()
+            for socket in router._own_sockets
+        ]
+
+    def walk_included(
+        self,
+        prefix: str = "",
+        tags: tuple[str, ...] = (),
+        dependencies: tuple[Depends, ...] = (),
+    ) -> Iterator[tuple[Router, str, tuple[str, ...], tuple[Depends, ...]]]:
+        """This router and those below it, with the prefix, tags and dependencies of their routes."""
+        prefix += self._prefix
+        tags, dependencies = (*tags, *self._tags), (*dependencies, *self._dependencies)
+        yield self, prefix, tags, dependencies
+        for inner, router in self._included:
+            yield from router.walk_included(prefix + inner, tags, dependencies)
+
+    def _check_open(self) -> None:
+        if self._frozen:
+            raise ConfigError(
+                "the application is being served and can no longer change; add routes, middleware "
+                "and handlers when its module is imported"
+            )
+
+    def close(self) -> None:
+        """Refuse to be changed from now on."""
+        for router, *_ in self.walk_included():
+            router._frozen = True
+
+
+def joined(prefix: str, pattern: str) -> str:
+    """A path below a prefix, whose own ``/`` is the prefix itself."""
+    return prefix if prefix and pattern == "/" else prefix + pattern

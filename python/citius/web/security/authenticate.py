@@ -1,0 +1,73 @@
+"""``Authenticate``: middleware that lets no request pass without credentials, whatever its handler says.
+
+Tests: tests/security/test_schemes.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, cast
+
+# At run time too: `principal` can be a dependency, whose annotations are read.
+from citius._core import Request  # noqa: TC001
+from citius.web.middleware.base import Middleware
+from citius.web.security.schemes import Principal, Scheme  # noqa: TC001
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class Authenticate(Middleware):
+    """Ask for credentials before every handler; ``principal(request)`` is what they stand for.
+
+    Args:
+        scheme: How credentials are sent and checked.
+        exempt: Paths of routes, as they are declared, that everyone may use; unknown paths
+            are not among them.
+    """
+
+    def __init__(self, scheme: Scheme, *, exempt: Iterable[str] = ()) -> None:
+        self._scheme = scheme
+        self._exempt = frozenset([exempt] if isinstance(exempt, str) else exempt)
+
+    @property
+    def steps(self) -> tuple[Callable[..., Any], ...]:
+        """What decides whether the scheme has to be awaited."""
+        return (type(self._scheme).__call__,)
+
+    def bind(
+        self, method: str, pattern: str | None, handler: Callable[..., Any] | None
+    ) -> Middleware | None:
+        """Leave exempt routes alone."""
+        if pattern in self._exempt:
+            return None
+        is_async = inspect.iscoroutinefunction(type(self._scheme).__call__)
+        return _Awaiting(self._scheme) if is_async else _Direct(self._scheme)
+
+
+class _Direct(Middleware):
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+
+    def before(self, request: Request) -> None:
+        request.state.principal = self._scheme(request)
+
+
+class _Awaiting(Middleware):
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme: Any = scheme
+
+    async def before(self, request: Request) -> None:
+        request.state.principal = await self._scheme(request)
+
+
+def principal(request: Request) -> Principal:
+    """The principal that ``Authenticate`` has found.
+
+    Raises:
+        RuntimeError: There is no such middleware around this handler, or the route is exempt.
+    """
+    found = getattr(request.state, "principal", None)
+    if found is None:
+        raise RuntimeError("there is no principal: add app.middleware(Authenticate(scheme))")
+    return cast("Principal", found)

@@ -1,0 +1,133 @@
+"""JSON Web Tokens (RFC 7519) as bearer tokens, by PyJWT: ``pip install citius[jwt]``.
+
+The application says which algorithms are accepted, never the token (RFC 8725 §3.1). Tests:
+tests/security/test_jwt.py.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+# At run time too: a scheme can be a dependency, whose annotations are read.
+from citius._core import Request  # noqa: TC001
+from citius.errors import ConfigError
+from citius.web.security.schemes import Principal, Scheme, authorization
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+SECRET_BYTES_MIN = 32
+"""Bytes of a shared secret. Origin: RFC 7518 §3.2, as long as the hash. Shorter: ConfigError."""
+
+
+class JWT(Scheme):
+    """Bearer tokens that carry their claims, signed.
+
+    Args:
+        key: The key that verifies signatures: a secret for ``HS256`` and its like, a public key in PEM for
+            others, or a function that takes the token's header (with its ``kid``) and returns a key or
+            ``None``.
+        algorithms: Those that are accepted, of one kind: either with a shared secret or with a key pair.
+        audience: What ``aud`` has to name; a token with ``aud`` is refused without it.
+        issuer: What ``iss`` has to be.
+        required: Claims that have to be there.
+        leeway_s: How far clocks may differ.
+        scopes_claim: The claim with scopes, a text with spaces between them or a list.
+        name: What an OpenAPI document calls it.
+        openapi: A Security Scheme Object in place of the usual one, such as one with OAuth2 flows.
+
+    Raises:
+        ConfigError: PyJWT is not installed, the secret is short, or the algorithms would let one kind of key
+            pass for another.
+    """
+
+    def __init__(
+        self,
+        key: str | bytes | Callable[[Mapping[str, Any]], Any],
+        *,
+        algorithms: Iterable[str],
+        audience: str | Iterable[str] | None = None,
+        issuer: str | None = None,
+        required: Iterable[str] = ("exp", "sub"),
+        leeway_s: float = 0.0,
+        scopes_claim: str = "scope",
+        name: str = "bearer",
+        openapi: Mapping[str, Any] | None = None,
+    ) -> None:
+        usual = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+        super().__init__(name, openapi or usual, "Bearer")
+        self._jwt = _library()
+        self._algorithms = _checked(algorithms, key)
+        self._key = key
+        self._audience = (
+            audience if audience is None or isinstance(audience, str) else list(audience)
+        )
+        self._issuer = issuer
+        self._options = {"require": list(required), "verify_signature": True}
+        self._leeway_s = leeway_s
+        self._scopes_claim = scopes_claim
+
+    def read(self, request: Request) -> str | None:
+        """The token."""
+        return authorization(request, "bearer")
+
+    def check(self, credentials: str) -> Principal | None:
+        """Verify the token, and make a principal of its claims."""
+        try:
+            key = self._key
+            if callable(key):
+                key = key(self._jwt.get_unverified_header(credentials))
+            if key is None:
+                return None
+            claims = self._jwt.decode(
+                credentials,
+                key,
+                algorithms=self._algorithms,
+                audience=self._audience,
+                issuer=self._issuer,
+                leeway=self._leeway_s,
+                options=self._options,
+            )
+        except (self._jwt.PyJWTError, ValueError, TypeError):
+            return None
+        return Principal(
+            str(claims.get("sub", "")), _scopes(claims.get(self._scopes_claim)), claims
+        )
+
+
+def _scopes(value: object) -> frozenset[str]:
+    if isinstance(value, str):
+        return frozenset(value.split())
+    if isinstance(value, list):
+        return frozenset(one for one in cast("list[object]", value) if isinstance(one, str))
+    return frozenset()
+
+
+def _library() -> Any:
+    try:
+        return import_module("jwt")
+    except ImportError:
+        raise ConfigError("JWT needs PyJWT: pip install citius[jwt]") from None
+
+
+def _checked(algorithms: Iterable[str], key: object) -> list[str]:
+    """The algorithms, if they are safe together (RFC 8725 §2.1)."""
+    given = [algorithms] if isinstance(algorithms, str) else list(algorithms)
+    shared = [name for name in given if name.startswith("HS")]
+    if not given or any(name.lower() == "none" for name in given):
+        raise ConfigError(
+            'JWT: expected algorithms such as ["HS256"] or ["RS256"]; "none" has no signature'
+        )
+    if shared and len(shared) < len(given):
+        raise ConfigError(
+            f"JWT: {', '.join(given)} are of two kinds: a public key would be accepted as a shared secret; "
+            "make one scheme for each kind"
+        )
+    if isinstance(key, str | bytes):
+        secret = key.encode() if isinstance(key, str) else key
+        if shared and len(secret) < SECRET_BYTES_MIN:
+            raise ConfigError(
+                f"JWT: expected a secret of at least {SECRET_BYTES_MIN} bytes, got {len(secret)}"
+            )
+    return given

@@ -1,0 +1,251 @@
+"""Installs the distributions of dist/ into empty environments and uses them from an empty folder.
+
+    check-dist.py [--quick] [DIRECTORY]
+
+For each CPython of `scripts/pythons` that dist/ has a wheel for: install; serve a native, an ASGI and a
+WSGI application, HTTPS; reload while requests go on; stop. It prints the time from `pip install` to the first
+response, that of `import citius`, and the memory of a worker. Once: the lab from its wheel, sizes,
+`auditwheel`, `twine check --strict`, and the line about a missing toolchain. `--quick` takes one Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+ROOT = Path(__file__).resolve().parents[1]
+DIST = Path(next((word for word in sys.argv[1:] if word[0] != "-"), ROOT / "dist")).resolve()
+TOOLS = ROOT / ".venv-dist" / "bin"
+APPLICATIONS = {
+    "hello.py": """
+from citius import App
+
+app = App()
+
+@app.get("/")
+def hello():
+    return {"hello": "world"}
+""",
+    "on_asgi.py": """
+async def app(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b'{"hello": "world"}'})
+""",
+    "on_wsgi.py": """
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [b'{"hello": "world"}']
+""",
+}
+# What the project promises of its distributions.
+WHEEL_BYTES_MAX = 5_000_000
+IMPORT_MS_MAX = 60
+WORKER_MB_MAX = 25
+FIRST_RESPONSE_S_MAX = 20
+
+
+def main() -> None:
+    """Check everything; the exit code is the number of promises that are not kept."""
+    complaints = [*check_files(), *check_sources()]
+    pythons = [line.split() for line in run(str(ROOT / "scripts/pythons")).splitlines()]
+    checked = 0
+    for version, python in pythons:
+        tag = f"-cp{version.replace('.', '').rstrip('t')}-cp{version.replace('.', '')}-manylinux"
+        wheels = [
+            path for path in DIST.glob(f"citius-*{os.uname().machine}.whl") if tag in path.name
+        ]
+        if wheels:
+            complaints += check_python(version, python, wheels[0], with_lab=not checked)
+            checked += 1
+            if "--quick" in sys.argv:
+                break
+    if not checked:
+        complaints.append("no wheel fits a Python of this machine")
+    for complaint in complaints:
+        print("check-dist: FAILED:", complaint)
+    if complaints:
+        sys.exit(1)
+    print(f"check-dist: wheels serve under {checked} Pythons")
+
+
+def check_files() -> list[str]:
+    """Sizes, the metadata that an index checks, and the libraries that wheels need."""
+    complaints: list[str] = []
+    files = sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
+    print(run(str(TOOLS / "twine"), "check", "--strict", *map(str, files)))
+    for wheel in DIST.glob("*.whl"):
+        print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
+        if wheel.name.startswith("citius-") and wheel.stat().st_size > WHEEL_BYTES_MAX:
+            complaints.append(f"{wheel.name} is larger than {WHEEL_BYTES_MAX / 1e6:.0f} MB")
+        if "musllinux" in wheel.name:
+            continue
+        shown = run(str(TOOLS / "auditwheel"), "show", str(wheel))
+        claimed = re.search(r"manylinux_2_(\d+)", wheel.name)
+        found = re.search(
+            r'consistent with the following\s+platform tag: "manylinux_2_(\d+)_', shown
+        )
+        if claimed is None or found is None or int(found[1]) > int(claimed[1]):
+            complaints.append(f"{wheel.name} is not what its name says: {shown}")
+    return complaints
+
+
+def check_sources() -> list[str]:
+    """Without a toolchain, the source distribution says in one line what is missing."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = environment(Path(folder), sys.executable)
+        (sdist,) = DIST.glob("citius-*.tar.gz")
+        done = subprocess.run(
+            [python, "-m", "pip", "wheel", "--no-deps", "-w", folder, str(sdist)],
+            env={**os.environ, "PATH": f"{folder}/venv/bin"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "needs cargo" in line]
+    return [] if done.returncode and len(said) == 1 else [f"sdist without cargo: {done.stderr}"]
+
+
+def check_python(version: str, python: str, wheel: Path, *, with_lab: bool) -> list[str]:
+    """Use the wheel under one Python."""
+    complaints: list[str] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in APPLICATIONS.items():
+            (folder / file).write_text(text)
+        installed = environment(folder, python)
+        began = time.monotonic()
+        run(installed, "-m", "pip", "install", "--quiet", str(wheel))
+        with server(folder, "hello.py") as (process, port):
+            get(f"http://127.0.0.1:{port}/")
+            first_s = time.monotonic() - began
+            memory_mb = memory_mb_of(process.pid)
+        for application in ("on_asgi:app", "on_wsgi:app"):
+            with server(folder, application) as (_, port):
+                get(f"http://127.0.0.1:{port}/")
+        with server(folder, "hello.py", "--ssl-dev") as (_, port):
+            get(f"https://127.0.0.1:{port}/")
+        with server(folder, "hello.py", "--workers", "2") as (process, port):
+            reload(process, port)
+        import_ms = import_ms_of(installed, folder, "import citius")
+        app_ms = import_ms_of(installed, folder, "from citius import App")
+        if with_lab:
+            check_lab(folder, installed)
+    print(
+        f"Python {version}: first response {first_s:.1f} s after `pip install` began, "
+        f"`import citius` {import_ms:.0f} ms (`App` {app_ms:.0f} ms), a worker {memory_mb:.1f} MB"
+    )
+    if first_s > FIRST_RESPONSE_S_MAX:
+        complaints.append(f"{version}: {first_s:.1f} s to the first response")
+    if import_ms > IMPORT_MS_MAX:
+        complaints.append(f"{version}: importing citius takes {import_ms:.0f} ms")
+    if memory_mb > WORKER_MB_MAX:
+        complaints.append(f"{version}: a worker takes {memory_mb:.1f} MB")
+    return complaints
+
+
+def check_lab(folder: Path, python: str) -> None:
+    """Install the lab from its wheel and measure one contestant for a few seconds."""
+    (wheel,) = DIST.glob(f"citius_lab-*manylinux*{os.uname().machine}.whl")
+    run(python, "-m", "pip", "install", "--quiet", str(wheel))
+    citius = str(Path(python).with_name("citius"))
+    cache = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    run(citius, "load", "--help")
+    run(citius, "lab", "run", "quick", "--only", "citius", "--budget", "20", cwd=folder, env=cache)
+    reports = list(folder.glob("citius-lab/quick-*/report.html"))
+    assert len(reports) == 1, "citius lab run quick leaves a report in ./citius-lab/"
+    print(f"citius lab run quick: a report of {reports[0].stat().st_size} bytes")
+
+
+def environment(folder: Path, python: str) -> str:
+    """Make an empty environment; return its interpreter."""
+    run(python, "-m", "venv", str(folder / "venv"))
+    return str(folder / "venv" / "bin" / "python")
+
+
+@contextlib.contextmanager
+def server(folder: Path, *words: str) -> Generator[tuple[subprocess.Popen[str], int]]:
+    """Run `citius serve`; it has to end with code 0 when it is told to."""
+    command = [str(folder / "venv/bin/citius"), "serve", *words, "--port", "0", "--no-access-log"]
+    with open(folder / "log", "w") as log:
+        process = subprocess.Popen(command, cwd=folder, stderr=log, text=True)
+    try:
+        yield process, port_of(process, folder / "log")
+        process.terminate()
+        assert process.wait(30) == 0, f"{command} ended with {process.returncode}"
+    finally:
+        process.kill()
+
+
+def port_of(process: subprocess.Popen[str], log: Path) -> int:
+    """Return the port as soon as the log names it."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until and process.poll() is None:
+        if found := re.search(r"serv\w+ on https?://[^:]+:(\d+)", log.read_text()):
+            return int(found[1])
+        time.sleep(0.02)
+    raise AssertionError(f"no server: {log.read_text()}")
+
+
+def reload(process: subprocess.Popen[str], port: int) -> None:
+    """New workers by HUP, while requests go on; none of those fails."""
+    before = children(process.pid)
+    process.send_signal(signal.SIGHUP)
+    until = time.monotonic() + 60
+    while before & children(process.pid) and time.monotonic() < until:
+        get(f"http://127.0.0.1:{port}/")
+    assert not before & children(process.pid), "the workers before the reload are still there"
+
+
+def get(url: str) -> None:
+    """Request it; the response is what every application responds."""
+    trusting = ssl._create_unverified_context() if url.startswith("https") else None
+    with urllib.request.urlopen(url, timeout=20, context=trusting) as response:
+        assert json.load(response) == {"hello": "world"}
+
+
+def children(pid: int) -> set[str]:
+    """Return the processes below one."""
+    return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+def memory_mb_of(pid: int) -> float:
+    """Return the memory of a process, with its share of what others use too (PSS, as in the lab)."""
+    found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)
+    return int(found[1]) / 1000 if found else 0.0
+
+
+def import_ms_of(python: str, folder: Path, statement: str) -> float:
+    """Return the CPU time of an import; the best of five, for the machine may be busy."""
+    program = (
+        f"import time; began = time.process_time(); {statement}\n"
+        "print((time.process_time() - began) * 1000)"
+    )
+    return min(float(run(python, "-c", program, cwd=folder)) for _ in range(5))
+
+
+def run(*command: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
+    """Return what a command prints; its failure is ours."""
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"check-dist: {' '.join(command)}: {done.stdout}{done.stderr}")
+    sys.stderr.write(
+        "".join(f"{line}\n" for line in done.stderr.splitlines() if line.startswith("without: "))
+    )
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Declared responses: filtered, with the status and the fields of the route."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import msgspec
+import pytest
+from citius import App, ConfigError, Response
+from citius.testing import Client
+
+
+class User(msgspec.Struct):
+    name: str
+
+
+class Secret(User):
+    password: str = "secret"
+
+
+@dataclass
+class Row:
+    name: str
+    password: str = "secret"
+
+
+class Shape(TypedDict):
+    name: str
+
+
+class Problem(msgspec.Struct):
+    code: int
+
+
+@pytest.mark.parametrize("kind", ["def", "async", "blocking"])
+def test_only_declared_fields_are_sent(kind: str) -> None:
+    app = App()
+    values: list[Any] = [Secret("x"), Row("x"), {"name": "x", "password": "secret"}]
+
+    def add(path: str, value: Any, model: Any, returned: Any) -> None:
+        async def coroutine() -> Any:
+            return value
+
+        def plain() -> Any:
+            return value
+
+        handler = coroutine if kind == "async" else plain
+        handler.__annotations__["return"] = returned
+        options: Any = {} if model is None else {"response": model}
+        app.get(path, blocking=kind == "blocking", **options)(handler)
+
+    for index, value in enumerate(values):
+        add(f"/returned/{index}", value, None, User)
+        add(f"/response/{index}", value, User, Any)
+        add(f"/list/{index}", [value], None, list[User])
+        add(f"/either/{index}", value, None, User | Response)
+    add("/typed-dict", {"name": "x", "password": "secret"}, None, Shape)
+    with Client(app) as client:
+        for index in range(len(values)):
+            for path in ("returned", "response", "either"):
+                assert client.get(f"/{path}/{index}").json() == {"name": "x"}
+            assert client.get(f"/list/{index}").json() == [{"name": "x"}]
+        assert client.get("/typed-dict").json() == {"name": "x"}
+        packed = client.get("/returned/0", headers={"accept": "application/msgpack"})
+        assert packed.msgpack() == {"name": "x"}
+
+
+def test_status_headers_and_media_type() -> None:
+    app = App()
+
+    @app.post("/", status_code=201, headers={"x-made": "1"}, content_type="application/vnd.x+json")
+    def make() -> User:
+        return Secret("x")
+
+    @app.post("/own", status_code=201)
+    def own() -> Response:
+        return Response("own", 202)
+
+    @app.delete("/none", status_code=200, headers={"x-gone": "1"})
+    def none() -> None: ...
+
+    with Client(app) as client:
+        made = client.post("/")
+        assert (made.status_code, made.headers["x-made"]) == (201, "1")
+        assert made.headers["content-type"] == "application/vnd.x+json"
+        assert made.json() == {"name": "x"}
+        assert client.post("/own").status_code == 202
+        gone = client.delete("/none")
+        assert (gone.status_code, gone.headers["x-gone"]) == (204, "1")
+
+
+def test_several_by_status() -> None:
+    app = App()
+
+    @app.get("/{code:int}", responses={409: Problem, 404: "no such user"})
+    def handler(code: int) -> User | Response:
+        return User("x") if code == 200 else Response({"code": code, "inner": "secret"}, code)
+
+    with Client(app) as client:
+        assert client.get("/200").json() == {"name": "x"}
+        assert client.get("/409").json() == {"code": 409}
+        assert client.get("/404").json() == {"code": 404, "inner": "secret"}
+
+
+def test_a_value_that_is_not_of_the_declared_type_is_an_error() -> None:
+    app = App()
+
+    @app.get("/")
+    def handler() -> User:
+        return Problem(1)  # type: ignore[return-value]
+
+    message = r"test_results.py:\d+\) returned .*declared User"
+    with Client(app) as client, pytest.raises(TypeError, match=message):
+        client.get("/")
+    with Client(app, raise_errors=False) as client:
+        assert client.get("/").status_code == 500
+
+
+def test_routes_that_declare_nothing_are_called_directly() -> None:
+    from citius.web.binding import bind_endpoint
+
+    app = App()
+
+    @app.get("/{id:int}")
+    def handler(id: int) -> dict[str, int]:
+        return {"id": id}
+
+    @app.get("/text")
+    def text() -> str:
+        return "x"
+
+    for endpoint in app.endpoints:
+        assert bind_endpoint(endpoint, None).call is endpoint.handler
+
+
+def test_a_status_that_is_none() -> None:
+    with pytest.raises(ConfigError, match="status_code to be within 200 to 599, got 99"):
+        App().get("/", status_code=99)(lambda: "x")

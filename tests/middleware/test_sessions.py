@@ -1,0 +1,269 @@
+"""Sessions in cookies and in stores: what is kept, what is sent, and what a client cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from citius import App, ConfigError, Request, Response
+from citius.testing import Client
+from citius.web.middleware import (
+    MemoryStore,
+    RedisStore,
+    SessionCookie,
+    Sessions,
+    StoredSessions,
+    session,
+)
+from rig import Server
+
+SECRET = "a secret of sixteen bytes"
+
+
+class AwaitedStore:
+    """A store on the loop."""
+
+    def __init__(self) -> None:
+        self.inner = MemoryStore()
+
+    async def load(self, key: str) -> bytes | None:
+        await asyncio.sleep(0)
+        return self.inner.load(key)
+
+    async def save(self, key: str, data: bytes, max_age_s: int) -> None:
+        await asyncio.sleep(0)
+        self.inner.save(key, data, max_age_s)
+
+    async def delete(self, key: str) -> None:
+        await asyncio.sleep(0)
+        self.inner.delete(key)
+
+
+def app_of(middleware: Sessions | StoredSessions) -> App:
+    app = App()
+    app.middleware(middleware)
+
+    @app.get("/")
+    def read(request: Request) -> dict[str, Any]:
+        return dict(session(request))
+
+    @app.get("/unused")
+    def unused() -> str:
+        return "x"
+
+    @app.post("/set/{name}/{value}")
+    async def write(request: Request, name: str, value: str) -> dict[str, Any]:
+        session(request)[name] = value
+        return dict(session(request))
+
+    @app.post("/append")
+    def append(request: Request) -> Any:
+        session(request).setdefault("list", []).append(1)
+        return len(session(request)["list"])
+
+    @app.post("/login", blocking=True)
+    def login(request: Request) -> str:
+        session(request).rotate()
+        session(request)["user"] = "me"
+        return "in"
+
+    @app.post("/clear")
+    def clear(request: Request) -> str:
+        session(request).clear()
+        return "out"
+
+    @app.get("/late")
+    def late(request: Request) -> Any:
+        def pieces() -> Iterator[str]:
+            try:
+                session(request)["late"] = 1
+            except RuntimeError as error:
+                yield str(error)
+
+        session(request).get("x")
+        return pieces()
+
+    @app.post("/large")
+    def large(request: Request) -> str:
+        session(request)["x"] = "y" * 4000
+        return "large"
+
+    return app
+
+
+KINDS: dict[str, Callable[[], Sessions | StoredSessions]] = {
+    "cookie": lambda: Sessions(SECRET),
+    "memory": lambda: StoredSessions(MemoryStore()),
+    "awaited": lambda: StoredSessions(AwaitedStore()),
+}
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@kinds
+def test_a_session_lasts(kind: str) -> None:
+    with Client(app_of(KINDS[kind]())) as client:
+        assert "set-cookie" not in client.get("/").headers
+        answer = client.post("/set/a/1")
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly; SameSite=Lax" in cookie
+        assert "Secure" not in cookie  # this is no TLS
+        assert answer.headers["cache-control"] == "private"
+        answer = client.get("/")
+        assert (answer.json(), answer.headers["vary"]) == ({"a": "1"}, "cookie, accept")
+        assert "set-cookie" not in answer.headers
+        unused = client.get("/unused")
+        assert "vary" not in unused.headers
+        assert [client.post("/append").json() for _ in range(3)] == [1, 2, 3]
+        cleared = client.post("/clear")
+        assert "Max-Age=0" in cleared.headers["set-cookie"]
+        assert client.get("/").json() == {}
+
+
+@kinds
+def test_a_change_after_the_response_is_refused(kind: str) -> None:
+    with Client(app_of(KINDS[kind]())) as client:
+        assert "before the handler returns" in client.get("/late").text
+
+
+@kinds
+def test_what_a_client_invents_is_an_empty_session(kind: str) -> None:
+    with Client(app_of(KINDS[kind]())) as client:
+        client.post("/set/a/1")
+        good = client.cookies["session"]
+        invented = [
+            "", "x", "A" * 43, "../" * 14 + "x", good[:-1], good + "x", good.swapcase(),
+            Sessions.__name__, "%00", "eyJhIjoiMSJ9.ffffffff.", "eyJhIjoiMSJ9",
+        ]  # fmt: skip
+        for value in invented:
+            client.cookies["session"] = value
+            assert client.get("/").json() == {}, value
+
+
+def test_a_cookie_of_another_name_or_secret_is_not_taken() -> None:
+    with Client(app_of(Sessions(SECRET, SessionCookie(name="other")))) as client:
+        client.post("/set/a/1")
+        stolen = client.cookies["other"]
+    for middleware in (Sessions(SECRET), Sessions("another secret, long enough")):
+        with Client(app_of(middleware)) as client:
+            client.cookies["session"] = stolen
+            assert client.get("/").json() == {}
+
+
+@pytest.mark.parametrize("kind", ["memory", "awaited"])
+def test_identifiers_change_at_a_login_and_are_never_adopted(kind: str) -> None:
+    with Client(app_of(KINDS[kind]())) as client:
+        client.cookies["session"] = planted = "B" * 43
+        client.post("/set/a/1")
+        before = client.cookies["session"]
+        assert before != planted
+        client.post("/login")
+        after = client.cookies["session"]
+        assert after != before
+        assert client.get("/").json() == {"a": "1", "user": "me"}
+        client.cookies["session"] = before
+        assert client.get("/").json() == {}
+        client.cookies["session"] = after
+        client.post("/clear")
+        client.cookies["session"] = after
+        assert client.get("/").json() == {}
+
+
+def test_a_store_knows_no_identifier() -> None:
+    store = MemoryStore()
+    with Client(app_of(StoredSessions(store))) as client:
+        client.post("/set/a/1")
+        assert client.cookies["session"] not in repr(vars(store))
+
+
+def test_a_memory_store_is_bounded_and_forgets() -> None:
+    now = [0.0]
+    store = MemoryStore(sessions_max=2, clock=lambda: now[0])
+    for key in "abc":
+        store.save(key, b"x", 10)
+    assert [store.load(key) for key in "abc"] == [None, b"x", b"x"]
+    now[0] = 10.0
+    assert store.load("b") is None
+    assert len(store) == 1
+
+
+def test_a_session_that_is_too_large_for_a_cookie_says_so() -> None:
+    with (
+        pytest.raises(ValueError, match="use StoredSessions"),
+        Client(app_of(Sessions(SECRET))) as c,
+    ):
+        c.post("/large")
+    with Client(app_of(StoredSessions(MemoryStore()))) as client:
+        assert client.post("/large").status_code == 200
+
+
+def test_rolling_sessions_are_sent_again() -> None:
+    with Client(app_of(Sessions(SECRET, SessionCookie(rolling=True)))) as client:
+        client.post("/set/a/1")
+        assert "set-cookie" in client.get("/").headers
+        assert "set-cookie" not in client.get("/unused").headers
+
+
+def test_an_expired_cookie_is_an_empty_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Client(app_of(Sessions(SECRET, SessionCookie(max_age_s=60)))) as client:
+        client.post("/set/a/1")
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 61)
+        assert client.get("/").json() == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "a b"}, "a token"),
+        ({"name": "__Host-s"}, "secure=True"),
+        ({"name": "__Host-s", "secure": True, "domain": "a.example"}, "no domain"),
+        ({"same_site": "none", "secure": False}, "secure=True"),
+    ],
+)
+def test_cookies_that_cannot_be_end_the_start(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        SessionCookie(**options)
+
+
+def test_without_middleware_there_is_no_session() -> None:
+    app = App()
+    app.get("/")(lambda request: Response(repr(session(request))))
+    with pytest.raises(RuntimeError, match="app.middleware"), Client(app) as client:
+        client.get("/")
+
+
+def test_redis(serve: Callable[..., Server], tmp_path: Path) -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip("no redis-server here")
+    socket = tmp_path / "redis.sock"
+    redis = subprocess.Popen(
+        ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", ""],
+        stdout=subprocess.DEVNULL, cwd=tmp_path,
+    )  # fmt: skip
+    try:
+        server = serve(
+            """
+            from citius.web.middleware import RedisStore, StoredSessions, session
+            store = RedisStore.from_url(os.environ["STORE"])
+            app.middleware(StoredSessions(store))
+            @app.get("/count")
+            async def count(request):
+                session(request)["n"] = session(request).get("n", 0) + 1
+                return session(request)["n"]
+            """,
+            "--workers", "2", env={"STORE": f"unix://{socket}"},
+        )  # fmt: skip
+        answer = server.get("/count")
+        cookie = answer.headers["set-cookie"].partition(";")[0]
+        counts = [server.get("/count", cookie=cookie).body for _ in range(6)]
+        assert counts == [str(n).encode() for n in range(2, 8)]
+    finally:
+        redis.terminate()
+        redis.wait(10)
+    assert RedisStore(object()) is not None

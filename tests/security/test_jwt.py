@@ -1,0 +1,124 @@
+"""JSON Web Tokens: good ones, and the attacks of RFC 8725 §2."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from citius import App, ConfigError
+from citius.testing import Client
+from citius.web.security import JWT, Authenticate, Requires, principal
+
+jwt = pytest.importorskip("jwt", reason="PyJWT is not installed")
+
+SECRET = "a secret of thirty-two bytes, or more"
+NOW = int(time.time())
+CLAIMS: dict[str, Any] = {"sub": "me", "exp": NOW + 600, "scope": "read write"}
+
+
+def b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def raw(header: dict[str, Any], claims: dict[str, Any], key: bytes | None = None) -> str:
+    """A token that no library would make."""
+    signed = f"{b64(json.dumps(header).encode())}.{b64(json.dumps(claims).encode())}"
+    mac = b"" if key is None else hmac.digest(key, signed.encode(), hashlib.sha256)
+    return f"{signed}.{b64(mac)}"
+
+
+def status(scheme: JWT | Requires, token: str) -> int:
+    app = App()
+    app.middleware(Authenticate(scheme))
+    app.get("/")(lambda request: principal(request).id)
+    with Client(app) as client:
+        return client.get("/", headers={"authorization": f"Bearer {token}"}).status_code
+
+
+def test_a_good_token() -> None:
+    scheme = JWT(SECRET, algorithms=["HS256"])
+    assert status(scheme, jwt.encode(CLAIMS, SECRET, "HS256")) == 200
+    assert status(Requires(scheme, "write"), jwt.encode(CLAIMS, SECRET, "HS256")) == 200
+    assert status(Requires(scheme, "admin"), jwt.encode(CLAIMS, SECRET, "HS256")) == 403
+    listed = JWT(SECRET, algorithms=["HS256"], scopes_claim="permissions")
+    token = jwt.encode({**CLAIMS, "permissions": ["a", 1, None]}, SECRET, "HS256")
+    assert status(Requires(listed, "a"), token) == 200
+    assert scheme.openapi == {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+
+
+def test_tokens_that_are_no_good() -> None:
+    scheme = JWT(SECRET, algorithms=["HS256"], audience="shop", issuer="us")
+    good = {**CLAIMS, "aud": "shop", "iss": "us"}
+    token = jwt.encode(good, SECRET, "HS256")
+    assert status(scheme, token) == 200
+    head, body, signature = token.split(".")
+    other = b64(json.dumps({**good, "sub": "admin"}).encode())
+    bad = {
+        "alg none": raw({"alg": "none"}, good),
+        "alg NONE": raw({"alg": "NONE"}, good),
+        "alg none, signed": raw({"alg": "none"}, good, SECRET.encode()),
+        "no alg": raw({}, good, SECRET.encode()),
+        "another alg": jwt.encode(good, SECRET * 2, "HS512"),
+        "wrong key": jwt.encode(good, SECRET[::-1], "HS256"),
+        "other claims": f"{head}.{other}.{signature}",
+        "no signature": f"{head}.{body}.",
+        "two parts": f"{head}.{body}",
+        "expired": jwt.encode({**good, "exp": NOW - 1}, SECRET, "HS256"),
+        "not yet": jwt.encode({**good, "nbf": NOW + 600}, SECRET, "HS256"),
+        "exp is text": raw({"alg": "HS256"}, {**good, "exp": "never"}, SECRET.encode()),
+        "no exp": raw({"alg": "HS256"}, {"sub": "me", "aud": "shop", "iss": "us"}, SECRET.encode()),
+        "no sub": jwt.encode({k: v for k, v in good.items() if k != "sub"}, SECRET, "HS256"),
+        "other audience": jwt.encode({**good, "aud": "other"}, SECRET, "HS256"),
+        "other issuer": jwt.encode({**good, "iss": "them"}, SECRET, "HS256"),
+        "own key": raw(
+            {"alg": "HS256", "jwk": {"kty": "oct", "k": b64(b"x" * 32)}}, good, b"x" * 32
+        ),
+        "critical": raw({"alg": "HS256", "crit": ["x"], "x": 1}, good, SECRET.encode()),
+        "no JSON": "eA.eA.eA",
+        "nothing": "..",
+        "deep": raw({"alg": "HS256"}, {"sub": "me"}, SECRET.encode()) + "." * 1000,
+    }
+    for name, one in bad.items():
+        assert status(scheme, one) == 401, name
+
+
+def test_a_public_key_is_no_secret() -> None:
+    rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
+    from cryptography.hazmat.primitives import serialization
+
+    private = rsa.generate_private_key(65537, 2048)
+    public: bytes = private.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    scheme = JWT(public, algorithms=["RS256"])
+    assert status(scheme, jwt.encode(CLAIMS, private, "RS256")) == 200
+    assert status(scheme, raw({"alg": "HS256"}, CLAIMS, public)) == 401
+
+    def keys(header: Mapping[str, Any]) -> Any:
+        return public if header.get("kid") == "one" else None
+
+    chosen = JWT(keys, algorithms=["RS256"])
+    assert status(chosen, jwt.encode(CLAIMS, private, "RS256", headers={"kid": "one"})) == 200
+    assert status(chosen, jwt.encode(CLAIMS, private, "RS256", headers={"kid": "../etc"})) == 401
+    assert status(chosen, jwt.encode(CLAIMS, private, "RS256")) == 401
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithms", "message"),
+    [
+        (SECRET, [], "expected algorithms"),
+        (SECRET, ["none"], "no signature"),
+        (SECRET, ["HS256", "None"], "no signature"),
+        (SECRET, ["HS256", "RS256"], "two kinds"),
+        ("short", ["HS256"], "at least 32 bytes"),
+    ],
+)
+def test_what_is_not_safe_ends_the_start(key: str, algorithms: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        JWT(key, algorithms=algorithms)
