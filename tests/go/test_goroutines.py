@@ -83,6 +83,16 @@ class TestTasks:
 
         run_async(main, loop)
 
+    def test_functions_of_asyncio_take_operations(self, loop: str) -> None:
+        async def main() -> None:
+            channel = chan(1)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(channel.recv(), 0.01)
+            assert repr(channel) == "<Chan 0/1, 0 receiving, 0 sending>"
+            assert await asyncio.gather(channel.recv(), channel.send(5)) == [(5, True), None]
+
+        run_async(main, loop)
+
     def test_a_cancelled_receiver_loses_no_value(self, loop: str) -> None:
         async def receive(channel: Chan[int], *, by_select: bool) -> None:
             if by_select:

@@ -9,8 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = sorted(path.parent for path in ROOT.glob("crates/*/Cargo.toml"))
-# The binding has limits of its own until its exchanges are one type.
-ENGINE = [crate for crate in CRATES if crate.name != "citius-py"]
+ENGINE = CRATES
 FUNCTION_LINES_MAX = 60
 CYCLE_FILES_MAX = 5
 

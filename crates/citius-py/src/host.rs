@@ -22,8 +22,7 @@ use crate::go::caller::Serving;
 use crate::reactor_handle::{Callbacks, ReactorHandle};
 use crate::report::LEVEL_ERROR;
 use crate::settings::{Settings, protocols_from};
-use crate::support::call_back;
-use crate::support::{clear_exception, guarded};
+use crate::support::{call_back, clear_exception, guarded};
 use crate::sync::{Flag, lock};
 use crate::task::Tasks;
 

@@ -23,7 +23,7 @@ pub(crate) struct Outbox<T> {
     items: SmallVec<[T; 1]>,
     /// Bytes of the request's body to be asked for when the step ends.
     wanted_bytes: u64,
-    /// Bytes said since more could be written last.
+    /// Bytes queued since more could be written last.
     unsent_bytes: u64,
     awaits_writable: bool,
     receivers: Waiters,
@@ -51,7 +51,7 @@ impl<T> Outbox<T> {
         self.is_in_step = true;
     }
 
-    /// What is said from here on is posted. Returns what is to be asked of the reactor, once what was said has left.
+    /// Later items are posted. Returns the requests to the reactor that follow the queued items.
     #[inline]
     pub(crate) fn end_step(&mut self) -> DeferredRequests {
         self.is_in_step = false;
@@ -76,7 +76,7 @@ impl<T> Outbox<T> {
         !self.items.is_empty()
     }
 
-    /// What was said and has not left.
+    /// What is queued.
     #[inline]
     pub(crate) fn take_items(&mut self) -> SmallVec<[T; 1]> {
         std::mem::take(&mut self.items)
@@ -87,7 +87,7 @@ impl<T> Outbox<T> {
         self.unsent_bytes += bytes;
     }
 
-    /// Whether what is said next has to wait.
+    /// Whether the next item has to wait.
     #[inline]
     pub(crate) fn is_full(&self, handle: &ReactorHandle) -> bool {
         self.unsent_bytes >= u64::from(handle.limits.write_queue_bytes_max)
@@ -143,7 +143,7 @@ pub(crate) trait OutboxOwner {
     /// Looks at or changes the outbox, behind the lock.
     fn outbox<R>(&self, act: impl FnOnce(&mut Outbox<Self::Item>) -> R) -> R;
 
-    /// Nothing that is said reaches the client any more.
+    /// Nothing more reaches the client.
     fn is_over(&self) -> bool;
 
     /// Asks for more of the request's body: now, or when the step ends.
@@ -158,7 +158,7 @@ pub(crate) trait OutboxOwner {
         }
     }
 
-    /// Asks to be told when more can be written: now, or when what was said in the step has left.
+    /// Asks to be told when more can be written: now, or when the items of the step have left.
     fn await_writable(&self, py: Python<'_>) {
         let asks = self.outbox(|outbox| {
             !std::mem::replace(&mut outbox.awaits_writable, true) && !outbox.is_in_step

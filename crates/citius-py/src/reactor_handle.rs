@@ -46,7 +46,7 @@ pub(crate) struct ReactorHandle {
     has_notes: AtomicBool,
     /// The place of the native route whose handler was called last; 0 if there is none.
     pub(crate) latest_route: AtomicU32,
-    /// When the log was told of a slow handler, 0 if it was not yet.
+    /// When a slow handler was last logged, 0 if none was.
     slow_logged_ms: AtomicU64,
     /// The field in which the observer puts a request's id, in lower case; `None` where it gives none.
     pub(crate) request_id_field: Option<Box<[u8]>>,
@@ -66,7 +66,7 @@ pub(crate) struct ReactorHandle {
 pub(crate) struct Callbacks {
     /// The application as it is shown to handlers.
     pub(crate) app: Py<PyAny>,
-    /// Makes a response of an exception; without it a 500 says all there is to say.
+    /// Makes a response of an exception; without it the response is a bare 500.
     pub(crate) on_error: Option<Py<PyAny>>,
     /// Hands work to the thread pool, if there is one.
     pub(crate) submit: Option<Py<PyAny>>,
@@ -383,7 +383,7 @@ impl ReactorHandle {
         }
     }
 
-    /// Whether the log has not been told of a slow handler in the last minute; if so, it will be now.
+    /// Whether no slow handler was logged in the last minute; if so, one is logged now.
     pub(crate) fn should_log_slow_handler(&self) -> bool {
         let now_ms = coarse_ms().max(1);
         let told_ms = self.slow_logged_ms.load(Ordering::Relaxed);

@@ -2,7 +2,8 @@
 //!
 //! The slots of an instance are filled here if type and message are plain: fields that are numbers, strings, bytes, booleans or
 //! `None`, in a map that has each field once and no other. Any other message, also an invalid one, goes to msgspec, so that the
-//! result is the same. Strings and floats that a field had within the last few records are shared. Tests: `tests/unit/`.
+//! result is the same. Strings and floats that a field had within the last few records are shared. The one long function is
+//! one pass over one input. Tests: `tests/unit/`.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;

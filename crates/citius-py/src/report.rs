@@ -14,7 +14,7 @@ use pyo3::types::{PyAny, PyBytes, PyDict};
 use crate::reactor_handle::ReactorHandle;
 use crate::support;
 
-/// What a message says of a request.
+/// A request as log messages describe it.
 #[derive(Clone)]
 pub(crate) struct Subject {
     /// `GET /items?x=y`, as the client sent it.

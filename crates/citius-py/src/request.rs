@@ -18,14 +18,13 @@ use crate::fork::end_child;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::RequestContext;
-use crate::respond;
 use crate::route::RouteInfo;
 use crate::sink::Late;
-use crate::support;
 use crate::support::call_back;
 use crate::sync::lock;
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
+use crate::{respond, support};
 
 /// One request; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -453,7 +452,7 @@ impl Request {
         Ok(whole)
     }
 
-    /// The body, if it is called `application/json` and nothing else is said of it: what most are called.
+    /// The body, if its type is `application/json` without parameters, as most are.
     fn _json_body<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         match self.head().field(b"content-type") {
             Some(b"application/json") => self.body(py).map(Some),

@@ -35,7 +35,7 @@ pub(crate) struct RequestContext<'a> {
 /// An open exchange whose native handler, or the stream that it has returned, is at work.
 pub(crate) struct NativeRequest {
     pub(crate) request: Py<Request>,
-    /// The streamed response, which is told when there is room to write.
+    /// The streamed response, which is called when more can be written.
     pub(crate) stream: Option<Py<Stream>>,
 }
 

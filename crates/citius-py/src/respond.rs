@@ -230,7 +230,7 @@ fn send_encoded<S: Sink>(
     Ok(send(py, response, payload(bytes), context, sink))
 }
 
-/// What encodes values for this client, and what is said of what comes out.
+/// The encoder of values for this client, and the metadata of its output.
 #[inline]
 fn negotiate_encoder(
     py: Python<'_>,
@@ -289,75 +289,47 @@ fn send_body<S: Sink>(
     context: &mut RequestContext<'_>,
     sink: &mut S,
 ) -> PyResult<SendOutcome> {
-    if let Ok(bytes) = body.cast::<PyBytes>() {
+    let encoded;
+    let (media, payload) = if let Ok(bytes) = body.cast::<PyBytes>() {
         // An empty body has no type unless the handler gave it one.
-        let media = media.or((!bytes.as_bytes().is_empty()).then_some(OCTET_STREAM));
-        let response = ResponseHead {
-            status,
-            content_type: media,
-            fields: &fields,
-        };
-        return Ok(send(py, response, payload(bytes), context, sink));
-    }
-    if let Ok(text) = body.cast::<PyString>() {
-        let media = media.or((!status.has_no_body()).then_some(TEXT));
-        let response = ResponseHead {
-            status,
-            content_type: media,
-            fields: &fields,
-        };
-        return Ok(send(
-            py,
-            response,
-            Payload::Copied(text.to_str()?.as_bytes()),
-            context,
-            sink,
-        ));
-    }
-    if let Some(bytes) = copy_of_buffer(body)? {
+        let default = (!bytes.as_bytes().is_empty()).then_some(OCTET_STREAM);
+        (media.or(default), payload(bytes))
+    } else if let Ok(text) = body.cast::<PyString>() {
+        let default = (!status.has_no_body()).then_some(TEXT);
+        let bytes = text.to_str()?.as_bytes();
+        (media.or(default), Payload::Copied(bytes))
+    } else if let Some(bytes) = copy_of_buffer(body)? {
         return send_body(py, status, media, fields, &bytes, context, sink);
-    }
-    if body.is_none() {
-        let response = ResponseHead {
-            status,
-            content_type: media,
-            fields: &fields,
+    } else if body.is_none() {
+        (media, Payload::Copied(&b""[..]))
+    } else if let Some(kind) = iterator_kind(body)? {
+        let Some(file) = file::rest_of(context.handle, body)? else {
+            return start_stream(py, status, media, &fields, body, kind, context, sink);
         };
-        return Ok(send(py, response, Payload::Copied(b""), context, sink));
-    }
-    if let Some(kind) = iterator_kind(body)? {
-        if let Some(payload) = file::rest_of(context.handle, body)? {
-            let response = ResponseHead {
-                status,
-                content_type: media.or(Some(OCTET_STREAM)),
-                fields: &fields,
-            };
-            return Ok(send(py, response, payload, context, sink));
-        }
-        return start_stream(py, status, media, &fields, body, kind, context, sink);
-    }
-    if let Ok(file) = body.cast::<FileBody>() {
+        (media.or(Some(OCTET_STREAM)), file)
+    } else if let Ok(file) = body.cast::<FileBody>() {
         return send_file(py, file.get(), status, media, &fields, context, sink);
-    }
-    let (encode, media) = if let Some(media) = media {
-        (&support::ENCODE_JSON, media)
     } else {
-        let (encode, metadata) = negotiate_encoder(py, context);
-        for (name, value) in metadata.fields.iter() {
-            fields.push(name, value).expect("a field of the server's");
-        }
-        (encode, metadata.media_type)
+        let (encode, media) = if let Some(media) = media {
+            (&support::ENCODE_JSON, media)
+        } else {
+            let (encode, metadata) = negotiate_encoder(py, context);
+            for (name, value) in metadata.fields.iter() {
+                fields.push(name, value).expect("a field of the server's");
+            }
+            (encode, metadata.media_type)
+        };
+        reject_coroutine(body)?;
+        encoded = encode.call1(py, body)?;
+        context.handle.data_types.note(&body.get_type());
+        (Some(media), payload(encoded.cast::<PyBytes>()?))
     };
-    reject_coroutine(body)?;
-    let encoded = encode.call1(py, body)?;
-    context.handle.data_types.note(&body.get_type());
-    let bytes = encoded.cast::<PyBytes>()?;
     let response = ResponseHead {
         status,
-        content_type: Some(media),
+        content_type: media,
         fields: &fields,
     };
-    Ok(send(py, response, payload(bytes), context, sink))
+    Ok(send(py, response, payload, context, sink))
 }
 
 /// Sends a file, or what of it the client asks for.
@@ -480,7 +452,8 @@ fn start_stream<S: Sink>(
         };
         context.handle.enter(context.id, role);
     }
-    let stream = Py::new(py, Stream::new(handle, context.id, request, trailers))?;
+    let stream = Stream::new(handle, context.id, request.into_any(), trailers);
+    let stream = Py::new(py, stream)?;
     let kept = stream.clone_ref(py);
     let set = |role: &mut NativeRequest| role.stream.replace(kept);
     if context.handle.with_role(context.id, set).is_none() {

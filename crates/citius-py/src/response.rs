@@ -11,13 +11,13 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::support;
 use crate::sync::lock;
 
-/// A response with everything said. One may be returned many times, from many threads.
+/// A response. One may be returned many times, from many threads.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Response {
     parts: Mutex<Parts>,
 }
 
-/// What it says.
+/// Its parts.
 pub(crate) struct Parts {
     status_code: i64,
     pub(crate) body: Py<PyAny>,
@@ -136,7 +136,7 @@ impl Response {
 }
 
 impl Response {
-    /// What it says at this moment.
+    /// Its parts at this moment.
     pub(crate) fn parts(&self, py: Python<'_>) -> Parts {
         let parts = lock(&self.parts);
         Parts {

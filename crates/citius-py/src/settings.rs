@@ -74,7 +74,7 @@ impl Settings {
         Ok(Mounts::new(mounts.collect::<PyResult<_>>()?))
     }
 
-    /// What is told of every request, counted under `labels`.
+    /// The observer of every request, which counts under `labels`.
     pub(crate) fn observer(
         &self,
         labels: &[String],

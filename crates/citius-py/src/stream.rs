@@ -14,10 +14,8 @@ use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
-use crate::request::Request;
 use crate::response;
-use crate::support::call_back;
-use crate::support::client_disconnected;
+use crate::support::{call_back, client_disconnected};
 use crate::sync::{Flag, lock};
 
 /// The way out for one streamed response. Callable from any thread.
@@ -26,7 +24,8 @@ pub(crate) struct Stream {
     handle: Arc<ReactorHandle>,
     id: StreamId,
     /// What it is the response to, for messages.
-    request: Mutex<Option<Py<Request>>>,
+    /// A `citius.Request`.
+    request: Mutex<Option<Py<PyAny>>>,
     /// Bytes sent since there was room last.
     sent_bytes: AtomicUsize,
     /// The client has disconnected.
@@ -42,7 +41,7 @@ impl Stream {
     pub(crate) fn new(
         handle: Arc<ReactorHandle>,
         id: StreamId,
-        request: Py<Request>,
+        request: Py<PyAny>,
         trailers: Option<Py<PyAny>>,
     ) -> Self {
         Self {
@@ -146,11 +145,12 @@ impl Stream {
         let request = lock(&self.request)
             .as_ref()
             .map(|request| request.clone_ref(py));
-        let subject = match &request {
-            Some(request) => request.get().subject(),
-            None => Subject::named(format!("request {}", self.id.stream)),
-        };
-        subject.message(what)
+        let message = request.and_then(|request| {
+            let message = request.call_method1(py, pyo3::intern!(py, "_message"), (what,));
+            message.and_then(|message| message.extract(py)).ok()
+        });
+        message
+            .unwrap_or_else(|| Subject::named(format!("request {}", self.id.stream)).message(what))
     }
 
     fn abort(&self, py: Python<'_>) {

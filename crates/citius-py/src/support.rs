@@ -100,7 +100,7 @@ pub(crate) fn connection_closed(py: Python<'_>, close: Option<&Close>) -> PyErr 
     }
 }
 
-/// Whether `error` says that the client is gone.
+/// Whether `error` means that the client is gone.
 pub(crate) fn is_disconnection(py: Python<'_>, error: &PyErr) -> bool {
     let kind = client_disconnected(py).get_type(py);
     error.is_instance(py, kind.as_any())

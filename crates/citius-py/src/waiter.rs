@@ -4,7 +4,7 @@
 //! loop. A wake-up has no value: the coroutine polls again, and waits again if it finds nothing. Tests: `tests/asgi/`,
 //! `tests/server/test_websocket.py`.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -33,7 +33,13 @@ struct WaiterState {
     cancelled: Option<Py<PyAny>>,
     /// What is to be called, and in which context.
     callback: Option<(Py<PyAny>, Option<Py<PyAny>>)>,
+    /// Claims what is waited for, so that it does not come after a cancellation; `false`: it has come already, and the
+    /// cancellation is refused.
+    claim: Option<Claim>,
 }
+
+/// Runs no Python code.
+type Claim = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Waiter {
     pub(crate) fn new(py: Python<'_>, handle: &ReactorHandle) -> PyResult<Py<Self>> {
@@ -42,17 +48,30 @@ impl Waiter {
                 "there is no event loop here to wait on; use citius.SerialWebSocket",
             )
         })?;
-        let waiter = Self {
-            event_loop: event_loop.clone_ref(py),
-            state: Mutex::default(),
-        };
-        Py::new(py, waiter)
+        Self::on_loop(py, event_loop.clone_ref(py), None)
+    }
+
+    /// A future of `event_loop`.
+    pub(crate) fn on_loop(
+        py: Python<'_>,
+        event_loop: Py<PyAny>,
+        claim: Option<Claim>,
+    ) -> PyResult<Py<Self>> {
+        let state = Mutex::new(WaiterState {
+            claim,
+            ..WaiterState::default()
+        });
+        Py::new(py, Self { event_loop, state })
     }
 
     /// What a coroutine that waits for it yields: a future marked as awaited.
-    pub(crate) fn pending(waiter: Py<Self>) -> Poll {
+    pub(crate) fn awaited(waiter: Py<Self>) -> Py<PyAny> {
         lock(&waiter.get().state).is_blocking = true;
-        Poll::Pending(waiter.into_any())
+        waiter.into_any()
+    }
+
+    pub(crate) fn pending(waiter: Py<Self>) -> Poll {
+        Poll::Pending(Self::awaited(waiter))
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -61,27 +80,34 @@ impl Waiter {
 
     /// Wakes the task that waits: within the turn if `may_step`, otherwise by the event loop.
     pub(crate) fn wake(slf: &Bound<'_, Self>, may_step: bool) {
+        if let Err(error) = Self::complete(slf, may_step) {
+            error.write_unraisable(slf.py(), Some(slf.as_any()));
+        }
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// What comes out of a step of the task: exceptions that end the event loop.
+    pub(crate) fn complete(slf: &Bound<'_, Self>, may_step: bool) -> PyResult<()> {
         let py = slf.py();
         let callback = {
             let mut state = lock(&slf.get().state);
             if std::mem::replace(&mut state.is_done, true) {
-                return;
+                return Ok(());
             }
             state.callback.take()
         };
         let Some((callback, context)) = callback else {
-            return;
+            return Ok(());
         };
-        let called = match context {
+        match context {
             Some(context) if may_step => enter_context(py, &context).and_then(|()| {
                 let called = call_done_callback(callback.bind(py), slf.as_any());
                 exit_context(py, &context);
                 called
             }),
             context => Self::call_soon(slf, &callback, context.as_ref()),
-        };
-        if let Err(error) = called {
-            error.write_unraisable(py, Some(callback.bind(py)));
         }
     }
 
@@ -162,6 +188,10 @@ impl Waiter {
     #[pyo3(signature = (msg = None))]
     fn cancel(slf: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
         let py = slf.py();
+        let claim = lock(&slf.get().state).claim.clone();
+        if claim.is_some_and(|claim| !claim()) {
+            return Ok(false);
+        }
         let mut state = lock(&slf.get().state);
         if std::mem::replace(&mut state.is_done, true) {
             return Ok(false);

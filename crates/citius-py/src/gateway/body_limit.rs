@@ -8,8 +8,7 @@ use citius_reactor::Reply;
 use pyo3::Python;
 
 use crate::reactor_handle::ReactorHandle;
-use crate::report::LEVEL_WARNING;
-use crate::report::Subject;
+use crate::report::{LEVEL_WARNING, Subject};
 
 /// The limit of one body.
 #[derive(Clone, Copy, Debug)]

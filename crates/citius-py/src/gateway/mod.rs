@@ -18,8 +18,7 @@ use self::turn::Turn;
 use crate::exchange::Exchange;
 use crate::fork::end_child;
 use crate::reactor_handle::Callbacks;
-use crate::report::{self, Subject};
-use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING};
+use crate::report::{self, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
 use crate::support::clear_exception;
 

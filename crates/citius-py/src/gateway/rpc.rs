@@ -131,7 +131,7 @@ pub(super) fn answer_unknown(call: &ProcedureCall<'_>, reply: &mut Reply<'_>) {
     let _ = reply.send(Action::Respond(response, Payload::Copied(text.as_bytes())));
 }
 
-/// Characters of an unknown name that are told back.
+/// Characters of an unknown name in the response.
 const NAME_CHARACTERS_MAX: usize = 100;
 
 /// An open exchange that is a call. A call without a response runs to its end although its connection has gone.

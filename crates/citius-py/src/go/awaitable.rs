@@ -1,27 +1,25 @@
-//! Waiting in a coroutine: an operation to be awaited, which is also the future that its task waits for.
+//! Waiting in a coroutine: an operation to be awaited.
 //!
 //! Nothing is done before it is awaited. An operation that need not wait ends the `await` without suspending. Otherwise the task
-//! gets this object as its future, and [`super::event_loop`] completes it. The ticket in the queues of the channels holds the
+//! waits for a [`Waiter`], which [`super::event_loop`] completes. The ticket in the queues of the channels holds the
 //! awaitable, and the awaitable holds the ticket weakly: only what can still wake it keeps it alive. Tests: `tests/go/`.
 
 use std::sync::{Arc, Mutex, Weak};
 
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use super::event_loop::EventLoop;
 use super::operation::{Operation, ResultShape, error};
 use super::{Outcome, Ticket, Waker, caller};
 use crate::sync::lock;
-use crate::task::{call_done_callback, enter_context, exit_context};
+use crate::waiter::Waiter;
 
 /// How a coroutine is woken.
 pub(crate) struct TaskWaker {
     pub(crate) event_loop: Py<EventLoop>,
-    pub(crate) wait: Py<ChannelAwaitable>,
+    pub(crate) awaitable: Py<ChannelAwaitable>,
 }
 
 /// An operation to be awaited, once.
@@ -38,18 +36,14 @@ struct State {
     /// Taken out while it is at work, for it may run Python code.
     operation: Option<Operation>,
     is_awaited: bool,
-    /// asyncio's mark of a future that is being awaited.
-    is_blocking: bool,
-    event_loop: Option<Py<EventLoop>>,
-    /// What the task wants to be called with, and in which context.
-    callback: Option<(Py<PyAny>, Py<PyAny>)>,
+    /// What the task waits for.
+    waiter: Option<Py<Waiter>>,
 }
 
 enum AwaitState {
     Created,
     Pending(Weak<Ticket>),
     Ready(Outcome),
-    Cancelled,
     Finished,
 }
 
@@ -66,41 +60,31 @@ impl ChannelAwaitable {
                 progress: AwaitState::Created,
                 operation: Some(operation),
                 is_awaited: false,
-                is_blocking: false,
-                event_loop: None,
-                callback: None,
+                waiter: None,
             }),
         };
         Ok(Py::new(py, wait)?.into_any())
     }
 
     /// On the loop's thread: takes the outcome and wakes the task.
-    pub(crate) fn resolve(
-        &self,
-        py: Python<'_>,
-        this: &Py<Self>,
-        ticket: &Arc<Ticket>,
-    ) -> PyResult<()> {
+    ///
+    /// # Errors
+    /// What comes out of a step of the task: exceptions that end the event loop.
+    pub(crate) fn resolve(&self, py: Python<'_>, ticket: &Arc<Ticket>) -> PyResult<()> {
         let operation = lock(&self.state).operation.take();
         let Some(operation) = operation else {
             return Ok(());
         };
         let outcome = operation.finish(ticket);
-        let callback = {
+        let waiter = {
             let mut state = lock(&self.state);
             state.operation = Some(operation);
             if let Some(outcome) = outcome {
                 state.progress = AwaitState::Ready(outcome);
             }
-            state.callback.take()
+            state.waiter.as_ref().map(|waiter| waiter.clone_ref(py))
         };
-        if let Some((callback, context)) = callback {
-            enter_context(py, &context)?;
-            let called = call_done_callback(callback.bind(py), this.bind(py).as_any());
-            exit_context(py, &context);
-            called?;
-        }
-        Ok(())
+        waiter.map_or(Ok(()), |waiter| Waiter::complete(waiter.bind(py), true))
     }
 
     /// Its task will not take what has come, or may still come.
@@ -128,7 +112,7 @@ impl ChannelAwaitable {
                 }
             }
             AwaitState::Ready(outcome) => operation.give_back(outcome),
-            AwaitState::Created | AwaitState::Cancelled | AwaitState::Finished => {}
+            AwaitState::Created | AwaitState::Finished => {}
         }
     }
 
@@ -146,14 +130,17 @@ impl ChannelAwaitable {
         };
         let event_loop = EventLoop::of(py, &running)?;
         let ticket = Arc::new(Ticket::new(Waker::Coroutine(TaskWaker {
-            event_loop: event_loop.clone_ref(py),
-            wait: slf.clone().unbind(),
+            event_loop,
+            awaitable: slf.clone().unbind(),
         })));
+        let claimed = Arc::downgrade(&ticket);
+        // Without a ticket it waits for nothing that could ever happen.
+        let claim = move || claimed.upgrade().is_none_or(|ticket| ticket.claim());
+        let waiter = Waiter::on_loop(py, running.unbind(), Some(Arc::new(claim)))?;
         {
             let mut state = lock(&this.state);
             state.progress = AwaitState::Pending(Arc::downgrade(&ticket));
-            state.event_loop = Some(event_loop);
-            state.is_blocking = true;
+            state.waiter = Some(waiter);
         }
         // Another thread may settle the ticket from here on; only this one, later, looks at it.
         let outcome = operation.queue(&ticket);
@@ -162,13 +149,20 @@ impl ChannelAwaitable {
         Ok(outcome)
     }
 
+    /// What the task gets to wait for.
+    fn awaited(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let state = lock(&self.state);
+        let waiter = state.waiter.as_ref().map(|waiter| waiter.clone_ref(py));
+        drop(state);
+        waiter.map(Waiter::awaited)
+    }
+
     /// What the `await` comes to, as an iterator says it: `None` by ending, for that takes no exception.
     fn finish(&self, py: Python<'_>, outcome: Outcome) -> PyResult<Option<Py<PyAny>>> {
         let over = {
             let mut state = lock(&self.state);
             state.progress = AwaitState::Finished;
-            state.is_blocking = false;
-            state.operation.take()
+            (state.operation.take(), state.waiter.take())
         };
         drop(over);
         let value = self.shape.shape(py, outcome)?;
@@ -184,18 +178,16 @@ impl ChannelAwaitable {
 #[pymethods]
 impl ChannelAwaitable {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if let Ok(state) = self.state.try_lock()
-            && let Some((callback, context)) = &state.callback
-        {
-            visit.call(callback)?;
-            visit.call(context)?;
+        match self.state.try_lock() {
+            Ok(state) => visit.call(&state.waiter),
+            // It is in use: no garbage.
+            Err(_) => Ok(()),
         }
-        Ok(())
     }
 
     fn __clear__(&self) {
-        let callback = lock(&self.state).callback.take();
-        drop(callback);
+        let waiter = lock(&self.state).waiter.take();
+        drop(waiter);
     }
 
     fn __await__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -237,18 +229,16 @@ impl ChannelAwaitable {
                 let operation = operation.expect("kept until it begins");
                 match Self::begin(slf, operation)? {
                     Some(outcome) => this.finish(py, outcome),
-                    None => Ok(Some(slf.clone().into_any().unbind())),
+                    None => Ok(this.awaited(py)),
                 }
             }
             AwaitState::Ready(outcome) => this.finish(py, outcome),
             AwaitState::Pending(ticket) => {
                 // Stepped by other code than the loop: wait on.
-                let mut state = lock(&this.state);
-                state.progress = AwaitState::Pending(ticket);
-                state.is_blocking = true;
-                Ok(Some(slf.clone().into_any().unbind()))
+                lock(&this.state).progress = AwaitState::Pending(ticket);
+                Ok(this.awaited(py))
             }
-            AwaitState::Cancelled | AwaitState::Finished => Err(PyRuntimeError::new_err(format!(
+            AwaitState::Finished => Err(PyRuntimeError::new_err(format!(
                 "{} can be awaited once; make another one",
                 this.name
             ))),
@@ -275,82 +265,11 @@ impl ChannelAwaitable {
         self.cancel_operation();
     }
 
-    #[getter(_asyncio_future_blocking)]
-    fn is_blocking(&self) -> bool {
-        lock(&self.state).is_blocking
-    }
-
-    #[setter(_asyncio_future_blocking)]
-    fn set_blocking(&self, is_blocking: bool) {
-        lock(&self.state).is_blocking = is_blocking;
-    }
-
-    fn get_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let event_loop = lock(&self.state)
-            .event_loop
-            .as_ref()
-            .map(|event_loop| event_loop.clone_ref(py))?;
-        Some(event_loop.get().host.clone_ref(py))
-    }
-
-    #[pyo3(signature = (callback, *, context))]
-    fn add_done_callback(&self, callback: Py<PyAny>, context: Py<PyAny>) {
-        let before = lock(&self.state).callback.replace((callback, context));
-        drop(before);
-    }
-
-    /// A task is cancelled: false if there is an outcome, which `throw` gives back then.
-    #[pyo3(signature = (msg = None))]
-    fn cancel(slf: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
-        let (py, this) = (slf.py(), slf.get());
-        drop(msg);
-        let ticket = match &lock(&this.state).progress {
-            AwaitState::Pending(ticket) => ticket.upgrade(),
-            AwaitState::Ready(_)
-            | AwaitState::Created
-            | AwaitState::Cancelled
-            | AwaitState::Finished => return Ok(false),
-        };
-        // Without a ticket it waits for nothing that could ever happen.
-        if ticket.as_ref().is_some_and(|ticket| !ticket.claim()) {
-            return Ok(false);
-        }
-        let (operation, callback, event_loop) = {
-            let mut state = lock(&this.state);
-            state.progress = AwaitState::Cancelled;
-            let event_loop = state.event_loop.as_ref().map(|kept| kept.clone_ref(py));
-            (state.operation.take(), state.callback.take(), event_loop)
-        };
-        if let (Some(operation), Some(ticket)) = (&operation, &ticket) {
-            operation.cancel(ticket);
-        }
-        if let (Some((callback, context)), Some(event_loop)) = (callback, event_loop) {
-            let keywords = pyo3::types::PyDict::new(py);
-            keywords.set_item(intern!(py, "context"), context)?;
-            let arguments = PyTuple::new(py, [callback, slf.clone().into_any().unbind()])?;
-            event_loop.get().host.bind(py).call_method(
-                intern!(py, "call_soon"),
-                arguments,
-                Some(&keywords),
-            )?;
-        }
-        Ok(true)
-    }
-
-    fn result(&self, py: Python<'_>) -> PyResult<()> {
-        if !matches!(lock(&self.state).progress, AwaitState::Cancelled) {
-            return Ok(());
-        }
-        let kind = py.import("asyncio")?.getattr("CancelledError")?;
-        Err(PyErr::from_value(kind.call0()?))
-    }
-
     fn __repr__(&self) -> String {
         let progress = match lock(&self.state).progress {
             AwaitState::Created => "not awaited yet",
             AwaitState::Pending(_) => "waiting",
             AwaitState::Ready(_) => "settled",
-            AwaitState::Cancelled => "cancelled",
             AwaitState::Finished => "over",
         };
         format!("<{} to be awaited, {progress}>", self.name)
@@ -362,7 +281,7 @@ impl Drop for ChannelAwaitable {
         let is_fresh = match lock(&self.state).progress {
             AwaitState::Created => true,
             AwaitState::Pending(_) | AwaitState::Ready(_) => false,
-            AwaitState::Cancelled | AwaitState::Finished => return,
+            AwaitState::Finished => return,
         };
         Python::attach(|py| {
             // An object may be let go of because of an exception, which must go on.

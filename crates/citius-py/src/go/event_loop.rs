@@ -75,7 +75,7 @@ impl EventLoop {
             std::mem::take(&mut state.ready)
         };
         for ticket in ready {
-            waker_of(&ticket).wait.get().discard(&ticket);
+            waker_of(&ticket).awaitable.get().discard(&ticket);
         }
     }
 }
@@ -127,10 +127,7 @@ impl EventLoop {
                 break;
             };
             // Only what ends the loop comes out of a task's step: KeyboardInterrupt and its like.
-            result = waker_of(&ticket)
-                .wait
-                .get()
-                .resolve(py, &waker_of(&ticket).wait, &ticket);
+            result = waker_of(&ticket).awaitable.get().resolve(py, &ticket);
         }
         result
     }

@@ -37,7 +37,7 @@ pub(crate) trait CompletionHandler {
     /// The coroutine has suspended for the first time.
     fn on_suspend(&mut self, py: Python<'_>) -> PyResult<Suspended>;
 
-    /// The coroutine has suspended or ended within the turn: sends what was said. From here on that is posted.
+    /// The coroutine has suspended or ended within the turn: sends what is queued. Later items are posted.
     fn flush(&mut self, py: Python<'_>, reply: &mut Reply<'_>);
 
     /// What the log says of it.

@@ -228,12 +228,12 @@ impl Driver {
         // it waits for: as a task does, cancel that first and wait for it to tell.
         if let Some(awaited) = awaited
             && let Some(cancel) = awaited.bind(py).getattr_opt(intern!(py, "cancel"))?
-            // With what the task was told: anyio knows its own cancellations by that.
+            // With the message of the cancellation: anyio recognises its own by that.
             && cancel.call1(cancel_arguments(&error)?)?.is_truthy()?
         {
             return Ok(awaited);
         }
-        // A bare yield waits for nothing that could be cancelled: the coroutine is told at once.
+        // A bare yield waits for nothing that could be cancelled: the coroutine gets the exception at once.
         if !is_suspended {
             return Err(PyErr::from_value(error));
         }

@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use crate::gateway::asgi::message::{for_each_field, refused};
 use crate::sync::lock;
 
-/// What a list of headers says.
+/// A parsed list of headers.
 #[derive(Default)]
 pub(super) struct ResponseHeaders {
     /// The first `content-type`: apart from the others, because the encoder knows the last one.
@@ -43,7 +43,7 @@ struct CachedHeaders {
 struct CachedLine {
     name: Py<PyBytes>,
     value: Py<PyBytes>,
-    /// What it says, if it is a `content-length`.
+    /// The number, if it is a `content-length`.
     length: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ const BYTES_KEPT_MAX: usize = 2048;
 impl HeaderCache {
     const KEPT: usize = 4;
 
-    /// What `headers` says, and the `content-length` among them.
+    /// The parsed `headers`, and the `content-length` among them.
     ///
     /// # Errors
     /// What is wrong with the first line that may not be sent.
@@ -107,7 +107,7 @@ impl HeaderCache {
 }
 
 impl CachedHeaders {
-    /// Whether `list` says the same, but for its `content_length`.
+    /// Whether `list` has the same bytes, but for its `content_length`.
     #[inline]
     fn matches(&self, list: &Bound<'_, PyList>, content_length: &mut Option<u64>) -> bool {
         let py = list.py();
@@ -135,7 +135,7 @@ impl CachedHeaders {
     }
 }
 
-/// Name and value of a header said in the usual way.
+/// Name and value of a header that is a tuple of two `bytes`.
 #[inline]
 fn line_of<'a, 'py>(
     pair: &'a Bound<'py, PyAny>,

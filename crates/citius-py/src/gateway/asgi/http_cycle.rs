@@ -24,8 +24,7 @@ use crate::gateway::asgi::awaitables::Receive;
 use crate::gateway::asgi::message::{self, Body, InternedKeys, Message, Start};
 use crate::outbox::{AwaitCapacity, Capacity, Outbox, OutboxOwner, Waiters};
 use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
-use crate::report::{LEVEL_DEBUG, LEVEL_ERROR};
+use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, Subject};
 use crate::sink::{Late, Sink, payload};
 use crate::support;
 use crate::sync::lock;
@@ -53,15 +52,15 @@ pub(super) struct PendingCall {
 enum ResponseState {
     #[default]
     NotStarted,
-    /// The start is said; it leaves with the first piece of the body.
+    /// The start was sent by the application; it leaves with the first piece of the body.
     Started,
     /// The head has left.
     Streaming,
-    /// The last body is said.
+    /// The last body was sent by the application.
     Complete,
 }
 
-/// One request and its response, as the application hears and says them.
+/// One request and its response, as the application sees them.
 #[pyclass(frozen, module = "citius._core", name = "_HttpCycle")]
 pub(crate) struct HttpCycle {
     pub(crate) handle: Arc<ReactorHandle>,
@@ -77,32 +76,32 @@ pub(crate) struct HttpCycle {
 struct CycleState {
     /// Absent between two requests.
     id: Option<StreamId>,
-    /// Pieces of the body that were said.
+    /// Queued pieces of the body.
     outbox: Outbox<Body>,
     /// What the application is to be called with.
     pending_call: Option<PendingCall>,
     /// What the application was called with, for messages about it.
     scope: Option<Py<PyDict>>,
-    // What has come.
+    // The request.
     piece: Option<Py<PyBytes>>,
     more_pieces: Vec<u8>,
     body_ended: bool,
-    /// The application has been told that it has.
+    /// `receive` has returned the end of the body.
     end_sent: bool,
-    /// Bytes of the body that were asked for and have not been told.
+    /// Bytes of the body that were asked for and have not arrived.
     credit: u64,
     /// The client has disconnected.
     is_disconnected: bool,
-    // What was said.
+    // The response.
     response_state: ResponseState,
     start: Option<Start>,
     hints: Vec<Fields>,
     trailers: Fields,
     awaits_trailers: bool,
-    /// The last piece of the body is said.
+    /// The application has sent the last piece of the body.
     is_body_over: bool,
     head_only: bool,
-    /// Bytes of the body that are announced and not said yet.
+    /// Bytes that `content-length` says and that are not sent yet.
     due_bytes: Option<u64>,
     said_bytes: u64,
 }
@@ -132,8 +131,8 @@ impl HttpCycle {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let said = message::read(&this.handle, &this.constants.keys, message)?;
-        let on_writable = this.push_message(py, said, message)?;
-        if on_writable {
+        let is_writable = this.push_message(py, said, message)?;
+        if is_writable {
             Done::get(py)
         } else {
             AwaitCapacity::of(py, slf.clone().unbind())
@@ -336,20 +335,10 @@ impl HttpCycle {
                 state.start = Some(start);
                 return Ok(true);
             }
-            Message::Body { body, more }
-                if matches!(
-                    state.response_state,
-                    ResponseState::Started | ResponseState::Streaming
-                ) && !state.is_body_over =>
-            {
+            Message::Body { body, more } if state.takes_body() && !state.is_body_over => {
                 state.take_body(py, body, more)?;
             }
-            Message::Trailers { fields, more }
-                if matches!(
-                    state.response_state,
-                    ResponseState::Started | ResponseState::Streaming
-                ) && state.awaits_trailers =>
-            {
+            Message::Trailers { fields, more } if state.takes_body() && state.awaits_trailers => {
                 for (name, value) in fields.iter() {
                     // They were checked a moment ago.
                     let _ = state.trailers.push(name, value);
@@ -368,10 +357,10 @@ impl HttpCycle {
                 return Err(out_of_order(response_state, message));
             }
         }
-        let on_writable =
+        let is_writable =
             state.response_state == ResponseState::Complete || !state.outbox.is_full(&self.handle);
         if state.outbox.is_in_step() {
-            return Ok(on_writable);
+            return Ok(is_writable);
         }
         drop(state);
         let mut late = Late {
@@ -379,10 +368,10 @@ impl HttpCycle {
             id: self.id(),
         };
         self.flush_pending(py, &mut late);
-        Ok(on_writable)
+        Ok(is_writable)
     }
 
-    /// Sends what was said and has not been sent.
+    /// Sends what is queued.
     #[inline]
     fn flush_pending<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
         let mut state = lock(&self.state);
@@ -462,12 +451,20 @@ impl HttpCycle {
 }
 
 impl CycleState {
-    /// Between two requests: whatever finds the callables then is told that the client has gone.
+    /// Between two requests: code that calls the callables then learns that the client has gone.
     fn idle() -> Self {
         Self {
             is_disconnected: true,
             ..Self::default()
         }
+    }
+
+    /// The response has been started, and its end has not been sent.
+    fn takes_body(&self) -> bool {
+        matches!(
+            self.response_state,
+            ResponseState::Started | ResponseState::Streaming
+        )
     }
 
     /// A piece of the body.
@@ -796,7 +793,7 @@ impl CompletionHandler for HttpCompletion<'_, '_> {
 }
 
 impl HttpCycle {
-    /// What a complete response has not sent yet; late ones have sent all as it was said.
+    /// Sends the rest of a complete response; outside a turn it was posted at once.
     #[inline]
     fn flush_rest<S: Sink>(&self, py: Python<'_>, sink: &mut S) {
         if S::IN_TURN {

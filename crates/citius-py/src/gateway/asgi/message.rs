@@ -17,7 +17,7 @@ use crate::gateway::asgi::header_cache::{HeaderCache, ResponseHeaders};
 use crate::items::for_each_item;
 use crate::reactor_handle::ReactorHandle;
 
-/// What an application says.
+/// A message of an application.
 pub(super) enum Message {
     Start(Start),
     Body {
@@ -43,7 +43,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Of a response that says nothing but its status.
+    /// Of a response with a status and no fields.
     pub(super) fn plain(status: Status) -> Self {
         Self {
             status,
@@ -53,7 +53,7 @@ impl Start {
         }
     }
 
-    /// The fields of a response whose end is not told by its body's length.
+    /// The fields of a response, with `content-length`.
     pub(super) fn fields(&self) -> Cow<'_, Fields> {
         let mut fields = Cow::Borrowed(&self.headers.fields);
         if self.content_length.is_some() {
@@ -78,7 +78,7 @@ impl Body {
     }
 }
 
-/// The keys of most messages, and what an application has said before under one of them.
+/// The keys of most messages, and recent values of one of them.
 pub(super) struct InternedKeys {
     kind: Py<PyString>,
     status: Py<PyString>,
@@ -203,7 +203,7 @@ fn body(py: Python<'_>, parts: Parts<'_>) -> PyResult<Message> {
     })
 }
 
-/// Reads a message that starts a response, of an application that seldom says one.
+/// Reads a message that starts a response, with other keys than most.
 pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
     begin(message, Parts::look_up(message)?, &HeaderCache::default())
 }

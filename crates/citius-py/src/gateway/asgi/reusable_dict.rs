@@ -43,7 +43,7 @@ impl ReusableDict {
         }
     }
 
-    /// The dictionary for the next request, if the one before cannot serve again. `known`: how often we know that
+    /// The dictionary for the next request, if the one before cannot be reused. `known`: our references to that
     /// one.
     #[inline]
     pub(super) fn renewed<'py>(

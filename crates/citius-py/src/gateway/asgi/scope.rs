@@ -41,7 +41,7 @@ pub(crate) struct ScopeFactory {
 /// A scope as it was last made, and what it was made from.
 struct ScopeTemplate {
     scope: Py<PyDict>,
-    /// The latest request's scope, as full as `scope`, and its version, if it may serve again.
+    /// The latest request's scope, as full as `scope`, and its version, if it may be reused.
     reusable: Option<(Py<PyDict>, u64)>,
     // What is in `scope`.
     connection: Option<ConnectionId>,
@@ -498,7 +498,7 @@ impl ScopeTemplate {
     }
 }
 
-/// Puts what a trusted proxy says in the place of what the connection and the options say.
+/// Replaces values of the connection and of the options by those of a trusted proxy.
 #[cold]
 fn correct(scope: &Bound<'_, PyDict>, head: &Head, origin: &Origin) -> PyResult<()> {
     let py = scope.py();
@@ -514,7 +514,7 @@ fn correct(scope: &Bound<'_, PyDict>, head: &Head, origin: &Origin) -> PyResult<
     }
     let (host, port) = origin.server();
     if let Some(port) = port {
-        // The connection's own end, where the proxy has only told the port.
+        // The connection's own address, where the proxy gives a port alone.
         let own = scope.get_item(intern!(py, "server"))?;
         let host = match host {
             Some(host) => Some(unbracketed(host).to_owned()),

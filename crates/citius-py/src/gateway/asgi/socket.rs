@@ -17,24 +17,21 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::awaitable::{Done, Poll, PollAwaitable, impl_awaitable};
 use crate::fork::end_child_with;
-use crate::gateway::asgi::Plan;
-use crate::gateway::asgi::awaitables;
 use crate::gateway::asgi::message::{self, Start};
+use crate::gateway::asgi::{Plan, awaitables};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
 use crate::gateway::ws::receive::{NextMessage, Shape};
 use crate::gateway::ws::session::{ReadyState, Refusal, Session};
 use crate::outbox::AwaitCapacity;
 use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
-use crate::report::{LEVEL_DEBUG, LEVEL_ERROR};
-use crate::respond;
+use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, Subject};
 use crate::sink::Sink;
-use crate::support;
 use crate::sync::lock;
 use crate::task::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
 };
+use crate::{respond, support};
 
 /// One socket, as the application sees it.
 #[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
@@ -47,7 +44,7 @@ pub(crate) struct AsgiSocket {
 
 #[derive(Default)]
 struct State {
-    /// `websocket.connect` has been told.
+    /// `websocket.connect` has been returned.
     connect_sent: bool,
     /// The request is being answered as HTTP.
     denial: Option<(Start, Vec<u8>)>,

@@ -21,8 +21,7 @@ use self::arguments::{Argument, Decoded, Given};
 use crate::exchange::{LazySubject, Role};
 use crate::gateway::turn::Turn;
 use crate::reactor_handle::ReactorHandle;
-use crate::report::{self, Subject};
-use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
+use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
 use crate::sink::Sink;
 
@@ -40,12 +39,12 @@ pub(crate) struct Handler {
     /// What the log calls it.
     name: String,
     arguments: Vec<Argument>,
-    /// The media type of what it writes, unless it says.
+    /// The media type of its body, unless it sets one.
     content_type: Vec<u8>,
     /// Calls on the reactor's thread, to measure some of them.
     calls: AtomicU32,
     is_long: AtomicBool,
-    /// When the log was last told that it takes too long, in milliseconds.
+    /// When a warning that it takes too long was last logged, in milliseconds.
     logged_ms: AtomicU32,
 }
 
@@ -54,7 +53,7 @@ pub(crate) struct Handler {
 const RELEASE_US: u64 = 100;
 /// One call in so many is measured.
 const MEASURED_EVERY: u32 = 64;
-/// The log is told at most this often about one handler.
+/// Milliseconds between two warnings about one handler.
 const LOGGED_EVERY_MS: u32 = 10_000;
 
 /// An open exchange whose handler is called when the body is complete.
@@ -341,23 +340,28 @@ fn call(
         if let Err(fault) = send(py, handler, outcome, response, reply) {
             tell(LEVEL_ERROR, &format!("{} ({})", fault.text(), fault.spec()));
         }
-        let took_ms = coarse_ms().saturating_sub(began_ms);
-        let limit_ms = reply.limits().compiled_run_ms_max;
-        if limit_ms > 0 && took_ms > limit_ms && handler.should_log(began_ms) {
-            tell(
-                LEVEL_WARNING,
-                &format!(
-                    "it kept the reactor's thread for {took_ms} ms, and everybody else waiting; give \
-                     its route pool=True"
-                ),
-            );
+        if let Some(what) = handler.long_run(began_ms, reply.limits()) {
+            tell(LEVEL_WARNING, &what);
         }
     });
     reply.recycle(head);
 }
 
 impl Handler {
-    /// Whether the log has not been told of it lately.
+    /// What the log says of a call that has kept the reactor's thread for too long.
+    fn long_run(&self, began_ms: u64, limits: &Limits) -> Option<String> {
+        let took_ms = coarse_ms().saturating_sub(began_ms);
+        let limit_ms = limits.compiled_run_ms_max;
+        let is_long = limit_ms > 0 && took_ms > limit_ms && self.should_log(began_ms);
+        is_long.then(|| {
+            format!(
+                "it kept the reactor's thread for {took_ms} ms, and everybody else waiting; give \
+                 its route pool=True"
+            )
+        })
+    }
+
+    /// Whether no warning about it was logged lately.
     #[cold]
     fn should_log(&self, now_ms: u64) -> bool {
         #[expect(
@@ -502,7 +506,7 @@ fn post(handle: &ReactorHandle, id: StreamId, command: StreamCommand) {
     }
 }
 
-/// Lends the thread's spare response: its memory serves again.
+/// Borrows the thread's response object, whose memory is reused.
 fn with_response<R>(act: impl FnOnce(&mut HandlerResponse) -> R) -> R {
     thread_local! {
         static SPARE: std::cell::Cell<Option<Box<HandlerResponse>>> = const { std::cell::Cell::new(None) };

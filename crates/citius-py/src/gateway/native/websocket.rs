@@ -13,14 +13,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::routes::{Argument, Route, Routes};
-use crate::completion;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self, Session, WebSocket};
 use crate::request_context::RequestContext;
-use crate::respond;
 use crate::route::Kind;
 use crate::task::CompletionHandler as _;
 use crate::task::Next;
+use crate::{completion, respond};
 
 /// Whether there is a socket where nothing else is.
 #[cold]
@@ -81,21 +80,20 @@ pub(super) fn open_socket<'a>(
             return true;
         }
     };
-    let handler = route.info.handler.bind(py);
     if route.kind != Kind::Async {
         turn.tasks.enter_shared(py);
-        submit_socket(turn, &socket, handler, &arguments, reply);
+        submit_socket(turn, &socket, route, &arguments, reply);
         return true;
     }
-    match handler.call1(arguments) {
-        Ok(coroutine) => turn
-            .tasks
-            .step(py, coroutine.unbind(), &mut completion, reply),
-        Err(error) => {
-            if let Next::Coroutine(coroutine) = completion.on_result(py, Err(error), reply) {
-                turn.tasks.step(py, coroutine, &mut completion, reply);
-            }
-        }
+    let coroutine = match route.info.handler.bind(py).call1(arguments) {
+        Ok(coroutine) => Some(coroutine.unbind()),
+        Err(error) => match completion.on_result(py, Err(error), reply) {
+            Next::Coroutine(coroutine) => Some(coroutine),
+            Next::Done(_) => None,
+        },
+    };
+    if let Some(coroutine) = coroutine {
+        turn.tasks.step(py, coroutine, &mut completion, reply);
     }
     true
 }
@@ -123,7 +121,7 @@ pub(super) fn socket_arguments<'py>(
 pub(super) fn submit_socket(
     turn: &Turn<'_, '_>,
     socket: &Bound<'_, WebSocket>,
-    handler: &Bound<'_, PyAny>,
+    route: &Route,
     arguments: &Bound<'_, PyTuple>,
     reply: &mut Reply<'_>,
 ) {
@@ -137,10 +135,10 @@ pub(super) fn submit_socket(
         .and_then(|submit| {
             submit
                 .bind(py)
-                .call1((socket, handler, arguments))?
+                .call1((socket, &route.info.handler, arguments))?
                 .is_truthy()
         });
-    // A pool's thread may have begun already; what it says now leaves with this turn.
+    // A pool's thread may have begun already; what it has sent leaves with this turn.
     let mut completion = ws::socket::SocketCompletion::new(socket, None);
     completion.flush(py, reply);
     match submitted {

@@ -43,7 +43,7 @@ impl Role for SocketRole {
     }
 }
 
-/// Reads a request for a WebSocket, which `transport` has told apart; `None`: it was answered, with what is wrong with it.
+/// Reads a request for a WebSocket on `transport`; `None`: it is invalid, and its response was sent.
 /// `ended`: the client's side of the stream has ended with the head, which is how requests of HTTP/1.1 look, too.
 pub(crate) fn opening(
     head: &Head,

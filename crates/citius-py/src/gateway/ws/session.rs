@@ -27,15 +27,14 @@ use crate::outbox::{Capacity, Outbox, OutboxOwner, Waiters};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_ERROR;
 use crate::stream::copy_of_buffer;
-use crate::support;
-use crate::support::call_back;
+use crate::support::{self, call_back};
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
 /// How far a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadyState {
-    /// The application has not said whether it wants it.
+    /// The application has neither accepted nor rejected it.
     Connecting,
     /// Messages go both ways.
     Open,
@@ -43,7 +42,7 @@ pub(crate) enum ReadyState {
     Closed,
 }
 
-/// What an application says.
+/// What an application sends.
 pub(crate) enum Outgoing {
     Open(Agreed, Fields),
     Message(Kind, Py<PyAny>),
@@ -133,7 +132,7 @@ impl Session {
         lock(&self.state).protocol.clone()
     }
 
-    // --- what comes ---------------------------------------------------------------------------
+    // --- receiving ---------------------------------------------------------------------------
 
     /// A message has come.
     pub(crate) fn push(&self, message: Py<PyAny>, message_bytes: usize) {
@@ -145,7 +144,7 @@ impl Session {
     }
 
     /// Whether too much waits over all connections, and more here than an equal share of it. Then the latest message
-    /// is dropped, and nothing can be said any more: the caller closes the socket.
+    /// is dropped, and nothing more can be sent: the caller closes the socket.
     pub(crate) fn is_overrun(&self) -> bool {
         let limits = &self.handle.limits;
         if self.handle.ws_queued_bytes.load(Ordering::Relaxed) <= limits.ws_queued_bytes_max {
@@ -180,7 +179,7 @@ impl Session {
         !state.is_paused
     }
 
-    /// Nothing more will come, and nothing can be said.
+    /// Nothing more will arrive, and nothing can be sent.
     pub(crate) fn end(&self, close: Close) {
         let mut state = lock(&self.state);
         if state.end.is_none() {
@@ -191,7 +190,7 @@ impl Session {
         drop(said);
     }
 
-    /// Nothing can be said any more, so it is a member of nothing. Every socket that ends comes through here:
+    /// Nothing more can be sent, so the session is a member of no room. Every socket that ends comes through here:
     /// [`Self::enter_room`] lets none in afterwards.
     fn mark_closed(&self, mut state: MutexGuard<'_, SessionState>) {
         state.ready_state = ReadyState::Closed;
@@ -308,7 +307,7 @@ impl Session {
         (waiters, state.on_change.take())
     }
 
-    /// Sends what was said in a step; from here on it is posted.
+    /// Sends what was queued in a step; later items are posted.
     ///
     /// # Errors
     /// What the protocol has refused of it.
@@ -349,7 +348,7 @@ impl Session {
         sent
     }
 
-    // --- what is said -------------------------------------------------------------------------
+    // --- sending -----------------------------------------------------------------------------
 
     /// Grants the client its socket.
     pub(crate) fn accept(

@@ -19,16 +19,14 @@ use crate::gateway::ws::session::{Incoming, ReadyState, Session, json_of};
 use crate::gateway::ws::{self, SocketRole, fields_from};
 use crate::outbox::{AwaitCapacity, OutboxOwner as _};
 use crate::reactor_handle::ReactorHandle;
-use crate::report::LEVEL_ERROR;
-use crate::report::Subject;
+use crate::report::{LEVEL_ERROR, Subject};
 use crate::request::Request;
 use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
-use crate::respond;
 use crate::sink::{Late, Sink};
-use crate::support;
 use crate::task::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
 };
+use crate::{respond, support};
 
 /// One WebSocket; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]

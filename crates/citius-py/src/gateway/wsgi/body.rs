@@ -16,14 +16,12 @@ use smallvec::SmallVec;
 
 use super::file::FileWrapper;
 use super::start::{ResponseState, Shared, block};
-use crate::file;
 use crate::fork::end_child_with;
 use crate::report::{LEVEL_ERROR, LEVEL_WARNING};
 use crate::request_context::RequestContext;
-use crate::respond;
 use crate::sink::{Sink, payload};
-use crate::support;
 use crate::task::{Tasks, in_context};
+use crate::{file, respond, support};
 
 type Blocks<'py> = SmallVec<[Bound<'py, PyBytes>; 1]>;
 
@@ -137,7 +135,7 @@ const BODY_CONSISTS_OF: &str = "the body of an answer consists of";
 
 /// Has the kernel send a file, from where it stands; `false` if it has to be read.
 ///
-/// As many bytes as were announced; a file that ends before that is a mistake that is told now.
+/// As many bytes as `content-length` says; a file that is shorter raises now.
 fn respond_file<S: Sink>(
     py: Python<'_>,
     file: &FileWrapper,
@@ -166,6 +164,24 @@ fn respond_file<S: Sink>(
     Ok(true)
 }
 
+/// The first block that is not empty, and whether the iteration has ended. The head must wait for either, for an
+/// application that has nothing yet may yield empty blocks.
+fn first_block<'py>(
+    iterator: &mut Bound<'py, PyIterator>,
+) -> PyResult<(Option<Bound<'py, PyBytes>>, bool)> {
+    for _ in 0..EMPTY_BLOCKS_MAX {
+        let Some(item) = iterator.next() else {
+            return Ok((None, true));
+        };
+        let item = item?;
+        let bytes = block(&item, BODY_CONSISTS_OF)?;
+        if !bytes.as_bytes().is_empty() {
+            return Ok((Some(bytes.clone()), false));
+        }
+    }
+    Ok((None, false))
+}
+
 /// Takes the first block, and sends everything if that is everything.
 fn begin<S: Sink>(
     py: Python<'_>,
@@ -175,22 +191,7 @@ fn begin<S: Sink>(
     sink: &mut S,
 ) -> PyResult<Option<Pump>> {
     let mut iterator = iterable.try_iter()?;
-    let mut first = None;
-    let mut ended = false;
-    // An application that has nothing yet may say so; its head must wait for the first block that is
-    // not empty, or for the end.
-    for _ in 0..EMPTY_BLOCKS_MAX {
-        let Some(item) = iterator.next() else {
-            ended = true;
-            break;
-        };
-        let item = item?;
-        let bytes = block(&item, BODY_CONSISTS_OF)?;
-        if !bytes.as_bytes().is_empty() {
-            first = Some(bytes.clone());
-            break;
-        }
-    }
+    let (first, ended) = first_block(&mut iterator)?;
     let (is_sent, announced, written_bytes) = {
         let state = shared.borrow_state();
         (state.is_sent, state.content_length(), state.written.len())

@@ -36,7 +36,7 @@ pub(super) struct EnvironFactory {
 
 /// Keys that are kept; a client may send any number of other names.
 const KEYS_KEPT_MAX: usize = 128;
-/// Kinds of heads whose environs serve again.
+/// Lists of field names with a cached environ.
 const CACHED_MAX: usize = 16;
 /// How many copies an application gets that kept or changed what it was lent: making that anew costs as
 /// much as a dozen copies.
@@ -56,11 +56,11 @@ struct Lent {
     version: u64,
 }
 
-/// What else an environ says of a request.
+/// What else the environ of a request has.
 pub(super) struct Extra<'py> {
     /// `wsgi.input`; without one there is no body, and the template's empty one will do.
     pub(super) input: Option<Bound<'py, PyAny>>,
-    /// Bytes of a chunked body that is complete: then it is told like any other (RFC 9112 §7.1.3).
+    /// Bytes of a chunked body that is complete: it is described like any other (RFC 9112 §7.1.3).
     pub(super) dechunked_bytes: Option<u64>,
 }
 
@@ -178,7 +178,7 @@ impl EnvironFactory {
         Some(at)
     }
 
-    /// The environ of a head that does not serve again.
+    /// The environ of a head that is not cached.
     #[cold]
     fn build_uncached<'py>(
         &mut self,
@@ -248,7 +248,7 @@ impl EnvironFactory {
         Ok(())
     }
 
-    /// Puts what a trusted proxy says in the place of what the connection and the options say.
+    /// Replaces values of the connection and of the options by those of a trusted proxy.
     #[cold]
     fn correct(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
         let py = environ.py();

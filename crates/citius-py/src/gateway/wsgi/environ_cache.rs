@@ -27,12 +27,12 @@ pub(super) struct CachedEnviron {
     keys: Box<[Option<Py<PyString>>]>,
 }
 
-/// Bytes of a head whose environ serves again.
+/// Bytes of a head whose environ is cached, at most.
 const HEAD_BYTES_MAX: usize = 4096;
 /// Its fields.
 const FIELDS_MAX: usize = 64;
 
-/// What an environ says of a head.
+/// The head that an environ was made of.
 #[derive(Default)]
 pub(super) struct HeadKey {
     /// Those of the head; what follows are its spans.
@@ -64,7 +64,7 @@ impl CachedEnviron {
         }
     }
 
-    /// Whether the environ says of the fields what `head` does, as far as that can be seen at a glance.
+    /// Whether the environ has the fields of `head`, by a comparison of bytes.
     #[inline]
     pub(super) fn matches_fields(&self, head: &Head) -> bool {
         self.head_key.matches_fields(head)
@@ -87,7 +87,7 @@ impl CachedEnviron {
         peer: Option<SocketAddr>,
         peers: &mut Peers,
     ) -> PyResult<Bound<'py, PyDict>> {
-        // An error on the way leaves none behind, and so nothing that is half said.
+        // After an error no environ is kept, and so none that is half updated.
         let kept = self.environ.take();
         // Other code may have found it since it was given back.
         let is_ours = |(environ, made): &(Py<PyDict>, Option<u64>)| {

@@ -23,17 +23,15 @@ use self::environ::{Environ, EnvironFactory, Extra};
 use self::input::Input;
 use self::spool::Spools;
 use self::start::Callables;
-use crate::completion;
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::reactor_handle::ReactorHandle;
-use crate::report::LEVEL_WARNING;
-use crate::report::Subject;
+use crate::report::{LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
-use crate::respond;
 use crate::support::guarded;
 use crate::sync::lock;
 use crate::task::Tasks;
+use crate::{completion, respond};
 
 mod body;
 mod call;
@@ -63,7 +61,7 @@ pub(crate) struct Wsgi {
     /// There is a job, or no more will come.
     job_queued: Condvar,
     spools: Spools,
-    /// The log has been told that clients ask for WebSockets.
+    /// That clients ask for WebSockets has been logged.
     has_warned_of_websockets: AtomicBool,
 }
 
@@ -134,7 +132,7 @@ impl Wsgi {
         // Without a loop this is no more than a context that is as new for every call.
         let mut contexts = Tasks::new(py, None)?;
         while let Some(call) = self.next_job(py) {
-            // One that cannot be entered is told; the call is made in the thread's own context then.
+            // One that cannot be entered is logged; the call is made in the thread's own context then.
             let _ = guarded(py, || contexts.enter_shared(py));
             call.run(py, self, None);
             let _ = guarded(py, || contexts.leave(py));

@@ -17,7 +17,7 @@ use super::start_state::StartState;
 use crate::ownership::is_known_only;
 use crate::sync::lock;
 
-/// What one application call has said so far.
+/// The response of one application call so far.
 #[derive(Default)]
 pub(super) struct ResponseState {
     /// `start_response` has been called.
@@ -31,7 +31,7 @@ pub(super) struct ResponseState {
     pub(super) written: Vec<u8>,
     /// Bytes that the announced length leaves to be sent, once the head is on its way.
     pub(super) due_bytes: Option<u64>,
-    /// What the log is to be told at the end of the response.
+    /// What is logged at the end of the response.
     pub(super) mistake: Option<&'static str>,
     /// The call that all of this is about.
     call: u32,
@@ -78,7 +78,7 @@ pub(super) struct Shared {
     call: AtomicU32,
 }
 
-/// What has been said, in hand: no lock is held meanwhile, for looking at it may run Python code.
+/// The state, taken out: no lock is held meanwhile, for using it may run Python code.
 pub(super) struct BorrowedState<'a> {
     shared: &'a Shared,
     /// Present until it is put back.
@@ -256,7 +256,7 @@ impl Callables {
         if !self.are_ours(py) {
             return None;
         }
-        // What was said since the call before is nothing that this one has said.
+        // What the callables got since the call before belongs to no call.
         self.shared.call.fetch_add(1, Ordering::Relaxed);
         Some(self)
     }

@@ -167,7 +167,7 @@ impl CachedHeaders {
         self.is_known = true;
     }
 
-    /// Whether `list` says what this was made of, and nothing else; then the length is the one it says.
+    /// Whether `list` equals the one this was made of, apart from the length, which is taken from it.
     #[inline]
     fn matches(&mut self, list: &Bound<'_, PyList>) -> bool {
         if !self.is_known || list.len() != self.headers.len() {
@@ -239,7 +239,7 @@ impl CachedHeaders {
 }
 
 impl Header {
-    /// Compares with what was given: something if that says the same. A length may be another, and goes to
+    /// Compares with a pair of another list: something if they are equal. A length may differ, and goes to
     /// `length`.
     fn compare(&self, given: &Bound<'_, PyAny>, length: &mut Option<u64>) -> Option<()> {
         let own = self.pair.bind(given.py());
