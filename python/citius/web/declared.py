@@ -125,6 +125,17 @@ class Route:
             )
 
 
+def check_options(pattern: str, options: RouteOptions, *, is_compiled: bool) -> None:
+    """Check what needs no handler.
+
+    Raises:
+        ConfigError: An option is wrong whatever it is that it decorates.
+    """
+    levels_of(options.get("compress", True))
+    if options.get("pool") and not is_compiled:
+        raise ConfigError(f"the route {pattern} has pool=True, but is not compiled")
+
+
 def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) -> Route:
     """The route of a handler, without its method.
 
@@ -133,8 +144,6 @@ def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) ->
     """
     kind = kind_of(handler, blocking=options.get("blocking", False))
     check_returns_no_status(handler)
-    if options.get("pool"):
-        raise ConfigError(f"the route {pattern} has pool=True, but is not compiled")
     return Route(
         "", pattern, handler, kind,
         stream=options.get("stream", False),

@@ -67,6 +67,11 @@ def make_gateway(
     for route, endpoint, middleware, errors in (*_routes(app), *_documentation(app, development)):
         if route.compiled is not None:
             route = native_of(route, endpoint.pattern, bool(middleware), interpret_compiled)
+            if route.compiled is None:
+                endpoint = replace(
+                    endpoint_of(route, endpoint.pattern, Resolver({}, app.app_dependencies)),
+                    operation=endpoint.operation,
+                )
         add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
     for route, endpoint, middleware, errors in _static_routes(app):
         add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from citius.errors import ConfigError
 from citius.web import checks
-from citius.web.declared import Route, RouteOptions, SocketRoute, declare, declare_compiled
+from citius.web.declared import (
+    Route,
+    RouteOptions,
+    SocketRoute,
+    check_options,
+    declare,
+    declare_compiled,
+)
 from citius.web.signature import kind_of
 
 if TYPE_CHECKING:
@@ -78,6 +85,7 @@ class Router:
         self._check_open()
         compiled = options.get("compiled")
         is_compiled = compiled is not None and compiled is not False
+        check_options(pattern, options, is_compiled=is_compiled)
         made = declare_compiled(pattern, options) if is_compiled else None
         is_made_of_function = compiled is True
         if made is not None and not is_made_of_function:
