@@ -7,6 +7,7 @@ classes at start-up (``app.py``, ``server.py``, ``hosts/``) and touches a reques
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -718,6 +719,95 @@ class Observer:
         """Sampled requests that have ended since the last call."""
     @property
     def spans_dropped(self) -> int: ...
+
+@final
+class PgCall:
+    """A statement on its way; it starts when it is awaited."""
+
+    def __await__(self) -> Generator[Any, Any, Any]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: object) -> Any: ...
+    def throw(self, error: BaseException, *_rest: object) -> Any: ...
+    def close(self) -> None: ...
+    def start(self) -> None:
+        """Send it without waiting for its result."""
+
+@final
+class PgPool:
+    """Sessions that share calls among them; the first of ``arguments`` is the statement."""
+
+    def __new__(
+        cls,
+        event_loop: AbstractEventLoop,
+        listener: Callable[[str, object], None],
+        queue_max: int,
+        depth: int,
+    ) -> Self: ...
+    def fetch(
+        self, *arguments: object, as_: object = None, session: PgConnection | None = None
+    ) -> PgCall: ...
+    def fetch_one(
+        self, *arguments: object, as_: object = None, session: PgConnection | None = None
+    ) -> PgCall: ...
+    def fetch_value(self, *arguments: object, session: PgConnection | None = None) -> PgCall: ...
+    def execute(self, *arguments: object, session: PgConnection | None = None) -> PgCall: ...
+    def fetch_json(
+        self, *arguments: object, items: str | None = None, session: PgConnection | None = None
+    ) -> PgCall: ...
+    def fetch_json_one(self, *arguments: object, session: PgConnection | None = None) -> PgCall: ...
+    def script(self, sql: str, session: PgConnection | None) -> PgCall:
+        """Statements without parameters, by the simple protocol."""
+    def share(self, session: PgConnection) -> None:
+        """Let a session take calls."""
+    def unshare(self, session: PgConnection | None = None) -> PgConnection | None:
+        """Take a session from those that share; the least busy one without an argument."""
+    @property
+    def queued(self) -> int:
+        """Calls that wait for a session."""
+    def expire(self, wait_ms: int, error: Callable[[], BaseException]) -> None:
+        """Fail the calls that have waited for so long."""
+    def stop_queueing(self) -> None:
+        """Let no more calls wait."""
+
+@final
+class PgConnection:
+    """A session with a server."""
+
+    def __new__(
+        cls,
+        pool: PgPool,
+        login: tuple[str, str | None, str, list[tuple[str, str]]],
+        listener: Callable[[str, object], None],
+        wake: Callable[[], None],
+    ) -> Self: ...
+    def receive(self, data: bytes) -> None:
+        """Bytes have come, on the event loop's own thread and within no task's step."""
+    def end(self, why: str) -> None:
+        """The connection has ended."""
+    def take_output(self) -> bytes:
+        """What is to be sent."""
+    def terminate(self) -> None:
+        """Say goodbye to the server."""
+    def attach(self, reactor: Reactor, fd: int) -> None:
+        """Have a reactor carry the bytes."""
+    def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
+        """Have Python carry them again: ``wake`` is called when there is something to send."""
+    def cancel_request(self) -> bytes | None:
+        """What another connection sends to cancel what this session does."""
+    def is_blocked(self) -> bool:
+        """Whether the server works for a call that no code waits for any more."""
+    def set_cancelling(self, is_cancelling: bool) -> None:
+        """Say whether a cancel request is under way to this session."""
+    @property
+    def load(self) -> int:
+        """Requests under way."""
+    @property
+    def status(self) -> int:
+        """0: in no transaction, 1: in one, 2: in one that has failed."""
+    @property
+    def process(self) -> int | None:
+        """The identifier of the session's server process."""
 
 @final
 class TlsTickets:

@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "serving": BASE | {"observability", "process", "settings", "web"},
     "testing": BASE | {"web"},
     "rpc": BASE | {"observability"},
+    "pg": BASE | {"observability", "process"},
     "go": BASE,
     "msgpack": BASE,
     "cli": BASE | {"settings", "serving", "web"},

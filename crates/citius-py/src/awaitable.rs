@@ -26,6 +26,12 @@ pub(crate) trait PollAwaitable:
     PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync
 {
     fn poll(&self, py: Python<'_>) -> PyResult<Poll>;
+
+    /// The same by the object.
+    #[inline]
+    fn poll_object(slf: &Bound<'_, Self>) -> PyResult<Poll> {
+        slf.get().poll(slf.py())
+    }
 }
 
 /// Makes a class that is [`PollAwaitable`] such an object.
@@ -146,7 +152,7 @@ unsafe extern "C" fn am_send_by_polling<T: PollAwaitable>(
         let object = unsafe { Bound::from_borrowed_ptr(py, object) };
         // SAFETY: the slot is in this class alone, which has no subclasses.
         let object = unsafe { object.cast_unchecked::<T>() };
-        let polled = catch_unwind(AssertUnwindSafe(|| object.get().poll(py)));
+        let polled = catch_unwind(AssertUnwindSafe(|| T::poll_object(object)));
         let polled = polled.unwrap_or_else(|_| {
             Err(PyRuntimeError::new_err(
                 "a defect of the server's: it panicked",

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
-use citius_reactor::{ConnectionId, ListenerProtocol, Mailbox, exact_us};
+use citius_reactor::{ConnectionId, ListenerProtocol, Mailbox, Service, UpstreamId, exact_us};
 use citius_static::Mounts;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -25,6 +25,7 @@ use crate::settings::{Settings, protocols_from};
 use crate::support::{call_back, clear_exception, guarded};
 use crate::sync::{Flag, lock};
 use crate::task::Tasks;
+use crate::upstream::{UpstreamCommand, UpstreamProtocol};
 
 /// One thread's epoll set, its connections and its gateway.
 #[pyclass(frozen, module = "citius._core", weakref)]
@@ -63,6 +64,7 @@ const HEARTBEAT_INTERVAL_US: u64 = 1_000_000;
 enum Command {
     Drain,
     Close,
+    Upstream(UpstreamCommand),
 }
 
 #[pymethods]
@@ -310,6 +312,9 @@ impl Reactor {
                 match command {
                     Command::Drain => reactor.drain(&mut service),
                     Command::Close => reactor.close(&mut service),
+                    Command::Upstream(command) => {
+                        do_upstream(reactor, &mut service, command);
+                    }
                 }
             }
             service.turn.tasks.leave(py);
@@ -330,6 +335,30 @@ impl Reactor {
             .store(reactor.requests_total(), Ordering::Relaxed);
         if reactor.is_drained() {
             tasks.close(py);
+        }
+    }
+
+    /// Watches the connection to another server, from the end of the turn on.
+    pub(crate) fn attach_upstream(
+        slf: &Bound<'_, Self>,
+        protocol: Arc<dyn UpstreamProtocol>,
+        fd: RawFd,
+    ) -> PyResult<(Arc<ReactorHandle>, UpstreamId)> {
+        let this = slf.get();
+        this.set_home(slf);
+        let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
+        let id = this.handle.upstreams.enter(protocol);
+        let command = UpstreamCommand::Attach(id, socket);
+        this.command(slf.py(), Command::Upstream(command));
+        Ok((Arc::clone(&this.handle), id))
+    }
+
+    /// Forgets it, from the end of the turn on.
+    pub(crate) fn detach_upstream(slf: &Bound<'_, Self>, id: UpstreamId) {
+        let this = slf.get();
+        if let Some(protocol) = this.handle.upstreams.remove(id) {
+            let command = UpstreamCommand::Detach(id, protocol);
+            this.command(slf.py(), Command::Upstream(command));
         }
     }
 
@@ -384,6 +413,24 @@ impl Reactor {
         }
         self.after_turn(py);
         Ok(())
+    }
+}
+
+fn do_upstream(
+    reactor: &mut citius_reactor::Reactor,
+    service: &mut Dispatch<'_, '_>,
+    command: UpstreamCommand,
+) {
+    match command {
+        UpstreamCommand::Attach(id, socket) => {
+            if let Err(error) = reactor.attach_upstream(id, socket) {
+                service.upstream_closed(id, Some(error));
+            }
+        }
+        UpstreamCommand::Detach(id, protocol) => {
+            let unsent = reactor.detach_upstream(id);
+            protocol.put_back(service.turn.py, &unsent);
+        }
     }
 }
 

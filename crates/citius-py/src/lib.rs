@@ -38,6 +38,7 @@ mod observe;
 mod outbox;
 mod ownership;
 mod parameters;
+mod pg;
 mod reactor_handle;
 mod records;
 mod report;
@@ -55,6 +56,7 @@ mod support;
 mod sync;
 mod task;
 mod tls;
+mod upstream;
 mod urlencoded;
 mod waiter;
 
@@ -101,6 +103,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
     go::register(module)?;
     fork::register(module)?;
+    pg::register(module)?;
     module.add_class::<task::Driver>()?;
     Ok(())
 }

@@ -23,6 +23,7 @@ use crate::fork::Process;
 use crate::report;
 use crate::support::guarded;
 use crate::sync::lock;
+use crate::upstream::Upstreams;
 
 /// Shared by the reactor's gateway and everything that may respond late.
 pub(crate) struct ReactorHandle {
@@ -58,6 +59,8 @@ pub(crate) struct ReactorHandle {
     pub(crate) cast_in: AtomicU64,
     /// Bytes of WebSocket messages that wait for their applications, over all connections.
     pub(crate) ws_queued_bytes: AtomicU64,
+    /// Connections to other servers.
+    pub(crate) upstreams: Upstreams,
     /// The reactor's thread, and there the loop's `call_soon` and the turn to call.
     home: Mutex<Option<Home>>,
 }
@@ -148,6 +151,7 @@ impl ReactorHandle {
             turn: AtomicU64::new(1),
             cast_in: AtomicU64::new(0),
             ws_queued_bytes: AtomicU64::new(0),
+            upstreams: Upstreams::default(),
             home: Mutex::default(),
         }
     }
@@ -192,7 +196,7 @@ impl ReactorHandle {
     }
 
     /// On the loop's own thread a scheduled callback wakes the reactor without a system call.
-    fn wake(&self, py: Python<'_>) {
+    pub(crate) fn wake(&self, py: Python<'_>) {
         let here = match &*lock(&self.home) {
             Some(Home {
                 thread,

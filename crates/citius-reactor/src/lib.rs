@@ -35,6 +35,7 @@ mod socket;
 mod timers;
 mod tools;
 mod turn;
+mod upstream;
 mod watch;
 mod wire;
 
@@ -52,4 +53,5 @@ pub use reactor::{Options, Reactor};
 pub use rustix::io::Errno;
 pub use rustix::time::Timespec;
 pub use service::{Notice, Reply, Service, TlsNotice};
+pub use upstream::UpstreamId;
 pub use wire::Protocols;

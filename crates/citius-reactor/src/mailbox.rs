@@ -141,6 +141,12 @@ impl Mailbox {
         !self.expected.swap(true, Ordering::AcqRel)
     }
 
+    /// Asks for a turn without a command; as [`post`](Self::post) otherwise.
+    #[must_use = "without a wake-up the turn waits for somebody else's"]
+    pub fn expect_turn(&self) -> bool {
+        !self.expected.swap(true, Ordering::AcqRel)
+    }
+
     /// Makes the epoll descriptor readable; callable from any thread and from signal handlers.
     pub fn wake(&self) {
         // It fails only when the counter is full, and then the descriptor is readable already.

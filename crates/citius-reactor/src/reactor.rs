@@ -24,6 +24,7 @@ use crate::slow::SlowHandlers;
 use crate::socket::Codecs;
 use crate::timers::Timers;
 use crate::tools::Tools;
+use crate::upstream::Upstreams;
 use crate::watch::Watch;
 use crate::wire::Protocols;
 
@@ -97,6 +98,7 @@ pub struct Reactor {
     /// When the turn began.
     pub(crate) started_at: Millis,
     pub(crate) slow: SlowHandlers,
+    pub(crate) upstreams: Upstreams,
 }
 
 /// Whether polling again within a turn has lately found anything.
@@ -143,6 +145,7 @@ pub(crate) const EVENTS_PER_TURN: usize = 256;
 pub(crate) const INDEX_WAKEUP: u32 = u32::MAX;
 pub(crate) const INDEX_TIMER: u32 = u32::MAX - 1;
 pub(crate) const INDEX_LISTENER: u32 = u32::MAX - 2;
+pub(crate) const INDEX_UPSTREAM: u32 = u32::MAX - 3;
 
 /// Timers of the reactor itself: `INDEX_LISTENER` with one of these as generation.
 pub(crate) const TIMER_ACCEPT: u32 = 0;
@@ -214,6 +217,7 @@ impl Reactor {
             handshakes: VecDeque::new(),
             started_at: 0,
             slow: SlowHandlers::default(),
+            upstreams: Upstreams::default(),
         };
         reactor.hold_spares();
         Ok(reactor)

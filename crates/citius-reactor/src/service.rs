@@ -10,12 +10,14 @@ use citius_http::{
 };
 use citius_observe::Ending;
 use citius_ws::{Close, Kind};
+use rustix::io::Errno;
 
 use crate::conn::{Conn, Transport, read_file};
 use crate::id::{ConnectionId, Peer, StreamId};
 use crate::mailbox::StreamCommand;
 use crate::socket::Codecs;
 use crate::tools::Tools;
+use crate::upstream::UpstreamId;
 use crate::watch::{self, Watch};
 
 /// What [`Service::noted`] is told.
@@ -111,6 +113,19 @@ pub trait Service {
         latest: Option<&Head>,
     ) {
         let _ = (connection, stream, took_ms, latest);
+    }
+    /// Bytes have come from another server.
+    fn upstream_received(&mut self, id: UpstreamId, bytes: &[u8]) {
+        let _ = (id, bytes);
+    }
+    /// The connection to another server has ended, by an error if there is one, and is forgotten.
+    fn upstream_closed(&mut self, id: UpstreamId, error: Option<Errno>) {
+        let _ = (id, error);
+    }
+    /// Appends to `bytes` what is to be sent to another server, and says to which; `None`: nothing more.
+    fn take_upstream_output(&mut self, bytes: &mut Vec<u8>) -> Option<UpstreamId> {
+        let _ = bytes;
+        None
     }
     /// Something for the operator of the server.
     fn noted(&mut self, note: Notice<'_>) {

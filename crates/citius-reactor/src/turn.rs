@@ -22,8 +22,8 @@ use crate::conn::{Conn, Phase, Transport, Verdict};
 use crate::id::ConnectionId;
 use crate::mailbox::StreamCommand;
 use crate::reactor::{
-    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_WAKEUP, Reactor, Ready, id_of, new_inbox,
-    token,
+    EVENTS_PER_TURN, INDEX_LISTENER, INDEX_TIMER, INDEX_UPSTREAM, INDEX_WAKEUP, Reactor, Ready,
+    id_of, new_inbox, token,
 };
 use crate::service::Service;
 
@@ -67,6 +67,7 @@ impl Reactor {
             self.run_commands(service);
             self.mailbox.set_expected(false);
         }
+        self.flush_upstreams(service);
         // Events that were left over are ready still, but their descriptors' first report may not be.
         if !self.again.is_empty()
             || !self.events.is_empty()
@@ -110,6 +111,7 @@ impl Reactor {
                     INDEX_LISTENER => {
                         self.accept(id.generation as usize, service);
                     }
+                    INDEX_UPSTREAM => self.serve_upstream(id.generation, flags, service),
                     _ => self.in_hand(id, service, |reactor, conn, service| {
                         reactor.ready(conn, flags, service)
                     }),
@@ -123,6 +125,7 @@ impl Reactor {
             // same ones first again, and a busy connection could shut out all that are behind it.
             events.drain(..served);
             self.events = events;
+            self.flush_upstreams(service);
             if !self.events.is_empty() || self.is_over_time() {
                 return;
             }

@@ -16,6 +16,7 @@ from citius._core import LIMITS, Reactor
 from citius.errors import ConfigError
 from citius.observability import logging, observe
 from citius.observability.observe import Watch
+from citius.process import reactors
 from citius.process.forks import end_child
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import speaks_of
@@ -149,6 +150,7 @@ class Service:
         if self.config.reactor_threads > 1:
             self._open_reactor_threads()
         self._reactor, self._loop = reactor, loop
+        reactors.enter(reactor)
         if self.context.control is not None and isinstance(self._app, App):
             self._share_rooms(self._app, self.context.control)
         self.heartbeat()
@@ -274,6 +276,7 @@ class Service:
 
     async def stop(self) -> None:
         """Call the shutdown hooks, after threads and tasks have finished; all within the drain time."""
+        reactors.enter(None)
         if self._left_at is None:
             self._left_at = monotonic() + self.config.drain_s
         if self._pool is not None and not await self._close_pool(self._left_at):

@@ -8,7 +8,9 @@ use citius_http::{
     Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, RefusedHead, ResponseHead,
 };
 use citius_reactor::ws::{Close, Kind, Opening};
-use citius_reactor::{ConnectionId, Notice, Peer, Reply, Service, StreamId, TlsNotice};
+use citius_reactor::{
+    ConnectionId, Errno, Notice, Peer, Reply, Service, StreamId, TlsNotice, UpstreamId,
+};
 use citius_static::Mounts;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -20,7 +22,7 @@ use crate::fork::end_child;
 use crate::reactor_handle::Callbacks;
 use crate::report::{self, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
-use crate::support::clear_exception;
+use crate::support::{clear_exception, guarded};
 
 pub(crate) mod asgi;
 pub(crate) mod body_limit;
@@ -176,6 +178,41 @@ impl Service for Dispatch<'_, '_> {
             Gateway::Asgi(plan) => asgi::writable(turn, plan, reply),
             Gateway::Wsgi(_) => wsgi::writable(turn, reply),
         });
+    }
+
+    fn upstream_received(&mut self, id: UpstreamId, bytes: &[u8]) {
+        let (py, handle) = (self.turn.py, self.turn.handle);
+        let Some(protocol) = handle.upstreams.get(id) else {
+            return;
+        };
+        let may_step = self.turn.tasks.may_step(py);
+        if guarded(py, || protocol.on_bytes(py, bytes, may_step)).is_none() {
+            let message = "a defect of the server's ended a connection to another server";
+            handle.log(py, LEVEL_ERROR, message);
+            self.upstream_closed(id, None);
+        }
+    }
+
+    fn upstream_closed(&mut self, id: UpstreamId, error: Option<Errno>) {
+        let (py, handle) = (self.turn.py, self.turn.handle);
+        let Some(protocol) = handle.upstreams.remove(id) else {
+            return;
+        };
+        self.turn.tasks.enter_shared(py);
+        let why = match error {
+            Some(error) => std::io::Error::from(error).to_string(),
+            None => "the server has closed the connection".into(),
+        };
+        let _ = guarded(py, || protocol.on_end(py, &why));
+    }
+
+    #[inline]
+    fn take_upstream_output(&mut self, bytes: &mut Vec<u8>) -> Option<UpstreamId> {
+        let id = self.turn.handle.upstreams.take_unsent()?;
+        if let Some(protocol) = self.turn.handle.upstreams.get(id) {
+            protocol.take_output(bytes);
+        }
+        Some(id)
     }
 
     fn disconnected(&mut self, connection: ConnectionId) {

@@ -1,0 +1,154 @@
+//! Who logs in, and how the password is proven.
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::backend::Message;
+use postgres_protocol::message::frontend;
+
+use crate::fault::Fault;
+
+/// Who logs in to which database.
+#[derive(Clone, Default)]
+pub struct Login {
+    /// The role.
+    pub user: String,
+    /// Its password, if there is one.
+    pub password: Option<String>,
+    /// The database; the server takes the name of the role for an empty one.
+    pub database: String,
+    /// Further parameters of the session: `application_name`, `search_path`, …
+    pub parameters: Vec<(String, String)>,
+}
+
+impl core::fmt::Debug for Login {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        // Not the password.
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .field("database", &self.database)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Login {
+    pub(crate) fn write_startup(&self, output: &mut BytesMut) -> Result<(), Fault> {
+        let mut parameters = Vec::from([
+            ("client_encoding", "UTF8"),
+            ("user", self.user.as_str()),
+            // Dates and intervals of types that are asked for as text come in one form.
+            ("DateStyle", "ISO"),
+        ]);
+        if !self.database.is_empty() {
+            parameters.push(("database", &self.database));
+        }
+        parameters.extend(
+            self.parameters
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str())),
+        );
+        frontend::startup_message(parameters, output)
+            .map_err(|_| Fault::Authentication("a parameter of the session has a zero byte".into()))
+    }
+}
+
+/// What has been proven so far.
+#[derive(Default)]
+pub(crate) struct Proof {
+    scram: Option<Box<ScramSha256>>,
+    /// The server has shown that it knows the password too.
+    is_server_proven: bool,
+    /// It has said that the client is who it says it is.
+    pub(crate) is_done: bool,
+}
+
+impl core::fmt::Debug for Proof {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Proof")
+            .field("is_done", &self.is_done)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Proof {
+    /// Takes a message of authentication and says what it asks for.
+    pub(crate) fn step(
+        &mut self,
+        login: &Login,
+        message: &Message,
+        output: &mut BytesMut,
+    ) -> Result<(), Fault> {
+        match message {
+            Message::AuthenticationOk if self.scram.is_some() && !self.is_server_proven => {
+                Err(Fault::Authentication(
+                    "the server has not proven that it knows the password".into(),
+                ))
+            }
+            Message::AuthenticationOk => {
+                self.is_done = true;
+                Ok(())
+            }
+            Message::AuthenticationCleartextPassword => send(password(login)?, output),
+            Message::AuthenticationMd5Password(body) => {
+                let hash = md5_hash(login.user.as_bytes(), password(login)?, body.salt());
+                send(hash.as_bytes(), output)
+            }
+            Message::AuthenticationSasl(body) => {
+                let is_spoken = body.mechanisms().any(|name| Ok(name == SCRAM_SHA_256));
+                if !is_spoken.unwrap_or(false) {
+                    return Err(Fault::Authentication(
+                        "the server offers no way of authentication that is spoken here (SCRAM-SHA-256, md5, password)".into(),
+                    ));
+                }
+                let scram = ScramSha256::new(password(login)?, ChannelBinding::unsupported());
+                let sent = frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), output);
+                self.scram = Some(Box::new(scram));
+                sent.map_err(refused)
+            }
+            Message::AuthenticationSaslContinue(body) => {
+                let scram = self.scram.as_mut().ok_or(UNEXPECTED)?;
+                scram.update(body.data()).map_err(refused)?;
+                frontend::sasl_response(scram.message(), output).map_err(refused)
+            }
+            Message::AuthenticationSaslFinal(body) => {
+                let scram = self.scram.as_mut().ok_or(UNEXPECTED)?;
+                scram.finish(body.data()).map_err(refused)?;
+                self.is_server_proven = true;
+                Ok(())
+            }
+            _ => Err(Fault::Authentication(
+                "the server asks for Kerberos, GSSAPI or SSPI, which are not spoken here"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+const UNEXPECTED: Fault = Fault::Protocol("a step of SASL before its beginning");
+
+fn password(login: &Login) -> Result<&[u8], Fault> {
+    let password = login.password.as_ref().map(String::as_bytes);
+    password.ok_or_else(|| {
+        let user = &login.user;
+        Fault::Authentication(format!(
+            "the server asks for a password of {user:?}, and none is given"
+        ))
+    })
+}
+
+fn send(password: &[u8], output: &mut BytesMut) -> Result<(), Fault> {
+    frontend::password_message(password, output)
+        .map_err(|_| Fault::Authentication("the password has a zero byte".into()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
+fn refused(error: impl ToString) -> Fault {
+    Fault::Authentication(format!("SCRAM-SHA-256: {}", error.to_string()))
+}

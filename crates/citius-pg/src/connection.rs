@@ -1,0 +1,338 @@
+//! One connection: its start, and the requests that are under way.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::String;
+
+use bytes::{BufMut, BytesMut};
+use postgres_protocol::message::backend::{self, Message};
+use postgres_protocol::message::frontend;
+
+use crate::authentication::{Login, Proof};
+use crate::bind::Parameters;
+use crate::description::Description;
+use crate::fault::{Fault, ServerError};
+use crate::row::Row;
+
+/// The longest message that is taken; a server's own limit for a value is 1 GiB.
+pub const MESSAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// What has come.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The session is open, and requests may be made.
+    Open,
+    /// The statement that was to be prepared is.
+    Prepared(Description),
+    /// Rows of a script follow, and look like this.
+    Columns(Description),
+    /// A row of the request that has waited longest.
+    Row(Row<'a>),
+    /// All rows of a statement have come; so many were returned or changed.
+    Complete(u64),
+    /// The request that has waited longest has failed, or without one the session.
+    Failed(Box<ServerError>),
+    /// The request that has waited longest is over.
+    Done(TransactionStatus),
+    /// A remark of the server's.
+    Notice(Box<ServerError>),
+    /// A parameter of the session has this value.
+    Parameter(String, String),
+    /// Another session has said `NOTIFY`: channel and payload.
+    Notification(String, String),
+}
+
+/// What a session is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// Nothing.
+    Idle,
+    /// A transaction.
+    Open,
+    /// A transaction in which a statement has failed.
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    Prepare,
+    Execute,
+    Script,
+}
+
+/// The client's side of a session.
+#[derive(Debug)]
+pub struct Connection {
+    login: Login,
+    proof: Proof,
+    is_open: bool,
+    /// Process and secret key: what a cancel request needs.
+    key: Option<(i32, i32)>,
+    requests: VecDeque<Request>,
+    /// What has come of a description.
+    description: Description,
+    output: BytesMut,
+}
+
+const UNEXPECTED: Fault = Fault::Protocol("a message that nothing has asked for");
+
+impl Connection {
+    /// A connection whose first message is in [`output`](Self::output).
+    ///
+    /// # Errors
+    /// The login has zero bytes in it.
+    pub fn new(login: Login) -> Result<Self, Fault> {
+        let mut output = BytesMut::new();
+        login.write_startup(&mut output)?;
+        Ok(Self {
+            login,
+            proof: Proof::default(),
+            is_open: false,
+            key: None,
+            requests: VecDeque::new(),
+            description: Description::default(),
+            output,
+        })
+    }
+
+    /// What is to be sent.
+    pub fn output(&mut self) -> &mut BytesMut {
+        &mut self.output
+    }
+
+    /// Process and secret key of the session, once they are known.
+    pub fn key(&self) -> Option<(i32, i32)> {
+        self.key
+    }
+
+    /// Requests that are under way.
+    pub fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Prepares a statement under a name.
+    ///
+    /// # Errors
+    /// The name or the text has a zero byte in it; nothing is sent.
+    pub fn prepare(&mut self, name: &str, sql: &str) -> Result<(), Fault> {
+        if name.contains('\0') || sql.contains('\0') {
+            return Err(Fault::Protocol("a zero byte in the text of a statement"));
+        }
+        let text = |_| Fault::MessageTooLong;
+        frontend::parse(name, sql, [], &mut self.output).map_err(text)?;
+        frontend::describe(b'S', name, &mut self.output).map_err(text)?;
+        frontend::sync(&mut self.output);
+        self.requests.push_back(Request::Prepare);
+        Ok(())
+    }
+
+    /// Executes a prepared statement.
+    ///
+    /// # Errors
+    /// The parameters are too many or too long; nothing is sent.
+    pub fn execute(
+        &mut self,
+        name: &str,
+        description: &Description,
+        parameters: &Parameters,
+    ) -> Result<(), Fault> {
+        parameters.write(name, description, &mut self.output)?;
+        self.requests.push_back(Request::Execute);
+        Ok(())
+    }
+
+    /// Forgets a prepared statement, together with the next request: no response is waited for.
+    pub fn forget(&mut self, name: &str) {
+        // A name of ours has no zero byte.
+        let _ = frontend::close(b'S', name, &mut self.output);
+    }
+
+    /// Executes statements without parameters by the simple protocol; its values come as text.
+    ///
+    /// # Errors
+    /// The text has a zero byte in it; nothing is sent.
+    pub fn script(&mut self, sql: &str) -> Result<(), Fault> {
+        if sql.contains('\0') {
+            return Err(Fault::Protocol("a zero byte in the text of a statement"));
+        }
+        frontend::query(sql, &mut self.output).map_err(|_| Fault::MessageTooLong)?;
+        self.requests.push_back(Request::Script);
+        Ok(())
+    }
+
+    /// Says goodbye.
+    pub fn terminate(&mut self) {
+        frontend::terminate(&mut self.output);
+    }
+
+    /// The next event of `input`, which is advanced behind it; `None` if there is no whole message.
+    ///
+    /// # Errors
+    /// The server breaks the protocol. Nothing more may be read.
+    #[inline]
+    pub fn receive<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Fault> {
+        while let Some((tag, body)) = take_message(input)? {
+            if let Some(event) = self.take(tag, body)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn take<'a>(&mut self, tag: u8, body: &'a [u8]) -> Result<Option<Event<'a>>, Fault> {
+        let request = self.requests.front().copied();
+        Ok(match (tag, request) {
+            (b'D', Some(Request::Execute | Request::Script)) => Some(Event::Row(Row::of(body)?)),
+            // BindComplete, ParseComplete
+            (b'2', Some(Request::Execute)) | (b'1', Some(Request::Prepare)) => None,
+            // CloseComplete
+            (b'3', _) if self.is_open => None,
+            (b'C', Some(Request::Execute | Request::Script)) => {
+                Some(Event::Complete(count_of(body)))
+            }
+            // EmptyQueryResponse
+            (b'I', Some(Request::Execute | Request::Script)) => Some(Event::Complete(0)),
+            (b'Z', _) => Some(self.end(body)?),
+            _ => return self.take_rare(tag, body),
+        })
+    }
+
+    /// `ReadyForQuery`.
+    #[inline]
+    fn end<'a>(&mut self, body: &[u8]) -> Result<Event<'a>, Fault> {
+        let status = match body {
+            b"I" => TransactionStatus::Idle,
+            b"T" => TransactionStatus::Open,
+            b"E" => TransactionStatus::Failed,
+            _ => return Err(Fault::Protocol("a malformed ReadyForQuery")),
+        };
+        if self.requests.pop_front().is_some() {
+            return Ok(Event::Done(status));
+        }
+        if self.is_open || !self.proof.is_done {
+            return Err(UNEXPECTED);
+        }
+        self.is_open = true;
+        Ok(Event::Open)
+    }
+
+    /// Messages that come once per connection or statement.
+    #[cold]
+    fn take_rare<'a>(&mut self, tag: u8, body: &[u8]) -> Result<Option<Event<'a>>, Fault> {
+        let message = parse(tag, body)?;
+        let request = self.requests.front().copied();
+        Ok(Some(match message {
+            Message::ErrorResponse(body) => {
+                let error = ServerError::of(&mut body.fields())?;
+                Event::Failed(Box::new(error))
+            }
+            Message::NoticeResponse(body) => {
+                Event::Notice(Box::new(ServerError::of(&mut body.fields())?))
+            }
+            Message::ParameterStatus(body) => {
+                Event::Parameter(text(body.name())?, text(body.value())?)
+            }
+            Message::NotificationResponse(body) => {
+                Event::Notification(text(body.channel())?, text(body.message())?)
+            }
+            Message::ParameterDescription(body) if request == Some(Request::Prepare) => {
+                self.description.set_parameters(&body)?;
+                return Ok(None);
+            }
+            Message::RowDescription(body) if request == Some(Request::Prepare) => {
+                self.description.set_columns(&body)?;
+                Event::Prepared(core::mem::take(&mut self.description))
+            }
+            Message::NoData if request == Some(Request::Prepare) => {
+                Event::Prepared(core::mem::take(&mut self.description))
+            }
+            Message::RowDescription(body) if request == Some(Request::Script) => {
+                let mut columns = Description::default();
+                columns.set_columns(&body)?;
+                Event::Columns(columns.without_binary())
+            }
+            Message::BackendKeyData(body) if !self.is_open => {
+                self.key = Some((body.process_id(), body.secret_key()));
+                return Ok(None);
+            }
+            // What is pipelined behind it would be taken for its data.
+            Message::CopyInResponse(_) => return Err(Fault::Copy),
+            Message::CopyOutResponse(_) | Message::CopyData(_) | Message::CopyDone
+                if request.is_some() =>
+            {
+                return Ok(None);
+            }
+            message if !self.is_open && !self.proof.is_done && tag == b'R' => {
+                self.proof.step(&self.login, &message, &mut self.output)?;
+                return Ok(None);
+            }
+            _ => return Err(UNEXPECTED),
+        }))
+    }
+}
+
+/// Takes a whole message from the front: its tag and its body.
+#[inline]
+fn take_message<'a>(input: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, Fault> {
+    let Some((&[tag, a, b, c, d], rest)) = input.split_first_chunk() else {
+        return Ok(None);
+    };
+    let len = u32::from_be_bytes([a, b, c, d]) as usize;
+    if len > MESSAGE_BYTES_MAX {
+        // No letter: what speaks is no PostgreSQL, or it is out of step.
+        let is_known = tag.is_ascii_alphanumeric();
+        return Err(if is_known {
+            Fault::MessageTooLong
+        } else {
+            UNEXPECTED
+        });
+    }
+    let len = len
+        .checked_sub(4)
+        .ok_or(Fault::Protocol("a message without a length"))?;
+    let Some((body, rest)) = rest.split_at_checked(len) else {
+        return Ok(None);
+    };
+    *input = rest;
+    Ok(Some((tag, body)))
+}
+
+/// Has the library read a message.
+fn parse(tag: u8, body: &[u8]) -> Result<Message, Fault> {
+    let mut message = BytesMut::with_capacity(body.len() + 5);
+    message.put_u8(tag);
+    // A body that was taken is shorter than 256 MiB.
+    message.put_u32(u32::try_from(body.len() + 4).unwrap_or(u32::MAX));
+    message.put_slice(body);
+    match backend::Message::parse(&mut message) {
+        Ok(Some(message)) => Ok(message),
+        Ok(None) | Err(_) => Err(Fault::Protocol("a malformed message")),
+    }
+}
+
+fn text<E>(text: Result<&str, E>) -> Result<String, Fault> {
+    text.map(Into::into)
+        .map_err(|_| Fault::Protocol("text that is not UTF-8"))
+}
+
+/// The number at the end of a command tag: `SELECT 20`, `INSERT 0 1`; 0 without one.
+#[inline]
+fn count_of(body: &[u8]) -> u64 {
+    let tag = body.strip_suffix(b"\0").unwrap_or(body);
+    let number = tag.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+    let digit = |sum: u64, byte: &u8| {
+        let digit = char::from(*byte).to_digit(10)?;
+        sum.checked_mul(10)?.checked_add(digit.into())
+    };
+    number.iter().try_fold(0, digit).unwrap_or(0)
+}
+
+/// The only message of a connection that is made to cancel what a session does.
+pub fn cancel_request(process: i32, secret: i32) -> [u8; 16] {
+    let mut message = BytesMut::with_capacity(16);
+    frontend::cancel_request(process, secret, &mut message);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&message);
+    bytes
+}

@@ -1,0 +1,66 @@
+//! What a server says of a statement.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::{ParameterDescriptionBody, RowDescriptionBody};
+
+use crate::fault::Fault;
+use crate::value::Kind;
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The identity of its type in `pg_type`.
+    pub type_oid: u32,
+    /// How its values are read.
+    pub kind: Kind,
+}
+
+/// Parameters and columns of a statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// The types of the parameters.
+    pub parameters: Vec<u32>,
+    /// The columns; none if it returns no rows.
+    pub columns: Vec<Column>,
+    /// 1 for columns that are asked for in binary format.
+    pub(crate) formats: Vec<u8>,
+}
+
+impl Description {
+    pub(crate) fn set_parameters(&mut self, body: &ParameterDescriptionBody) -> Result<(), Fault> {
+        let parameters = body.parameters().collect();
+        self.parameters = parameters.map_err(|_| Fault::Protocol("malformed parameters"))?;
+        Ok(())
+    }
+
+    pub(crate) fn set_columns(&mut self, body: &RowDescriptionBody) -> Result<(), Fault> {
+        let column = |field: postgres_protocol::message::backend::Field<'_>| {
+            Ok(Column {
+                name: field.name().into(),
+                type_oid: field.type_oid(),
+                kind: Kind::of(field.type_oid()),
+            })
+        };
+        let columns = body.fields().map(column).collect();
+        self.columns = columns.map_err(|_| Fault::Protocol("malformed columns"))?;
+        self.formats = self
+            .columns
+            .iter()
+            .map(|column| u8::from(column.kind.is_binary()))
+            .collect();
+        Ok(())
+    }
+
+    /// The same with all values as text, which is how the simple protocol sends them.
+    pub(crate) fn without_binary(mut self) -> Self {
+        for column in &mut self.columns {
+            column.kind = Kind::Text;
+        }
+        self
+    }
+}

@@ -1,0 +1,42 @@
+//! PostgreSQL's protocol 3, client side: bytes in, rows out; statements in, bytes out.
+//!
+//! A [`Connection`] is a value: it opens no socket, reads no clock and starts nothing. Statements are prepared once and
+//! executed by name; each request ends with a Sync of its own, so that several can be under way and the error of one
+//! is no error of the next. Parameters travel beside the text of a statement, never in it.
+//!
+//! Messages that come once per connection or statement are read by the crate `postgres-protocol`, as is SCRAM; those that
+//! come once per row or execution are read here, from the bytes as they came.
+//!
+//! Invariants:
+//! - parse(whole) == parse(any cut): how the bytes were split up never shows.
+//! - A length that a server announces allocates nothing.
+//! - After a fault nothing more is read: what the server meant is unknown from there on.
+//! - A row belongs to the request that has waited longest; a message that no request waits for is a fault.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod authentication;
+mod bind;
+mod calendar;
+mod connection;
+mod description;
+mod fault;
+mod json;
+mod numeric;
+mod row;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use authentication::Login;
+pub use bind::Parameters;
+pub use calendar::{Civil, civil_of_days};
+pub use connection::{Connection, Event, MESSAGE_BYTES_MAX, TransactionStatus, cancel_request};
+pub use description::{Column, Description};
+pub use fault::{Fault, ServerError};
+pub use json::JsonRows;
+pub use row::{Row, Values};
+pub use value::{Array, Interval, Kind, Value};

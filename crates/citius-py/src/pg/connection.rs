@@ -1,0 +1,791 @@
+//! One session: which calls are under way, and where its bytes go.
+//!
+//! The protocol is taken out of its lock while it works, because reading rows makes Python objects, which may run any code.
+//! A call that comes in between goes to the pool's queue, and so does one that comes while the session is closed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use citius_pg::{
+    Connection, Event, Fault, Login, Parameters, ServerError, TransactionStatus, cancel_request,
+};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::call::{PgCall, Work};
+use super::encode::encode;
+use super::errors::{error_of, protocol_error, server_error};
+use super::pool::PgPool;
+use super::rows::{Rows, Statement};
+use crate::host::Reactor;
+use crate::reactor_handle::ReactorHandle;
+use crate::sync::lock;
+use crate::upstream::UpstreamProtocol;
+use crate::waiter::Waiter;
+
+/// A session with a server.
+#[pyclass(frozen, module = "citius._core", name = "PgConnection")]
+pub(crate) struct PgConnection {
+    pool: Py<PgPool>,
+    /// Told what happens: `(kind, value)`.
+    listener: Py<PyAny>,
+    /// `None` while it works.
+    session: Mutex<Option<Box<Session>>>,
+    carrier: Mutex<Carrier>,
+    /// Requests under way or about to be.
+    load: AtomicUsize,
+    is_unsent: AtomicBool,
+    /// Where it is: [`TransactionStatus`].
+    status: AtomicU8,
+    is_cancelling: AtomicBool,
+}
+
+/// Who carries the bytes.
+enum Carrier {
+    /// Python, on any event loop: this is called when there is something to send.
+    Loop(Py<PyAny>),
+    /// The reactor that serves.
+    Reactor(Arc<ReactorHandle>, u32),
+}
+
+struct Session {
+    protocol: Connection,
+    /// The beginning of a message that has not come in full.
+    input: Vec<u8>,
+    requests: VecDeque<Request>,
+    statements: HashMap<u32, Prepared>,
+    /// Calls that wait for their statement to be prepared, or behind one that does.
+    backlog: VecDeque<Py<PgCall>>,
+    parameters: Parameters,
+    fatal: Option<Box<ServerError>>,
+    is_closed: bool,
+}
+
+enum Request {
+    Prepare(u32),
+    Execute(Box<Execution>),
+}
+
+enum Prepared {
+    Pending,
+    Ready(Arc<Statement>),
+}
+
+struct Execution {
+    call: Py<PgCall>,
+    statement: Option<(u32, Arc<Statement>)>,
+    rows: Option<Rows>,
+    count: u64,
+    error: Option<PyErr>,
+    /// A cancel request that was for the call before it has hit it.
+    is_to_repeat: bool,
+}
+
+/// Whether a call can be sent.
+enum Readiness {
+    Ready(Option<(u32, Arc<Statement>)>),
+    Pending,
+}
+
+/// Calls that have ended, to be told when the session is in place again.
+type Ended = Vec<(Py<PgCall>, PyResult<Py<PyAny>>)>;
+
+/// Prepared statements of one session; with more the server forgets all that are not under way.
+const STATEMENTS_MAX: usize = 1000;
+
+impl Session {
+    /// Takes a call; what it needs is sent, or it waits for that.
+    fn add(&mut self, py: Python<'_>, pool: &PgPool, call: Py<PgCall>, ended: &mut Ended) {
+        if let Work::Statement(sql, _) = &call.get().work {
+            match pool.statement_id(sql.bind(py)) {
+                Ok(id) if self.statements.contains_key(&id) => {}
+                Ok(id) => {
+                    if let Err(error) = self.prepare(py, id, sql.bind(py)) {
+                        return ended.push((call, Err(error)));
+                    }
+                }
+                Err(error) => return ended.push((call, Err(error))),
+            }
+        }
+        self.backlog.push_back(call);
+        self.pump(py, pool, ended);
+    }
+
+    fn prepare(
+        &mut self,
+        py: Python<'_>,
+        id: u32,
+        sql: &Bound<'_, pyo3::types::PyString>,
+    ) -> PyResult<()> {
+        if self.statements.len() >= STATEMENTS_MAX {
+            let protocol = &mut self.protocol;
+            self.statements.retain(|_, prepared| match prepared {
+                Prepared::Ready(statement) => {
+                    protocol.forget(&statement.name);
+                    false
+                }
+                Prepared::Pending => true,
+            });
+        }
+        let prepared = self.protocol.prepare(&name_of(id), sql.to_str()?);
+        prepared.map_err(|fault| protocol_error(py, &fault))?;
+        self.statements.insert(id, Prepared::Pending);
+        self.requests.push_back(Request::Prepare(id));
+        Ok(())
+    }
+
+    /// Sends calls in their order, up to the first whose statement is not prepared.
+    fn pump(&mut self, py: Python<'_>, pool: &PgPool, ended: &mut Ended) {
+        while let Some(call) = self.backlog.pop_front() {
+            if call.get().is_over() {
+                ended.push((call, Ok(py.None())));
+                continue;
+            }
+            let statement = match self.statement_of(py, pool, &call) {
+                Ok(Readiness::Ready(statement)) => statement,
+                Ok(Readiness::Pending) => return self.backlog.push_front(call),
+                Err(error) => {
+                    ended.push((call, Err(error)));
+                    continue;
+                }
+            };
+            match self.send(py, &call, statement.as_ref()) {
+                Ok(()) => {
+                    let rows = statement
+                        .is_some()
+                        .then(|| Rows::new(py, &call.get().shape));
+                    self.requests
+                        .push_back(Request::Execute(Box::new(Execution {
+                            call,
+                            statement,
+                            rows,
+                            count: 0,
+                            error: None,
+                            is_to_repeat: false,
+                        })));
+                }
+                Err(error) => ended.push((call, Err(error))),
+            }
+        }
+    }
+
+    /// The statement of a call; it is prepared if that has not begun.
+    fn statement_of(
+        &mut self,
+        py: Python<'_>,
+        pool: &PgPool,
+        call: &Py<PgCall>,
+    ) -> PyResult<Readiness> {
+        let Work::Statement(sql, _) = &call.get().work else {
+            return Ok(Readiness::Ready(None));
+        };
+        let id = pool.statement_id(sql.bind(py))?;
+        match self.statements.get(&id) {
+            Some(Prepared::Ready(statement)) => {
+                Ok(Readiness::Ready(Some((id, Arc::clone(statement)))))
+            }
+            Some(Prepared::Pending) => Ok(Readiness::Pending),
+            None => {
+                self.prepare(py, id, sql.bind(py))?;
+                Ok(Readiness::Pending)
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        py: Python<'_>,
+        call: &Py<PgCall>,
+        statement: Option<&(u32, Arc<Statement>)>,
+    ) -> PyResult<()> {
+        let sent = match (&call.get().work, statement) {
+            (Work::Statement(_, arguments), Some((_, statement))) => {
+                encode(
+                    arguments.bind(py),
+                    &statement.description,
+                    &mut self.parameters,
+                )?;
+                self.protocol
+                    .execute(&statement.name, &statement.description, &self.parameters)
+            }
+            (Work::Script(sql) | Work::Statement(sql, _), _) => {
+                self.protocol.script(sql.bind(py).to_str()?)
+            }
+        };
+        sent.map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+
+    /// Takes an event; a fault ends the session.
+    fn take(&mut self, py: Python<'_>, event: Event<'_>, heard: &mut Heard<'_>, ended: &mut Ended) {
+        match event {
+            Event::Row(row) => {
+                let Some(Request::Execute(execution)) = self.requests.front_mut() else {
+                    return;
+                };
+                execution.row(py, row);
+            }
+            Event::Complete(count) => {
+                if let Some(Request::Execute(execution)) = self.requests.front_mut() {
+                    execution.count = count;
+                }
+            }
+            Event::Done(status) => {
+                heard.status = Some(status);
+                match self.requests.pop_front() {
+                    Some(Request::Execute(execution)) if execution.is_to_repeat => {
+                        heard.repeated.push(execution.call);
+                    }
+                    Some(Request::Execute(execution)) => ended.push(execution.finish(py)),
+                    _ => {}
+                }
+            }
+            Event::Prepared(description) => {
+                if let Some(&Request::Prepare(id)) = self.requests.front() {
+                    let statement = Arc::new(Statement::new(name_of(id), description));
+                    self.statements.insert(id, Prepared::Ready(statement));
+                }
+            }
+            Event::Failed(error) => self.fail(py, error, heard, ended),
+            Event::Open => heard.is_open = true,
+            Event::Notice(notice) => heard.notices.push(*notice),
+            Event::Parameter(name, value) => heard.parameters.push((name, value)),
+            Event::Columns(_) | Event::Notification(..) => {}
+        }
+    }
+
+    fn fail(
+        &mut self,
+        py: Python<'_>,
+        error: Box<ServerError>,
+        heard: &mut Heard<'_>,
+        ended: &mut Ended,
+    ) {
+        if matches!(error.severity.as_str(), "FATAL" | "PANIC") {
+            heard.is_fatal = true;
+            self.fatal = Some(error);
+            return;
+        }
+        match self.requests.front_mut() {
+            Some(Request::Execute(execution)) => {
+                // The plan or the statement is not what it was: it is prepared anew the next time.
+                if let (Some((id, _)), "0A000" | "26000") =
+                    (&execution.statement, error.code.as_str())
+                    && let Some(Prepared::Ready(statement)) = self.statements.remove(id)
+                {
+                    self.protocol.forget(&statement.name);
+                }
+                let call = execution.call.get();
+                execution.is_to_repeat = error.code == "57014"
+                    && heard.is_cancelling
+                    && call.is_free()
+                    && !call.is_over();
+                execution.error = Some(server_error(py, &error));
+            }
+            Some(&mut Request::Prepare(id)) => {
+                self.statements.remove(&id);
+                // All that wait for this statement; the others keep their order.
+                let waiting = std::mem::take(&mut self.backlog);
+                for call in waiting {
+                    let is_its = match &call.get().work {
+                        Work::Statement(sql, _) => heard.id_of(py, sql) == Some(id),
+                        Work::Script(_) => false,
+                    };
+                    if is_its {
+                        ended.push((call, Err(server_error(py, &error))));
+                    } else {
+                        self.backlog.push_back(call);
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn name_of(id: u32) -> String {
+    format!("citius_{id}")
+}
+
+impl Execution {
+    #[inline]
+    fn row(&mut self, py: Python<'_>, row: citius_pg::Row<'_>) {
+        let (Some((_, statement)), Some(rows)) = (&self.statement, &mut self.rows) else {
+            return;
+        };
+        if self.error.is_some() || self.call.get().is_over() {
+            return;
+        }
+        if let Err(error) = rows.push(py, statement, row) {
+            self.error = Some(error);
+        }
+    }
+
+    fn finish(self, py: Python<'_>) -> (Py<PgCall>, PyResult<Py<PyAny>>) {
+        let result = match (self.error, self.rows) {
+            (Some(error), _) => Err(error),
+            (None, Some(rows)) => rows.finish(py, self.count),
+            (None, None) => self.count.into_py_any(py),
+        };
+        (self.call, result)
+    }
+}
+
+/// What the listener is told when the session is in place again.
+struct Heard<'a> {
+    pool: &'a PgPool,
+    /// A cancel request is under way to this session.
+    is_cancelling: bool,
+    /// Calls that have to be done once more.
+    repeated: Vec<Py<PgCall>>,
+    is_open: bool,
+    is_fatal: bool,
+    status: Option<TransactionStatus>,
+    notices: Vec<ServerError>,
+    parameters: Vec<(String, String)>,
+    fault: Option<Fault>,
+}
+
+impl<'a> Heard<'a> {
+    fn new(pool: &'a PgPool, is_cancelling: bool) -> Self {
+        Self {
+            pool,
+            is_cancelling,
+            repeated: Vec::new(),
+            is_open: false,
+            is_fatal: false,
+            status: None,
+            notices: Vec::new(),
+            parameters: Vec::new(),
+            fault: None,
+        }
+    }
+
+    fn id_of(&self, py: Python<'_>, sql: &Py<pyo3::types::PyString>) -> Option<u32> {
+        self.pool.statement_id(sql.bind(py)).ok()
+    }
+}
+
+impl PgConnection {
+    pub(crate) fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has something that has not left: what is added leaves with it.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.is_unsent.load(Ordering::Relaxed)
+    }
+
+    /// Takes a call; gives it back while it works or is closed.
+    pub(crate) fn submit(slf: &Bound<'_, Self>, call: Py<PgCall>) -> Result<(), Py<PgCall>> {
+        let (py, this) = (slf.py(), slf.get());
+        let mut place = lock(&this.session);
+        if place.as_ref().is_none_or(|session| session.is_closed) {
+            return Err(call);
+        }
+        let Some(mut session) = place.take() else {
+            return Err(call);
+        };
+        drop(place);
+        this.load.fetch_add(1, Ordering::Relaxed);
+        let mut ended = Ended::new();
+        session.add(py, this.pool.get(), call, &mut ended);
+        let has_output = !session.protocol.output().is_empty();
+        *lock(&this.session) = Some(session);
+        if has_output {
+            this.note_unsent(py);
+        }
+        this.tell_ended(py, ended, false);
+        Ok(())
+    }
+
+    /// The same for a call that belongs to this session.
+    pub(crate) fn submit_or_fail(slf: &Bound<'_, Self>, call: Py<PgCall>) -> PyResult<()> {
+        match Self::submit(slf, call) {
+            Ok(()) => Ok(()),
+            Err(call) => {
+                let error = error_of(slf.py(), "connection_lost", "the session is closed");
+                drop(call);
+                Err(error)
+            }
+        }
+    }
+
+    /// Bytes have come. `may_step`: coroutines may be stepped here and now.
+    pub(crate) fn received(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(mut session) = lock(&this.session).take() else {
+            return;
+        };
+        if session.is_closed {
+            *lock(&this.session) = Some(session);
+            return;
+        }
+        let (mut heard, mut ended) = (
+            Heard::new(this.pool.get(), this.is_cancelling.load(Ordering::Relaxed)),
+            Ended::new(),
+        );
+        let held = std::mem::take(&mut session.input);
+        if held.is_empty() {
+            let rest = read(py, &mut session, bytes, &mut heard, &mut ended);
+            session.input = bytes[bytes.len() - rest..].to_vec();
+        } else {
+            let mut all = held;
+            all.extend_from_slice(bytes);
+            let rest = read(py, &mut session, &all, &mut heard, &mut ended);
+            all.drain(..all.len() - rest);
+            session.input = all;
+        }
+        session.pump(py, this.pool.get(), &mut ended);
+        let has_output = !session.protocol.output().is_empty();
+        *lock(&this.session) = Some(session);
+        if has_output {
+            this.note_unsent(py);
+        }
+        if let Some(status) = heard.status {
+            this.status.store(status as u8, Ordering::Relaxed);
+        }
+        for call in std::mem::take(&mut heard.repeated) {
+            this.load.fetch_sub(1, Ordering::Relaxed);
+            PgPool::queue_first(this.pool.bind(py), call);
+        }
+        this.tell_ended(py, ended, may_step);
+        Self::tell_heard(slf, heard);
+        PgPool::pump(this.pool.bind(py));
+    }
+
+    fn tell_heard(slf: &Bound<'_, Self>, heard: Heard<'_>) {
+        let (py, this) = (slf.py(), slf.get());
+        for (name, value) in heard.parameters {
+            this.tell(py, "parameter", (name, value));
+        }
+        for notice in &heard.notices {
+            this.tell(py, "notice", server_error(py, notice).into_value(py));
+        }
+        if heard.is_open {
+            this.tell(py, "open", py.None());
+        }
+        if let Some(fault) = &heard.fault {
+            let error = protocol_error(py, fault);
+            Self::end(slf, &error);
+        } else if heard.is_fatal {
+            Self::ended(slf, "the server has ended the session");
+        }
+    }
+
+    /// The connection has ended.
+    pub(crate) fn ended(slf: &Bound<'_, Self>, why: &str) {
+        let py = slf.py();
+        let fatal = lock(&slf.get().session)
+            .as_mut()
+            .and_then(|session| session.fatal.take());
+        let error = match fatal {
+            Some(fatal) => server_error(py, &fatal),
+            None => error_of(py, "connection_lost", why),
+        };
+        Self::end(slf, &error);
+    }
+
+    /// Nothing more is said: what is under way has failed, and what has not been sent goes back to the pool.
+    fn end(slf: &Bound<'_, Self>, error: &PyErr) {
+        let (py, this) = (slf.py(), slf.get());
+        let (requests, backlog) = {
+            let mut place = lock(&this.session);
+            let Some(session) = place.as_mut() else {
+                return;
+            };
+            if std::mem::replace(&mut session.is_closed, true) {
+                return;
+            }
+            (
+                std::mem::take(&mut session.requests),
+                std::mem::take(&mut session.backlog),
+            )
+        };
+        // First, so that no call comes back here.
+        this.tell(py, "closed", error.value(py).clone().unbind());
+        let mut ended = Ended::new();
+        for request in requests {
+            if let Request::Execute(execution) = request {
+                let lost = error_of(
+                    py,
+                    "lost_during_statement",
+                    error.value(py).clone().unbind(),
+                );
+                ended.push((execution.call, Err(lost)));
+            }
+        }
+        for call in backlog {
+            if call.get().is_free() {
+                PgPool::queue_first(this.pool.bind(py), call);
+            } else {
+                ended.push((call, Err(error.clone_ref(py))));
+            }
+        }
+        this.tell_ended(py, ended, false);
+        this.load.store(0, Ordering::Relaxed);
+        PgPool::pump(this.pool.bind(py));
+    }
+
+    /// Appends what is to be sent.
+    pub(crate) fn take_output(&self, bytes: &mut Vec<u8>) {
+        self.is_unsent.store(false, Ordering::Relaxed);
+        if let Some(session) = &mut *lock(&self.session) {
+            let output = session.protocol.output();
+            bytes.extend_from_slice(output);
+            output.clear();
+        }
+    }
+
+    /// Takes back what the reactor has not sent.
+    pub(crate) fn put_back(&self, py: Python<'_>, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if let Some(session) = &mut *lock(&self.session) {
+            let output = session.protocol.output();
+            let later = std::mem::take(output);
+            output.extend_from_slice(bytes);
+            output.extend_from_slice(&later);
+        }
+        self.note_unsent(py);
+    }
+
+    fn note_unsent(&self, py: Python<'_>) {
+        if self.is_unsent.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let wake = match &*lock(&self.carrier) {
+            Carrier::Loop(wake) => Some(wake.clone_ref(py)),
+            Carrier::Reactor(handle, id) => {
+                handle.upstreams.note_unsent(*id);
+                if handle.mailbox.expect_turn() {
+                    handle.wake(py);
+                }
+                None
+            }
+        };
+        if let Some(wake) = wake
+            && let Err(error) = wake.call0(py)
+        {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    fn tell_ended(&self, py: Python<'_>, ended: Ended, may_step: bool) {
+        for (call, result) in ended {
+            self.load.fetch_sub(1, Ordering::Relaxed);
+            let waiter = call.get().finish(result);
+            if let Some(waiter) = waiter {
+                Waiter::wake(waiter.bind(py), may_step);
+            }
+        }
+    }
+
+    fn tell(&self, py: Python<'_>, kind: &str, value: impl for<'py> IntoPyObject<'py>) {
+        let told = value
+            .into_py_any(py)
+            .and_then(|value| self.listener.call1(py, (kind, value)));
+        if let Err(error) = told {
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+/// Takes all whole messages; returns how many bytes are left.
+fn read(
+    py: Python<'_>,
+    session: &mut Session,
+    bytes: &[u8],
+    heard: &mut Heard<'_>,
+    ended: &mut Ended,
+) -> usize {
+    let mut input = bytes;
+    loop {
+        match session.protocol.receive(&mut input) {
+            Ok(Some(event)) => session.take(py, event, heard, ended),
+            Ok(None) => return input.len(),
+            Err(fault) => {
+                heard.fault = Some(fault);
+                return 0;
+            }
+        }
+    }
+}
+
+/// A session as the reactor knows it.
+struct Carried(Py<PgConnection>);
+
+impl UpstreamProtocol for Carried {
+    fn on_bytes(&self, py: Python<'_>, bytes: &[u8], may_step: bool) {
+        PgConnection::received(self.0.bind(py), bytes, may_step);
+    }
+
+    fn on_end(&self, py: Python<'_>, why: &str) {
+        PgConnection::ended(self.0.bind(py), why);
+    }
+
+    fn take_output(&self, bytes: &mut Vec<u8>) {
+        self.0.get().take_output(bytes);
+    }
+
+    fn put_back(&self, py: Python<'_>, bytes: &[u8]) {
+        self.0.get().put_back(py, bytes);
+    }
+}
+
+#[pymethods]
+impl PgConnection {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        pool: Py<PgPool>,
+        login: (String, Option<String>, String, Vec<(String, String)>),
+        listener: Py<PyAny>,
+        wake: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let (user, password, database, parameters) = login;
+        let login = Login {
+            user,
+            password,
+            database,
+            parameters,
+        };
+        let protocol = Connection::new(login).map_err(|fault| protocol_error(py, &fault))?;
+        let session = Session {
+            protocol,
+            input: Vec::new(),
+            requests: VecDeque::new(),
+            statements: HashMap::new(),
+            backlog: VecDeque::new(),
+            parameters: Parameters::default(),
+            fatal: None,
+            is_closed: false,
+        };
+        Ok(Self {
+            pool,
+            listener,
+            session: Mutex::new(Some(Box::new(session))),
+            carrier: Mutex::new(Carrier::Loop(wake)),
+            load: AtomicUsize::new(0),
+            is_unsent: AtomicBool::new(false),
+            status: AtomicU8::new(0),
+            is_cancelling: AtomicBool::new(false),
+        })
+    }
+
+    /// Bytes have come, on the event loop's own thread and within no task's step.
+    #[pyo3(name = "receive")]
+    fn receive_now(slf: &Bound<'_, Self>, data: &[u8]) {
+        Self::received(slf, data, true);
+    }
+
+    /// The connection has ended.
+    #[pyo3(name = "end")]
+    fn end_now(slf: &Bound<'_, Self>, why: &str) {
+        Self::ended(slf, why);
+    }
+
+    /// What is to be sent.
+    #[pyo3(name = "take_output")]
+    fn take_output_now<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut bytes = Vec::new();
+        self.take_output(&mut bytes);
+        PyBytes::new(py, &bytes)
+    }
+
+    /// Says goodbye to the server; nothing may be sent after that.
+    fn terminate(&self, py: Python<'_>) {
+        if let Some(session) = &mut *lock(&self.session) {
+            session.protocol.terminate();
+        }
+        self.note_unsent(py);
+    }
+
+    /// Has a reactor carry the bytes.
+    fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
+        let py = slf.py();
+        let (handle, id) =
+            Reactor::attach_upstream(reactor, Arc::new(Carried(slf.clone().unbind())), fd)?;
+        let is_unsent = slf.get().is_unsent.swap(false, Ordering::Relaxed);
+        let replaced =
+            std::mem::replace(&mut *lock(&slf.get().carrier), Carrier::Reactor(handle, id));
+        drop(replaced);
+        if is_unsent {
+            slf.get().note_unsent(py);
+        }
+        Ok(())
+    }
+
+    /// Has Python carry the bytes again: `wake` is called when there is something to send.
+    fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
+        let py = slf.py();
+        let replaced = std::mem::replace(&mut *lock(&slf.get().carrier), Carrier::Loop(wake));
+        if let Carrier::Reactor(_, id) = &replaced {
+            Reactor::detach_upstream(reactor, *id);
+        }
+        drop(replaced);
+        slf.get().is_unsent.store(false, Ordering::Relaxed);
+        let is_unsent = lock(&slf.get().session)
+            .as_mut()
+            .is_some_and(|session| !session.protocol.output().is_empty());
+        if is_unsent {
+            slf.get().note_unsent(py);
+        }
+    }
+
+    /// The message of a connection that cancels what this session does; `None` before the session is open.
+    fn cancel_request<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let key = lock(&self.session)
+            .as_ref()
+            .and_then(|session| session.protocol.key());
+        key.map(|(process, secret)| PyBytes::new(py, &cancel_request(process, secret)))
+    }
+
+    /// Whether the server works for a call that no code waits for any more.
+    fn is_blocked(&self) -> bool {
+        lock(&self.session).as_ref().is_some_and(|session| {
+            matches!(session.requests.front(), Some(Request::Execute(it)) if it.call.get().is_over())
+        })
+    }
+
+    /// Requests under way.
+    #[getter(load)]
+    fn load_now(&self) -> usize {
+        self.load()
+    }
+
+    /// 0: in no transaction, 1: in one, 2: in one that has failed.
+    #[getter]
+    fn status(&self) -> u8 {
+        self.status.load(Ordering::Relaxed)
+    }
+
+    /// Says whether a cancel request is under way to this session.
+    fn set_cancelling(&self, is_cancelling: bool) {
+        self.is_cancelling.store(is_cancelling, Ordering::Relaxed);
+    }
+
+    /// Process identifier of the session's server process.
+    #[getter]
+    fn process(&self) -> Option<i32> {
+        lock(&self.session)
+            .as_ref()
+            .and_then(|session| session.protocol.key())
+            .map(|key| key.0)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.pool)?;
+        visit.call(&self.listener)?;
+        if let Ok(carrier) = self.carrier.try_lock()
+            && let Carrier::Loop(wake) = &*carrier
+        {
+            visit.call(wake)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! `citius.pg`: sessions with PostgreSQL, over the protocol of `citius-pg`.
+//!
+//! A [`call`] is what a coroutine awaits: it is handed to a [`connection`] by the [`pool`] when it is first looked at, and
+//! its rows become Python objects ([`decode`]) in the turn that brings them, which then steps the coroutine. Connecting,
+//! logging in again and transactions are Python (`citius/pg/`).
+
+use pyo3::prelude::*;
+
+pub(crate) mod call;
+pub(crate) mod connection;
+mod decode;
+mod encode;
+mod errors;
+mod pool;
+mod rows;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<pool::PgPool>()?;
+    module.add_class::<connection::PgConnection>()?;
+    module.add_class::<call::PgCall>()?;
+    crate::awaitable::install_am_send_of::<call::PgCall>(module.py());
+    Ok(())
+}

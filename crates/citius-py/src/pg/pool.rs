@@ -1,0 +1,366 @@
+//! The sessions of one application with one database, and the calls that wait for one.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use citius_reactor::coarse_ms;
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use super::call::{PgCall, Work};
+use super::connection::PgConnection;
+use super::errors::errors;
+use super::rows::{RowType, Shape};
+use crate::sync::lock;
+use crate::waiter::Waiter;
+
+/// Sessions that share calls among them.
+#[pyclass(frozen, module = "citius._core", name = "PgPool")]
+pub(crate) struct PgPool {
+    pub(crate) event_loop: Py<PyAny>,
+    /// Text of a statement to its number.
+    statements: Py<PyDict>,
+    /// Told what happens: `(kind, value)`.
+    listener: Py<PyAny>,
+    queue_max: usize,
+    depth: usize,
+    sharing: Mutex<Sharing>,
+    is_pumping: AtomicBool,
+}
+
+#[derive(Default)]
+struct Sharing {
+    /// Sessions that are open and no transaction's.
+    sessions: Vec<Py<PgConnection>>,
+    /// The one that got the last call.
+    latest: usize,
+    queue: VecDeque<(u64, Py<PgCall>)>,
+    is_closed: bool,
+}
+
+/// Requests under way on one session; more wait in the queue.
+const LOAD_MAX: usize = 64;
+
+impl PgPool {
+    /// The number of a statement.
+    pub(crate) fn statement_id(&self, sql: &Bound<'_, PyString>) -> PyResult<u32> {
+        let statements = self.statements.bind(sql.py());
+        if let Some(id) = statements.get_item(sql)? {
+            return id.extract();
+        }
+        let id = u32::try_from(statements.len()).unwrap_or(u32::MAX);
+        statements.set_item(sql, id)?;
+        Ok(id)
+    }
+
+    /// The session for the next call: one that has something to send already, so that it leaves in the same write; else
+    /// an idle one; else the least busy.
+    fn pick(&self, py: Python<'_>) -> Option<Py<PgConnection>> {
+        let mut sharing = lock(&self.sharing);
+        let latest = sharing.sessions.get(sharing.latest);
+        if let Some(latest) = latest
+            && latest.get().is_unsent()
+            && latest.get().load() < self.depth
+        {
+            return Some(latest.clone_ref(py));
+        }
+        let least = sharing
+            .sessions
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, it)| it.get().load());
+        let (at, session) = least.filter(|(_, it)| it.get().load() < LOAD_MAX)?;
+        let session = session.clone_ref(py);
+        sharing.latest = at;
+        Some(session)
+    }
+
+    /// Takes a call that any session may do.
+    pub(crate) fn submit(slf: &Bound<'_, Self>, call: Py<PgCall>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let is_queued = !lock(&this.sharing).queue.is_empty();
+        let call = match this.pick(py) {
+            Some(session) if !is_queued => match PgConnection::submit(session.bind(py), call) {
+                Ok(()) => return Ok(()),
+                Err(call) => call,
+            },
+            _ => call,
+        };
+        this.queue(py, call)
+    }
+
+    fn queue(&self, py: Python<'_>, call: Py<PgCall>) -> PyResult<()> {
+        let refused = {
+            let mut sharing = lock(&self.sharing);
+            if sharing.is_closed {
+                Some("pool_closed")
+            } else if sharing.queue.len() >= self.queue_max {
+                Some("queue_full")
+            } else {
+                sharing.queue.push_back((coarse_ms(), call));
+                None
+            }
+        };
+        if let Some(refused) = refused {
+            return Err(PyErr::from_value(
+                errors(py, refused)?
+                    .call1(py, (self.queue_max,))?
+                    .into_bound(py),
+            ));
+        }
+        self.tell(py, "queued");
+        Ok(())
+    }
+
+    /// Takes back a call that its session could not do.
+    pub(crate) fn queue_first(slf: &Bound<'_, Self>, call: Py<PgCall>) {
+        lock(&slf.get().sharing)
+            .queue
+            .push_front((coarse_ms(), call));
+        slf.get().tell(slf.py(), "queued");
+    }
+
+    /// Hands calls that wait to sessions that have room.
+    pub(crate) fn pump(slf: &Bound<'_, Self>) {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_pumping.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        while !lock(&this.sharing).queue.is_empty() {
+            let Some(session) = this.pick(py) else { break };
+            let Some((since, call)) = lock(&this.sharing).queue.pop_front() else {
+                break;
+            };
+            if call.get().is_over() {
+                continue;
+            }
+            if let Err(call) = PgConnection::submit(session.bind(py), call) {
+                lock(&this.sharing).queue.push_front((since, call));
+                break;
+            }
+        }
+        this.is_pumping.store(false, Ordering::Relaxed);
+    }
+
+    /// No code waits for a call any more.
+    pub(crate) fn abandoned(slf: &Bound<'_, Self>, call: &Bound<'_, PgCall>) {
+        let gone = {
+            let mut sharing = lock(&slf.get().sharing);
+            let at = sharing.queue.iter().position(|(_, queued)| queued.is(call));
+            at.and_then(|at| sharing.queue.remove(at))
+        };
+        if gone.is_none() {
+            slf.get().tell(slf.py(), "abandoned");
+        }
+    }
+
+    fn tell(&self, py: Python<'_>, kind: &str) {
+        if let Err(error) = self.listener.call1(py, (kind, py.None())) {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    fn call(
+        slf: &Bound<'_, Self>,
+        arguments: &Bound<'_, PyTuple>,
+        session: Option<Py<PgConnection>>,
+        shape: Shape,
+    ) -> PyResult<Py<PgCall>> {
+        let py = slf.py();
+        let Ok(sql) = arguments.get_borrowed_item(0) else {
+            return Err(PyTypeError::new_err("expected a statement"));
+        };
+        let rest = arguments.get_slice(1, arguments.len());
+        let (sql, arguments) = if let Ok(sql) = sql.cast_exact::<PyString>() {
+            (sql.to_owned(), rest)
+        } else {
+            let render = py.import("citius.pg.templates")?.getattr("render")?;
+            render.call1((sql, rest))?.extract()?
+        };
+        let work = Work::Statement(sql.unbind(), arguments.unbind());
+        PgCall::new(py, slf.clone().unbind(), session, work, shape)
+    }
+}
+
+#[pymethods]
+impl PgPool {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        event_loop: Py<PyAny>,
+        listener: Py<PyAny>,
+        queue_max: usize,
+        depth: usize,
+    ) -> Self {
+        Self {
+            event_loop,
+            statements: PyDict::new(py).unbind(),
+            listener,
+            queue_max,
+            depth,
+            sharing: Mutex::default(),
+            is_pumping: AtomicBool::new(false),
+        }
+    }
+
+    #[pyo3(signature = (*arguments, as_ = None, session = None))]
+    fn fetch(
+        slf: &Bound<'_, Self>,
+        arguments: &Bound<'_, PyTuple>,
+        as_: Option<&Bound<'_, PyAny>>,
+        session: Option<Py<PgConnection>>,
+    ) -> PyResult<Py<PgCall>> {
+        Self::call(slf, arguments, session, Shape::Rows(RowType::of(as_)?))
+    }
+
+    #[pyo3(signature = (*arguments, as_ = None, session = None))]
+    fn fetch_one(
+        slf: &Bound<'_, Self>,
+        arguments: &Bound<'_, PyTuple>,
+        as_: Option<&Bound<'_, PyAny>>,
+        session: Option<Py<PgConnection>>,
+    ) -> PyResult<Py<PgCall>> {
+        Self::call(slf, arguments, session, Shape::One(RowType::of(as_)?))
+    }
+
+    #[pyo3(signature = (*arguments, session = None))]
+    fn fetch_value(
+        slf: &Bound<'_, Self>,
+        arguments: &Bound<'_, PyTuple>,
+        session: Option<Py<PgConnection>>,
+    ) -> PyResult<Py<PgCall>> {
+        Self::call(slf, arguments, session, Shape::Value)
+    }
+
+    #[pyo3(signature = (*arguments, session = None))]
+    fn execute(
+        slf: &Bound<'_, Self>,
+        arguments: &Bound<'_, PyTuple>,
+        session: Option<Py<PgConnection>>,
+    ) -> PyResult<Py<PgCall>> {
+        Self::call(slf, arguments, session, Shape::Count)
+    }
+
+    #[pyo3(signature = (*arguments, items = None, session = None))]
+    fn fetch_json(
+        slf: &Bound<'_, Self>,
+        arguments: &Bound<'_, PyTuple>,
+        items: Option<String>,
+        session: Option<Py<PgConnection>>,
+    ) -> PyResult<Py<PgCall>> {
+        let is_name = |name: &String| {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if items.as_ref().is_some_and(|items| !is_name(items)) {
+            return Err(PyTypeError::new_err(
+                "items is a name of letters, digits and _",
+            ));
+        }
+        Self::call(slf, arguments, session, Shape::Json(items))
+    }
+
+    #[pyo3(signature = (*arguments, session = None))]
+    fn fetch_json_one(
+        slf: &Bound<'_, Self>,
+        arguments: &Bound<'_, PyTuple>,
+        session: Option<Py<PgConnection>>,
+    ) -> PyResult<Py<PgCall>> {
+        Self::call(slf, arguments, session, Shape::JsonOne)
+    }
+
+    /// Statements without parameters on a session.
+    #[pyo3(signature = (sql, session))]
+    fn script(
+        slf: &Bound<'_, Self>,
+        sql: Bound<'_, PyString>,
+        session: Option<Py<PgConnection>>,
+    ) -> PyResult<Py<PgCall>> {
+        PgCall::new(
+            slf.py(),
+            slf.clone().unbind(),
+            session,
+            Work::Script(sql.unbind()),
+            Shape::Count,
+        )
+    }
+
+    /// Lets a session take calls.
+    fn share(slf: &Bound<'_, Self>, session: Py<PgConnection>) {
+        let mut sharing = lock(&slf.get().sharing);
+        if !sharing.sessions.iter().any(|known| known.is(&session)) {
+            sharing.sessions.push(session);
+        }
+        drop(sharing);
+        Self::pump(slf);
+    }
+
+    /// Takes a session from those that share; the least busy one without an argument.
+    #[pyo3(signature = (session = None))]
+    fn unshare(&self, session: Option<Py<PgConnection>>) -> Option<Py<PgConnection>> {
+        let mut sharing = lock(&self.sharing);
+        let mut sessions = sharing.sessions.iter();
+        let at = if let Some(session) = session {
+            sessions.position(|known| known.is(&session))?
+        } else {
+            let least = sessions.enumerate().min_by_key(|(_, it)| it.get().load());
+            least?.0
+        };
+        let taken = sharing.sessions.swap_remove(at);
+        sharing.latest = 0;
+        Some(taken)
+    }
+
+    /// Calls that wait for a session.
+    #[getter]
+    fn queued(&self) -> usize {
+        lock(&self.sharing).queue.len()
+    }
+
+    /// Fails the calls that have waited for so long, in milliseconds.
+    fn expire(slf: &Bound<'_, Self>, wait_ms: u64, error: &Bound<'_, PyAny>) {
+        let (py, now) = (slf.py(), coarse_ms());
+        loop {
+            let due = {
+                let mut sharing = lock(&slf.get().sharing);
+                let is_due = |(since, _): &(u64, _)| now.saturating_sub(*since) >= wait_ms;
+                if sharing.queue.front().is_some_and(is_due) {
+                    sharing.queue.pop_front()
+                } else {
+                    None
+                }
+            };
+            let Some((_, call)) = due else { return };
+            let failed = error.call0().map_or_else(|error| error, PyErr::from_value);
+            if let Some(waiter) = call.get().finish(Err(failed)) {
+                Waiter::wake(waiter.bind(py), false);
+            }
+        }
+    }
+
+    /// Takes no more calls; those that wait are to be expired.
+    fn stop_queueing(&self) {
+        lock(&self.sharing).is_closed = true;
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop)?;
+        visit.call(&self.listener)?;
+        if let Ok(sharing) = self.sharing.try_lock() {
+            for session in &sharing.sessions {
+                visit.call(session)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let sharing = std::mem::take(&mut *lock(&self.sharing));
+        drop(sharing);
+    }
+}

@@ -1,0 +1,303 @@
+//! What a call makes of the rows that come.
+
+use std::sync::{Arc, Mutex};
+
+use citius_pg::{Description, JsonRows, Row};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
+
+use super::decode::object;
+use super::errors::protocol_error;
+use crate::sync::lock;
+
+/// What is asked for.
+pub(crate) enum Shape {
+    Rows(RowType),
+    One(RowType),
+    Value,
+    Count,
+    /// A JSON array, or an object with it as this member and the `count`.
+    Json(Option<String>),
+    /// One JSON object, or `null`.
+    JsonOne,
+}
+
+/// What a row becomes.
+pub(crate) enum RowType {
+    Tuple,
+    Dict,
+    /// A class: called with the columns.
+    Class(Py<PyAny>),
+}
+
+impl RowType {
+    pub(crate) fn of(object: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(object) = object else {
+            return Ok(Self::Tuple);
+        };
+        let py = object.py();
+        if object.is(py.get_type::<PyTuple>()) {
+            Ok(Self::Tuple)
+        } else if object.is(py.get_type::<PyDict>()) {
+            Ok(Self::Dict)
+        } else if object.is_instance_of::<PyType>() {
+            Ok(Self::Class(object.clone().unbind()))
+        } else {
+            Err(PyTypeError::new_err(
+                "as_ is tuple, dict or a class (a Struct, a dataclass)",
+            ))
+        }
+    }
+
+    fn copy(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Tuple => Self::Tuple,
+            Self::Dict => Self::Dict,
+            Self::Class(class) => Self::Class(class.clone_ref(py)),
+        }
+    }
+}
+
+/// A prepared statement of one session, with what is made of its description once.
+pub(crate) struct Statement {
+    pub(crate) name: String,
+    pub(crate) description: Description,
+    keys: PyOnceLock<Vec<Py<PyString>>>,
+    json: PyOnceLock<JsonRows>,
+    /// The class that rows became last, and how.
+    construction: Mutex<Option<(Py<PyAny>, Arc<Construction>)>>,
+}
+
+/// How an object of a class is made of a row.
+enum Construction {
+    /// Its fields in order: the column of each.
+    Positions(Vec<usize>),
+    Names,
+}
+
+impl Statement {
+    pub(crate) fn new(name: String, description: Description) -> Self {
+        Self {
+            name,
+            description,
+            keys: PyOnceLock::new(),
+            json: PyOnceLock::new(),
+            construction: Mutex::default(),
+        }
+    }
+
+    fn keys(&self, py: Python<'_>) -> &[Py<PyString>] {
+        self.keys.get_or_init(py, || {
+            let columns = self.description.columns.iter();
+            columns
+                .map(|column| PyString::intern(py, &column.name).unbind())
+                .collect()
+        })
+    }
+
+    fn json(&self, py: Python<'_>) -> &JsonRows {
+        self.json
+            .get_or_init(py, || JsonRows::new(&self.description))
+    }
+
+    fn construction(&self, class: &Bound<'_, PyAny>) -> PyResult<Arc<Construction>> {
+        let py = class.py();
+        if let Some((known, construction)) = &*lock(&self.construction)
+            && known.is(class)
+        {
+            return Ok(Arc::clone(construction));
+        }
+        let made = Arc::new(self.find_construction(class)?);
+        let entry = (class.clone().unbind(), Arc::clone(&made));
+        let replaced = lock(&self.construction).replace(entry);
+        drop(replaced);
+        let _ = py;
+        Ok(made)
+    }
+
+    fn find_construction(&self, class: &Bound<'_, PyAny>) -> PyResult<Construction> {
+        let py = class.py();
+        let mut fields: Vec<String> = Vec::new();
+        if let Some(names) = class.getattr_opt(intern!(py, "__match_args__"))? {
+            fields = names.extract().unwrap_or_default();
+        }
+        let place = |field: &String| {
+            self.description
+                .columns
+                .iter()
+                .position(|c| c.name == *field)
+        };
+        let places: Vec<usize> = fields.iter().map_while(place).collect();
+        // Positional arguments are the first fields, so all columns must be among those.
+        Ok(if places.len() == self.description.columns.len() {
+            Construction::Positions(places)
+        } else {
+            Construction::Names
+        })
+    }
+}
+
+/// What has come of the result of one call.
+pub(crate) enum Rows {
+    Many(RowType, Vec<Py<PyAny>>),
+    One(RowType, Option<Py<PyAny>>),
+    Value(Option<Py<PyAny>>),
+    Count,
+    Json {
+        text: String,
+        count: u64,
+        items: Option<String>,
+    },
+    JsonOne(Option<String>),
+}
+
+impl Rows {
+    pub(crate) fn new(py: Python<'_>, shape: &Shape) -> Self {
+        match shape {
+            Shape::Rows(kind) => Self::Many(kind.copy(py), Vec::new()),
+            Shape::One(kind) => Self::One(kind.copy(py), None),
+            Shape::Value => Self::Value(None),
+            Shape::Count => Self::Count,
+            Shape::Json(items) => {
+                let mut text = String::new();
+                if let Some(items) = items {
+                    text.push_str("{\"");
+                    text.push_str(items);
+                    text.push_str("\":");
+                }
+                text.push('[');
+                Self::Json {
+                    text,
+                    count: 0,
+                    items: items.clone(),
+                }
+            }
+            Shape::JsonOne => Self::JsonOne(None),
+        }
+    }
+
+    /// Takes a row.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        py: Python<'_>,
+        statement: &Statement,
+        row: Row<'_>,
+    ) -> PyResult<()> {
+        match self {
+            Self::Many(kind, rows) => rows.push(row_object(py, statement, kind, row)?),
+            // Rows after the first are none of the caller's.
+            Self::One(kind, one @ None) => *one = Some(row_object(py, statement, kind, row)?),
+            Self::Value(one @ None) => {
+                let (Some(column), Some(value)) =
+                    (statement.description.columns.first(), row.values().next())
+                else {
+                    return Ok(());
+                };
+                *one = Some(value_object(py, column.kind, value)?);
+            }
+            Self::Json { text, count, .. } => {
+                if *count > 0 {
+                    text.push(',');
+                }
+                *count += 1;
+                let pushed = statement.json(py).push(row, text);
+                pushed.map_err(|fault| protocol_error(py, &fault))?;
+            }
+            Self::JsonOne(one @ None) => {
+                let text = one.insert(String::new());
+                let pushed = statement.json(py).push(row, text);
+                pushed.map_err(|fault| protocol_error(py, &fault))?;
+            }
+            Self::One(..) | Self::Value(_) | Self::Count | Self::JsonOne(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What the caller gets; `count` is that of the last statement.
+    pub(crate) fn finish(self, py: Python<'_>, count: u64) -> PyResult<Py<PyAny>> {
+        match self {
+            Self::Many(_, rows) => Ok(PyList::new(py, rows)?.into_any().unbind()),
+            Self::One(_, one) | Self::Value(one) => Ok(one.unwrap_or_else(|| py.None())),
+            Self::Count => count.into_py_any(py),
+            Self::Json {
+                mut text,
+                count,
+                items,
+            } => {
+                text.push(']');
+                if items.is_some() {
+                    text.push_str(",\"count\":");
+                    text.push_str(&count.to_string());
+                    text.push('}');
+                }
+                Ok(PyBytes::new(py, text.as_bytes()).into_any().unbind())
+            }
+            Self::JsonOne(one) => {
+                let text = one.as_deref().unwrap_or("null");
+                Ok(PyBytes::new(py, text.as_bytes()).into_any().unbind())
+            }
+        }
+    }
+}
+
+type RawValue<'a> = Result<Option<&'a [u8]>, citius_pg::Fault>;
+
+#[inline]
+fn value_object(py: Python<'_>, kind: citius_pg::Kind, value: RawValue<'_>) -> PyResult<Py<PyAny>> {
+    match value {
+        Ok(Some(bytes)) => object(py, kind, bytes),
+        Ok(None) => Ok(py.None()),
+        Err(fault) => Err(protocol_error(py, &fault)),
+    }
+}
+
+fn row_object(
+    py: Python<'_>,
+    statement: &Statement,
+    kind: &RowType,
+    row: Row<'_>,
+) -> PyResult<Py<PyAny>> {
+    let columns = &statement.description.columns;
+    if row.len() != columns.len() {
+        let fault = citius_pg::Fault::Protocol("a row with more or fewer values than columns");
+        return Err(protocol_error(py, &fault));
+    }
+    let mut values: Vec<Py<PyAny>> = Vec::with_capacity(columns.len());
+    for (value, column) in row.values().zip(columns) {
+        values.push(value_object(py, column.kind, value)?);
+    }
+    match kind {
+        RowType::Tuple => Ok(PyTuple::new(py, values)?.into_any().unbind()),
+        RowType::Dict => Ok(dict(py, statement, values)?.into_any().unbind()),
+        RowType::Class(class) => {
+            let class = class.bind(py);
+            match &*statement.construction(class)? {
+                Construction::Positions(places) => {
+                    let ordered = places.iter().map(|&place| values[place].clone_ref(py));
+                    let arguments = PyTuple::new(py, ordered.collect::<Vec<_>>())?;
+                    Ok(class.call1(arguments)?.unbind())
+                }
+                Construction::Names => Ok(class
+                    .call((), Some(&dict(py, statement, values)?))?
+                    .unbind()),
+            }
+        }
+    }
+}
+
+fn dict<'py>(
+    py: Python<'py>,
+    statement: &Statement,
+    values: Vec<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (key, value) in statement.keys(py).iter().zip(values) {
+        dict.set_item(key, value)?;
+    }
+    Ok(dict)
+}

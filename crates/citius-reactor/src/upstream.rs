@@ -1,0 +1,189 @@
+//! Connections that the application has opened to other servers, databases above all, in the same epoll set.
+//!
+//! The service owns their protocol: it is given the bytes that come, and asked for those to send when a batch of events has
+//! been served, so that all that the requests of the batch have to say to one server leaves in one write. Who connects,
+//! and who tries again, is the service's business too.
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::{Errno, Result};
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::reactor::{INDEX_UPSTREAM, Reactor, token};
+use crate::service::Service;
+
+/// Names a connection that was [attached](Reactor::attach_upstream).
+pub type UpstreamId = u32;
+
+/// A connection to another server.
+#[derive(Debug)]
+struct Upstream {
+    id: UpstreamId,
+    socket: OwnedFd,
+    /// What the socket has not taken yet.
+    output: Vec<u8>,
+    /// The socket is full.
+    is_full: bool,
+    /// The kernel says when it is not.
+    awaits_writable: bool,
+}
+
+/// All of them; few, so they are searched.
+#[derive(Debug, Default)]
+pub(crate) struct Upstreams {
+    open: Vec<Upstream>,
+    /// Where what is to be sent is collected.
+    spare: Vec<u8>,
+}
+
+/// Bytes of the collecting buffer that are kept; larger ones go back to the allocator.
+const SPARE_BYTES_MAX: usize = 256 * 1024;
+
+impl Upstream {
+    fn read(&self, inbox: &mut [u8]) -> Result<usize> {
+        rustix::net::recv(&self.socket, inbox, RecvFlags::empty()).map(|(n, _)| n)
+    }
+
+    /// Sends what it takes of what is kept and of `more`, and keeps the rest.
+    fn write(&mut self, more: &[u8]) -> Result<()> {
+        if !self.output.is_empty() {
+            self.output.extend_from_slice(more);
+            let sent = self.send(&self.output)?;
+            self.output.drain(..sent);
+            return Ok(());
+        }
+        let sent = self.send(more)?;
+        self.output.extend_from_slice(&more[sent..]);
+        Ok(())
+    }
+
+    fn send(&self, bytes: &[u8]) -> Result<usize> {
+        if self.is_full || bytes.is_empty() {
+            return Ok(0);
+        }
+        match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            sent => sent,
+        }
+    }
+}
+
+impl Reactor {
+    /// Watches a connected socket, which does not block, under an identity that no other has.
+    ///
+    /// # Errors
+    /// The kernel refuses to watch it.
+    pub fn attach_upstream(&mut self, id: UpstreamId, socket: OwnedFd) -> Result<()> {
+        epoll::add(
+            &self.epoll,
+            &socket,
+            token(INDEX_UPSTREAM, id),
+            EventFlags::IN,
+        )?;
+        self.upstreams.open.push(Upstream {
+            id,
+            socket,
+            output: Vec::new(),
+            is_full: false,
+            awaits_writable: false,
+        });
+        Ok(())
+    }
+
+    /// Forgets a socket, which the service has closed or watches elsewhere; returns what it has not sent.
+    pub fn detach_upstream(&mut self, id: UpstreamId) -> Vec<u8> {
+        let Some(at) = self.upstreams.open.iter().position(|it| it.id == id) else {
+            return Vec::new();
+        };
+        let upstream = self.upstreams.open.swap_remove(at);
+        // Before it is closed: another process may hold the same socket open.
+        let _ = epoll::delete(&self.epoll, &upstream.socket);
+        upstream.output
+    }
+
+    /// A socket of theirs is ready.
+    pub(crate) fn serve_upstream<S: Service>(
+        &mut self,
+        id: UpstreamId,
+        flags: EventFlags,
+        service: &mut S,
+    ) {
+        let Some(at) = self.upstreams.open.iter().position(|it| it.id == id) else {
+            return;
+        };
+        if flags.contains(EventFlags::OUT) {
+            self.upstreams.open[at].is_full = false;
+            self.write_upstream(id, &[], service);
+        }
+        if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            return;
+        }
+        // Writing may have ended it.
+        let Some(upstream) = self.upstreams.open.iter().find(|it| it.id == id) else {
+            return;
+        };
+        match upstream.read(&mut self.inbox) {
+            Ok(0) => self.end_upstream(id, None, service),
+            Ok(n) => {
+                let inbox = std::mem::take(&mut self.inbox);
+                service.upstream_received(id, &inbox[..n]);
+                self.inbox = inbox;
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => self.end_upstream(id, Some(error), service),
+        }
+    }
+
+    /// Sends what the service has for them.
+    #[inline]
+    pub(crate) fn flush_upstreams<S: Service>(&mut self, service: &mut S) {
+        if !self.upstreams.open.is_empty() {
+            self.flush_open_upstreams(service);
+        }
+    }
+
+    fn flush_open_upstreams<S: Service>(&mut self, service: &mut S) {
+        let mut bytes = std::mem::take(&mut self.upstreams.spare);
+        bytes.clear();
+        while let Some(id) = service.take_upstream_output(&mut bytes) {
+            self.write_upstream(id, &bytes, service);
+            bytes.clear();
+        }
+        bytes.shrink_to(SPARE_BYTES_MAX);
+        self.upstreams.spare = bytes;
+    }
+
+    fn write_upstream<S: Service>(&mut self, id: UpstreamId, bytes: &[u8], service: &mut S) {
+        let Some(upstream) = self.upstreams.open.iter_mut().find(|it| it.id == id) else {
+            return;
+        };
+        if let Err(error) = upstream.write(bytes) {
+            return self.end_upstream(id, Some(error), service);
+        }
+        let is_full = !upstream.output.is_empty();
+        upstream.is_full = is_full;
+        if std::mem::replace(&mut upstream.awaits_writable, is_full) == is_full {
+            return;
+        }
+        let flags = if is_full {
+            EventFlags::IN | EventFlags::OUT
+        } else {
+            EventFlags::IN
+        };
+        let watched = epoll::modify(
+            &self.epoll,
+            &upstream.socket,
+            token(INDEX_UPSTREAM, id),
+            flags,
+        );
+        if let Err(error) = watched {
+            self.end_upstream(id, Some(error), service);
+        }
+    }
+
+    fn end_upstream<S: Service>(&mut self, id: UpstreamId, error: Option<Errno>, service: &mut S) {
+        self.detach_upstream(id);
+        service.upstream_closed(id, error);
+    }
+}

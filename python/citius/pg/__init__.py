@@ -1,0 +1,63 @@
+"""PostgreSQL in the event loop that serves: no other thread, one write per turn, rows within a turn.
+
+    from citius import App, pg
+
+    pool = pg.Pool("postgresql://app@localhost/shop", size=8)
+    app = App(lifespan=pool.lifespan)
+
+    @app.get("/items/{id}")
+    async def item(id: int) -> dict[str, object] | None:
+        return await pool.fetch_one("SELECT id, name FROM item WHERE id = $1", id, as_=dict)
+
+On any other asyncio loop it works too, by callbacks of that loop. ``docs/guides/databases.md`` says more.
+"""
+
+from __future__ import annotations
+
+from citius.pg.errors import (
+    CheckViolation,
+    DeadlockDetected,
+    ForeignKeyViolation,
+    IntegrityError,
+    InvalidPassword,
+    NotNullViolation,
+    PoolClosed,
+    PoolExhausted,
+    PostgresError,
+    ProtocolError,
+    QueryCanceled,
+    SerializationFailure,
+    ServerError,
+    SessionLost,
+    StatementLost,
+    SyntaxOrAccessError,
+    UniqueViolation,
+)
+from citius.pg.pool import Pool
+from citius.pg.statements import Call, Statements, gather
+from citius.pg.transactions import Transaction
+
+__all__ = [
+    "Call",
+    "CheckViolation",
+    "DeadlockDetected",
+    "ForeignKeyViolation",
+    "IntegrityError",
+    "InvalidPassword",
+    "NotNullViolation",
+    "Pool",
+    "PoolClosed",
+    "PoolExhausted",
+    "PostgresError",
+    "ProtocolError",
+    "QueryCanceled",
+    "SerializationFailure",
+    "ServerError",
+    "SessionLost",
+    "StatementLost",
+    "Statements",
+    "SyntaxOrAccessError",
+    "Transaction",
+    "UniqueViolation",
+    "gather",
+]

@@ -1,0 +1,166 @@
+"""What can go wrong with a database.
+
+PostgresError
+├── ServerError                  the server has refused a statement or a login; ``sqlstate`` says why
+│   ├── IntegrityError           class 23
+│   │   ├── NotNullViolation, ForeignKeyViolation, UniqueViolation, CheckViolation
+│   ├── SerializationFailure     40001: try the transaction again
+│   ├── DeadlockDetected         40P01: the same
+│   ├── QueryCanceled            57014
+│   ├── InvalidPassword          class 28
+│   └── SyntaxOrAccessError      class 42
+├── SessionLost                  there is no connection (a ConnectionError)
+│   └── StatementLost            it broke before the result came: the statement may have been executed
+├── ProtocolError                the peer does not speak PostgreSQL's protocol, or not as it is spoken here
+├── PoolClosed                   the pool is not open
+└── PoolExhausted                no session became free in time; a response with status 503
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from citius.errors import CitiusError, ServiceUnavailable
+
+
+class PostgresError(CitiusError):
+    """Root of the tree."""
+
+
+class ServerError(PostgresError):
+    """The server has refused a statement or a login. The attributes are the fields of its message."""
+
+    severity: str
+    sqlstate: str
+    message: str
+    detail: str | None
+    hint: str | None
+    position: int | None
+    schema: str | None
+    table: str | None
+    column: str | None
+    constraint: str | None
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        super().__init__(fields["message"])
+        self.__dict__.update(fields)
+
+    def __str__(self) -> str:
+        text = f"{self.message} (SQLSTATE {self.sqlstate})"
+        for name in ("detail", "hint"):
+            if value := getattr(self, name):
+                text += f"\n{name}: {value}"
+        return text
+
+
+class IntegrityError(ServerError):
+    """Class 23: a constraint is violated."""
+
+
+class NotNullViolation(IntegrityError):
+    """23502."""
+
+
+class ForeignKeyViolation(IntegrityError):
+    """23503."""
+
+
+class UniqueViolation(IntegrityError):
+    """23505."""
+
+
+class CheckViolation(IntegrityError):
+    """23514."""
+
+
+class SerializationFailure(ServerError):
+    """40001: another transaction was in the way; try this one again."""
+
+
+class DeadlockDetected(ServerError):
+    """40P01: two transactions wait for each other; try this one again."""
+
+
+class QueryCanceled(ServerError):
+    """57014: the statement was cancelled, by ``statement_timeout`` or by an administrator."""
+
+
+class InvalidPassword(ServerError):
+    """Class 28: the login is refused."""
+
+
+class SyntaxOrAccessError(ServerError):
+    """Class 42: the statement cannot be executed as it is written."""
+
+
+class SessionLost(PostgresError, ConnectionError):
+    """There is no connection to the server, and the statement was not sent."""
+
+
+class StatementLost(SessionLost):
+    """The connection broke before the result came: the statement may have been executed or not."""
+
+
+class ProtocolError(PostgresError):
+    """The peer does not speak PostgreSQL's protocol, or asks for something that is not spoken here."""
+
+
+class PoolClosed(PostgresError):
+    """The pool is not open: ``async with pool``, or ``App(lifespan=pool.lifespan)``."""
+
+
+class PoolExhausted(PostgresError, ServiceUnavailable):
+    """No session became free in time, or too many statements wait for one. As a response: 503."""
+
+
+_BY_STATE: dict[str, type[ServerError]] = {
+    "23502": NotNullViolation,
+    "23503": ForeignKeyViolation,
+    "23505": UniqueViolation,
+    "23514": CheckViolation,
+    "40001": SerializationFailure,
+    "40P01": DeadlockDetected,
+    "57014": QueryCanceled,
+}
+_BY_CLASS: dict[str, type[ServerError]] = {
+    "23": IntegrityError,
+    "28": InvalidPassword,
+    "42": SyntaxOrAccessError,
+}
+
+
+# Called by the extension module, by these names.
+
+
+def server_error(fields: dict[str, Any]) -> ServerError:
+    """The exception for an ErrorResponse."""
+    state = fields["sqlstate"]
+    kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2], ServerError)
+    return kind(fields)
+
+
+def protocol_error(message: str) -> ProtocolError:
+    """The exception for a fault of the protocol."""
+    return ProtocolError(message)
+
+
+def connection_lost(why: str) -> SessionLost:
+    """The exception for a connection that has ended."""
+    return SessionLost(f"the connection to PostgreSQL is lost: {why}")
+
+
+def lost_during_statement(cause: BaseException) -> StatementLost:
+    """The exception for a statement whose connection has ended."""
+    error = StatementLost(f"{cause}; the statement may have been executed or not")
+    error.__cause__ = cause
+    return error
+
+
+def queue_full(queue_max: int) -> PoolExhausted:
+    """The exception for one statement too many."""
+    return PoolExhausted(f"{queue_max} statements wait for the database already")
+
+
+def pool_closed(_queue_max: int) -> PoolClosed:
+    """The exception for a statement after the end."""
+    return PoolClosed("the pool is closed")

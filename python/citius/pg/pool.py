@@ -1,0 +1,294 @@
+"""The pool: sessions that share statements, and those that a transaction owns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING, Any, Self
+
+from citius._core import PgPool
+from citius.errors import ConfigError
+from citius.observability import logging
+from citius.pg import dsn as dsns
+from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
+from citius.pg.session import Session, cancel
+from citius.pg.statements import METHODS, Statements, execute_rows
+from citius.pg.transactions import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+
+    from citius.pg.transactions import Isolation
+
+# How long a statement that no code waits for may go on before the server is told to cancel it: most end
+# sooner.
+_CANCEL_AFTER_S = 0.05
+_BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
+_LOOK_EVERY_S = 0.1
+
+
+class Pool(Statements):
+    """Sessions with one database.
+
+    Args:
+        dsn: ``postgresql://user:password@host:port/database``, ``host=… dbname=…``, or empty for ``PG*``
+            variables.
+        size: Sessions.
+        queue_max: Statements and transactions that may wait for a session; more fail at once.
+        wait_s: How long they may wait; then they fail. Both raise ``PoolExhausted``, in a response 503.
+        depth: Statements of one turn that share a session while others are idle. More are cheaper, and a slow
+            one delays those behind it.
+    """
+
+    def __init__(
+        self,
+        dsn: str = "",
+        size: int = 8,
+        *,
+        queue_max: int = 1000,
+        wait_s: float = 10.0,
+        depth: int = 8,
+    ) -> None:
+        for name, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
+            if value < 1:
+                raise ConfigError(f"{name} must be at least 1, got {value}")
+        self._target = dsns.parse(dsn)
+        self._size, self._queue_max, self._wait_s, self._depth = size, queue_max, wait_s, depth
+        self._core: PgPool | None = None
+        self._sessions: set[Session] = set()
+        self._by_core: dict[int, Session] = {}
+        self._waiting: deque[asyncio.Future[Session]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_looking = self._is_ending = False
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: object) -> AsyncGenerator[None]:
+        """For ``App(lifespan=pool.lifespan)``: open while the application serves."""
+        async with self:
+            yield
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Connect all sessions.
+
+        Raises:
+            PostgresError: The first one could not be connected.
+        """
+        if self._core is not None:
+            raise RuntimeError("the pool is open already")
+        loop = asyncio.get_running_loop()
+        self._is_ending = False
+        self._core = core = PgPool(loop, self._listen, self._queue_max, self._depth)
+        # The methods are those of the extension: there is nothing in between.
+        for name in METHODS:
+            setattr(self, name, getattr(core, name))
+        try:
+            await self._connect()
+        except BaseException:
+            await self.close()
+            raise
+        # The others come while the first one serves.
+        for _ in range(self._size - 1):
+            self._spawn(self._keep())
+
+    async def close(self, *, wait_s: float = 5.0) -> None:
+        """Let statements that are under way end, for ``wait_s`` at most, and close all sessions."""
+        core = self._core
+        if core is None:
+            return
+        self._is_ending = True
+        core.stop_queueing()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_s
+        while loop.time() < until and any(session.core.load for session in self._sessions):
+            await asyncio.sleep(0.01)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+        for session in list(self._sessions):
+            self._forget(session)
+            session.close()
+        core.expire(0, lambda: PoolClosed("the pool is closed"))
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(PoolClosed("the pool is closed"))
+        self._waiting.clear()
+        for name in METHODS:
+            self.__dict__.pop(name, None)
+        self._core = None
+
+    def transaction(
+        self,
+        *,
+        isolation: Isolation | None = None,
+        readonly: bool = False,
+        deferrable: bool = False,
+    ) -> Transaction:
+        """``async with pool.transaction() as tx``: a session of its own until the end of the block."""
+        return Transaction(self, isolation=isolation, readonly=readonly, deferrable=deferrable)
+
+    async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        """Execute a statement with each row of parameters in one transaction; the number of rows changed."""
+        async with self.transaction() as transaction:
+            return await execute_rows(transaction, sql, rows)
+
+    @property
+    def sessions(self) -> int:
+        """Sessions that are connected."""
+        return len(self._sessions)
+
+    @property
+    def queued(self) -> int:
+        """Statements and transactions that wait for a session."""
+        core = self._core
+        return (core.queued if core is not None else 0) + len(self._waiting)
+
+    # --- sessions ---
+
+    async def _connect(self) -> None:
+        core = self.core
+        session = Session(core, self._target, self._lost)
+        await session.open()
+        if self._is_ending:
+            return session.close()
+        self._sessions.add(session)
+        self._by_core[id(session.core)] = session
+        self.release(session)
+
+    async def _keep(self) -> None:
+        """Connect a session, again and again until it is."""
+        pause_s, is_told = _BACKOFF_FIRST_S, False
+        while not self._is_ending:
+            try:
+                return await self._connect()
+            except (PostgresError, OSError) as error:
+                if not is_told:
+                    logging.warning(f"PostgreSQL: {error}; trying again")
+                    is_told = True
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _BACKOFF_MAX_S)
+
+    def _lost(self, session: Session) -> None:
+        if session in self._sessions:
+            self._forget(session)
+            if not self._is_ending:
+                self._spawn(self._keep())
+
+    def _forget(self, session: Session) -> None:
+        self._sessions.discard(session)
+        self._by_core.pop(id(session.core), None)
+        if self._core is not None:
+            self._core.unshare(session.core)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @property
+    def core(self) -> PgPool:
+        """The extension's part of an open pool."""
+        if self._core is None:
+            raise self.not_open()
+        return self._core
+
+    def not_open(self) -> BaseException:
+        """What a method raises before the pool is opened and after it is closed."""
+        return PoolClosed(
+            "the pool is not open: use `async with pool`, or `App(lifespan=pool.lifespan)`"
+        )
+
+    async def acquire(self) -> Session:
+        """A session for a transaction.
+
+        Raises:
+            PoolExhausted: None became free in time.
+        """
+        core = self.core
+        if not self._waiting and (taken := core.unshare()) is not None:
+            return self._by_core[id(taken)]
+        if len(self._waiting) >= self._queue_max:
+            raise PoolExhausted(f"{self._queue_max} transactions wait for the database already")
+        waiter: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await waiter
+        except TimeoutError:
+            raise self._exhausted() from None
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.release(waiter.result())
+            raise
+        finally:
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(waiter)
+
+    def release(self, session: Session) -> None:
+        """Give a session back."""
+        if session.is_closed or self._core is None:
+            return
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                return waiter.set_result(session)
+        self._core.share(session.core)
+
+    def _exhausted(self) -> PoolExhausted:
+        why = f"no session with the {self._target} became free within {self._wait_s:g} s"
+        return PoolExhausted(why)
+
+    # --- what the extension tells ---
+
+    def _listen(self, kind: str, _value: object) -> None:
+        if kind == "queued":
+            self._look()
+        elif kind == "abandoned":
+            asyncio.get_running_loop().call_later(_CANCEL_AFTER_S, self._cancel_blocked)
+
+    def _look(self) -> None:
+        if not self._is_looking:
+            self._is_looking = True
+            asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._expire)
+
+    def _expire(self) -> None:
+        """Fail what has waited for too long."""
+        self._is_looking = False
+        if (core := self._core) is not None and core.queued:
+            core.expire(int(self._wait_s * 1000), self._exhausted)
+            self._look()
+
+    def _cancel_blocked(self) -> None:
+        """Cancel what the server does for nobody."""
+        if not self._is_ending:
+            for session in self._sessions:
+                if session.core.is_blocked() and not session.is_cancelling:
+                    self._spawn(self._cancel(session))
+
+    async def _cancel(self, session: Session) -> None:
+        core = self.core
+        request = session.core.cancel_request()
+        if request is None:
+            return
+        # Nothing new comes to this session meanwhile; what is behind the statement and is hit is done again.
+        was_shared = core.unshare(session.core) is not None
+        session.is_cancelling = True
+        session.core.set_cancelling(True)
+        try:
+            await cancel(self._target, request)
+            with contextlib.suppress(PostgresError):
+                # When this is done, all before it is, and the cancel request can hit nothing else.
+                await core.script("", session.core)
+        finally:
+            session.is_cancelling = False
+            session.core.set_cancelling(False)
+            if was_shared:
+                self.release(session)

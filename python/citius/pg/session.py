@@ -1,0 +1,204 @@
+"""One connection: its socket, and who carries its bytes: the reactor on this loop, or the loop itself."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from citius._core import PgConnection
+from citius.pg.errors import SessionLost
+from citius.process import reactors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius._core import PgPool, Reactor
+    from citius.pg.dsn import Target
+
+_READ_BYTES = 64 * 1024
+
+
+class Session:
+    """A connection to the server."""
+
+    def __init__(self, core: PgPool, target: Target, on_closed: Callable[[Session], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._target = target
+        self._on_closed = on_closed
+        self._socket: socket.socket | None = None
+        self._reactor: Reactor | None = None
+        self._unsent = b""
+        self._is_flushing = False
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self.parameters: dict[str, str] = {}
+        self.is_closed = self.is_cancelling = False
+        parameters = list(target.parameters)
+        login = (target.user, target.password, target.database, parameters)
+        self.core = PgConnection(core, login, self._listen, self._wake)
+
+    async def open(self) -> None:
+        """Connect and log in.
+
+        Raises:
+            PostgresError: The server is not there, refuses the login, or does not speak the protocol.
+        """
+        try:
+            async with asyncio.timeout(self._target.connect_timeout_s):
+                self._socket = await connect(self._target)
+                self._loop.add_reader(self._socket, self._read)
+                self._wake()
+                await self._opened
+        except TimeoutError:
+            self.close()
+            raise SessionLost(
+                f"{self._target}: no response within {self._target.connect_timeout_s:g} s"
+            ) from None
+        except OSError as error:
+            self.close()
+            if isinstance(error, SessionLost):
+                raise
+            raise SessionLost(f"{self._target}: {error.strerror or error}") from error
+        except BaseException:
+            self.close()
+            raise
+        reactors.follow(self._move)
+        self._move(reactors.current())
+
+    def close(self) -> None:
+        """Say goodbye and close."""
+        if self.is_closed:
+            return
+        self.core.terminate()
+        if self._reactor is not None:
+            self._move(None)
+        self._flush()
+        self.core.end("it was closed")
+        self._close_socket()
+
+    def _close_socket(self) -> None:
+        self.is_closed = True
+        reactors.unfollow(self._move)
+        if self._reactor is not None:
+            self._move(None)
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
+            self._socket = None
+
+    def _move(self, reactor: Reactor | None) -> None:
+        """Have ``reactor`` carry the bytes, or the loop."""
+        if self._socket is None or reactor is self._reactor:
+            return
+        before, self._reactor = self._reactor, reactor
+        if before is not None:
+            self.core.detach(before, self._wake)
+            if reactor is None and not self.is_closed:
+                self._loop.add_reader(self._socket, self._read)
+        if reactor is not None:
+            self._flush()
+            if self._unsent:
+                # A login does not fill a socket; with one that does the loop goes on.
+                self._reactor = None
+                return
+            self._loop.remove_reader(self._socket)
+            self.core.attach(reactor, self._socket.fileno())
+
+    def _listen(self, kind: str, value: object) -> None:
+        if kind == "open":
+            if not self._opened.done():
+                self._opened.set_result(None)
+        elif kind == "parameter":
+            assert isinstance(value, tuple)
+            self.parameters[value[0]] = value[1]
+        elif kind == "closed":
+            assert isinstance(value, BaseException)
+            if not self._opened.done():
+                self._opened.set_exception(value)
+                # Somebody may have stopped waiting.
+                self._opened.exception()
+            if not self.is_closed:
+                self._close_socket()
+                self._on_closed(self)
+
+    def _wake(self) -> None:
+        if not self._is_flushing and not self.is_closed:
+            self._is_flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _read(self) -> None:
+        assert self._socket is not None
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            return self.core.end(error.strerror or str(error))
+        if data:
+            self.core.receive(data)
+        else:
+            self.core.end("the server has closed the connection")
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        if self._socket is None or self._reactor is not None:
+            return
+        data = self._unsent + self.core.take_output()
+        sent = 0
+        if data:
+            try:
+                sent = self._socket.send(data)
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError as error:
+                return self.core.end(error.strerror or str(error))
+        waited, self._unsent = bool(self._unsent), data[sent:]
+        if self._unsent:
+            self._loop.add_writer(self._socket, self._flush)
+        elif waited:
+            self._loop.remove_writer(self._socket)
+
+
+async def connect(target: Target) -> socket.socket:
+    """A connected socket that does not block."""
+    loop = asyncio.get_running_loop()
+    address = target.address
+    if isinstance(address, str):
+        choices = [(socket.AF_UNIX, socket.SOCK_STREAM, 0, address)]
+    else:
+        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
+        choices = [(family, kind, protocol, where) for family, kind, protocol, _, where in found]
+    failure: OSError | None = None
+    for family, kind, protocol, where in choices:
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setblocking(False)
+            await loop.sock_connect(made, where)
+            if family != socket.AF_UNIX:
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        except OSError as error:
+            made.close()
+            failure = error
+        except BaseException:
+            made.close()
+            raise
+        else:
+            return made
+    raise failure or OSError(f"{target.host} has no address")
+
+
+async def cancel(target: Target, request: bytes) -> None:
+    """Send a cancel request and wait until the server has taken it."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(target.connect_timeout_s):
+            made = await connect(target)
+            with made:
+                await loop.sock_sendall(made, request)
+                while await loop.sock_recv(made, 64):
+                    pass
+    except (OSError, TimeoutError):
+        # The statement ends by itself; the session is used again when it has.
+        pass

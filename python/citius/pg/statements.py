@@ -1,0 +1,109 @@
+"""What can be asked of a pool and of a transaction: the types of the methods that the extension has.
+
+An open pool or transaction has the extension's own methods as attributes; without them it is not open.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_T = TypeVar("_T")
+_Row = TypeVar("_Row")
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+METHODS = ("fetch", "fetch_one", "fetch_value", "fetch_json", "fetch_json_one", "execute")
+
+
+class Call(Protocol[_Result_co]):
+    """A statement; it is sent when it is awaited, or by ``start``. A coroutine for ``asyncio``."""
+
+    def __await__(self) -> Generator[Any, Any, _Result_co]: ...
+    def start(self) -> None:
+        """Send it without waiting for its result."""
+        ...
+
+
+class Statements:
+    """Statements with parameters ``$1``, ``$2``, …, which travel beside the text and never in it."""
+
+    def not_open(self) -> BaseException:
+        """What a method raises now."""
+        raise NotImplementedError
+
+    @overload
+    def fetch(self, sql: Any, /, *arguments: object) -> Call[list[tuple[Any, ...]]]: ...
+    @overload
+    def fetch(self, sql: Any, /, *arguments: object, as_: type[_Row]) -> Call[list[_Row]]: ...
+    def fetch(self, sql: Any, /, *arguments: object, as_: Any = None) -> Any:
+        """All rows: as tuples; with ``as_`` as dicts or as objects of a class (a Struct, a dataclass)."""
+        raise self.not_open()
+
+    @overload
+    def fetch_one(self, sql: Any, /, *arguments: object) -> Call[tuple[Any, ...] | None]: ...
+    @overload
+    def fetch_one(self, sql: Any, /, *arguments: object, as_: type[_Row]) -> Call[_Row | None]: ...
+    def fetch_one(self, sql: Any, /, *arguments: object, as_: Any = None) -> Any:
+        """The first row, or ``None``."""
+        raise self.not_open()
+
+    def fetch_value(self, sql: Any, /, *arguments: object) -> Call[Any]:
+        """The first column of the first row, or ``None``."""
+        raise self.not_open()
+
+    def fetch_json(self, sql: Any, /, *arguments: object, items: str | None = None) -> Call[bytes]:
+        """All rows as a JSON array of objects, encoded without a Python object in between.
+
+        With ``items`` an object that has the array as this member, and ``count``, the number of rows.
+        A column ``"a.b"`` is the member ``b`` of an object ``a``.
+        """
+        raise self.not_open()
+
+    def fetch_json_one(self, sql: Any, /, *arguments: object) -> Call[bytes]:
+        """The first row as a JSON object, or ``null``."""
+        raise self.not_open()
+
+    def execute(self, sql: Any, /, *arguments: object) -> Call[int]:
+        """Execute without rows; the number of those changed."""
+        raise self.not_open()
+
+
+async def execute_rows(statements: Statements, sql: str, rows: Any) -> int:
+    """Execute a statement with each row of parameters, many under way at once; the number of rows changed."""
+    changed = 0
+    calls: list[Call[int]] = []
+    for row in rows:
+        call = statements.execute(sql, *row)
+        call.start()
+        calls.append(call)
+        if len(calls) == _CHUNK:
+            changed += sum(await gather(*calls))
+            calls.clear()
+    return changed + sum(await gather(*calls))
+
+
+# Rows of `execute_many` that are under way at once.
+_CHUNK = 500
+
+
+async def gather(*calls: Call[_T]) -> list[_T]:
+    """Send several statements at once and wait for all; the first error is raised when all have ended.
+
+    Costs less than ``asyncio.gather``, which makes a task for each.
+    """
+    for call in calls:
+        if not hasattr(call, "start"):
+            raise TypeError(f"expected statements of citius.pg, got {type(call).__name__}")
+        call.start()
+    results: list[_T] = []
+    failure: Exception | None = None
+    for call in calls:
+        try:
+            results.append(await call)
+        except Exception as error:  # the first one is raised below
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return results

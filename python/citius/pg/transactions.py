@@ -1,0 +1,133 @@
+"""Transactions: a session of their own, and savepoints within them."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Literal, Self
+
+from citius.pg.errors import PostgresError
+from citius.pg.statements import METHODS, Statements, execute_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import TracebackType
+
+    from citius.pg.pool import Pool
+    from citius.pg.session import Session
+
+Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
+_ISOLATIONS = ("read uncommitted", "read committed", "repeatable read", "serializable")
+_FAILED = 2
+
+
+class Transaction(Statements):
+    """``async with pool.transaction() as tx``: committed at the end, rolled back if an exception leaves it.
+
+    It has the methods of a pool. ``tx.transaction()`` is a savepoint.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        isolation: Isolation | None = None,
+        readonly: bool = False,
+        deferrable: bool = False,
+        outer: Transaction | None = None,
+    ) -> None:
+        if isolation is not None and isolation not in _ISOLATIONS:
+            raise ValueError(f"isolation is one of {', '.join(_ISOLATIONS)}; got {isolation!r}")
+        self._pool = pool
+        self._outer = outer
+        self._depth = 0 if outer is None else outer._depth + 1
+        self._session: Session | None = None
+        self._is_over = False
+        begin = "BEGIN"
+        if isolation is not None:
+            begin += f" ISOLATION LEVEL {isolation.upper()}"
+        if readonly:
+            begin += " READ ONLY"
+        if deferrable:
+            begin += " DEFERRABLE"
+        name = f"citius_{self._depth}"
+        self._begin = begin if outer is None else f"SAVEPOINT {name}"
+        self._commit = "COMMIT" if outer is None else f"RELEASE SAVEPOINT {name}"
+        self._rollback = (
+            "ROLLBACK"
+            if outer is None
+            else f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}"
+        )
+
+    async def __aenter__(self) -> Self:
+        if self._session is not None:
+            raise RuntimeError("a transaction is entered once")
+        if self._outer is None:
+            session = await self._pool.acquire()
+        else:
+            session = self._outer._live_session()
+        self._session = session
+        core = self._pool.core
+        for name in METHODS:
+            setattr(self, name, functools.partial(getattr(core, name), session=session.core))
+        try:
+            await self._script(self._begin)
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        session = self._live_session()
+        self._is_over = True
+        try:
+            if session.is_closed:
+                if error is None:
+                    await self._script(self._commit)  # raises
+            elif error is not None:
+                # Not waited for: what comes next on this session comes after it.
+                self._pool.core.script(self._rollback, session.core).start()
+            elif session.core.status == _FAILED:
+                await self._script(self._rollback)
+                raise PostgresError(
+                    "a statement of the transaction has failed, so it was rolled back, although no exception "
+                    "has left its block"
+                )
+            else:
+                await self._script(self._commit)
+        finally:
+            self._leave()
+
+    def transaction(self) -> Transaction:
+        """A savepoint: what is done within it can be undone by itself."""
+        return Transaction(self._pool, outer=self)
+
+    async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        """Execute a statement with each row of parameters; the number of rows changed."""
+        return await execute_rows(self, sql, rows)
+
+    def not_open(self) -> BaseException:
+        """What a method raises before the block and after it."""
+        return RuntimeError(
+            "the transaction is not open: use `async with pool.transaction() as tx`"
+        )
+
+    def _live_session(self) -> Session:
+        if self._session is None or self._is_over:
+            raise self.not_open()
+        return self._session
+
+    async def _script(self, sql: str) -> None:
+        assert self._session is not None
+        await self._pool.core.script(sql, self._session.core)
+
+    def _leave(self) -> None:
+        self._is_over = True
+        for name in METHODS:
+            self.__dict__.pop(name, None)
+        if self._outer is None and self._session is not None:
+            self._pool.release(self._session)
