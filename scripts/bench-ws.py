@@ -52,7 +52,7 @@ async def echo(ws):
         await ws.send(message)
 
 @app.websocket("/all")
-async def everybody(ws):
+async def broadcast(ws):
     room.join(ws)
     async for message in ws:
         room.send(message)
@@ -65,11 +65,11 @@ async def app(scope, receive, send):
     await receive()
     await send({"type": "websocket.accept"})
     if scope["path"] == "/all":
-        return await everybody(receive, send)
+        return await broadcast(receive, send)
     while (message := await receive())["type"] == "websocket.receive":
         await send({"type": "websocket.send", "text": message["text"]})
 
-async def everybody(receive, send):
+async def broadcast(receive, send):
     members.append(send)
     try:
         while (message := await receive())["type"] == "websocket.receive":
@@ -90,11 +90,11 @@ members = []
 async def app(scope, protocol):
     transport = await protocol.accept()
     if scope.path == "/all":
-        return await everybody(transport)
+        return await broadcast(transport)
     while (message := await transport.receive()).kind == WebsocketMessageType.string:
         await transport.send_str(message.data)
 
-async def everybody(transport):
+async def broadcast(transport):
     members.append(transport)
     try:
         while (message := await transport.receive()).kind == WebsocketMessageType.string:
@@ -116,13 +116,13 @@ def echo(ws, message, opcode):
 def join(ws):
     ws.subscribe("all")
 
-def everybody(ws, message, opcode):
+def broadcast(ws, message, opcode):
     ws.publish("all", message, opcode)  # to its sender, too
 
 app = App()
 plain = {"compression": CompressOptions.DISABLED, "max_payload_length": 1 << 24, "idle_timeout": 120}
 app.ws("/echo", {**plain, "message": echo})
-app.ws("/all", {**plain, "open": join, "message": everybody})
+app.ws("/all", {**plain, "open": join, "message": broadcast})
 app.listen({"port": int(sys.argv[1]), "host": "127.0.0.1"}, lambda config: None)
 app.run()
 """,

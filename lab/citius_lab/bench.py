@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of everybody."""
+    """What each contestant is asked."""
 
     path: str
     method: str
@@ -215,7 +215,7 @@ def bench(
     if held:
         raise click.exceptions.Exit(3)
     if any(figure.verdict.word == FAILED for figure in figures):
-        raise LabError("not everybody could be measured")
+        raise LabError("not all contestants could be measured")
 
 
 def _experiment(
@@ -367,7 +367,7 @@ def _short(body: bytes) -> str:
 
 
 def _figures(folder: Path) -> list[Figure]:
-    """Return everybody's figure, the one under test first."""
+    """Return the figures of all, the one under test first."""
     analysis = analyse.analyse(record.load(folder))
     return [analysis.figures["bench/closed", servers.OWN, name] for name in analysis.contestants]
 

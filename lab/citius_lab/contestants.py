@@ -54,7 +54,7 @@ class Contestant:
 
     Attributes:
         rules: ``production`` (documented settings only), ``tuned``, or ``floor`` (not a server
-            anybody would use).
+            for production).
         maintainer: Who looks after the definition, where that may be a conflict of interest.
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
         needs: Toolchains that have to be on PATH.

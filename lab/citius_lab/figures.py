@@ -222,7 +222,7 @@ def _class(case: str) -> str:
 
 
 VALID, SUSPECT, FAILED = "valid", "suspect", "failed"
-# Differences below this share do not matter to anybody, whatever the interval says.
+# Differences below this share do not matter to users, however narrow the interval is.
 PRACTICAL = 0.02
 # Where the same server differs from itself by more, ranks are withheld: contestants that differ by
 # a quarter are what most tables are about.

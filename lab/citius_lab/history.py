@@ -116,7 +116,7 @@ class History:
     def _is_settled(self, part: Part, block: Block, cell: Cell) -> bool:
         """Tell whether more restarts would not narrow what matters.
 
-        A ratio needs both its sides in a round, so the baseline goes on while anybody does.
+        A ratio needs both its sides in a round, so the baseline goes on while any contestant does.
         """
         if block.round < ROUNDS_MIN:
             return False

@@ -160,7 +160,7 @@ def rerun(ctx: click.Context, folder: Path, out: Path | None, budget_s: float | 
         name=the_plan.name,
         out=again,
         budget_s=budget_s if budget_s is not None else the_plan.budget_s,
-        # A run of everybody stays one: then each experiment has those it names.
+        # A run of all contestants stays one: then each experiment has those it names.
         names=tuple(names) if len(the_plan.parts) == 1 else (),
         baseline=None,
         seed=None,

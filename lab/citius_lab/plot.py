@@ -97,10 +97,10 @@ class RowPlot:
 
 def row_plot(title: str, rows: Sequence[Row], like: Sequence[Row] = ()) -> RowPlot:
     """Return the drawing with its title; rows of ``like`` are on the axis, but not drawn."""
-    everybody = (*rows, *like)
+    drawn_rows = (*rows, *like)
     edges = scale_ends(
-        [value for row in everybody for value in row.values()],
-        [end for row in everybody for one in (row.value, row.band_whisker) for end in ends(one)],
+        [value for row in drawn_rows for value in row.values()],
+        [end for row in drawn_rows for one in (row.value, row.band_whisker) for end in ends(one)],
     )
     if not edges:
         return RowPlot(title)

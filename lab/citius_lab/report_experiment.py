@@ -207,9 +207,9 @@ def _per_core(view: View, sections: list[Section]) -> PerCore | None:
             rows(view, view.ranked(section.id, case), per_core_of, words.brief)
             for section in sections
         ]
-        everybody = [row for own in drawn for row in own]
+        all_rows = [row for own in drawn for row in own]
         figures = [
-            row_plot(f"Requests per core-second, {section.title}", own, everybody)
+            row_plot(f"Requests per core-second, {section.title}", own, all_rows)
             for section, own in zip(sections, drawn, strict=True)
         ]
         parts.append((case, tuple(figures)))

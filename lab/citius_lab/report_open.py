@@ -1,4 +1,4 @@
-"""Latency at a rate: over fractions of each contestant's capacity, and at a rate for everybody."""
+"""Latency at a rate: over fractions of each contestant's capacity, and at one rate for all."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Fractions:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Latency at one rate for everybody."""
+    """Latency at one rate for all contestants."""
 
     title: str
     load_text: str

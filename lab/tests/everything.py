@@ -1,4 +1,4 @@
-"""Records of every experiment with everybody in it, made of text: the largest page there is."""
+"""Records of every experiment with all contestants in it, made of text: the largest page there is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def everything(n_rounds: int = 3) -> Results:
-    """Return a run of all experiments: somebody failed, somebody is missing, somebody is slow."""
+    """Return a run of all experiments: one contestant failed, one is missing, one is slow."""
     chance = random.Random(1)
     asked = [one for one in own_experiments().values() if one.in_all or one.name == "quick"]
     names = list(dict.fromkeys(name for one in asked for name in one.contestants))

@@ -104,7 +104,7 @@ async def whose(whom: str):
 @pytest.mark.parametrize("plain", ["id", "weakref.ref", "weakref.proxy"])
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_who_knows_a_task_weakly_does_not_know_the_next_one(serve, loop: str, plain: str) -> None:
-    # Whoever watches all tasks may have known a request's before it began.
+    # Code that watches all tasks may have known a request's before it began.
     server = serve(KNOWN.replace("PLAIN", plain), "--loop", loop, "--no-access-log")
     wait_for(lambda: server.get("/seen").body == b"True", "the watcher to see the spare task")
     for name in "abcde":

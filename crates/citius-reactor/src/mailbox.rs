@@ -142,7 +142,7 @@ impl Mailbox {
     }
 
     /// Asks for a turn without a command; as [`post`](Self::post) otherwise.
-    #[must_use = "without a wake-up the turn waits for somebody else's"]
+    #[must_use = "without a wake-up the turn waits for another one"]
     pub fn expect_turn(&self) -> bool {
         !self.expected.swap(true, Ordering::AcqRel)
     }

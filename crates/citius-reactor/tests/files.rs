@@ -114,7 +114,7 @@ impl Rig {
     }
 
     fn connect(&self) -> UnixStream {
-        let peer = UnixStream::connect(self.directory.join("socket")).expect("somebody listens");
+        let peer = UnixStream::connect(self.directory.join("socket")).expect("a listener");
         peer.set_nonblocking(true).expect("a socket");
         peer
     }

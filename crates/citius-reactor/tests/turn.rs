@@ -131,7 +131,7 @@ fn late_answers_leave_in_the_order_of_their_requests() {
     let mailbox = reactor.mailbox();
     assert!(
         mailbox.post(third, respond(b"/third")),
-        "no turn is under way, so somebody must wake one"
+        "no turn is under way, so one must be woken"
     );
     assert!(
         !mailbox.post(first, respond(b"/first")),
@@ -170,7 +170,7 @@ fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side
     let (mut reactor, mut service) = (reactor(), Paths::default());
     let listener = UnixListener::bind(&address).expect("a fresh name");
     listener.set_nonblocking(true).expect("a socket");
-    let mut peer = UnixStream::connect(&address).expect("somebody listens");
+    let mut peer = UnixStream::connect(&address).expect("a listener");
     reactor
         .listen(OwnedFd::from(listener), ListenerProtocol::Http)
         .expect("it listens");
@@ -215,7 +215,7 @@ fn a_drain_answers_what_is_open_and_closes_what_is_idle() {
     assert!(reactor.is_drained());
 }
 
-/// Whenever it is asked, somebody else comes, up to `left` times.
+/// Whenever it is asked, another client connects, up to `left` times.
 struct Herd {
     address: PathBuf,
     left: usize,
@@ -225,7 +225,7 @@ struct Herd {
 
 impl Herd {
     fn come(&mut self) {
-        let mut peer = UnixStream::connect(&self.address).expect("somebody listens");
+        let mut peer = UnixStream::connect(&self.address).expect("a listener");
         peer.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             .expect("room for a request");
         self.last = Some(peer);

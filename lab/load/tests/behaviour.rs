@@ -422,7 +422,7 @@ fn garbage_is_a_protocol_error() {
 fn a_server_that_dies_yields_connect_errors_and_an_end() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
-    // Accepts the look whether anybody is there, and nobody after it.
+    // Accepts the connection that looks whether it is there, and none after it.
     thread::spawn(move || drop(listener.accept()));
     let run = Run::new(&["-n", "6", "-c", "2", &url]);
     assert_eq!(run.number("completed"), 0);
@@ -755,19 +755,19 @@ fn a_web_socket_that_is_refused_is_a_status() {
 
 #[test]
 fn every_copy_of_a_broadcast_is_counted() {
-    let everybody = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
+    let streams = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
     let server = Server::start(move |_, stream| {
         let own = stream.try_clone().expect("a descriptor");
-        let everybody = Arc::clone(&everybody);
-        // Whoever has been accepted hears everything from then on.
+        let streams = Arc::clone(&streams);
+        // A connection that was accepted receives everything from then on.
         let mut is_known = false;
         serve_messages(stream, |_, frame| {
-            let mut everybody = everybody.lock().expect("no panic");
+            let mut streams = streams.lock().expect("no panic");
             if !is_known {
-                everybody.push(own.try_clone().expect("a descriptor"));
+                streams.push(own.try_clone().expect("a descriptor"));
                 is_known = true;
             }
-            for stream in everybody.iter_mut() {
+            for stream in streams.iter_mut() {
                 send(stream, frame);
             }
             Then::KeepOpen

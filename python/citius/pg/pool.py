@@ -267,7 +267,7 @@ class Pool(Statements):
             self._look()
 
     def _cancel_blocked(self) -> None:
-        """Cancel what the server does for nobody."""
+        """Cancel a statement whose caller has left."""
         if not self._is_ending:
             for session in self._sessions:
                 if session.core.is_blocked() and not session.is_cancelling:

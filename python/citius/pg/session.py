@@ -116,7 +116,7 @@ class Session:
             assert isinstance(value, BaseException)
             if not self._opened.done():
                 self._opened.set_exception(value)
-                # Somebody may have stopped waiting.
+                # A caller may have stopped waiting.
                 self._opened.exception()
             if not self.is_closed:
                 self._close_socket()

@@ -237,7 +237,7 @@ def _bytes_at(typing_context: Any, request: Any, index: Any) -> Any:
         size = builder.load(builder.bitcast(size_at, _I64.as_pointer()))
         view = make_array(_BYTES)(context, builder)
         one = context.get_constant(types.intp, 1)
-        # Nobody owns it: the request outlives the call.
+        # No owner: the request outlives the call.
         populate_array(
             view, data=builder.bitcast(data, view.data.type), shape=[size], strides=[one],
             itemsize=one, meminfo=None,

@@ -72,7 +72,7 @@ async def read(request: Request) -> bytes:
 
 
 class _Intake:
-    """How far a body has been taken, and by whom. Whoever takes holds it (``with``)."""
+    """How far a body has been taken, and by which reader. A reader holds it while it takes (``with``)."""
 
     __slots__ = ("__weakref__", "_held", "ended", "has_begun", "kept", "owner")
 

@@ -3,7 +3,7 @@
 ``Compiled`` is what a route keeps of ``compiled=…`` until the application is frozen; ``make`` then gives
 the extension what it calls. Addresses come from capsules, ctypes, numba's cfuncs or shared libraries
 (``load_handlers``); a Python function with ``compiled=True`` is typed here and compiled by ``_numba.py``.
-Everything happens once per process: what cannot be compiled or called is refused before anybody is served.
+Everything happens once per process: what cannot be compiled or called is refused before a request is served.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def set_unmatched(
     native: Native, middleware: tuple[Middleware, ...], errors: ErrorHandlers, report: Report
 ) -> None:
-    """Send 404 and 405 through Python, if anybody here wants to see them."""
+    """Send 404 and 405 through Python, if middleware or an error handler is to see them."""
     statuses = errors.by_status
     middleware = bound_to(middleware, "", None, None)
     if not middleware and not ({404, 405} & statuses.keys() or errors.by_type):

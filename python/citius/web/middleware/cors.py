@@ -108,7 +108,7 @@ class CORS(Middleware):
         wanted = tokens(request.header("access-control-request-headers") or "")
         refusal = self._refusal(origin, method, wanted)
         if refusal:
-            # The browser tells its user nothing but the console; this is for whoever looks at the response.
+            # The browser hides it from scripts; a developer sees it in the response.
             response = Response(refusal, 403)
         else:
             response = Response(b"", 204)
