@@ -38,7 +38,7 @@ app.route("/{path:path}", methods=METHODS)(echo)
 @app.middleware
 def everything_else(request, next):
     response = next(request)
-    return echo(request) if response.status_code in (404, 405) else response
+    return echo(request) if response.status_code in (204, 404, 405) else response
 """
 
 

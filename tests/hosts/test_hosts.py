@@ -94,7 +94,7 @@ class TestEveryHost:
 
 @pytest.mark.parametrize(("loop", "module"), [("asyncio", "asyncio"), ("uvloop", "uvloop")])
 def test_async_handlers_and_what_they_leave_behind(serve, loop: str, module: str) -> None:
-    server: Server = serve(APP + ASYNC, "--loop", loop)
+    server: Server = serve(APP.read_text() + ASYNC, "--loop", loop)
     assert server.get("/loop").body.decode().partition(".")[0] == module
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
@@ -102,7 +102,7 @@ def test_async_handlers_and_what_they_leave_behind(serve, loop: str, module: str
 
 
 def test_auto_is_uvloop(serve) -> None:
-    server: Server = serve(APP + ASYNC)
+    server: Server = serve(APP.read_text() + ASYNC)
     assert server.get("/loop").body.startswith(b"uvloop")
 
 
@@ -130,5 +130,5 @@ def test_uvloop_that_is_not_installed(serve) -> None:
 
 
 def test_auto_without_uvloop_is_asyncio(serve) -> None:
-    server: Server = serve(APP + ASYNC + "\nsys.modules['uvloop'] = None\n")
+    server: Server = serve(APP.read_text() + ASYNC + "\nsys.modules['uvloop'] = None\n")
     assert server.get("/loop").body.startswith(b"asyncio")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import select
+import selectors
 import signal
 import socket
 import subprocess
@@ -108,8 +108,11 @@ def test_workers_that_come_later_are_linked(serve) -> None:
     server.signal(signal.SIGTTOU)
     server.wait_for_log("one worker less")
     by_socket = {client.peer.socket: pid for pid, client in clients.items()}
-    told, _, _ = select.select(by_socket, (), (), 30)
-    leaving = clients.pop(by_socket[told[0]])
+    with selectors.DefaultSelector() as told:
+        for peer in by_socket:
+            told.register(peer, selectors.EVENT_READ)
+        ready = told.select(30)
+    leaving = clients.pop(by_socket[ready[0][0].fileobj])
     assert leaving.frame().code == 1012
     leaving.peer.close()
     say_everywhere(clients, "two of them")

@@ -149,7 +149,7 @@ def test_the_environment_has_one_a_line_and_a_file_a_list(tmp_path: Path) -> Non
         ("x-a: b\r\nset-cookie: c", "control character"),
         ("Content-Length: 5", "the server itself sets content-length"),
         ("date: x", "the server itself sets date"),
-        ("Transfer-Encoding: chunked", "for the server to say"),
+        ("Transfer-Encoding: chunked", "the server itself sets transfer-encoding"),
     ],
 )
 def test_what_no_header_can_be_is_refused(text: str, why: str) -> None:
