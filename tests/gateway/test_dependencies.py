@@ -393,3 +393,25 @@ class TestRefusedAtStart:
             ask(handler)
         with pytest.raises(ConfigError, match="without a function"):
             ask(nothing)
+
+
+@pytest.mark.parametrize(("cached", "calls"), [(True, 1), (False, 2)])
+def test_a_dependency_of_the_route_and_of_its_handler_is_called_once(
+    cached: bool, calls: int
+) -> None:
+    made: list[object] = []
+
+    def dependency() -> int:
+        made.append(None)
+        return len(made)
+
+    app = App()
+    depends = Depends(dependency, cached=cached)
+
+    @app.get("/", dependencies=[depends])
+    def handler(value: Annotated[int, depends]) -> int:
+        return value
+
+    with Client(app) as client:
+        client.get("/")
+    assert len(made) == calls

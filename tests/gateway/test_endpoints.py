@@ -51,7 +51,7 @@ def test_everything_is_an_endpoint() -> None:
     everyone = endpoints["/v1/users"]
     assert (everyone.method, everyone.kind, everyone.name) == ("GET", "def", "everyone")
     assert everyone.operation.tags == ("all", "users")
-    assert [one.call for one in everyone.dependencies] == [user, user]
+    assert [one.call for one in everyone.dependencies] == [user]
     assert [(p.name, p.source) for p in everyone.inputs] == [("page", "query")]
     assert everyone.where.startswith("make_app.<locals>.everyone (")
     assert endpoints["/v1/users/live"].protocol == "websocket"

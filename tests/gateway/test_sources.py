@@ -16,6 +16,7 @@ from citius import (
     File,
     Form,
     Header,
+    Headers,
     Path,
     Query,
     Upload,
@@ -269,3 +270,21 @@ class TestRefusedAtStart:
         self.check(file, "annotate it as citius.Upload or bytes")
         self.check(both, "as item and as a form for id")
         self.check(wrong, "its default is 'x'")
+
+
+def test_the_default_of_files_is_no_request_s_alone() -> None:
+    app = App()
+
+    @app.post("/")
+    def handler(files: Annotated[list[Upload], File()] = []) -> int:  # noqa: B006
+        files.append(Upload("a", "text/plain", b"", Headers([])))
+        return len(files)
+
+    with Client(app) as client:
+        for _ in range(2):
+            response = client.post(
+                "/",
+                content=multipart(("x", None, "1")),
+                headers={"content-type": "multipart/form-data; boundary=b"},
+            )
+            assert response.text == "1"

@@ -40,6 +40,10 @@ class AwaitedStore:
         await asyncio.sleep(0)
         self.inner.save(key, data, max_age_s)
 
+    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        await asyncio.sleep(0)
+        self.inner.replace(key, data, max_age_s)
+
     async def delete(self, key: str) -> None:
         await asyncio.sleep(0)
         self.inner.delete(key)
@@ -267,3 +271,48 @@ def test_redis(serve: Callable[..., Server], tmp_path: Path) -> None:
         redis.terminate()
         redis.wait(10)
     assert RedisStore(object()) is not None
+
+
+@pytest.mark.parametrize("is_stored_outside", [False, True])
+def test_an_application_and_one_mounted_in_it_have_sessions_of_their_own(
+    is_stored_outside: bool,
+) -> None:
+    cookies = (SessionCookie(name="outer"), SessionCookie(name="inner"))
+    kinds: list[Any] = [Sessions(SECRET, cookies[0]), StoredSessions(MemoryStore(), cookies[1])]
+    if is_stored_outside:
+        kinds = [StoredSessions(MemoryStore(), cookies[0]), Sessions(SECRET, cookies[1])]
+    inner = app_of(kinds[1])
+    outer = App()
+    outer.middleware(kinds[0])
+    outer.mount("/in", inner)
+    outer.get("/")(lambda request: dict(session(request)))
+    with Client(outer) as client:
+        client.get("/")
+        response = client.post("/in/set/user/me")
+        assert [field.partition("=")[0] for field in response.headers.getlist("set-cookie")] == [
+            "inner"
+        ]
+        assert client.get("/in").json() == {"user": "me"}
+        assert client.get("/").json() == {}
+
+
+@pytest.mark.parametrize("kind", [MemoryStore, AwaitedStore])
+@pytest.mark.parametrize("rolling", [False, True])
+def test_a_session_that_was_deleted_meanwhile_stays_deleted(kind: Any, rolling: bool) -> None:
+    store = kind()
+    app = app_of(StoredSessions(store, SessionCookie(rolling=rolling)))
+
+    @app.get("/slow")
+    def slow(request: Request) -> str:
+        if not rolling:
+            session(request)["more"] = 1
+        assert session(request)["user"] == "me"
+        kept = getattr(store, "inner", store)
+        for key in list(kept._kept):
+            kept.delete(key)
+        return "x"
+
+    with Client(app) as client:
+        client.post("/set/user/me")
+        client.get("/slow")
+        assert client.get("/").json() == {}

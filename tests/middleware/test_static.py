@@ -102,3 +102,14 @@ def test_without_middleware_nothing_changes(site: Path) -> None:
     app.get("/assets/data.txt")(lambda request: "the route")
     with Client(app) as client:
         assert client.get("/assets/data.txt").text == "0123456789"
+
+
+def test_files_of_a_mounted_application_pass_its_middleware(site: Path) -> None:
+    inner = App()
+    inner.static("/", site)
+    inner.middleware(Authenticate(APIKey({"good": Principal("me")})))
+    app = App()
+    app.mount("/admin", inner)
+    with Client(app) as client:
+        assert client.get("/admin/data.txt").status_code == 401
+        assert client.get("/admin/data.txt", headers={"x-api-key": "good"}).text == "0123456789"

@@ -173,3 +173,38 @@ def test_a_route_without_middleware_has_no_principal() -> None:
     app.get("/")(lambda request: principal(request).id)
     with pytest.raises(RuntimeError, match="Authenticate"), Client(app) as client:
         client.get("/")
+
+
+class CheckOfItsOwn(Scheme):
+    def __init__(self) -> None:
+        super().__init__("own", {"type": "http", "scheme": "bearer"}, "Bearer")
+
+    def read(self, request: Request) -> str | None:
+        return "wrong"
+
+    async def check(self, credentials: str) -> Any:
+        return None
+
+
+async def function(request: Request) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        CheckOfItsOwn(),
+        Bearer(lambda token: check_later(token)),
+        Bearer(lambda token: False),
+        function,
+    ],
+    ids=["coroutine of a subclass", "coroutine of a lambda", "False", "an async function"],
+)
+def test_only_a_principal_passes(scheme: Any) -> None:
+    app = App()
+    app.middleware(Authenticate(scheme))
+    app.get("/")(lambda: "secret")
+    with Client(app, raise_errors=False) as client:
+        response = client.get("/", headers={"authorization": "Bearer wrong"})
+    assert response.status_code == 500
+    assert "secret" not in response.text

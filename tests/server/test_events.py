@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 from browser import Browser
-from citius import App, Event, EventStream, Request, event_stream, last_event_id
+from citius import (
+    App,
+    Broadcast,
+    Event,
+    EventStream,
+    Request,
+    Response,
+    event_stream,
+    last_event_id,
+)
 from citius.testing import Client
 from rig import Server, wait_for
 
@@ -229,3 +238,21 @@ def test_last_event_id() -> None:
     with Client(app) as client:
         assert client.get("/", headers={"last-event-id": "7"}).text == "7"
         assert client.get("/async", headers={"last-event-id": ""}).text == "none"
+
+
+def test_a_client_that_has_missed_more_than_a_queue_holds_gets_it() -> None:
+    broadcast = Broadcast(history=50, queue_bytes_max=20_000)
+    for _ in range(50):
+        broadcast.send("x" * 10_000)
+    app = App()
+
+    @app.get("/")
+    async def follow(request: Request) -> Response:
+        response = broadcast.response(request)
+        asyncio.get_running_loop().call_later(0.2, broadcast.close)
+        return response
+
+    with Client(app) as client:
+        response = client.get("/", headers={"last-event-id": "unknown"})
+        assert response.text.count("data: ") == 50
+        assert len(broadcast) == 0

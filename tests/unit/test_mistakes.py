@@ -11,7 +11,8 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from citius.web.mistakes import MISTAKES_MAX, find_mistakes
+from citius.web import mistakes as module
+from citius.web.mistakes import CHECKS_MAX, MISTAKES_MAX, find_mistakes
 
 T = TypeVar("T")
 
@@ -141,3 +142,17 @@ def test_the_number_of_mistakes_is_bounded_and_the_pass_is_linear() -> None:
     for _ in range(100):
         deep = [deep]
     assert len(find_mistakes(deep, list[Any], ValueError("odd"), "body", strict=True)) == 1
+
+
+def test_the_number_of_checks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[None] = []
+    whole = module._Walk._check_whole
+
+    def counted(self: Any, *arguments: Any) -> None:
+        calls.append(None)
+        whole(self, *arguments)
+
+    monkeypatch.setattr(module._Walk, "_check_whole", counted)
+    found = mistakes(list[int], [*[1] * 100_000, "x"])
+    assert list(found) == ["#/100000"]
+    assert len(calls) <= CHECKS_MAX

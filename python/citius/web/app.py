@@ -356,10 +356,10 @@ class App(Router):
     def static_mounts(self) -> list[Mount]:
         """The static mounts that call no Python code, with their full prefixes."""
         return [
-            replace(mount, prefix=prefix + mount.prefix)
+            full
             for prefix, app, middleware, _ in self.walk()
-            for mount in app._statics
-            if not (middleware and mount.passes_middleware)
+            for full in (replace(mount, prefix=prefix + mount.prefix) for mount in app._statics)
+            if not (middleware and full.passes_middleware)
         ]
 
     @property

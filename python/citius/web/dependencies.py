@@ -133,16 +133,27 @@ class Resolver:
         self._of_app = of_app
 
     def resolve(
-        self, owner: Callable[..., Any], parameters: tuple[Parameter, ...], pattern: str
+        self,
+        owner: Callable[..., Any],
+        parameters: tuple[Parameter, ...],
+        pattern: str,
+        known: dict[Any, Dependency],
     ) -> tuple[Parameter, ...]:
-        """The parameters of a route's handler, those of dependencies with their ``dependency``."""
-        return self._resolve(owner, parameters, pattern, {}, ())
+        """The parameters of a route's handler, those of dependencies with their ``dependency``.
+
+        ``known`` holds what the route's dependencies are already; ``extra`` takes the same.
+        """
+        return self._resolve(owner, parameters, pattern, known, ())
 
     def extra(
-        self, owner: Callable[..., Any], depends: tuple[Depends, ...], pattern: str
+        self,
+        owner: Callable[..., Any],
+        depends: tuple[Depends, ...],
+        pattern: str,
+        known: dict[Any, Dependency],
     ) -> tuple[Dependency, ...]:
         """Dependencies whose values are not taken."""
-        return tuple(self._dependency(owner, one, None, pattern, {}, ()) for one in depends)
+        return tuple(self._dependency(owner, one, None, pattern, known, ()) for one in depends)
 
     def _resolve(
         self,

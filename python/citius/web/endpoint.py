@@ -102,13 +102,14 @@ def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
             body_bytes_max=route.body_bytes_max, operation=route.operation,
         )  # fmt: skip
     parameters = http_parameters(handler, pattern, stream=route.stream)
-    parameters = resolver.resolve(handler, parameters, pattern)
+    known: dict[Any, Dependency] = {}
+    parameters = resolver.resolve(handler, parameters, pattern, known)
     declared = route.operation.response
     result = read_result(handler) if declared is MISSING else declared
     is_model, result = without_response(result, is_explicit=declared is not MISSING)
     endpoint = Endpoint(
         "http", route.method, pattern, handler, route.kind, parameters,
-        extra=resolver.extra(handler, route.dependencies, pattern),
+        extra=resolver.extra(handler, route.dependencies, pattern, known),
         result=result, is_model=is_model, stream=route.stream,
         body_bytes_max=route.body_bytes_max, operation=route.operation,
     )  # fmt: skip

@@ -317,9 +317,10 @@ class Broadcast:
             on_close=self._leave,
         )
         with self._lock:
-            for data in self._missed_since(last_event_id(request)):
-                stream.send_encoded(data)
             self._streams.add(stream)
+            for data in self._missed_since(last_event_id(request)):
+                # The history bounds it; by the limit of the queue such a client could never catch up.
+                stream._push(data)  # pyright: ignore[reportPrivateUsage]
         return stream.response()
 
     def send(self, event: object) -> int:

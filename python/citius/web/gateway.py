@@ -149,8 +149,8 @@ def _static_routes(
     """The routes of static mounts that have middleware around them."""
     for prefix, inner, middleware, errors in app.walk():
         for mount in inner.own_statics if middleware else []:
-            if mount.passes_middleware:
-                full = replace(mount, prefix=prefix + mount.prefix)
+            full = replace(mount, prefix=prefix + mount.prefix)
+            if full.passes_middleware:
                 for route in with_head(routes_of(full)):
                     endpoint = endpoint_of(route, route.pattern, Resolver({}, app.app_dependencies))
                     yield route, endpoint, middleware, errors

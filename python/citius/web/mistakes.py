@@ -21,6 +21,10 @@ MISTAKES_MAX = 100
 """Mistakes that one response lists. Origin: enough for a form. Exceeded: the others are not looked for.
 Test: tests/unit/test_mistakes.py."""
 
+CHECKS_MAX = 10_000
+"""Values that the second pass looks at. Origin: some 50 ms. Exceeded: what follows is not looked at, and if
+nothing was found until then, the first mistake is told alone. Test: tests/unit/test_mistakes.py."""
+
 Places = tuple[str, ...]
 """Names and indices from the root of a value to a part of it."""
 
@@ -63,12 +67,14 @@ class _Walk:
     def __init__(self, *, strict: bool, found: list[tuple[Places, str]]) -> None:
         self._strict = strict
         self._found = found
+        self._left = CHECKS_MAX
 
     def check(self, node: Any, value: Any, path: Places) -> None:
         """Note the mistakes in ``value``, which should be of the type ``node``."""
         import msgspec.inspect as types
 
-        if len(self._found) >= MISTAKES_MAX:
+        self._left -= 1
+        if self._is_over:
             return
         if isinstance(node, types.Metadata):
             node = node.type
@@ -80,8 +86,14 @@ class _Walk:
                 self._found.append(((*path, name), part))
             else:
                 self.check(inner, part, (*path, name))
+            if self._is_over:
+                return
         if len(self._found) == before:
             self._check_whole(node, value, path)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._left < 0 or len(self._found) >= MISTAKES_MAX
 
     def _check_whole(self, node: Any, value: Any, path: Places) -> None:
         """Note what is wrong with a value whose parts are right: type, range, number of items."""

@@ -122,13 +122,16 @@ def file_reader(parameter: Parameter) -> Callable[[FormData, Mistakes], Any]:
     many = wants_list(parameter.annotation)
     wants_bytes = "bytes" in repr(parameter.annotation)
     mistake = missing(parameter) if parameter.is_required else None
+    copied = copier_of(default)
 
     def read(form: FormData, mistakes: Mistakes) -> Any:
         uploads: list[Any] = form.files_list(name)
         if not uploads and mistake is not None:
             mistakes.append(mistake)
         if not uploads:
-            return None if mistake is not None else default
+            if mistake is not None:
+                return None
+            return default if copied is None else copied()
         if wants_bytes:
             uploads = [upload.data for upload in uploads]
         return uploads if many else uploads[-1]

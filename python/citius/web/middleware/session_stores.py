@@ -23,6 +23,9 @@ class SessionStore(Protocol):
     def save(self, key: str, data: bytes, max_age_s: int) -> None:
         """Keep ``data`` for that many seconds."""
 
+    def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+
     def delete(self, key: str) -> None:
         """Forget it."""
 
@@ -35,6 +38,9 @@ class AsyncSessionStore(Protocol):
 
     async def save(self, key: str, data: bytes, max_age_s: int) -> None:
         """Keep ``data`` for that many seconds."""
+
+    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
 
     async def delete(self, key: str) -> None:
         """Forget it."""
@@ -73,6 +79,13 @@ class MemoryStore:
             while len(self._kept) > self._sessions_max:
                 self._kept.popitem(last=False)
 
+    def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+        with self._lock:
+            if self._kept.get(key, (0.0, b""))[0] > self._clock():
+                self._kept[key] = self._clock() + max_age_s, data
+                self._kept.move_to_end(key)
+
     def delete(self, key: str) -> None:
         """Forget it."""
         with self._lock:
@@ -109,6 +122,10 @@ class RedisStore:
     async def save(self, key: str, data: bytes, max_age_s: int) -> None:
         """Keep ``data`` for that many seconds."""
         await self._client.set(self._prefix + key, data, ex=max_age_s)
+
+    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+        await self._client.set(self._prefix + key, data, ex=max_age_s, xx=True)
 
     async def delete(self, key: str) -> None:
         """Forget it."""

@@ -113,6 +113,20 @@ def session(request: Request) -> Session:
     return cast("Session", found)
 
 
+def _put(owner: object, request: Request, made: Session) -> None:
+    """Make it the session of the handlers below; each middleware sends its own in the end."""
+    request.state.session = made
+    setattr(request.state, f"_session_{id(owner)}", made)
+
+
+def _own(owner: object, request: Request) -> Session | None:
+    """The session that this middleware has made, which is that of the request again."""
+    found = getattr(request.state, f"_session_{id(owner)}", None)
+    if found is not None:
+        request.state.session = found
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCookie:
     """How the cookie of a session is sent.
@@ -176,12 +190,12 @@ class Sessions(Middleware):
 
     def before(self, request: Request) -> None:
         """Give the request its session."""
-        request.state.session = Session(lambda: self._read(request))
+        _put(self, request, Session(lambda: self._read(request)))
 
     def after(self, request: Request, response: Response) -> Response:
         """Send the session if it has changed."""
-        found = session(request)
-        if not found.is_used:
+        found = _own(self, request)
+        if found is None or not found.is_used:
             return response
         add_vary(response, "cookie")
         original, data = found._seal()  # pyright: ignore[reportPrivateUsage]
@@ -241,6 +255,7 @@ class _Change:
     deleted: str | None = None
     saved: str | None = None
     data: bytes = b""
+    is_new: bool = False
 
 
 class _StoredHalves(Middleware):
@@ -253,12 +268,12 @@ class _StoredHalves(Middleware):
         self._id_of = sessions._id_of  # pyright: ignore[reportPrivateUsage]
 
     def _begin(self, request: Request, data: bytes | None) -> None:
-        request.state.session = Session(lambda: data)
+        _put(self, request, Session(lambda: data))
 
     def _end(self, request: Request, response: Response) -> _Change | None:
         """What a changed session asks for; the cookie is set already."""
-        found = session(request)
-        if not found.is_used:
+        found = _own(self, request)
+        if found is None or not found.is_used:
             return None
         add_vary(response, "cookie")
         original, data = found._seal()  # pyright: ignore[reportPrivateUsage]
@@ -276,7 +291,7 @@ class _StoredHalves(Middleware):
         identifier = secrets.token_urlsafe(32) if is_new else cast("str", known)
         if is_new or self._cookie.rolling:
             self._cookie.set(request, response, identifier)
-        return _Change(known if found.is_rotated else None, identifier, data)
+        return _Change(known if found.is_rotated else None, identifier, data, is_new)
 
 
 class _DirectSessions(_StoredHalves):
@@ -290,7 +305,8 @@ class _DirectSessions(_StoredHalves):
             if change.deleted is not None:
                 self._store.delete(_key(change.deleted))
             if change.saved is not None:
-                self._store.save(_key(change.saved), change.data, self._cookie.max_age_s)
+                keep = self._store.save if change.is_new else self._store.replace
+                keep(_key(change.saved), change.data, self._cookie.max_age_s)
         return response
 
 
@@ -305,7 +321,8 @@ class _AwaitedSessions(_StoredHalves):
             if change.deleted is not None:
                 await self._store.delete(_key(change.deleted))
             if change.saved is not None:
-                await self._store.save(_key(change.saved), change.data, self._cookie.max_age_s)
+                keep = self._store.save if change.is_new else self._store.replace
+                await keep(_key(change.saved), change.data, self._cookie.max_age_s)
         return response
 
 

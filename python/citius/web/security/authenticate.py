@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 # At run time too: `principal` can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.web.middleware.base import Middleware
-from citius.web.security.schemes import Principal, Scheme  # noqa: TC001
+from citius.web.security.schemes import Principal, Scheme, as_principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ class Authenticate(Middleware):
     @property
     def steps(self) -> tuple[Callable[..., Any], ...]:
         """What decides whether the scheme has to be awaited."""
-        return (type(self._scheme).__call__,)
+        return ((_Awaiting if _is_awaited(self._scheme) else _Direct).before,)
 
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., Any] | None
@@ -41,8 +41,11 @@ class Authenticate(Middleware):
         """Leave exempt routes alone."""
         if pattern in self._exempt:
             return None
-        is_async = inspect.iscoroutinefunction(type(self._scheme).__call__)
-        return _Awaiting(self._scheme) if is_async else _Direct(self._scheme)
+        return (_Awaiting if _is_awaited(self._scheme) else _Direct)(self._scheme)
+
+
+def _is_awaited(scheme: object) -> bool:
+    return any(map(inspect.iscoroutinefunction, (scheme, type(scheme).__call__)))
 
 
 class _Direct(Middleware):
@@ -50,7 +53,7 @@ class _Direct(Middleware):
         self._scheme = scheme
 
     def before(self, request: Request) -> None:
-        request.state.principal = self._scheme(request)
+        request.state.principal = as_principal(self._scheme(request), "the scheme")
 
 
 class _Awaiting(Middleware):
@@ -58,7 +61,7 @@ class _Awaiting(Middleware):
         self._scheme: Any = scheme
 
     async def before(self, request: Request) -> None:
-        request.state.principal = await self._scheme(request)
+        request.state.principal = as_principal(await self._scheme(request), "the scheme")
 
 
 def principal(request: Request) -> Principal:

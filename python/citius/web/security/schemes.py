@@ -41,6 +41,21 @@ Check: TypeAlias = Callable[[str], Found] | Callable[[str], Awaitable[Found]]
 """Takes credentials; returns ``None`` if they are no good."""
 
 
+def as_principal(found: object, source: str) -> Principal:
+    """``found``, if it is a principal: what is anything else lets no request pass.
+
+    Raises:
+        TypeError: It is not; ``source`` says where it is from.
+    """
+    if isinstance(found, Principal):
+        return found
+    if inspect.iscoroutine(found):
+        found.close()
+    raise TypeError(
+        f"{source} returned {type(found).__name__}, not a Principal; what awaits is to be `async def` itself"
+    )
+
+
 class Scheme:
     """What all schemes have; a subclass reads credentials and checks them.
 
@@ -61,7 +76,7 @@ class Scheme:
         raise NotImplementedError
 
     def check(self, credentials: str) -> Any:
-        """The principal of credentials, ``None`` if they are no good; may be awaitable."""
+        """The principal of credentials, ``None`` if they are no good."""
         raise NotImplementedError
 
     def __call__(self, request: Request) -> Principal:
@@ -90,10 +105,11 @@ class Scheme:
 
         Raises:
             Unauthorized: It has found none.
+            TypeError: It returned something else, such as ``False`` or a coroutine.
         """
         if found is None:
             raise self.refusal("the credentials are not valid", "invalid_token")
-        return found
+        return as_principal(found, f"the check of the scheme {self.name!r}")
 
     def refusal(self, detail: str, error: str = "") -> Unauthorized:
         """A 401. It does not say what was wrong with the credentials, but whether there were any."""
