@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import sys
+import time
 
 import msgspec
 import pytest
@@ -287,6 +288,19 @@ async def test_a_statement_that_nobody_awaits_fails_its_transaction(pool) -> Non
     assert await pool.fetch_value("SELECT count(*) FROM unseen") == 0
     assert await pool.execute("INSERT INTO unseen VALUES (1)") == 1
     assert await pool.fetch_value("SELECT count(*) FROM unseen") == 1
+
+
+@pooled(size=1, wait_s=0.2)
+async def test_a_session_that_comes_as_the_wait_ends_is_not_lost(pool) -> None:
+    loop = asyncio.get_running_loop()
+    session = await pool.acquire()
+    waiter = asyncio.create_task(pool.acquire())
+    await asyncio.sleep(0)
+    loop.call_later(0.05, time.sleep, 0.3)  # the wait ends within it
+    loop.call_later(0.1, pool.release, session)
+    assert await waiter is session
+    pool.release(session)
+    assert await pool.fetch_value("SELECT 1") == 1
 
 
 @pooled(size=2)

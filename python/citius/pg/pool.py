@@ -225,6 +225,9 @@ class Pool(Statements):
             async with asyncio.timeout(self._wait_s):
                 return await waiter
         except TimeoutError:
+            # A session can have come in the same turn as the end of the wait.
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                return waiter.result()
             raise self._exhausted() from None
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
