@@ -400,3 +400,20 @@ def test_dsn() -> None:
             parse(dsn, {})
     with pytest.raises(ConfigError, match="at least 1"):
         pg.Pool("", size=0)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "app:hunter2@db/shop",
+        "postgresql://u:hun/ter2@h/db",
+        "postgresql://u:hun[ter2@h/db",
+        "password=hunter hunter2",
+        "user=u password='hunter2",
+    ],
+)
+def test_no_error_of_a_dsn_shows_a_part_of_the_password(dsn: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(dsn, {})
+    assert "hun" not in str(caught.value)
+    assert "ter2" not in str(caught.value)
