@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import sys
+import time
 
 import msgspec
 import pytest
@@ -250,6 +252,57 @@ async def test_a_cancelled_transaction_is_rolled_back(pool) -> None:
     assert await asyncio.wait_for(pool.fetch_value("SELECT count(*) FROM halves"), 10) == 0
 
 
+def test_a_transaction_that_is_cancelled_as_it_begins_or_ends_is_left(server) -> None:
+    """What is written after it through the pool is there."""
+
+    async def enter(pool, pause_s: float) -> None:
+        async with pool.transaction():
+            await asyncio.sleep(pause_s)
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1) as pool:
+            await pool.execute("CREATE TABLE IF NOT EXISTS begun (id int)")
+            for pause_s in (60, 0):
+                for steps in (1, 1, 1, 1, 1, 2, 3, 4, 5):
+                    task = asyncio.create_task(enter(pool, pause_s))
+                    for _ in range(steps):
+                        await asyncio.sleep(0)
+                    task.cancel()
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await task
+                    assert await pool.execute("INSERT INTO begun VALUES (1)") == 1
+                    assert await pool.fetch_value("SELECT pg_current_xact_id_if_assigned()") is None
+        async with pg.Pool(server.dsn, size=1) as pool:
+            assert await pool.fetch_value("SELECT count(*) FROM begun") == 18
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pooled(size=1)
+async def test_a_statement_that_nobody_awaits_fails_its_transaction(pool) -> None:
+    await pool.execute("CREATE TABLE IF NOT EXISTS unseen (id int)")
+    with pytest.raises(pg.PostgresError, match="rolled back"):
+        async with pool.transaction() as tx:
+            await tx.execute("INSERT INTO unseen VALUES (1)")
+            tx.fetch_value("SELECT 1/$1::int", 0).start()
+    assert await pool.fetch_value("SELECT count(*) FROM unseen") == 0
+    assert await pool.execute("INSERT INTO unseen VALUES (1)") == 1
+    assert await pool.fetch_value("SELECT count(*) FROM unseen") == 1
+
+
+@pooled(size=1, wait_s=0.2)
+async def test_a_session_that_comes_as_the_wait_ends_is_not_lost(pool) -> None:
+    loop = asyncio.get_running_loop()
+    session = await pool.acquire()
+    waiter = asyncio.create_task(pool.acquire())
+    await asyncio.sleep(0)
+    loop.call_later(0.05, time.sleep, 0.3)  # the wait ends within it
+    loop.call_later(0.1, pool.release, session)
+    assert await waiter is session
+    pool.release(session)
+    assert await pool.fetch_value("SELECT 1") == 1
+
+
 @pooled(size=2)
 async def test_cancellation_at_any_moment_mixes_up_no_rows(pool) -> None:
     async def ask(number: int) -> None:
@@ -347,3 +400,20 @@ def test_dsn() -> None:
             parse(dsn, {})
     with pytest.raises(ConfigError, match="at least 1"):
         pg.Pool("", size=0)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "app:hunter2@db/shop",
+        "postgresql://u:hun/ter2@h/db",
+        "postgresql://u:hun[ter2@h/db",
+        "password=hunter hunter2",
+        "user=u password='hunter2",
+    ],
+)
+def test_no_error_of_a_dsn_shows_a_part_of_the_password(dsn: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(dsn, {})
+    assert "hun" not in str(caught.value)
+    assert "ter2" not in str(caught.value)

@@ -49,6 +49,19 @@ APP = """
     async def carried() -> list:
         return [session._reactor is not None for session in pool._sessions]
 
+    @app.get("/reattach")
+    async def reattach() -> str:
+        async def move() -> None:
+            session = next(iter(pool._sessions))
+            print("in a step", file=sys.stderr, flush=True)
+            time.sleep(0.5)  # requests of other connections are ready by then
+            reactor = session._reactor
+            session._move(None)
+            session._move(reactor)
+
+        await asyncio.get_running_loop().create_task(move())
+        return "moved"
+
     @app.on_shutdown
     async def late() -> None:
         print("at the end:", await pool.fetch_value("SELECT 'alive'"), file=sys.stderr, flush=True)
@@ -110,3 +123,22 @@ def test_the_database_is_restarted_under_the_server(serve, own_server) -> None:
     own_server.stop()
     own_server.start()
     assert get(serving, "/one/2") == (200, b'{"id":2,"name":"n2"}')
+
+
+def test_a_session_changes_hands_within_a_step_while_requests_are_ready(serve, server) -> None:
+    """No request begins inside the step of the task that attaches the session."""
+    serving = serve(APP, "--workers", "1", env={"DSN": server.dsn})
+    results = []
+
+    def ask(path: str) -> None:
+        results.append(get(serving, path)[0])
+
+    threads = [threading.Thread(target=ask, args=("/reattach",))]
+    threads[0].start()
+    wait_for(lambda: "in a step" in serving.err, "the step")
+    for number in range(4):
+        threads.append(threading.Thread(target=ask, args=(f"/one/{number}",)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert results == [200] * 5

@@ -31,5 +31,5 @@ def test_nothing_that_python_counts_is_assigned_under_a_guard() -> None:
         for path in SOURCES.rglob("*.rs")
         for match in assigned.finditer(path.read_text())
     ]
-    # What is said of an answer is put back where it was taken from: nothing is there.
-    assert found == ["gateway/wsgi/start.rs: *lock(&self.shared.said) ="]
+    # The state of a response is put back where it was taken from: nothing is there.
+    assert found == ["gateway/wsgi/start.rs: *lock(&self.shared.state) ="]

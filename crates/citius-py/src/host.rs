@@ -349,7 +349,7 @@ impl Reactor {
         let socket = duplicate(fd).map_err(|error| os_error("socket", &error))?;
         let id = this.handle.upstreams.enter(protocol);
         let command = UpstreamCommand::Attach(id, socket);
-        this.command(slf.py(), Command::Upstream(command));
+        this.upstream_command(slf.py(), command);
         Ok((Arc::clone(&this.handle), id))
     }
 
@@ -358,7 +358,7 @@ impl Reactor {
         let this = slf.get();
         if let Some(protocol) = this.handle.upstreams.remove(id) {
             let command = UpstreamCommand::Detach(id, protocol);
-            this.command(slf.py(), Command::Upstream(command));
+            this.upstream_command(slf.py(), command);
         }
     }
 
@@ -384,6 +384,42 @@ impl Reactor {
         self.run_turn(py, &mut core);
         drop(core);
         self.after_turn(py);
+    }
+
+    /// Does it now, or at the end of the turn that is running. No turn is begun for it: this may be a task's step, in
+    /// which no request's task can be entered.
+    fn upstream_command(&self, py: Python<'_>, command: UpstreamCommand) {
+        lock(&self.commands).push(Command::Upstream(command));
+        let Some(mut core) = self.try_core() else {
+            return self.mailbox.wake();
+        };
+        let commands = std::mem::take(&mut *lock(&self.commands));
+        let (mine, others): (Vec<_>, Vec<_>) = commands
+            .into_iter()
+            .partition(|command| matches!(command, Command::Upstream(_)));
+        lock(&self.commands).extend(others);
+        let Core {
+            reactor,
+            tasks,
+            gateway,
+            mounts,
+        } = &mut *core;
+        let turn = Turn {
+            py,
+            handle: &self.handle,
+            tasks,
+        };
+        let mut service = Dispatch {
+            turn,
+            gateway,
+            mounts,
+        };
+        for command in mine {
+            if let Command::Upstream(command) = command {
+                do_upstream(reactor, &mut service, command);
+            }
+        }
+        service.turn.tasks.leave(py);
     }
 
     fn feed(&self, slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<()> {

@@ -92,8 +92,11 @@ def _of_url(dsn: str) -> dict[str, str]:
     try:
         url = urlsplit(dsn)
         port = url.port
-    except ValueError as error:
-        raise ConfigError(f"DSN of PostgreSQL: {error}") from None
+    except ValueError:
+        # Its text can hold a part of the password.
+        raise ConfigError(
+            "DSN of PostgreSQL: the URL cannot be read; in a password write / # ? @ : as %2F %23 %3F %40 %3A"
+        ) from None
     if url.scheme not in ("postgresql", "postgres"):
         raise ConfigError(f"DSN of PostgreSQL: expected postgresql://…, got {url.scheme}://…")
     if "," in url.netloc:
@@ -122,6 +125,7 @@ def _of_pairs(dsn: str) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise ConfigError(f"DSN of PostgreSQL: expected key=value, got {word!r}")
+            # Without the word: it can be a part of the password.
+            raise ConfigError("DSN of PostgreSQL: expected postgresql://… or key=value pairs")
         values[name] = value
     return values

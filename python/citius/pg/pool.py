@@ -19,6 +19,7 @@ from citius.pg.transactions import Transaction
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 
+    from citius._core import PgCall
     from citius.pg.transactions import Isolation
 
 # How long a statement that no code waits for may go on before the server is told to cancel it: most end
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _CANCEL_AFTER_S = 0.05
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
 _LOOK_EVERY_S = 0.1
+_ROLLBACKS_MAX = 3
 
 
 class Pool(Statements):
@@ -223,6 +225,9 @@ class Pool(Statements):
             async with asyncio.timeout(self._wait_s):
                 return await waiter
         except TimeoutError:
+            # A session can have come in the same turn as the end of the wait.
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                return waiter.result()
             raise self._exhausted() from None
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
@@ -241,6 +246,27 @@ class Pool(Statements):
             if not waiter.done():
                 return waiter.set_result(session)
         self._core.share(session.core)
+
+    def roll_back(self, session: Session) -> None:
+        """Give a session back when the server says that it is in no transaction."""
+        if session.is_closed or self._core is None:
+            return
+        call = self._core.script("ROLLBACK", session.core)
+        call.start()
+        self._spawn(self._roll_back(session, call))
+
+    async def _roll_back(self, session: Session, call: PgCall) -> None:
+        with contextlib.suppress(PostgresError):
+            await call
+        for _ in range(_ROLLBACKS_MAX):
+            while session.is_cancelling:
+                await asyncio.sleep(0.01)  # its request may still hit what comes next
+            if session.is_closed or not session.core.status:
+                return self.release(session)
+            with contextlib.suppress(PostgresError):
+                await self.core.script("ROLLBACK", session.core)
+        # The pool connects another one.
+        session.close()
 
     def _exhausted(self) -> PoolExhausted:
         why = f"no session with the {self._target} became free within {self._wait_s:g} s"
@@ -276,7 +302,7 @@ class Pool(Statements):
     async def _cancel(self, session: Session) -> None:
         core = self.core
         request = session.core.cancel_request()
-        if request is None:
+        if request is None or session.is_cancelling or not session.core.is_blocked():
             return
         # Nothing new comes to this session meanwhile; what is behind the statement and is hit is done again.
         was_shared = core.unshare(session.core) is not None

@@ -72,7 +72,8 @@ class Transaction(Statements):
         try:
             await self._script(self._begin)
         except BaseException:
-            self._leave()
+            # BEGIN may be under way all the same.
+            self._leave(is_clean=False)
             raise
         return self
 
@@ -84,23 +85,30 @@ class Transaction(Statements):
     ) -> None:
         session = self._live_session()
         self._is_over = True
+        is_clean = False
         try:
             if session.is_closed:
                 if error is None:
                     await self._script(self._commit)  # raises
             elif error is not None:
-                # Not waited for: what comes next on this session comes after it.
-                self._pool.core.script(self._rollback, session.core).start()
-            elif session.core.status == _FAILED:
-                await self._script(self._rollback)
-                raise PostgresError(
-                    "a statement of the transaction has failed, so it was rolled back, although no exception "
-                    "has left its block"
-                )
+                # Not waited for: what comes next on this session comes after it. The outermost one is rolled
+                # back as its session is given back.
+                if self._outer is not None:
+                    self._pool.core.script(self._rollback, session.core).start()
             else:
+                if session.core.load:
+                    # The status is that of what has ended: this ends after all that has been started.
+                    await self._script("")
+                if session.core.status == _FAILED:
+                    await self._script(self._rollback)
+                    raise PostgresError(
+                        "a statement of the transaction has failed, so it was rolled back, although no "
+                        "exception has left its block"
+                    )
                 await self._script(self._commit)
+                is_clean = True
         finally:
-            self._leave()
+            self._leave(is_clean)
 
     def transaction(self) -> Transaction:
         """A savepoint: what is done within it can be undone by itself."""
@@ -125,9 +133,10 @@ class Transaction(Statements):
         assert self._session is not None
         await self._pool.core.script(sql, self._session.core)
 
-    def _leave(self) -> None:
+    def _leave(self, is_clean: bool) -> None:
         self._is_over = True
         for name in METHODS:
             self.__dict__.pop(name, None)
         if self._outer is None and self._session is not None:
-            self._pool.release(self._session)
+            give_back = self._pool.release if is_clean else self._pool.roll_back
+            give_back(self._session)

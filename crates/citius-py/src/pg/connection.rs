@@ -379,6 +379,12 @@ impl PgConnection {
         self.is_unsent.load(Ordering::Relaxed)
     }
 
+    /// Puts the session in its place again, when its work is done.
+    fn put(&self, session: Box<Session>) {
+        let before = lock(&self.session).replace(session);
+        drop(before);
+    }
+
     /// Takes a call; gives it back while it works or is closed.
     pub(crate) fn submit(slf: &Bound<'_, Self>, call: Py<PgCall>) -> Result<(), Py<PgCall>> {
         let (py, this) = (slf.py(), slf.get());
@@ -394,7 +400,7 @@ impl PgConnection {
         let mut ended = Ended::new();
         session.add(py, this.pool.get(), call, &mut ended);
         let has_output = !session.protocol.output().is_empty();
-        *lock(&this.session) = Some(session);
+        this.put(session);
         if has_output {
             this.note_unsent(py);
         }
@@ -421,7 +427,7 @@ impl PgConnection {
             return;
         };
         if session.is_closed {
-            *lock(&this.session) = Some(session);
+            this.put(session);
             return;
         }
         let (mut heard, mut ended) = (
@@ -441,7 +447,7 @@ impl PgConnection {
         }
         session.pump(py, this.pool.get(), &mut ended);
         let has_output = !session.protocol.output().is_empty();
-        *lock(&this.session) = Some(session);
+        this.put(session);
         if has_output {
             this.note_unsent(py);
         }
