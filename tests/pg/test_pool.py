@@ -350,6 +350,29 @@ async def test_a_statement_whose_table_has_changed(pool) -> None:
 
 
 @pooled(size=1)
+async def test_a_table_changes_under_statements_side_by_side(pool) -> None:
+    """The statement is prepared anew once, not forgotten while that is under way."""
+    await pool.execute("DROP TABLE IF EXISTS widened")
+    await pool.execute("CREATE TABLE widened AS SELECT 1 AS a")
+    assert await pool.fetch("SELECT * FROM widened") == [(1,)]
+    await pool.execute("ALTER TABLE widened ADD b int")
+    codes: list[str | None] = []
+
+    async def ask() -> list[tuple[int, ...]] | None:
+        rows = None
+        for _ in range(4):
+            rows = None
+            try:
+                rows = await pool.fetch("SELECT * FROM widened")
+            except pg.ServerError as error:
+                codes.append(error.sqlstate)
+        return rows
+
+    assert await asyncio.gather(*(ask() for _ in range(5))) == [[(1, None)]] * 5
+    assert set(codes) == {"0A000"}
+
+
+@pooled(size=1)
 async def test_copy_is_refused_without_harm(pool) -> None:
     assert await pool.execute("COPY (SELECT 1) TO STDOUT") == 1
     with pytest.raises(pg.SessionLost, match="COPY FROM STDIN"):

@@ -272,10 +272,15 @@ impl Session {
         match self.requests.front_mut() {
             Some(Request::Execute(execution)) => {
                 // The plan or the statement is not what it was: it is prepared anew the next time.
-                if let (Some((id, _)), "0A000" | "26000") =
+                // One that is prepared anew already is another one.
+                if let (Some((id, statement)), "0A000" | "26000") =
                     (&execution.statement, error.code.as_str())
-                    && let Some(Prepared::Ready(statement)) = self.statements.remove(id)
+                    && matches!(
+                        self.statements.get(id),
+                        Some(Prepared::Ready(known)) if Arc::ptr_eq(known, statement)
+                    )
                 {
+                    self.statements.remove(id);
                     self.protocol.forget(&statement.name);
                 }
                 let call = execution.call.get();
@@ -287,6 +292,10 @@ impl Session {
             }
             Some(&mut Request::Prepare(id)) => {
                 self.statements.remove(&id);
+                // It may be there: Parse can have succeeded and Describe failed. Closing what is not is no error.
+                self.protocol.forget(&name_of(id));
+                // A cancel request that was for the call before it: those that may be prepared anew are.
+                let is_stray = error.code == "57014" && heard.is_cancelling;
                 // All that wait for this statement; the others keep their order.
                 let waiting = std::mem::take(&mut self.backlog);
                 for call in waiting {
@@ -294,7 +303,7 @@ impl Session {
                         Work::Statement(sql, _) => heard.id_of(py, sql) == Some(id),
                         Work::Script(_) => false,
                     };
-                    if is_its {
+                    if is_its && !(is_stray && call.get().is_free()) {
                         ended.push((call, Err(server_error(py, &error))));
                     } else {
                         self.backlog.push_back(call);
