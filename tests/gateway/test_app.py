@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import gc
+import os
 import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -965,3 +967,22 @@ class TestMiddlewareAndExceptions:
         assert [answer.status_code for answer in answers] == [404, 409, 500]
         assert answers[2].text == "last"
         assert seen == [404, 409, 500]
+
+
+def test_a_client_that_is_dropped_takes_its_descriptors_along() -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    def serve_once() -> None:
+        app = App()
+        app.get("/")(lambda: "x")
+        with Client(app) as client:
+            assert client.get("/").text == "x"
+
+    serve_once()
+    gc.collect()
+    before = descriptors()
+    for _ in range(5):
+        serve_once()
+    gc.collect()
+    assert descriptors() <= before

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -128,9 +129,17 @@ class Client:
         self._error: BaseException | None = None
         self._pool: BlockingPool | None = None
         self._connections: dict[int, _Connection] = {}
+        # Weak, for the gateway keeps it: a client that is dropped is to take its reactor's descriptors along.
+        this = weakref.ref(self)
+
+        def report(request: Request, error: BaseException) -> None:
+            client = this()
+            if client is not None:
+                client._report(request, error)
+
         native = app.freeze(
             self._make_pool,
-            self._report if raise_errors else None,
+            report if raise_errors else None,
             interpret_compiled=interpret_compiled,
         )
         self._loop = asyncio.new_event_loop()
