@@ -14,7 +14,9 @@ holds only what its application needs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from citius.lazy import exports
 
 if TYPE_CHECKING:
     from citius._core import Request, Response, Room, WebSocket, __version__
@@ -134,19 +136,5 @@ _HOMES = {
     "web.responses": ("html_response", "json_response", "msgpack_response", "redirect"),
     "web.websocket": ("SerialWebSocket",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import the home of a public name; what is in no other home is an exception."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"citius.{_HOME_OF.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+_LISTED = {name for names in _HOMES.values() for name in names}
+__getattr__, __dir__ = exports(__name__, {**_HOMES, "errors": set(__all__) - _LISTED})

@@ -18,10 +18,11 @@ PACKAGE = Path(__file__).parents[2] / "python/citius"
 BASE = {"_core", "errors"}
 MAY_IMPORT = {
     "errors": set[str](),
+    "lazy": set[str](),
     "observability": BASE,
     "process": BASE | {"observability"},
     "settings": BASE | {"observability", "process"},
-    "web": BASE | {"observability", "process", "settings"},
+    "web": BASE | {"lazy", "observability", "process", "settings"},
     "serving": BASE | {"observability", "process", "settings", "web"},
     "testing": BASE | {"web"},
     "rpc": BASE | {"observability"},
@@ -30,7 +31,7 @@ MAY_IMPORT = {
     "msgpack": BASE,
     "cli": BASE | {"settings", "serving", "web"},
     "__main__": {"cli", "settings", "serving"},
-    "__init__": set[str](),
+    "__init__": {"lazy"},
 }
 
 # A method for users that belongs above its package: it calls `serve`.

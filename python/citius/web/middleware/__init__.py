@@ -12,7 +12,9 @@ docs/guides/middleware.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from citius.lazy import exports
 
 if TYPE_CHECKING:
     from citius.web.middleware.base import AnyMiddleware, AsyncNext, Middleware, Next
@@ -85,19 +87,4 @@ _HOMES = {
     "sessions": ("Session", "SessionCookie", "Sessions", "StoredSessions", "session"),
     "timeouts": ("Timeout",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import the home of a public name."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = exports(__name__, _HOMES)

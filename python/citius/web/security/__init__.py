@@ -5,7 +5,9 @@ Names are imported when they are first used. The guide is docs/guides/security.m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from citius.lazy import exports
 
 if TYPE_CHECKING:
     from citius.web.security.authenticate import Authenticate, principal
@@ -32,19 +34,4 @@ _HOMES = {
     "schemes": ("APIKey", "Basic", "Bearer", "Principal", "Requires", "Scheme"),
     "signing": ("Signer",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import the home of a public name."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = exports(__name__, _HOMES)
