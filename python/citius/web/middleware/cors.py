@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from citius._core import Response
 from citius.errors import ConfigError
 from citius.web.middleware.base import Middleware
-from citius.web.middleware.fields import Origins, add_vary, check_origin, is_token, tokens
+from citius.web.middleware.fields import Origins, add_vary, check_origin, is_token, listed, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ class CORS(Middleware):
         max_age_s: int = 600,
         private_network: bool = False,
     ) -> None:
-        given = _listed(origins)
+        given = listed(origins)
         self._any = given == ["*"]
         if "*" in given and not self._any:
             raise ConfigError('CORS: "*" stands alone among the origins')
@@ -60,16 +60,14 @@ class CORS(Middleware):
                 "CORS: credentials go to named origins only: every page of the web, or every sandboxed one, "
                 "could act as the user otherwise; list the origins"
             )
-        listed = [
-            one if one == "null" else check_origin(one, "CORS") for one in given if one != "*"
-        ]
-        self._origins = Origins(listed)
+        names = [one if one == "null" else check_origin(one, "CORS") for one in given if one != "*"]
+        self._origins = Origins(names)
         self._credentials = credentials
-        self._methods = _checked([method.upper() for method in _listed(methods)], "method")
-        fields = _listed(headers)
+        self._methods = _checked([method.upper() for method in listed(methods)], "method")
+        fields = listed(headers)
         self._any_header = fields == ["*"]
         self._headers = frozenset(_checked([name for name in fields if name != "*"], "header"))
-        self._expose = ", ".join(_checked(_listed(expose), "header"))
+        self._expose = ", ".join(_checked(listed(expose), "header"))
         self._max_age = str(max_age_s)
         self._private_network = private_network
 
@@ -138,11 +136,6 @@ class CORS(Middleware):
         else:
             is_fine = all(name in self._headers or name in _SAFE_FIELDS for name in wanted)
         return "" if is_fine else "these request fields are not allowed to other origins"
-
-
-def _listed(values: Iterable[str]) -> list[str]:
-    """A text is a list of one, not of its characters."""
-    return [values] if isinstance(values, str) else list(values)
 
 
 def _checked(names: list[str], what: str) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from citius._core import Request  # noqa: TC001
 from citius.errors import Forbidden, HTTPError
 from citius.web.middleware.base import Middleware
-from citius.web.middleware.fields import Origins, check_origin, origin_of
+from citius.web.middleware.fields import Origins, check_origin, listed, origin_of
 from citius.web.middleware.sessions import session
 
 if TYPE_CHECKING:
@@ -53,10 +53,11 @@ class CSRF(Middleware):
         tokens: bool = False,
         exempt: Iterable[str] = (),
     ) -> None:
-        given = [trusted_origins] if isinstance(trusted_origins, str) else list(trusted_origins)
-        self._trusted = Origins([check_origin(origin, "CSRF") for origin in given])
+        self._trusted = Origins(
+            [check_origin(origin, "CSRF") for origin in listed(trusted_origins)]
+        )
         self._tokens = tokens
-        self._exempt = frozenset([exempt] if isinstance(exempt, str) else exempt)
+        self._exempt = frozenset(listed(exempt))
 
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., Any] | None

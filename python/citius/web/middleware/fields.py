@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from citius.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from citius._core import Request, Response
 
 _DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
@@ -30,6 +32,11 @@ def add_vary(response: Response, *names: str) -> None:
 def tokens(value: str) -> list[str]:
     """The members of a list of tokens, in lower case."""
     return [part.strip().lower() for part in value.split(",") if part.strip()]
+
+
+def listed(values: Iterable[str]) -> list[str]:
+    """Values that an application gives; a text is a list of one, not of its characters."""
+    return [values] if isinstance(values, str) else list(values)
 
 
 def is_token(name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from citius._core import Response
 from citius.errors import ConfigError
 from citius.web.middleware.base import Middleware
+from citius.web.middleware.fields import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +31,7 @@ class TrustedHosts(Middleware):
     """
 
     def __init__(self, hosts: Iterable[str]) -> None:
-        given = [hosts] if isinstance(hosts, str) else list(hosts)
+        given = listed(hosts)
         if not given:
             raise ConfigError("TrustedHosts: expected at least one host")
         for host in given:

@@ -14,6 +14,7 @@ from citius._core import TokenBuckets
 from citius.errors import ConfigError, TooManyRequests
 from citius.process.sharedmemory import shared_memory
 from citius.web.middleware.base import Middleware
+from citius.web.middleware.fields import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,7 +71,7 @@ class RateLimit(Middleware):
             raise ConfigError(f"RateLimit: expected a name such as login, got {name!r}")
         self._interval_ns = max(1, round(per_s * 1_000_000_000 / limit))
         self._key = key
-        self._only = None if only is None else frozenset([only] if isinstance(only, str) else only)
+        self._only = None if only is None else frozenset(listed(only))
         self._name = name
         self._state = f"rate_limit_{name}"
         self._policy = f'"{name}";q={limit};w={max(1, round(per_s))}'

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError
 from citius.web.middleware.base import Middleware
+from citius.web.middleware.fields import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -135,7 +136,7 @@ def _without_nonce(sources: Iterable[str]) -> list[str]:
 def _policy(directives: Mapping[str, Iterable[str]]) -> str:
     parts: list[str] = []
     for name, given in directives.items():
-        sources = [given] if isinstance(given, str) else list(given)
+        sources = listed(given)
         for text in (name, *sources):
             if not text or not text.isascii() or any(c in text for c in ";, \r\n\t\0"):
                 raise ConfigError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 # At run time too: `principal` can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.web.middleware.base import Middleware
+from citius.web.middleware.fields import listed
 from citius.web.security.schemes import Principal, Scheme, as_principal
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Authenticate(Middleware):
 
     def __init__(self, scheme: Scheme, *, exempt: Iterable[str] = ()) -> None:
         self._scheme = scheme
-        self._exempt = frozenset([exempt] if isinstance(exempt, str) else exempt)
+        self._exempt = frozenset(listed(exempt))
 
     @property
     def steps(self) -> tuple[Callable[..., Any], ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 # At run time too: a scheme can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError
+from citius.web.middleware.fields import listed
 from citius.web.security.schemes import Principal, Scheme, authorization
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _library() -> Any:
 
 def _checked(algorithms: Iterable[str], key: object) -> list[str]:
     """The algorithms, if they are safe together (RFC 8725 §2.1)."""
-    given = [algorithms] if isinstance(algorithms, str) else list(algorithms)
+    given = listed(algorithms)
     shared = [name for name in given if name.startswith("HS")]
     if not given or any(name.lower() == "none" for name in given):
         raise ConfigError(
