@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pg_rig import Server, find_binaries
@@ -16,23 +17,22 @@ def binaries():
     return found
 
 
-@pytest.fixture(scope="module")
-def server(binaries) -> Iterator[Server]:
-    """A server that the tests of one module share; none of them stops it."""
+def started(binaries: Path) -> Iterator[Server]:
     made = Server(binaries)
     try:
         made.start()
         yield made
     finally:
         made.remove()
+
+
+@pytest.fixture(scope="module")
+def server(binaries) -> Iterator[Server]:
+    """A server that the tests of one module share; none of them stops it."""
+    yield from started(binaries)
 
 
 @pytest.fixture
 def own_server(binaries) -> Iterator[Server]:
     """A server of one test, which may kill it."""
-    made = Server(binaries)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.remove()
+    yield from started(binaries)
