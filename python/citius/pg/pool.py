@@ -226,11 +226,11 @@ class Pool(Statements):
                 return await waiter
         except TimeoutError:
             # A session can have come in the same turn as the end of the wait.
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+            if _has_session(waiter):
                 return waiter.result()
             raise self._exhausted() from None
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+            if _has_session(waiter):
                 self.release(waiter.result())
             raise
         finally:
@@ -318,3 +318,7 @@ class Pool(Statements):
             session.core.set_cancelling(False)
             if was_shared:
                 self.release(session)
+
+
+def _has_session(waiter: asyncio.Future[Session]) -> bool:
+    return waiter.done() and not waiter.cancelled() and waiter.exception() is None

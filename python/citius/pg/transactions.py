@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 from citius.pg.errors import PostgresError
 from citius.pg.statements import METHODS, Statements, execute_rows
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from citius.pg.session import Session
 
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
-_ISOLATIONS = ("read uncommitted", "read committed", "repeatable read", "serializable")
+_ISOLATIONS: tuple[str, ...] = get_args(Isolation)
 _FAILED = 2
 
 
