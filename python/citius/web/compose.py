@@ -174,7 +174,7 @@ class Failures:
 
 
 def _twice_failed(request: Request, error: Exception) -> Response:
-    """The last resort, as citius-py/answer.rs has it where there is no chain."""
+    """The last resort, as citius-py/completion.rs has it where there is no chain."""
     from citius.observability.logging import log_exception
 
     message = request._message(" failed in its error handler")  # pyright: ignore[reportPrivateUsage]
@@ -378,7 +378,7 @@ def _around_pending(
 
 
 class _Pending:
-    """The answer of an ``async def`` handler before it is there."""
+    """The response of an ``async def`` handler before it is there."""
 
     __slots__ = ("_coroutine", "_function")
 

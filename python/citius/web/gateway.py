@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from citius.web.middleware.base import AnyMiddleware
     from citius.web.pool import BlockingPool
 
+    # A route with what is known of it, outer to inner middleware, and inner to outer error handlers.
+    Planned = tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]
+
 
 def make_gateway(
     app: App,
@@ -64,16 +67,20 @@ def make_gateway(
     )
     for _, inner, _, _ in app.walk():
         inner.close()
-    for route, endpoint, middleware, errors in (*_routes(app), *_documentation(app, development)):
+    own = list(_routes(app))
+    taken = {endpoint.pattern for _, endpoint, _, _ in own}
+    resolver = Resolver({}, app.app_dependencies)
+    documentation = _documentation(app, development, taken, resolver)
+    for route, endpoint, middleware, errors in (
+        *own,
+        *documentation,
+        *_static_routes(app, resolver),
+    ):
         if route.compiled is not None:
             route = native_of(route, endpoint.pattern, bool(middleware), interpret_compiled)
             if route.compiled is None:
-                endpoint = replace(
-                    endpoint_of(route, endpoint.pattern, Resolver({}, app.app_dependencies)),
-                    operation=endpoint.operation,
-                )
-        add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
-    for route, endpoint, middleware, errors in _static_routes(app):
+                # Its arguments are those of the Python function around the native code.
+                endpoint = endpoint_of(route, endpoint.pattern, resolver)
         add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
     for socket, pattern in _sockets(app):
         add_socket(native, socket, pattern)
@@ -113,10 +120,8 @@ def needs_loop(app: App) -> str:
     return ""
 
 
-def _routes(
-    app: App, *, heads: bool = True
-) -> Iterator[tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]]:
-    """All routes with what is known of them, outer to inner middleware, inner to outer error handlers."""
+def _routes(app: App, *, heads: bool = True) -> Iterator[Planned]:
+    """All routes of the application and of those mounted in it."""
     for prefix, inner, middleware, errors in app.walk():
         overrides = {**inner.dependency_overrides, **app.dependency_overrides}
         resolver = Resolver(overrides, app.app_dependencies)
@@ -127,32 +132,28 @@ def _routes(
 
 
 def _documentation(
-    app: App, development: bool
-) -> Iterator[tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]]:
-    """The routes of the documentation, where it is wanted; a path that the application has is its own."""
+    app: App, development: bool, taken: set[str], resolver: Resolver
+) -> Iterator[Planned]:
+    """The routes of the documentation, where it is wanted; paths that are ``taken`` are the application's."""
     about = app.about
     if not (development if about.enabled is None else about.enabled):
         return
     from citius.web.openapi.pages import documentation_routes
 
-    taken = {endpoint.pattern for _, endpoint, _, _ in _routes(app, heads=False)}
-    resolver = Resolver({}, app.app_dependencies)
     for route in with_head(documentation_routes(about, app.openapi)):
         if route.pattern not in taken:
             endpoint = endpoint_of(route, route.pattern, resolver)
             yield route, endpoint, app.own_middleware, (app.error_handlers,)
 
 
-def _static_routes(
-    app: App,
-) -> Iterator[tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]]:
+def _static_routes(app: App, resolver: Resolver) -> Iterator[Planned]:
     """The routes of static mounts that have middleware around them."""
     for prefix, inner, middleware, errors in app.walk():
         for mount in inner.own_statics if middleware else []:
             full = replace(mount, prefix=prefix + mount.prefix)
             if full.passes_middleware:
                 for route in with_head(routes_of(full)):
-                    endpoint = endpoint_of(route, route.pattern, Resolver({}, app.app_dependencies))
+                    endpoint = endpoint_of(route, route.pattern, resolver)
                     yield route, endpoint, middleware, errors
 
 

@@ -188,4 +188,4 @@ def _format_of(content_type: str | None, may_be_text: bool) -> tuple[str, str]:
 MSGPACK_TYPES = frozenset(
     ("application/msgpack", "application/x-msgpack", "application/vnd.msgpack")
 )
-"""RFC-less until 2025: the registered name and the two that came before it."""
+"""The media types of MessagePack: the registered one, and two that clients sent before it was."""
