@@ -257,7 +257,7 @@ def test_a_transaction_that_is_cancelled_as_it_begins_or_ends_is_left(server) ->
 
     async def enter(pool, pause_s: float) -> None:
         async with pool.transaction():
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(pause_s)  # 60: cancelled inside the block; 0: while it is left
 
     async def main() -> None:
         async with pg.Pool(server.dsn, size=1) as pool:
