@@ -51,6 +51,30 @@ struct Core {
     mounts: Mounts,
 }
 
+impl Core {
+    /// Calls `work` with the service of a turn, and leaves the task that it was in.
+    #[inline]
+    fn serve(
+        &mut self,
+        py: Python<'_>,
+        handle: &Arc<ReactorHandle>,
+        work: impl FnOnce(&mut citius_reactor::Reactor, &mut Dispatch<'_, '_>),
+    ) {
+        let turn = Turn {
+            py,
+            handle,
+            tasks: &mut self.tasks,
+        };
+        let mut service = Dispatch {
+            turn,
+            gateway: &mut self.gateway,
+            mounts: &mut self.mounts,
+        };
+        work(&mut self.reactor, &mut service);
+        service.turn.tasks.leave(py);
+    }
+}
+
 /// How long `run` may overlook a signal that comes at the wrong moment.
 const POLL_TIMEOUT: citius_reactor::Timespec = citius_reactor::Timespec {
     tv_sec: 1,
@@ -284,41 +308,25 @@ impl Reactor {
     }
 
     fn run_turn(&self, py: Python<'_>, core: &mut Core) {
-        let Core {
-            reactor,
-            tasks,
-            gateway,
-            mounts,
-        } = core;
         end_child(py, &self.handle);
         self.handle.turn.fetch_add(1, Ordering::Relaxed);
         let _serving = Serving::begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let turn = Turn {
-                py,
-                handle: &self.handle,
-                tasks,
-            };
-            let mut service = Dispatch {
-                turn,
-                gateway,
-                mounts,
-            };
-            reactor.turn(&mut service);
-            self.handle.report_noted_failures(py);
-            // Taken first: a guard would live as long as the loop, in which Python code runs.
-            let commands = std::mem::take(&mut *lock(&self.commands));
-            for command in commands {
-                match command {
-                    Command::Drain => reactor.drain(&mut service),
-                    Command::Close => reactor.close(&mut service),
-                    Command::Upstream(command) => {
-                        do_upstream(reactor, &mut service, command);
+            core.serve(py, &self.handle, |reactor, service| {
+                reactor.turn(service);
+                self.handle.report_noted_failures(py);
+                // Taken first: a guard would live as long as the loop, in which Python code runs.
+                let commands = std::mem::take(&mut *lock(&self.commands));
+                for command in commands {
+                    match command {
+                        Command::Drain => reactor.drain(service),
+                        Command::Close => reactor.close(service),
+                        Command::Upstream(command) => do_upstream(reactor, service, command),
                     }
                 }
-            }
-            service.turn.tasks.leave(py);
+            });
         }));
+        let Core { reactor, tasks, .. } = core;
         if outcome.is_err() {
             reactor.recover();
             clear_exception(py);
@@ -398,28 +406,13 @@ impl Reactor {
             .into_iter()
             .partition(|command| matches!(command, Command::Upstream(_)));
         lock(&self.commands).extend(others);
-        let Core {
-            reactor,
-            tasks,
-            gateway,
-            mounts,
-        } = &mut *core;
-        let turn = Turn {
-            py,
-            handle: &self.handle,
-            tasks,
-        };
-        let mut service = Dispatch {
-            turn,
-            gateway,
-            mounts,
-        };
-        for command in mine {
-            if let Command::Upstream(command) = command {
-                do_upstream(reactor, &mut service, command);
+        core.serve(py, &self.handle, |reactor, service| {
+            for command in mine {
+                if let Command::Upstream(command) = command {
+                    do_upstream(reactor, service, command);
+                }
             }
-        }
-        service.turn.tasks.leave(py);
+        });
     }
 
     fn feed(&self, slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<()> {
@@ -428,24 +421,9 @@ impl Reactor {
         {
             let mut core = self.try_core().ok_or_else(busy)?;
             self.handle.turn.fetch_add(1, Ordering::Relaxed);
-            let Core {
-                reactor,
-                tasks,
-                gateway,
-                mounts,
-            } = &mut *core;
-            let turn = Turn {
-                py,
-                handle: &self.handle,
-                tasks,
-            };
-            let mut service = Dispatch {
-                turn,
-                gateway,
-                mounts,
-            };
-            reactor.feed_memory(memory_id(connection), data, &mut service);
-            service.turn.tasks.leave(py);
+            core.serve(py, &self.handle, |reactor, service| {
+                reactor.feed_memory(memory_id(connection), data, service);
+            });
         }
         self.after_turn(py);
         Ok(())
