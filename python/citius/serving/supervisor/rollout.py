@@ -104,8 +104,8 @@ class Rollout:
         return {worker.pid for _, worker in self._queue}
 
     def due_at(self) -> list[float]:
-        """When ``proceed`` has something to do."""
-        return [slot.start_at for slot, _ in self._queue]
+        """When ``proceed`` has something to do; a successor on its way wakes the loop by itself."""
+        return [] if self._slots.has_successor else [slot.start_at for slot, _ in self._queue]
 
     def proceed(self, now: float) -> None:
         """Give the next worker in line a successor, if no other is on its way."""
