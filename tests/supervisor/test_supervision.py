@@ -259,18 +259,9 @@ def can_make_pid_namespaces() -> bool:
 def test_pid_1_reaps_and_drains(tmp_path: Path) -> None:
     if not can_make_pid_namespaces():
         pytest.skip("PID namespaces cannot be made here")
-    (tmp_path / "main.py").write_text(
-        f"import os, asyncio\nfrom citius import *\napp = App()\n{APP}"
-        "@app.get('/orphan')\ndef orphan():\n"
-        "    child = os.fork()\n"
-        "    if child == 0:\n"
-        "        if os.fork() == 0:\n            import time; time.sleep(0.2)\n"
-        "        os._exit(0)\n"
-        "    os.waitpid(child, 0)\n    return 'left'\n"
-    )
     process = subprocess.Popen(
         ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-m", "citius", "serve",
-         "main.py", "--uds", "s", "--no-access-log"],
+         str(application("processes_app")), "--uds", "s", "--no-access-log"],
         cwd=tmp_path, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
