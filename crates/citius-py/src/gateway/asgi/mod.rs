@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     pub(crate) app: Py<PyAny>,
     scopes: scope::ScopeFactory,
     constants: Arc<http_cycle::Constants>,
-    spare: callables::Spare,
+    spare: callables::SpareCallables,
 }
 
 impl Asgi {
@@ -82,7 +82,7 @@ impl Asgi {
                 self.is_debug,
             ),
             constants: Arc::new(http_cycle::Constants::new(py)?),
-            spare: callables::Spare::default(),
+            spare: callables::SpareCallables::default(),
         })
     }
 }

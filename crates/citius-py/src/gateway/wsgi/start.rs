@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use citius_http::{Limits, ResponseHead};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::call::Call;
 use super::start_state::StartState;
-use crate::ownership::is_known_only;
+use crate::reuse::{Known, Reuse};
 use crate::sync::lock;
 
 /// The response of one application call so far.
@@ -250,23 +251,20 @@ impl Callables {
         })
     }
 
-    /// Those for another request; `None` if anything but the server may still call one of them.
+    /// Has them serve another call: what they got since the call before belongs to no call.
     #[inline]
-    pub(super) fn renewed(self, py: Python<'_>) -> Option<Self> {
-        if !self.are_ours(py) {
-            return None;
-        }
-        // What the callables got since the call before belongs to no call.
+    pub(super) fn renew(&self) {
         self.shared.call.fetch_add(1, Ordering::Relaxed);
-        Some(self)
     }
+}
 
-    /// The method is ours alone; its owner is known to it as well, and `write` to its owner.
+impl Reuse for Callables {
     #[inline]
-    pub(super) fn are_ours(&self, py: Python<'_>) -> bool {
-        is_known_only(py, &self.start_response, 1)
-            && is_known_only(py, &self.start, 2)
-            && is_known_only(py, &self.write, 2)
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        Known::WSGI_START_RESPONSE.are_all(py, &self.start_response, lent)
+            && Known::WSGI_START.are_all(py, &self.start, lent)
+            && Known::WSGI_WRITE.are_all(py, &self.write, lent)
+            // These callables, and the state of both.
             && Arc::strong_count(&self.shared) == 3
     }
 }
