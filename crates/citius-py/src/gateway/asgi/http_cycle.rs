@@ -523,13 +523,11 @@ fn respond<S: Sink>(
         .content_length
         .is_none_or(|length| length == body.len())
     {
-        let response = response_head(py, start, &start.headers.fields);
+        let response = response_head(start, &start.headers.fields);
         return sink.send(py, Action::Respond(response, body));
     }
-    sink.send(
-        py,
-        Action::Respond(response_head(py, start, &start.fields()), body),
-    )
+    let fields = start.fields();
+    sink.send(py, Action::Respond(response_head(start, &fields), body))
 }
 
 /// Sends the head, if it has not left, and pieces; and the end, if there are `trailers`.
@@ -545,10 +543,7 @@ fn stream<S: Sink>(
             let body_bytes = pieces.iter().map(|piece| piece.len(py)).sum();
             start.content_length = Some(body_bytes);
         }
-        sink.send(
-            py,
-            Action::Start(response_head(py, &start, &start.fields())),
-        )?;
+        sink.send(py, Action::Start(response_head(&start, &start.fields())))?;
     }
     for piece in pieces {
         let data = match piece {
@@ -564,11 +559,10 @@ fn stream<S: Sink>(
 }
 
 #[inline]
-fn response_head<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> ResponseHead<'a> {
-    let media = start.headers.content_type.as_ref();
+fn response_head<'a>(start: &'a Start, fields: &'a Fields) -> ResponseHead<'a> {
     ResponseHead {
         status: start.status,
-        content_type: media.map(|media| media.as_bytes(py)),
+        content_type: start.headers.content_type.as_deref(),
         fields,
     }
 }

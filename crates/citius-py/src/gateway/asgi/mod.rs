@@ -24,7 +24,6 @@ use crate::task::CompletionHandler as _;
 
 mod awaitables;
 mod callables;
-mod header_cache;
 mod http_cycle;
 mod message;
 mod reusable_dict;

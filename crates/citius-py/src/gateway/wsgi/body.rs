@@ -288,7 +288,7 @@ fn send_whole<S: Sink>(
     sink: &mut S,
 ) -> PyResult<()> {
     let total_bytes = body.len();
-    let status = state.response_head().status;
+    let status = state.start_state.status;
     match state.content_length() {
         Some(announced) if announced == total_bytes => state.forget_content_length(),
         Some(announced) if announced < total_bytes => {
@@ -311,7 +311,8 @@ fn send_whole<S: Sink>(
     }
     state.is_sent = true;
     state.is_committed = true;
-    let response = state.response_head();
+    let fields = state.start_state.fields();
+    let response = state.start_state.response_head(&fields);
     if let Err(fault) = sink.send(py, Action::Respond(response, body)) {
         respond::log_fault(py, fault, context);
     }
@@ -341,7 +342,10 @@ fn start<S: Sink>(py: Python<'_>, state: &mut ResponseState, sink: &mut S) {
     state.is_committed = true;
     state.due_bytes = state.content_length();
     // What could be refused of it has been checked by `start_response`.
-    let _ = sink.send(py, Action::Start(state.response_head()));
+    let fields = state.start_state.fields();
+    let response = state.start_state.response_head(&fields);
+    let _ = sink.send(py, Action::Start(response));
+    drop(fields);
     let written = std::mem::take(&mut state.written);
     if !written.is_empty() {
         let offered = written.len() as u64;
@@ -408,7 +412,7 @@ fn end<S: Sink>(
             .subject(py)
             .log(py, context.handle, LEVEL_WARNING, &what);
     }
-    let is_bodiless = state.response_head().status.has_no_body() || is_head(py, context);
+    let is_bodiless = state.start_state.status.has_no_body() || is_head(py, context);
     match state.due_bytes {
         Some(due) if due > 0 && !is_bodiless => {
             let what = format!(

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Limits, ResponseHead};
+use citius_http::Limits;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
@@ -23,7 +23,7 @@ use crate::sync::lock;
 pub(super) struct ResponseState {
     /// `start_response` has been called.
     pub(super) is_started: bool,
-    start_state: StartState,
+    pub(super) start_state: StartState,
     /// There are body bytes: the head can no longer be replaced.
     pub(super) is_committed: bool,
     /// The head is on its way.
@@ -39,20 +39,14 @@ pub(super) struct ResponseState {
 }
 
 impl ResponseState {
-    pub(super) fn response_head(&self) -> ResponseHead<'_> {
-        self.start_state.response_head()
-    }
-
     /// The announced length of the body.
     pub(super) fn content_length(&self) -> Option<u64> {
-        self.start_state
-            .content_length()
-            .filter(|_| self.is_started)
+        self.start_state.content_length.filter(|_| self.is_started)
     }
 
     /// Has the protocol say how long the body is, which it knows.
     pub(super) fn forget_content_length(&mut self) {
-        self.start_state.forget_content_length();
+        self.start_state.content_length = None;
     }
 
     /// Makes it ready for another call. What was announced is kept, to be known again.
