@@ -355,7 +355,7 @@ pub(super) fn bytes_of(value: Bound<'_, PyAny>, what: &str) -> PyResult<Py<PyByt
 
 /// Calls `act` with each name and value.
 #[inline]
-fn for_each_field<'py>(
+pub(super) fn for_each_field<'py>(
     headers: &Bound<'py, PyAny>,
     mut act: impl FnMut(&Bound<'py, PyBytes>, &Bound<'py, PyBytes>) -> PyResult<()>,
 ) -> PyResult<()> {
@@ -390,7 +390,7 @@ fn two_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'
 }
 
 #[cold]
-fn refused(
+pub(super) fn refused(
     name: &Bound<'_, PyBytes>,
     value: &Bound<'_, PyBytes>,
     fault: Fault,

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_http::Limits;
+use citius_http::{Declared, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
@@ -30,8 +30,8 @@ pub(super) struct ResponseState {
     pub(super) is_sent: bool,
     /// What `write` was given and could not send, because the reactor's own thread is at work here.
     pub(super) written: Vec<u8>,
-    /// Bytes that the announced length leaves to be sent, once the head is on its way.
-    pub(super) due_bytes: Option<u64>,
+    /// Once the head is on its way.
+    pub(super) declared: Declared,
     /// What is logged at the end of the response.
     pub(super) mistake: Option<&'static str>,
     /// The call that all of this is about.
@@ -55,7 +55,7 @@ impl ResponseState {
         self.is_committed = false;
         self.is_sent = false;
         self.written = Vec::new();
-        self.due_bytes = None;
+        self.declared = Declared::default();
         self.mistake = None;
         self.call = call;
     }
