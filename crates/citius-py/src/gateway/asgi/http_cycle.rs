@@ -9,9 +9,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::{
-    Action, Declared, Fault, Fields, Head, Method, Payload, ResponseHead, Status,
-};
+use citius_http::{Action, Declared, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};

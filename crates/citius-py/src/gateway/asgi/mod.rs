@@ -31,8 +31,6 @@ mod scope;
 mod scope_headers;
 mod socket;
 
-pub(crate) use awaitables::install_am_send;
-
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct Asgi {
