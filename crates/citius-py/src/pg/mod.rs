@@ -18,6 +18,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PgPool>()?;
     module.add_class::<connection::PgConnection>()?;
     module.add_class::<call::PgCall>()?;
-    crate::awaitable::install_am_send_of::<call::PgCall>(module.py());
     Ok(())
 }
