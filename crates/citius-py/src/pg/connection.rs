@@ -504,7 +504,7 @@ impl PgConnection {
         Self::end(slf, &error);
     }
 
-    /// Nothing more is said: what is under way has failed, and what has not been sent goes back to the pool.
+    /// Ends the session: requests under way fail, and requests that were not sent go back to the pool.
     fn end(slf: &Bound<'_, Self>, error: &PyErr) {
         let (py, this) = (slf.py(), slf.get());
         let (requests, backlog) = {
