@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from citius.web.compose import Report
     from citius.web.declared import Route, SocketRoute
     from citius.web.endpoint import Endpoint
+    from citius.web.forms import FormLimits
     from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
     from citius.web.signature import Kind
@@ -145,7 +146,16 @@ def add_route(
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"
-    _try_add(native, route, pattern, call, kind, args)
+    _try_add(native, route, pattern, call, kind, args, _form_limits(route, endpoint))
+
+
+def _form_limits(route: Route, endpoint: Endpoint) -> FormLimits | None:
+    """What a form in the body may have; ``None`` for routes that read none."""
+    if route.form is None and any(p.source in ("form", "file") for p in endpoint.inputs):
+        from citius.web.forms import FormLimits
+
+        return FormLimits()
+    return route.form
 
 
 def _try_add(
@@ -155,6 +165,7 @@ def _try_add(
     call: Callable[..., Any],
     kind: Kind,
     args: tuple[str | None, ...],
+    form: FormLimits | None = None,
 ) -> None:
     try:
         native.add(
@@ -166,6 +177,7 @@ def _try_add(
             args=args,
             stream=route.stream,
             body_bytes_max=route.body_bytes_max,
+            form=form,
             compress=route.levels,
         )
     except ValueError as error:

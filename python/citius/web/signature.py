@@ -387,16 +387,19 @@ def _check_file(handler: Callable[..., Any], parameter: Parameter) -> None:
     """Refuse a type that no file of a form can be.
 
     Raises:
-        ConfigError: It is neither an ``Upload`` nor ``bytes``, nor a list of those, nor optional.
+        ConfigError: It is neither an ``UploadFile`` nor ``bytes``, nor a list of those, nor optional.
     """
-    from citius.web.forms import Upload
+    from citius.web.forms import UploadFile
 
     wanted: Any = parameter.annotation
     inner = [one for one in (get_args(wanted) or (wanted,)) if one is not NoneType]
-    if get_origin(wanted) not in (None, list, Union, UnionType) or inner not in ([Upload], [bytes]):
+    if get_origin(wanted) not in (None, list, Union, UnionType) or inner not in (
+        [UploadFile],
+        [bytes],
+    ):
         raise ConfigError(
             f"the parameter {parameter.name} of {describe(handler)} is a file of a form; annotate it as "
-            f"citius.Upload or bytes, as a list of either, or with `| None`, instead of {name_of(wanted)}"
+            f"citius.UploadFile or bytes, as a list of either, or with `| None`, instead of {name_of(wanted)}"
         )
 
 
