@@ -97,6 +97,7 @@ class SocketRoute:
     pattern: str
     handler: Callable[..., Any]
     kind: Literal["async", "blocking"]
+    dependencies: tuple[Depends, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

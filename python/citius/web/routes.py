@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.web.compose import Report
-    from citius.web.declared import Route, SocketRoute
+    from citius.web.declared import Route
     from citius.web.endpoint import Endpoint
     from citius.web.forms import FormLimits
     from citius.web.middleware.base import AnyMiddleware as Middleware
@@ -106,18 +106,16 @@ def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool)
     return replace(route, handler=made, kind=kind, compiled=None)
 
 
-def add_socket(native: Native, socket: SocketRoute, pattern: str) -> None:
+def add_socket(native: Native, endpoint: Endpoint) -> None:
     """Hand a path of WebSockets to the extension."""
     from citius.web.websocket import bind_websocket
 
-    bound = bind_websocket(socket.handler, pattern, serial=socket.kind == "blocking")
+    assert endpoint.kind in ("async", "blocking"), "as sockets are declared"
+    bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
     try:
-        name = describe(socket.handler)
-        native.add_websocket(pattern, bound.call, kind=socket.kind, name=name, args=bound.args)
+        native.add_websocket(pattern, bound.call, kind=endpoint.kind, name=name, args=bound.args)
     except ValueError as error:
-        raise ConfigError(
-            f"WebSocket {pattern} for {describe(socket.handler)} cannot be added: {error}"
-        ) from None
+        raise ConfigError(f"WebSocket {pattern} for {name} cannot be added: {error}") from None
 
 
 def add_route(
