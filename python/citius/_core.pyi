@@ -17,6 +17,7 @@ from typing import IO, Any, Generic, Literal, Self, TypeAlias, TypeVar, final, o
 from typing_extensions import Buffer
 
 from citius.go import Selected
+from citius.web.forms import FormLimits
 from citius.web.headers import Headers, MutableHeaders, QueryParams
 from citius.web.static import Mount
 
@@ -116,6 +117,18 @@ class Request:
     @overload
     def msgpack(self, type: type[_T]) -> _T: ...
     def form(self) -> Any: ...
+    def _form_parts(
+        self, otherwise: FormLimits
+    ) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
+        """Texts and files of the form in the body; files as ``citius.web.forms`` takes them.
+
+        Args:
+            otherwise: What it may have, if the route does not say.
+
+        Raises:
+            HTTPError: There is no form, or a broken one, or it has too much.
+            OSError: A temporary file could not be written.
+        """
     def _next_chunk(self) -> bytes | None:
         """Body bytes that have arrived; ``b""`` at the end, ``None`` if none are there yet.
 
@@ -376,6 +389,7 @@ class Native:
         stream: bool = False,
         body_bytes_max: int | None = None,
         compress: Sequence[tuple[str, int]] | None = None,
+        form: FormLimits | None = None,
     ) -> None:
         """Add a route.
 
@@ -388,6 +402,7 @@ class Native:
             stream: Call the handler when the head is complete, not when the body is.
             body_bytes_max: Bytes that a body may have; ``None``: what the limits say.
             compress: Levels at which responses are compressed, none: not at all; ``None``: the reactor's.
+            form: The handler reads a form, which may have so much; a multipart body is parsed as it comes.
             kind: How ``handler`` is called; ``compiled`` and ``pooled`` take a ``CompiledHandler``.
 
         Raises:
@@ -878,6 +893,15 @@ def parse_urlencoded(raw: bytes) -> list[tuple[str, str]]:
     """The pairs of an ``application/x-www-form-urlencoded`` string (WHATWG URL §5.1), in their order.
 
     Percent-decoded; bytes that are not UTF-8 become U+FFFD.
+    """
+
+def parse_form(
+    content_type: str, body: bytes, settings: FormLimits
+) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
+    """Texts and files of a form that is there as a whole.
+
+    Raises:
+        HTTPError: It is none, or a broken one, or it has too much.
     """
 
 def read_integer(text: str) -> int | None:

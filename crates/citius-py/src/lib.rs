@@ -28,6 +28,7 @@ mod exchange;
 mod file;
 mod file_body;
 mod fork;
+mod form;
 mod gateway;
 mod go;
 mod host;
@@ -69,6 +70,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("METRICS", observe::metrics(module.py())?)?;
     module.add("LIMITS", settings::limit_defaults(module.py())?)?;
     module.add_function(wrap_pyfunction!(urlencoded::parse_urlencoded, module)?)?;
+    module.add_function(wrap_pyfunction!(form::parse_form, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_integer, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::parse_parameters, module)?)?;
