@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
 import shutil
 import signal
@@ -10,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from citius import pg
 
 PORT = 5432
 WAIT_S = 30.0
@@ -103,3 +107,19 @@ class Server:
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def pooled(act: Any = None, **options: Any) -> Any:
+    """A test whose pool is open: ``async def test(pool)``."""
+    if act is None:
+        return functools.partial(pooled, **options)
+
+    def test(server: Server) -> None:
+        async def main() -> None:
+            async with pg.Pool(server.dsn, **options) as pool:
+                await asyncio.wait_for(act(pool), 30)
+
+        asyncio.run(main())
+
+    test.__name__, test.__doc__ = act.__name__, act.__doc__
+    return test

@@ -797,6 +797,8 @@ class PgConnection:
         """What another connection sends to cancel what this session does."""
     def is_blocked(self) -> bool:
         """Whether the server works for a call that no code waits for any more."""
+    def has_abandoned(self) -> bool:
+        """Whether there is such a call anywhere in the pipeline."""
     def set_cancelling(self, is_cancelling: bool) -> None:
         """Say whether a cancel request is under way to this session."""
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import sys
 import time
 
@@ -15,6 +14,7 @@ from citius import pg
 from citius.errors import ConfigError, HTTPError
 from citius.pg import templates
 from citius.pg.dsn import parse
+from pg_rig import pooled
 
 
 class Item(msgspec.Struct):
@@ -26,22 +26,6 @@ class Item(msgspec.Struct):
 class Other:
     name: str
     id: int = 0
-
-
-def pooled(act=None, **options):
-    """A test whose pool is open: ``async def test(pool)``."""
-    if act is None:
-        return functools.partial(pooled, **options)
-
-    def test(server) -> None:
-        async def main() -> None:
-            async with pg.Pool(server.dsn, **options) as pool:
-                await asyncio.wait_for(act(pool), 30)
-
-        asyncio.run(main())
-
-    test.__name__, test.__doc__ = act.__name__, act.__doc__
-    return test
 
 
 @pooled

@@ -49,6 +49,8 @@ class Session:
                 self._loop.add_reader(self._socket, self._read)
                 self._wake()
                 await self._opened
+            reactors.follow(self._move)
+            self._move(reactors.current())
         except TimeoutError:
             self.close()
             raise SessionLost(
@@ -62,8 +64,11 @@ class Session:
         except BaseException:
             self.close()
             raise
-        reactors.follow(self._move)
-        self._move(reactors.current())
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is under way, and no cancel request either."""
+        return not (self.core.load or self.is_cancelling or self.is_closed)
 
     def close(self) -> None:
         """Say goodbye and close."""

@@ -463,7 +463,8 @@ impl PgConnection {
         if let Some(status) = heard.status {
             this.status.store(status as u8, Ordering::Relaxed);
         }
-        for call in std::mem::take(&mut heard.repeated) {
+        // Each goes to the front of the queue, so the last one goes first.
+        for call in std::mem::take(&mut heard.repeated).into_iter().rev() {
             this.load.fetch_sub(1, Ordering::Relaxed);
             PgPool::queue_first(this.pool.bind(py), call);
         }
@@ -533,7 +534,8 @@ impl PgConnection {
                 ended.push((execution.call, Err(lost)));
             }
         }
-        for call in backlog {
+        // Each goes to the front of the queue, so the last one goes first.
+        for call in backlog.into_iter().rev() {
             if call.get().is_free() {
                 PgPool::queue_first(this.pool.bind(py), call);
             } else {
@@ -764,6 +766,16 @@ impl PgConnection {
     fn is_blocked(&self) -> bool {
         lock(&self.session).as_ref().is_some_and(|session| {
             matches!(session.requests.front(), Some(Request::Execute(it)) if it.call.get().is_over())
+        })
+    }
+
+    /// Whether there is such a call anywhere in the pipeline: the server comes to it yet.
+    fn has_abandoned(&self) -> bool {
+        lock(&self.session).as_ref().is_some_and(|session| {
+            session
+                .requests
+                .iter()
+                .any(|request| matches!(request, Request::Execute(it) if it.call.get().is_over()))
         })
     }
 
