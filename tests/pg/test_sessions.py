@@ -120,7 +120,8 @@ async def test_what_goes_back_to_the_queue_keeps_its_order(pool) -> None:
     process = await pool.fetch_value("SELECT pg_backend_pid()")
     await pool.execute("CREATE TABLE IF NOT EXISTS orders (id serial, n int)")
     # They wait for their statement to be prepared, which waits for the slow one.
-    slow = asyncio.create_task(pool.fetch("SELECT pg_sleep(60)"))
+    assert await pool.fetch("SELECT pg_sleep($1)", 0.0)
+    slow = asyncio.create_task(pool.fetch("SELECT pg_sleep($1)", 60.0))
     await asyncio.sleep(0)
     inserts = [
         asyncio.create_task(pool.fetch_value("INSERT INTO orders (n) VALUES ($1) RETURNING id", n))
@@ -136,7 +137,7 @@ async def test_what_goes_back_to_the_queue_keeps_its_order(pool) -> None:
 
 
 def str_dsn(pool) -> str:
-    target = pool._target
+    target = pool.targets[0]
     return f"host={target.host} port={target.port} user={target.user} dbname={target.database}"
 
 
@@ -162,11 +163,16 @@ def test_a_zone_that_no_server_sends(tmp_path) -> None:
             writer.write(response)
         await reader.read()
         writer.close()
+        await writer.wait_closed()
+        is_over.set()
+
+    is_over = asyncio.Event()
 
     async def main() -> None:
         listener = await asyncio.start_unix_server(serve, tmp_path / ".s.PGSQL.5432")
         async with listener, pg.Pool(f"host={tmp_path} user=u", size=1) as pool:
             with pytest.raises((ValueError, OverflowError)):
                 await pool.fetch_value("SELECT zone")
+        await is_over.wait()
 
     asyncio.run(main())

@@ -11,8 +11,8 @@ from citius._core import PgPool
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.pg import dsn as dsns
+from citius.pg.connecting import cancel, open_session
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
-from citius.pg.session import Session, cancel
 from citius.pg.statements import METHODS, Statements, execute_rows
 from citius.pg.transactions import Transaction
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 
     from citius._core import PgCall
+    from citius.pg.session import Session
     from citius.pg.transactions import Isolation
 
 # How long a statement that no code waits for may go on before the server is told to cancel it: most end
@@ -55,7 +56,7 @@ class Pool(Statements):
         for name, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
                 raise ConfigError(f"{name} must be at least 1, got {value}")
-        self._target = dsns.parse(dsn)
+        self.targets = dsns.parse_all(dsn)
         self._size, self._queue_max, self._wait_s, self._depth = size, queue_max, wait_s, depth
         self._core: PgPool | None = None
         self._sessions: set[Session] = set()
@@ -157,8 +158,7 @@ class Pool(Statements):
 
     async def _connect(self) -> None:
         core = self.core
-        session = Session(core, self._target, self._lost)
-        await session.open()
+        session = await open_session(core, self.targets, self._lost)
         if self._is_ending:
             return session.close()
         self._sessions.add(session)
@@ -301,7 +301,7 @@ class Pool(Statements):
         session.close()
 
     def _exhausted(self) -> PoolExhausted:
-        why = f"no session with the {self._target} became free within {self._wait_s:g} s"
+        why = f"no session with the {self.targets[0]} became free within {self._wait_s:g} s"
         return PoolExhausted(why)
 
     # --- what the extension tells ---
@@ -351,7 +351,7 @@ class Pool(Statements):
         session.is_cancelling = True
         session.core.set_cancelling(True)
         try:
-            await cancel(self._target, request)
+            await cancel(session, request)
             with contextlib.suppress(PostgresError):
                 # When this is done, all before it is, and the cancel request can hit nothing else.
                 await core.script("", session.core)
