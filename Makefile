@@ -175,9 +175,10 @@ site: .venv-site/ready ## the documentation as a web site, into site/; a link th
 answer: build ## measure what docs/must-you-leave-python.md says again, and write it (an hour)
 	$(BIN)/citius lab answer --measure
 
-fuzz: ## campaigns of mutated vectors against the parser: make fuzz SECONDS=3600
+fuzz: ## campaigns of mutated vectors and forms against the parsers: make fuzz SECONDS=3600
 	@scripts/need cargo
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
+	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-forms -- --seconds $(SECONDS)
 
 docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py

@@ -1,15 +1,12 @@
-//! Whether an object may be given to another request: nothing else refers to it, and nothing has changed it (I18).
+//! What the memory of an object says: its references, its weak references, its version, its fields.
 //!
-//! Another thread can drop references but cannot create one: creating a reference requires holding one, and we hold the only
-//! one. A stale count is therefore too high at worst, and the object is then not reused. Without a GIL this holds only in the
-//! thread that made the object, because the references of that thread and of all others are two counts.
+//! In: an object. Out: counts and words, which [`super`] compares with those of a fresh object. Nothing is changed here.
 //! Tests: `tests/{asgi,eager}/test_isolation.py`, `tests/wsgi/test_repeats.py`.
 
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use citius_http::FAST_PATHS;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,16 +14,9 @@ use pyo3::types::PyDict;
 
 /// How many references there are to an object.
 #[inline]
-pub(crate) fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t {
+pub(super) fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t {
     // SAFETY: `object` is a live reference, and the thread is attached, as `_py` says.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
-}
-
-/// Whether there are as many references to an object as we `know` of, and no weak ones. Never without
-/// [`FAST_PATHS`]: then nothing is reused.
-#[inline]
-pub(crate) fn is_known_only<T>(py: Python<'_>, object: &Py<T>, known: ffi::Py_ssize_t) -> bool {
-    FAST_PATHS && references(py, object) == known && weak_references(py, object).is_null()
 }
 
 /// Whether each weak reference that is added from now on becomes the first one.
@@ -45,6 +35,12 @@ fn shows_new_weak_references<T>(py: Python<'_>, object: &Py<T>) -> bool {
     let first = unsafe { Bound::from_borrowed_ptr(py, first.cast()) };
     let callback = first.getattr(intern!(py, "__callback__"));
     callback.is_ok_and(|callback| !callback.is_none())
+}
+
+/// Whether there are weak references to an object.
+#[inline]
+pub(super) fn has_weak_references<T>(py: Python<'_>, object: &Py<T>) -> bool {
+    !weak_references(py, object).is_null()
 }
 
 /// The list of the weak references to an object; null if there are none, or none are possible.
