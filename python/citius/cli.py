@@ -79,7 +79,7 @@ def _serve(
     """
     values = {name: value for name, value in given.items() if value is not None and value != ()}
     if config_file is not None and config_file.endswith(".py"):
-        from citius.settings.compat import advice
+        from citius.settings.gunicorn import advice
 
         try:
             text = advice(config_file)

@@ -8,7 +8,7 @@ import click
 import pytest
 from citius.cli import cli
 from citius.errors import ConfigError
-from citius.settings import compat
+from citius.settings import compat, gunicorn
 from citius.settings.config import OPTIONS
 from citius.settings.loading import load
 from rig import citius
@@ -114,4 +114,4 @@ def test_a_configuration_of_gunicorns_is_read_and_not_run(tmp_path: Path) -> Non
 
 def test_a_configuration_that_is_not_there() -> None:
     with pytest.raises(ConfigError, match="cannot read nothing.py"):
-        compat.advice("nothing.py")
+        gunicorn.advice("nothing.py")
