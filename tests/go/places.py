@@ -6,7 +6,9 @@ import asyncio
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import uvloop
@@ -22,16 +24,23 @@ def run_async(main: Callable[[], Coroutine[Any, Any, Any]], loop: str = "asyncio
         return runner.run(bounded())
 
 
-def run_alone(program: str, *options: str) -> subprocess.CompletedProcess[str]:
+def program(name: str) -> Path:
+    """A program of the folder `alone`."""
+    return Path(__file__).parent / "alone" / f"{name}.py"
+
+
+def run_alone(
+    source: str | Path, *words: str, options: Sequence[str] = ()
+) -> CompletedProcess[str]:
     """Run a program in an interpreter of its own: deadlocks and gevent concern whole processes."""
+    what = [str(source)] if isinstance(source, Path) else ["-c", textwrap.dedent(source)]
     return subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", *options, "-c",
-         textwrap.dedent(program)],
+        [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", *options, *what, *words],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
 
 
-def check_alone(program: str) -> str:
-    done = run_alone(program)
+def check_alone(source: str | Path, *words: str) -> str:
+    done = run_alone(source, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout

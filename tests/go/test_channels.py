@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 from citius.go import Chan, ChannelClosed, Selected, WaitGroup, after, chan, go, select, sleep
-from places import LOOPS, check_alone, run_async
+from places import LOOPS, check_alone, program, run_async
 
 
 class TestThreads:
@@ -263,106 +263,12 @@ def test_threads_run_while_another_waits() -> None:
 class TestGreenlets:
     def test_rules(self) -> None:
         pytest.importorskip("gevent")
-        check_alone("""
-            import time, gevent
-            from citius.go import *
-            gevent.get_hub()
-            for capacity in (0, 1, 5):
-                channel = chan(capacity)
-                def produce():
-                    with channel:
-                        for n in range(500):
-                            channel.send(n)
-                producer = go(produce)
-                assert list(channel) == list(range(500))
-                producer.join()
-                assert channel.recv() == (None, False)
-            a, b = chan(), chan()
-            assert select(a, b, after(0.01)).case == 2
-            go(b.send, 7)
-            assert select(a, b) == (1, 7, True)
-            group = WaitGroup()
-            group.add(100)
-            results = []
-            def work(n):
-                sleep(0)
-                results.append(n)
-                group.done()
-            for n in range(100):
-                go(work, n)
-            group.wait()
-            assert results == list(range(100))
-            # A pair that never pauses starves nobody.
-            there, back, stop = chan(), chan(), []
-            go(lambda: [back.send(n) for n in there])
-            gevent.spawn_later(0.01, stop.append, 1)
-            count = 0
-            while not stop:
-                there.send(count)
-                assert back.recv() == (count, True)
-                count += 1
-                assert count < 1_000_000
-        """)
+        check_alone(program("greenlet_rules"))
 
     def test_patched(self) -> None:
         pytest.importorskip("gevent")
-        check_alone("""
-            from gevent import monkey
-            monkey.patch_all()
-            import threading, time
-            from citius.go import *
-            channel = chan()
-            def produce():
-                with channel:
-                    for n in range(3):
-                        time.sleep(0.001)
-                        channel.send((n, threading.current_thread().name))
-            go(produce)
-            assert [n for n, _ in channel] == [0, 1, 2]
-            assert select(chan(), after(0.01)).case == 1
-        """)
+        check_alone(program("patched_rules"))
 
     def test_a_killed_receiver_loses_no_value(self) -> None:
         pytest.importorskip("gevent")
-        check_alone("""
-            import gevent
-            from citius.go import *
-            gevent.get_hub()
-            got = []
-            def receive():
-                got.append(channel.recv()[0])
-            for late in (False, True):
-                channel = chan()
-                doomed = gevent.spawn(receive)
-                gevent.sleep(0)
-                doomed.kill(block=False)
-                if late:
-                    channel.send("x")  # it has been handed over, and not taken
-                doomed.join()
-                assert got == []
-                if late:
-                    assert channel.recv() == ("x", True)
-                else:
-                    assert repr(channel) == "<Chan 0/0, 0 receiving, 0 sending>"
-            # A timeout around a wait.
-            try:
-                with gevent.Timeout(0.01):
-                    channel.recv()
-            except gevent.Timeout:
-                pass
-            else:
-                raise AssertionError
-            # The killed one may wait elsewhere without being disturbed.
-            def patient():
-                try:
-                    channel.recv()
-                finally:
-                    gevent.sleep(0.02)
-                    got.append("slept")
-            one = gevent.spawn(patient)
-            gevent.sleep(0)
-            one.kill(block=False)
-            channel.send(1)
-            one.join()
-            assert got == ["slept"] and channel.recv() == (1, True), got
-        """)
+        check_alone(program("killed_receiver"))

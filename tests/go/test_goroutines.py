@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 import pytest
 from citius.go import Chan, chan, go, select
-from places import LOOPS, check_alone, run_async
+from places import LOOPS, check_alone, program, run_async
 
 colour: ContextVar[str] = ContextVar("colour", default="none")
 
@@ -162,39 +162,7 @@ class TestTasks:
 
 def test_greenlets() -> None:
     pytest.importorskip("gevent")
-    check_alone("""
-        import contextvars, gevent, logging
-        from citius.go import *
-        gevent.get_hub()
-        colour = contextvars.ContextVar("colour")
-        colour.set("red")
-        records = []
-        handler = logging.Handler()
-        handler.emit = records.append
-        logging.getLogger("citius.go").addHandler(handler)
-        assert go(lambda n: (n, colour.get(), type(gevent.getcurrent()).__name__), 3).join() == (
-            3, "red", "Greenlet")
-        def fail():
-            raise LookupError("nothing there")
-        goroutine = go(fail)
-        try:
-            goroutine.join()
-        except LookupError:
-            pass
-        assert len(records) == 1 and records[0].exc_info[0] is LookupError
-        for started in (False, True):
-            waiting = go(chan().recv)
-            if started:
-                gevent.sleep(0)
-            assert waiting.cancel()
-            try:
-                waiting.join()
-            except gevent.GreenletExit:
-                pass
-            else:
-                raise AssertionError
-        assert len(records) == 1
-    """)
+    check_alone(program("greenlet_goroutines"))
 
 
 def test_daemon_threads_that_wait_do_not_hold_the_end_up() -> None:

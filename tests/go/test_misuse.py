@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from citius.go import ChannelMisuse, WaitGroup, after, chan, go, select, sleep
-from places import LOOPS, check_alone, run_async
+from places import LOOPS, check_alone, program, run_async
 from rig import application
 
 
@@ -26,61 +26,12 @@ def test_a_lone_thread_that_waits_is_told() -> None:
 
 
 def test_all_threads_that_wait_are_told_and_a_busy_one_counts() -> None:
-    check_alone("""
-        import time, logging
-        from citius.go import *
-        logging.disable()
-        def fail():
-            1 / 0
-        channel = chan()
-        go(chan().recv)
-        go(fail)
-        began = time.monotonic()
-        def late():
-            time.sleep(0.6)
-            channel.send("late")
-        go(late)
-        assert channel.recv() == ("late", True)
-        assert time.monotonic() - began > 0.5
-        # A pending `after` counts as a sender.
-        assert select(channel, after(0.6)).case == 1
-        try:
-            channel.recv()
-        except Deadlock:
-            pass
-        else:
-            raise AssertionError
-    """)
+    check_alone(program("waiting_threads"))
 
 
 def test_greenlets_that_all_wait_are_told() -> None:
     pytest.importorskip("gevent")
-    check_alone("""
-        import gevent, time, threading
-        from citius.go import *
-        gevent.get_hub()
-        channel = chan()
-        go(chan().recv)
-        try:
-            channel.recv()
-        except Deadlock as error:
-            assert "all greenlets of this thread wait" in str(error)
-        else:
-            raise AssertionError
-        # Another thread may send.
-        threading.Thread(target=lambda: (time.sleep(0.3), channel.send(1))).start()
-        assert channel.recv() == (1, True)
-        # A callback of the hub's must not wait.
-        errors = []
-        def call():
-            try:
-                channel.recv()
-            except ChannelMisuse as error:
-                errors.append(str(error))
-        gevent.get_hub().loop.run_callback(call)
-        gevent.sleep(0.01)
-        assert "spawn a greenlet" in errors[0]
-    """)
+    check_alone(program("waiting_greenlets"))
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -186,24 +137,7 @@ def test_a_signal_handler_of_gevent_may_serve_a_channel() -> None:
 
 
 def test_a_thread_that_python_does_not_know_may_serve_a_channel() -> None:
-    check_alone("""
-        import ctypes, time
-        from citius.go import *
-        channel = chan(1)
-        library = ctypes.CDLL(None)
-        @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-        def send(_):
-            channel.send("foreign")
-        # The C library's timer calls it from a thread of its own.
-        timer, event = ctypes.c_void_p(), (ctypes.c_char * 64)()
-        SIGEV_THREAD, CLOCK_MONOTONIC = 2, 1
-        ctypes.c_int.from_buffer(event, 12).value = SIGEV_THREAD
-        ctypes.c_void_p.from_buffer(event, 16).value = ctypes.cast(send, ctypes.c_void_p).value
-        assert library.timer_create(CLOCK_MONOTONIC, event, ctypes.byref(timer)) == 0
-        spec = (ctypes.c_long * 4)(0, 0, 1, 0)
-        assert library.timer_settime(timer, 0, spec, None) == 0
-        assert channel.recv() == ("foreign", True)
-    """)
+    check_alone(program("unknown_thread"))
 
 
 @pytest.mark.parametrize("seconds", ["float('nan')", "-float('nan')"])
