@@ -792,9 +792,10 @@ class PgConnection:
     def __new__(
         cls,
         pool: PgPool,
-        login: tuple[str, str | None, str, list[tuple[str, str]]],
+        login: tuple[str, str | None, str, list[tuple[str, str]], str],
         listener: Callable[[str, object], None],
         wake: Callable[[], None],
+        tls: tuple[PgTls, str] | None = None,
     ) -> Self: ...
     def receive(self, data: bytes) -> None:
         """Bytes have come, on the event loop's own thread and within no task's step."""
@@ -812,6 +813,8 @@ class PgConnection:
         """What another connection sends to cancel what this session does."""
     def is_blocked(self) -> bool:
         """Whether the server works for a call that no code waits for any more."""
+    def has_abandoned(self) -> bool:
+        """Whether there is such a call anywhere in the pipeline."""
     def set_cancelling(self, is_cancelling: bool) -> None:
         """Say whether a cancel request is under way to this session."""
     @property
@@ -823,6 +826,34 @@ class PgConnection:
     @property
     def process(self) -> int | None:
         """The identifier of the session's server process."""
+
+@final
+class PgTls:
+    """The rules that connections to servers are secured by."""
+
+    def __new__(
+        cls,
+        verification: str,
+        *,
+        authorities: Sequence[str | PathLike[str]] = ...,
+        identity: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
+        password: str | None = None,
+        version_min: str = "tls1.2",
+        protocols: Sequence[str] = ...,
+    ) -> Self: ...
+    def stream(self, server_name: str) -> PgTlsStream:
+        """One connection to the server of this name or address, for bytes that are no session's."""
+
+@final
+class PgTlsStream:
+    """TLS of one connection: bytes in, bytes out."""
+
+    def receive(self, data: bytes) -> bytes:
+        """Take what has come; the plaintext of it."""
+    def transmit(self, data: bytes) -> bytes:
+        """Take plaintext to send; what is to be sent now."""
+    @property
+    def is_handshaking(self) -> bool: ...
 
 @final
 class TlsTickets:
