@@ -926,6 +926,17 @@ def parse_urlencoded(raw: bytes) -> list[tuple[str, str]]:
     Percent-decoded; bytes that are not UTF-8 become U+FFFD.
     """
 
+@final
+class TemporaryFile:
+    """A temporary file without a name; closed in a thread, for giving back a large one takes long."""
+
+    def fileno(self) -> int:
+        """
+        Raises:
+            ValueError: It is closed.
+        """
+    def close(self) -> None: ...
+
 def parse_form(
     content_type: str, body: bytes, settings: FormLimits
 ) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
