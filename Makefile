@@ -20,7 +20,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench bench-ws lab answer fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -164,15 +164,6 @@ autobahn: $(MADE)/extension .tools/autobahn/python ## Autobahn's cases of WebSoc
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py
 
-# The other servers of bench-ws.
-.venv-ws/ready: requirements-ws.lock scripts/setup
-	@echo "making .venv-ws"
-	@PYTHON=$(BIN)/python scripts/setup .venv-ws requirements-ws.lock
-	@touch $@
-
-bench-ws: build .venv-ws/ready ## WebSockets, echo and broadcast: CPU time per message, beside other servers
-	$(BIN)/python scripts/bench-ws.py .venv-ws
-
 .venv-site/ready: requirements-site.lock scripts/setup
 	@echo "making .venv-site"
 	@PYTHON=$(PYTHON) scripts/setup .venv-site requirements-site.lock
@@ -184,13 +175,14 @@ site: .venv-site/ready ## the documentation as a web site, into site/; a link th
 answer: build ## measure what docs/must-you-leave-python.md says again, and write it (an hour)
 	$(BIN)/citius lab answer --measure
 
-fuzz: ## campaigns of mutated vectors against the parser: make fuzz SECONDS=3600
+fuzz: ## campaigns of mutated vectors and forms against the parsers: make fuzz SECONDS=3600
 	@scripts/need cargo
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
+	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-forms -- --seconds $(SECONDS)
 
 docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) $(FRAMEWORKS) .venv-ws .venv-dist .venv-site .venv-3.* .tools dist target lab/load/target lab/.build lab/build lab/citius_lab/bin python/citius/bin site
+	rm -rf $(VENV) $(FRAMEWORKS) .venv-dist .venv-site .venv-3.* .tools dist target lab/load/target lab/.build lab/build lab/citius_lab/bin python/citius/bin site
 	find python -name '_core*.so' -delete

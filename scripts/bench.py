@@ -16,8 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from cpu_time import cpu_s
-
 ROOT = Path(__file__).parents[1]
 CITIUS = Path(sys.executable).parent / "citius"
 APP = """
@@ -55,6 +53,16 @@ CASES = [
     ("/def", 1), ("/async", 1), ("/suspends", 1), ("/items/7", 1), ("/query?page=2&q=x", 1),
     ("/request", 1), ("/def", 24), ("/async", 24),
 ]  # fmt: skip
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU time of a process and its descendants, all threads."""
+    total_ns, pids = 0, [pid]
+    for one in pids:
+        for task in Path(f"/proc/{one}/task").iterdir():
+            total_ns += int((task / "schedstat").read_text().split()[0])
+            pids += map(int, (task / "children").read_text().split())
+    return total_ns / 1e9
 
 
 def measure(pid: int, url: str, pipeline: int, seconds: float, cpu: int) -> str:

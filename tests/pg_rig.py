@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import http.client
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from citius import pg
 
 PORT = 5432
 WAIT_S = 30.0
@@ -47,6 +53,8 @@ class Server:
             shutil.chown(self.directory, self._as["user"], self._as["group"])
         self._data = self.directory / "data"
         self._process: subprocess.Popen[bytes] | None = None
+        self.port = PORT
+        self._settings: dict[str, str] = {}
         self._run(
             "initdb", "-D", str(self._data), "-U", self.user, "-A", "trust", "-E", "UTF8",
             "--locale=C", "--no-sync",
@@ -54,7 +62,7 @@ class Server:
 
     @property
     def dsn(self) -> str:
-        return f"host={self.directory} port={PORT} user={self.user} dbname=postgres"
+        return f"host={self.directory} port={self.port} user={self.user} dbname=postgres"
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
@@ -70,14 +78,45 @@ class Server:
         if self._process is not None:
             self._process.send_signal(signal.SIGHUP)
 
+    def listen(self) -> None:
+        """Listen on a port of 127.0.0.1 too; before ``start``."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self._settings["listen_addresses"] = "127.0.0.1"
+
+    def secure(self, certificate: str, key: str, authorities: str) -> None:
+        """Listen with TLS; before ``start``."""
+        self.listen()
+        for name, source in (("crt", certificate), ("key", key), ("root", authorities)):
+            path = self._data / f"server.{name}"
+            path.write_bytes(Path(source).read_bytes())
+            path.chmod(0o600)
+            if self._as:
+                shutil.chown(path, self._as["user"], self._as["group"])
+        self._settings |= {
+            "ssl": "on", "ssl_cert_file": "server.crt",
+            "ssl_key_file": "server.key", "ssl_ca_file": "server.root",
+        }  # fmt: skip
+
+    def reload(self) -> None:
+        """Have it read its files again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+
     def start(self, **settings: str) -> None:
-        options = {
-            "listen_addresses": "",
-            "unix_socket_directories": str(self.directory),
-            "fsync": "off",
-            "max_connections": "40",
-            "shared_buffers": "16MB",
-        } | settings
+        options = (
+            {
+                "listen_addresses": "",
+                "unix_socket_directories": str(self.directory),
+                "fsync": "off",
+                "max_connections": "40",
+                "shared_buffers": "16MB",
+                "port": str(self.port),
+            }
+            | self._settings
+            | settings
+        )
         arguments = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -86,7 +125,14 @@ class Server:
             )  # fmt: skip
         until = time.monotonic() + WAIT_S
         while subprocess.run(
-            [str(self._binaries / "pg_isready"), "-q", "-h", str(self.directory), "-p", str(PORT)],
+            [
+                str(self._binaries / "pg_isready"),
+                "-q",
+                "-h",
+                str(self.directory),
+                "-p",
+                str(self.port),
+            ],
             check=False,
         ).returncode:
             assert self._process.poll() is None, (self.directory / "log").read_text()
@@ -103,3 +149,90 @@ class Server:
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+# An application under `citius serve`; its database is in the variable DSN.
+APP = """
+    from citius import pg
+    pool = pg.Pool(os.environ["DSN"], size=2, wait_s=5, depth=1)
+    app = App(lifespan=pool.lifespan)
+
+    @app.get("/one/{id}")
+    async def one(id: int) -> dict:
+        return await pool.fetch_one("SELECT $1::int AS id, 'n' || $1::int AS name", id, as_=dict)
+
+    @app.get("/rows")
+    async def rows() -> Response:
+        body = await pool.fetch_json("SELECT g AS id FROM generate_series(1, 3) g", items="items")
+        return Response(body, content_type="application/json")
+
+    @app.get("/big")
+    async def big() -> dict:
+        text = "x" * 3_000_000
+        return {"same": await pool.fetch_value("SELECT $1::text || 'y'", text) == text + "y"}
+
+    @app.get("/several")
+    async def several() -> list:
+        await asyncio.sleep(0.001)
+        first = await pg.gather(*(pool.fetch_value("SELECT $1::int", n) for n in range(5)))
+        async with pool.transaction() as tx:
+            return [*first, await tx.fetch_value("SELECT 5")]
+
+    @app.get("/slow")
+    async def slow() -> str:
+        await pool.fetch("SELECT pg_sleep(30)")
+        return "slept"
+
+    @app.get("/active")
+    async def active() -> int:
+        return await pool.fetch_value(
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(30)'")
+
+    @app.get("/carried")
+    async def carried() -> list:
+        return [session._reactor is not None for session in pool._sessions]
+
+    @app.get("/reattach")
+    async def reattach() -> str:
+        async def move() -> None:
+            session = next(iter(pool._sessions))
+            print("in a step", file=sys.stderr, flush=True)
+            time.sleep(0.5)  # requests of other connections are ready by then
+            reactor = session._reactor
+            session._move(None)
+            session._move(reactor)
+
+        await asyncio.get_running_loop().create_task(move())
+        return "moved"
+
+    @app.on_shutdown
+    async def late() -> None:
+        print("at the end:", await pool.fetch_value("SELECT 'alive'"), file=sys.stderr, flush=True)
+"""
+
+
+def get(server: Any, path: str) -> tuple[int, bytes]:
+    """A response of a server under test: status and content."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def pooled(act: Any = None, **options: Any) -> Any:
+    """A test whose pool is open: ``async def test(pool)``."""
+    if act is None:
+        return functools.partial(pooled, **options)
+
+    def test(server: Server) -> None:
+        async def main() -> None:
+            async with pg.Pool(server.dsn, **options) as pool:
+                await asyncio.wait_for(act(pool), 30)
+
+        asyncio.run(main())
+
+    test.__name__, test.__doc__ = act.__name__, act.__doc__
+    return test

@@ -132,7 +132,8 @@ def _memory(contestant: Contestant, finding: inspection.Finding | None) -> str:
 
 
 def _without(contestant: Contestant) -> str:
-    left_out = [name for name in contract().workloads if name not in contestant.workloads]
+    asked = [name for name, one in contract().workloads.items() if not one.is_optional]
+    left_out = [name for name in asked if name not in contestant.workloads]
     left_out += contestant.lacks
     more = [wire for wire in contestant.wires if wire != wires.HTTP1]
     lines = [f"without {', '.join(left_out)}"] if left_out else []

@@ -326,6 +326,12 @@ def read(path: Path, build_root: Path) -> Contestant:
         raise DefinitionError(f"{path}: wires over TLS and start_tls go together")
     if bool(contestant.start_rpc) != (wires.RPC in contestant.wires):
         raise DefinitionError(f"{path}: the wire {wires.RPC} and start_rpc go together")
+    for name in contestant.workloads:
+        if contract().workloads[name].is_websocket != (contestant.wires == (wires.WS,)):
+            message = (
+                f"{path}: workloads of WebSockets and the wire {wires.WS} alone go together, not"
+            )
+            raise DefinitionError(f"{message} {name!r} and {', '.join(contestant.wires)}")
     return contestant
 
 

@@ -85,12 +85,13 @@ class Shot:
             words += ["--connections", str(self.connections)]
             if load.http == "2":
                 words += ["--http2", "--streams", str(load.streams)]
-            elif load.rpc:
+            elif load.rpc or load.ws:
                 words += ["--pipeline", str(load.streams)]
             elif load.keep_alive:
                 words += ["--pipeline", str(load.pipeline)]
             else:
                 words += ["--no-keepalive"]
+            words += ["--broadcast", "--senders", str(load.senders)] if load.senders else []
             words += ["--warmup", f"{self.warmup_s:.3f}s", "--duration", f"{self.window_s:.3f}s"]
         if load.requests is not None:
             words += ["--requests", str(load.requests)]
@@ -99,13 +100,16 @@ class Shot:
             words += ["--poisson"] if load.pace == "poisson" else []
         if cpus:
             words += ["--cpus", ",".join(map(str, cpus))]
-        status, every = str(self.case.status), str(self.case.check_every)
-        return [*words, "--expect-status", status, "--check-every", every]
+        if not load.ws:  # a message has no status
+            words += ["--expect-status", str(self.case.status)]
+        return [*words, "--check-every", str(self.case.check_every)]
 
     @property
     def scheme(self) -> str:
         """What the generator's URL begins with."""
-        return "rpc" if self.load.rpc else "https" if self.load.tls else "http"
+        if self.load.rpc or self.load.ws:
+            return "rpc" if self.load.rpc else "ws"
+        return "https" if self.load.tls else "http"
 
     @property
     def target(self) -> str:

@@ -13,7 +13,7 @@ from citius_lab import definitions
 from citius_lab.answer import Answer  # noqa: TC001 (the same)
 from citius_lab.articles import Article  # noqa: TC001 (the reader of definitions evaluates annotations)
 from citius_lab.definitions import NOT_A_KEY, expect_known
-from citius_lab.errors import LabError
+from citius_lab.errors import DefinitionError, LabError
 from citius_lab.protocols import Series  # noqa: TC001 (the same)
 from citius_lab.workloads import contract
 
@@ -129,6 +129,10 @@ def read(path: Path, contestants: Collection[str]) -> Experiment:
 def _check_series(path: Path, place: str, series: Series, ids: list[str]) -> None:
     for case in (*series.cases, *series.connections):
         expect_known(path, f"{place}.cases", case, contract().cases)
+        workload = contract().workloads[contract().case_named(case).workload]
+        if workload.is_websocket != series.load.ws:
+            kind = "messages of a WebSocket" if workload.is_websocket else "requests"
+            raise DefinitionError(f"{path}: {place}.load.ws: {case!r} is of {kind}")
     if ids.count(series.id) > 1:
         raise LabError(f"{path}: {place}.id: {series.id!r} is the id of another series, too")
     for key, other in (

@@ -29,7 +29,11 @@ class Load:
         http: Version spoken, ``1.1`` or ``2``.
         tls: Whether it is spoken over TLS.
         rpc: Whether procedures are called instead, by MessagePack-RPC.
-        streams: Requests or calls under way at once on each connection of a protocol that tells them apart.
+        ws: Whether messages of a WebSocket are sent instead.
+        senders: How many connections send, where the server passes each message to all of them; 0 where it
+            sends a message back to its sender alone.
+        streams: Requests, calls or messages under way at once on each connection, of protocols for which that
+            is no pipelining.
         rate: Requests per second of an open pace.
         fraction: The rate as a share of what the same process did in the series ``of``.
         requests: Stops after so many.
@@ -47,6 +51,8 @@ class Load:
     http: Literal["1.1", "2"] = "1.1"
     tls: bool = False
     rpc: bool = False
+    ws: bool = False
+    senders: int = 0
     streams: int = 1
     rate: float | None = None
     fraction: float | None = None
@@ -73,6 +79,8 @@ class Load:
         """What is spoken, as ``wires`` names it."""
         if self.rpc:
             return wires.RPC
+        if self.ws:
+            return wires.WS
         if self.http == "2":
             return wires.H2 if self.tls else wires.H2C
         return wires.HTTPS if self.tls else wires.HTTP1
@@ -80,7 +88,7 @@ class Load:
     @property
     def depth(self) -> int:
         """Requests under way at once on each connection, whatever makes that possible."""
-        return self.streams if self.http == "2" or self.rpc else self.pipeline
+        return self.streams if self.http == "2" or self.rpc or self.ws else self.pipeline
 
     def fixed_s(self) -> float:
         """Return how long one run takes whatever time there is; 0 if that decides."""
@@ -104,7 +112,10 @@ class Load:
         if self.wire in WIRE_WORDS:
             words.append(WIRE_WORDS[self.wire])
         if self.streams > 1:
-            words.append(f"{self.streams} {'calls' if self.rpc else 'streams'} on each")
+            kind = "calls" if self.rpc else "messages" if self.ws else "streams"
+            words.append(f"{self.streams} {kind} on each")
+        if self.senders:
+            words.append(f"{self.senders} of them send, all receive")
         if self.pipeline > 1:
             words.append(f"{self.pipeline} requests in flight on each")
         words += self._connection_words()
@@ -173,6 +184,7 @@ WIRE_WORDS = {
     wires.HTTPS: "HTTP/1.1 over TLS",
     wires.H2: "HTTP/2 over TLS",
     wires.RPC: "MessagePack-RPC",
+    wires.WS: "WebSocket",
 }
 # The wait for the last answers of users that came in time.
 USERS_END_S = 0.5

@@ -154,7 +154,7 @@ def _little(figure: Figure, records: Records, series: dict[str, Any]) -> Iterabl
     A request counts where it ends, also one that began before the window: with few requests per
     connection the edges alone explain a gap, so it counts from ``LITTLE_REQUESTS_MIN`` on.
     """
-    if series["load"]["pace"] != "closed" or _has_background(records):
+    if series["load"]["pace"] != "closed" or _has_background(records) or _senders(series):
         return
     gap = 0.0
     for record in records:
@@ -166,6 +166,22 @@ def _little(figure: Figure, records: Records, series: dict[str, Any]) -> Iterabl
     if gap > LITTLE_MAX:
         kind = "rate × latency is not the requests in flight (Little's law)"
         yield Reason(kind, f"{gap:.0%} off")
+
+
+def _senders(series: dict[str, Any]) -> int:
+    """Return how many connections send, of a message that the server passes to all; else 0."""
+    senders: int = series["load"].get("senders", 0)
+    return senders
+
+
+def _copies(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
+    """Some copies of a broadcast never came; the generator cannot tell whose they were."""
+    if not _senders(series):
+        return
+    came = sum(record["load"]["completed"] for record in records)
+    due = sum(record["load"]["sent"] * record["connections"] for record in records)
+    if came < COPIES_MIN * due:
+        yield Reason("copies of messages never came", f"{came} of {due}")
 
 
 def _size(figure: Figure, records: Records, series: dict[str, Any]) -> Iterable[Reason]:
@@ -272,6 +288,7 @@ GATES: tuple[Gate, ...] = (
     _limits,
     _offered,
     _little,
+    _copies,
     _size,
     _accept_queue,
     _connections,
@@ -297,6 +314,8 @@ FOREIGN_MAX = 0.10
 STEAL_MAX = 0.02
 THROTTLED_MAX = 0.01
 LITTLE_MAX = 0.15
+# Copies of the messages that were under way when the window ended are the rest.
+COPIES_MIN = 0.95
 LITTLE_REQUESTS_MIN = 20
 ROUNDS_MIN = 3
 COUNTED_MIN_S = 1.0

@@ -14,7 +14,7 @@ from functools import partial
 from http.client import HTTPException, parse_headers
 from typing import TYPE_CHECKING
 
-from citius_lab import verify_http2, verify_rpc, wires
+from citius_lab import verify_http2, verify_rpc, verify_websocket, wires
 from citius_lab.workloads import Case, Response, WrongResponse, contract
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Conduct:
 
 def connection(
     port: int, *, timeout_s: float = 10.0, wire: str = wires.HTTP1
-) -> Connection | verify_http2.Connection | verify_rpc.Connection:
+) -> Connection | verify_http2.Connection | verify_rpc.Connection | verify_websocket.Connection:
     """Connect to a server that speaks ``wire``.
 
     Raises:
@@ -147,6 +147,8 @@ def connection(
     """
     if wire == wires.RPC:
         return verify_rpc.Connection(port, timeout_s=timeout_s)
+    if wire == wires.WS:
+        return verify_websocket.Connection(port, timeout_s=timeout_s)
     if wires.is_http2(wire):
         return verify_http2.Connection(port, timeout_s=timeout_s, wire=wire)
     return Connection(port, timeout_s=timeout_s, wire=wire)
@@ -176,10 +178,15 @@ def verify_case(
 
 
 def verify_conduct(port: int, cases: list[Case], *, wire: str | None = None) -> Conduct:
-    """Try what HTTP/1.1 promises of a connection on the first two cases that take no time."""
+    """Try what HTTP/1.1 promises of a connection on the first two cases that take no time.
+
+    Where every case takes its time, nothing but an unknown path is tried.
+    """
     connect = partial(Connection, port, wire=wires.HTTP1 if wire is None else wire)
     workloads = contract().workloads
     quick = [case for case in cases if workloads[case.workload].is_quick]
+    if not quick:
+        return Conduct(None, None, None, _fault(_unknown_path, connect))
     first, last = quick[0], quick[min(1, len(quick) - 1)]
     return Conduct(
         fragmented=_fault(_fragmented, connect, first),

@@ -1,4 +1,4 @@
-"""What can be spoken on a connection: HTTP/1.1 or HTTP/2, in clear text or over TLS, or MessagePack-RPC.
+"""What can be spoken on a connection: HTTP/1.1 or HTTP/2, with TLS or without, MessagePack-RPC, or WebSocket.
 
 Clear-text HTTP/2 is spoken by prior knowledge; over TLS the version is agreed on by ALPN.
 """
@@ -38,10 +38,11 @@ def client_context(wire: str) -> ssl.SSLContext:
     return context
 
 
-Wire = Literal["http/1.1", "h2c", "https", "h2", "rpc"]
+Wire = Literal["http/1.1", "h2c", "https", "h2", "rpc", "ws"]
 WIRES: tuple[Wire, ...] = get_args(Wire)
 HTTP1: Final = "http/1.1"
 H2C: Final = "h2c"
 HTTPS: Final = "https"
 H2: Final = "h2"
 RPC: Final = "rpc"
+WS: Final = "ws"

@@ -106,7 +106,8 @@ class Case:
         title: What the request makes the server do, for the report.
         workload: What a contestant has to be able to do; the file's name.
         headers: Further field lines of the request.
-        body: Content of the request.
+        body: Content of the request, or the message where the workload is one of WebSockets.
+        body_repeats: How often ``body`` is repeated in it.
         status: The status of a right response.
         check_every: The load generator compares the bytes of one response in so many; lengths of all.
         is_stable: Whether every response has the same bytes, so that the load generator can compare.
@@ -122,6 +123,7 @@ class Case:
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+    body_repeats: int = 1
     status: int = 200
     check_every: int = 1
     is_stable: bool = True
@@ -155,6 +157,8 @@ class Case:
         if answer.status != self.status:
             raise WrongResponse(f"{self.id}: expected status {self.status}, got {answer.status}")
         if (workload := contract().workloads.get(self.workload)) is not None:
+            if workload.is_websocket:
+                expect(f"{self.id}, the message that came back", self.body, answer.body)
             workload.check(answer, target or self.target)
 
     def probe(self, random: random.Random) -> str:
@@ -177,6 +181,7 @@ class Workload:
         noise_class: What its figures vary with: the machine's kernel and caches (``server``), or the
             work in the handler (``handler``).
         is_procedure: Whether it is a procedure, too, where a contestant has any; none takes parameters.
+        is_websocket: Whether its cases are messages of a WebSocket, which come back, and no requests.
         is_quick: False where a response takes milliseconds; checks of connections leave it out.
         is_optional: Whether it is no part of the contract: single experiments ask it of those that have it.
         expect: What the response has to be.
@@ -188,6 +193,7 @@ class Workload:
     order: int = 100
     noise_class: Literal["server", "handler"] = "server"
     is_procedure: bool = False
+    is_websocket: bool = False
     is_quick: bool = True
     is_optional: bool = False
     expect: Expect = Expect()
@@ -284,7 +290,10 @@ def read(path: Path) -> Workload:
             )
         if case.mix and all(one.is_background for one in case.mix):
             raise DefinitionError(f"{path}: case[{number}].mix: nothing in it is to be measured")
-    return replace(workload, case=tuple(replace(case, workload=name) for case in workload.case))
+    cases = (
+        replace(case, workload=name, body=case.body * case.body_repeats) for case in workload.case
+    )
+    return replace(workload, case=tuple(cases))
 
 
 def _code(path: Path) -> ModuleType | None:

@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from citius_lab.protocols import Series
 
 
+def shown() -> list[Experiment]:
+    """The experiments of that run: `quick`, and those that `all` has."""
+    return [one for one in own_experiments().values() if one.in_all or one.name == "quick"]
+
+
 def everything(n_rounds: int = 3) -> Results:
     """Return a run of all experiments: one contestant failed, one is missing, one is slow."""
     chance = random.Random(1)
-    asked = [one for one in own_experiments().values() if one.in_all or one.name == "quick"]
+    asked = shown()
     names = list(dict.fromkeys(name for one in asked for name in one.contestants))
     one, two = plan.Placement((0,), (1,)), plan.Placement((0, 1), (0, 1))
     run = run_of(names)

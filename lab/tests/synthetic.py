@@ -44,6 +44,7 @@ def measurement(contestant: str = "a", round_: int = 0, **changes: Any) -> dict[
         "latency_histogram": encode_histogram([1_000_000] * 9_000 + [20_000_000] * 1_000),
         "cpu_us_per_request": 5.0,
         "schedule_lag_us": None,
+        "sent": int(rate * changes.get("elapsed_s", 1.0)),
         "unsent": 0,
         "unanswered": 0,
         "options": {"pace": "closed"},

@@ -80,7 +80,7 @@ def test_a_rate_beside_slow_requests_is_no_capacity() -> None:
 
 
 def echo(listener: socket.socket) -> None:
-    for _ in range(2):  # the first is who waits for the relay to listen
+    for _ in range(2):  # the first connection is the probe that waits until the relay listens
         peer, _ = listener.accept()
         with peer:
             while data := peer.recv(1024):

@@ -16,6 +16,7 @@ import h2.events
 import msgpack
 import pytest
 from synthetic import own_experiments
+from websockets.sync import server as websocket_server
 
 from citius_lab import certificate, contestants, experiments, plan, verify, wires
 from citius_lab.contestants import DefinitionError
@@ -24,8 +25,10 @@ from citius_lab.protocols import Load, Series
 from citius_lab.workloads import WrongResponse, contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from websockets.sync.server import ServerConnection
 
 HELLO = contract().cases["hello"]
 
@@ -177,6 +180,70 @@ def test_procedures_are_asked_where_there_are_any() -> None:
     assert series.load.text() == "closed loop, 1 connections, MessagePack-RPC, 64 calls on each"
 
 
+@contextlib.contextmanager
+def echoing(change: Callable[[str], str | bytes]) -> Iterator[int]:
+    """A port where each message of a WebSocket comes back, changed."""
+
+    def serve(peer: ServerConnection) -> None:
+        for message in peer:
+            assert isinstance(message, str)
+            peer.send(change(message))
+
+    with websocket_server.serve(serve, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.socket.getsockname()[1]
+        finally:
+            server.shutdown()
+            thread.join(5)
+
+
+def test_messages_that_come_back_are_checked() -> None:
+    case, chance = contract().cases["echo-1024"], random.Random(1)
+    assert case.body == b"0123456789abcdef" * 64
+    with echoing(str) as port:
+        answer = verify.verify_case(port, case, chance, wire=wires.WS, timeout_s=5)
+        assert (answer.status, answer.body) == (101, case.body)
+    for change, why in ((str.upper, "the message that came back"), (str.encode, "expected a text")):
+        with echoing(change) as port, pytest.raises(WrongResponse, match=why):
+            verify.verify_case(port, case, chance, wire=wires.WS, timeout_s=5)
+
+
+def test_a_server_without_websockets_is_told_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(65_536)
+                peer.sendall(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        case = contract().cases["echo-16"]
+        with pytest.raises(WrongResponse, match="404"):
+            verify.verify_case(
+                listener.getsockname()[1], case, random.Random(1), wire=wires.WS, timeout_s=5
+            )
+        thread.join(5)
+
+
+def test_the_generator_is_told_to_send_messages() -> None:
+    series = {one.id: one for one in own_experiments()["websockets"].series}
+    echo = Shot.of(
+        series["echo-by-8"], contract().cases["echo-16"], window_s=1.0, warmup_s=0.0, rate=None
+    )
+    assert f"{echo.scheme}://host{echo.target}" == "ws://host/echo"
+    assert "--connections 32 --pipeline 8" in " ".join(echo.words(()))
+    assert "--expect-status" not in echo.words(())
+    assert echo.load.text() == "closed loop, 32 connections, WebSocket, 8 messages on each"
+    case = contract().cases["broadcast-64"]
+    broadcast = Shot.of(series["broadcast"], case, window_s=1.0, warmup_s=0.0, rate=None)
+    assert "--pipeline 1 --broadcast --senders 4" in " ".join(broadcast.words(()))
+    assert not case.is_stable
+
+
 def test_each_contestant_is_asked_by_what_it_speaks() -> None:
     found = contestants.load([contestants.lab_root() / "contestants"])
     (part,) = plan.make(
@@ -190,7 +257,7 @@ def test_each_contestant_is_asked_by_what_it_speaks() -> None:
             asked.setdefault(block.contestant, set()).add(wire)
             assert found[block.contestant].manner_of(wire) == block.manner
     assert asked["nghttpd"] == {wires.H2C, wires.H2}
-    assert asked["citius"] == {*wires.WIRES} - {wires.RPC}
+    assert asked["citius"] == {*wires.WIRES} - {wires.RPC, wires.WS}
 
 
 def test_the_generator_is_told_what_to_speak() -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from citius.web.compiled import get_include, load_handlers
     from citius.web.events import Broadcast, Event, EventStream, event_stream, last_event_id
     from citius.web.files import content_disposition, file_response
-    from citius.web.forms import FormData, Upload
+    from citius.web.forms import FormData, FormLimits, UploadFile
     from citius.web.headers import Headers, MutableHeaders, QueryParams
     from citius.web.openapi import OpenAPI
     from citius.web.responses import html_response, json_response, msgpack_response, redirect
@@ -78,6 +78,7 @@ __all__ = [
     "Forbidden",
     "Form",
     "FormData",
+    "FormLimits",
     "Gone",
     "HTTPError",
     "Header",
@@ -101,7 +102,7 @@ __all__ = [
     "Unauthorized",
     "UnprocessableContent",
     "UnsupportedMediaType",
-    "Upload",
+    "UploadFile",
     "WebSocket",
     "WorkerInfo",
     "__version__",
@@ -130,7 +131,7 @@ _HOMES = {
     "web.compiled": ("get_include", "load_handlers"),
     "web.events": ("Broadcast", "Event", "EventStream", "event_stream", "last_event_id"),
     "web.files": ("content_disposition", "file_response"),
-    "web.forms": ("FormData", "Upload"),
+    "web.forms": ("FormData", "FormLimits", "UploadFile"),
     "web.headers": ("Headers", "MutableHeaders", "QueryParams"),
     "web.openapi": ("OpenAPI",),
     "web.responses": ("html_response", "json_response", "msgpack_response", "redirect"),

@@ -17,6 +17,7 @@ from typing import IO, Any, Generic, Literal, Self, TypeAlias, TypeVar, final, o
 from typing_extensions import Buffer
 
 from citius.go import Selected
+from citius.web.forms import FormLimits
 from citius.web.headers import Headers, MutableHeaders, QueryParams
 from citius.web.static import Mount
 
@@ -116,6 +117,18 @@ class Request:
     @overload
     def msgpack(self, type: type[_T]) -> _T: ...
     def form(self) -> Any: ...
+    def _form_parts(
+        self, otherwise: FormLimits
+    ) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
+        """Texts and files of the form in the body; files as ``citius.web.forms`` takes them.
+
+        Args:
+            otherwise: What it may have, if the route does not say.
+
+        Raises:
+            HTTPError: There is no form, or a broken one, or it has too much.
+            OSError: A temporary file could not be written.
+        """
     def _next_chunk(self) -> bytes | None:
         """Body bytes that have arrived; ``b""`` at the end, ``None`` if none are there yet.
 
@@ -376,6 +389,7 @@ class Native:
         stream: bool = False,
         body_bytes_max: int | None = None,
         compress: Sequence[tuple[str, int]] | None = None,
+        form: FormLimits | None = None,
     ) -> None:
         """Add a route.
 
@@ -388,6 +402,7 @@ class Native:
             stream: Call the handler when the head is complete, not when the body is.
             body_bytes_max: Bytes that a body may have; ``None``: what the limits say.
             compress: Levels at which responses are compressed, none: not at all; ``None``: the reactor's.
+            form: The handler reads a form, which may have so much; a multipart body is parsed as it comes.
             kind: How ``handler`` is called; ``compiled`` and ``pooled`` take a ``CompiledHandler``.
 
         Raises:
@@ -777,9 +792,10 @@ class PgConnection:
     def __new__(
         cls,
         pool: PgPool,
-        login: tuple[str, str | None, str, list[tuple[str, str]]],
+        login: tuple[str, str | None, str, list[tuple[str, str]], str],
         listener: Callable[[str, object], None],
         wake: Callable[[], None],
+        tls: tuple[PgTls, str] | None = None,
     ) -> Self: ...
     def receive(self, data: bytes) -> None:
         """Bytes have come, on the event loop's own thread and within no task's step."""
@@ -797,6 +813,8 @@ class PgConnection:
         """What another connection sends to cancel what this session does."""
     def is_blocked(self) -> bool:
         """Whether the server works for a call that no code waits for any more."""
+    def has_abandoned(self) -> bool:
+        """Whether there is such a call anywhere in the pipeline."""
     def set_cancelling(self, is_cancelling: bool) -> None:
         """Say whether a cancel request is under way to this session."""
     @property
@@ -808,6 +826,34 @@ class PgConnection:
     @property
     def process(self) -> int | None:
         """The identifier of the session's server process."""
+
+@final
+class PgTls:
+    """The rules that connections to servers are secured by."""
+
+    def __new__(
+        cls,
+        verification: str,
+        *,
+        authorities: Sequence[str | PathLike[str]] = ...,
+        identity: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
+        password: str | None = None,
+        version_min: str = "tls1.2",
+        protocols: Sequence[str] = ...,
+    ) -> Self: ...
+    def stream(self, server_name: str) -> PgTlsStream:
+        """One connection to the server of this name or address, for bytes that are no session's."""
+
+@final
+class PgTlsStream:
+    """TLS of one connection: bytes in, bytes out."""
+
+    def receive(self, data: bytes) -> bytes:
+        """Take what has come; the plaintext of it."""
+    def transmit(self, data: bytes) -> bytes:
+        """Take plaintext to send; what is to be sent now."""
+    @property
+    def is_handshaking(self) -> bool: ...
 
 @final
 class TlsTickets:
@@ -878,6 +924,15 @@ def parse_urlencoded(raw: bytes) -> list[tuple[str, str]]:
     """The pairs of an ``application/x-www-form-urlencoded`` string (WHATWG URL §5.1), in their order.
 
     Percent-decoded; bytes that are not UTF-8 become U+FFFD.
+    """
+
+def parse_form(
+    content_type: str, body: bytes, settings: FormLimits
+) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
+    """Texts and files of a form that is there as a whole.
+
+    Raises:
+        HTTPError: It is none, or a broken one, or it has too much.
     """
 
 def read_integer(text: str) -> int | None:

@@ -14,23 +14,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from rig import Peer, Server, wait_for
+from rig import Peer, Server, application, wait_for
 
-APP = """
-import resource
-
-@app.get("/")
-def hello():
-    return "Hello"
-
-@app.get("/wait")
-async def wait():
-    await asyncio.Event().wait()
-
-@app.get("/limit")
-def limit():
-    return list(resource.getrlimit(resource.RLIMIT_NOFILE))
-"""
+APP = application("descriptors_app")
 
 ROOM = 24
 

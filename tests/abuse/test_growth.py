@@ -16,7 +16,7 @@ from pathlib import Path
 import msgpack
 import pytest
 from h2peer import CONTINUATION, END_HEADERS, END_STREAM, HEADERS, H2Peer, frame
-from rig import Server
+from rig import Server, application
 from rpc_rig import connect_rpc
 from wspeer import BINARY, TEXT, RawSocket, deflated
 from wspeer import CONTINUATION as WS_CONTINUATION
@@ -26,34 +26,7 @@ HARMLESS_S = 0.02
 RATIO_MAX = 9.0
 ATTEMPTS = 3
 
-APP = """
-@app.get("/")
-def look(request):
-    request.headers.multi_items(), request.cookies, request.query.multi_items(), request.host, request.path
-    return {"all": "read"}
-
-@app.get("/typed")
-def typed(a: int = 0, b: str = ""):
-    return "typed"
-
-@app.post("/form")
-def form(request):
-    return str(len(request.form()))
-
-@app.post("/json")
-def decoded(request):
-    request.json()
-    return "decoded"
-
-@app.websocket("/ws")
-async def echo(ws):
-    async for message in ws:
-        await ws.send("1")
-
-@app.rpc
-def ignore(*values):
-    return None
-"""
+APP = application("growth_app")
 
 ASGI = """
 async def app(scope, receive, send):
@@ -86,10 +59,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("growth")
     (directory / "files").mkdir()
     (directory / "files/f.txt").write_text("text" * 1024)
-    (directory / "main.py").write_text(f"from citius import App\napp = App()\n{APP}")
     made = Server(
         [
-            "main.py", "--port", "0", "--rpc", "127.0.0.1:0", "--static", "/files=files",
+            str(APP), "--port", "0", "--rpc", "127.0.0.1:0", "--static", "/files=files",
             "--compress=br", "--compress=gzip",
             "--trace", "--request-id", "x-request-id",
             "--forwarded-headers",

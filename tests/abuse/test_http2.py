@@ -34,32 +34,9 @@ from h2peer import (
     frame,
     settings,
 )  # fmt: skip
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-APP = """
-large = b"x" * (256 * 1024)
-
-@app.get("/")
-def hello():
-    return "Hello"
-
-@app.get("/wait")
-async def wait():
-    await asyncio.sleep(60)
-
-@app.get("/large")
-def whole():
-    return large
-
-@app.get("/endless")
-def endless():
-    while True:
-        yield large
-
-@app.post("/echo")
-def echo(request):
-    return request.body()
-"""
+APP = application("http2_abuse_app")
 
 # A probe of a quiet server takes a millisecond; a machine that tests other things at the same time more.
 PROBE_S = 2.0

@@ -9,58 +9,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-ASGI = """
-seen = []
-async def app(scope, receive, send):
-    if scope["path"] != "/seen":
-        seen.append(scope["path"])
-    body = b""
-    if scope["path"] == "/endless":
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        try:
-            while True:
-                await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
-        finally:
-            seen.append("end")
-    while scope["path"] != "/unread":
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            seen.append("gone")
-            return
-        body += message["body"]
-        if not message["more_body"]:
-            break
-    if scope["path"] == "/seen":
-        body = json.dumps(seen).encode()
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": body})
-"""
-WSGI = """
-seen = []
-def endless():
-    try:
-        while True:
-            yield b"x" * 65536
-    finally:
-        seen.append("end")
-def app(environ, start_response):
-    path = environ["PATH_INFO"]
-    if path != "/seen":
-        seen.append(path)
-    start_response("200 OK", [])
-    if path == "/endless":
-        return endless()
-    if path == "/unread":
-        return [b""]
-    try:
-        body = environ["wsgi.input"].read()
-    except OSError:
-        seen.append("gone")
-        return [b""]
-    return [json.dumps(seen).encode() if path == "/seen" else body]
-"""
+ASGI = application("asgi_limits_app")
+WSGI = application("wsgi_limits_app")
 INTERFACES = {
     "asgi": (ASGI, ("--interface", "asgi", "--lifespan", "off")),
     "wsgi": (WSGI, ("--interface", "wsgi")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from rig import wait_for
+from rig import application, wait_for
 from wspeer import (
     BINARY,
     CLOSE,
@@ -81,34 +81,7 @@ def test_messages_and_control_frames_per_span(serve) -> None:
 def test_bytes_that_wait_over_all_connections(serve) -> None:
     """Small messages and applications that keep up are served while everything is used up."""
     server = serve(
-        """
-        go, waiting = asyncio.Event(), []
-
-        @app.get("/go")
-        async def let_go() -> str:
-            go.set()
-            return "gone"
-
-        @app.get("/waiting")
-        async def count() -> int:
-            return len(waiting)
-
-        @app.websocket("/slow")
-        async def slow(ws):
-            await ws.accept()
-            waiting.append(ws)
-            try:
-                await go.wait()
-            finally:
-                waiting.remove(ws)
-            async for message in ws:
-                await ws.send(str(len(message)))
-
-        @app.websocket("/fast")
-        async def fast(ws):
-            async for message in ws:
-                await ws.send(str(len(message)))
-        """,
+        application("ws_waiting_bytes_app"),
         "--ws-queued-bytes-max", "3500000", "--connections-max", "100",
     )  # fmt: skip
     bomb = frame(BINARY, deflated(bytes(1_000_000)), rsv=4)
@@ -147,25 +120,7 @@ def test_bytes_that_wait_over_all_connections(serve) -> None:
 def test_queue(serve) -> None:
     """A handler that takes no messages stops the reading; nothing is lost when it goes on."""
     server = serve(
-        """
-        go = asyncio.Event()
-
-        @app.get("/go")
-        async def let_go() -> str:
-            go.set()
-            return "gone"
-
-        @app.websocket("/")
-        async def slow(ws):
-            await ws.accept()
-            await go.wait()
-            n = 0
-            async for message in ws:
-                assert message == f"{n:04}" + "x" * 996, message[:10]
-                n += 1
-                if n == 20_000:
-                    await ws.send("all of them")
-        """,
+        application("ws_queue_app"),
         "--ws-max-queue", "8", "--write-stall-ms", "0",
     )  # fmt: skip
     client = RawSocket(server).accepted()
@@ -194,20 +149,7 @@ def test_queue(serve) -> None:
 
 def test_slow_readers_hold_the_sender_back(serve) -> None:
     server = serve(
-        """
-        sent = 0
-
-        @app.get("/sent")
-        def tell() -> int:
-            return sent
-
-        @app.websocket("/")
-        async def flood(ws):
-            global sent
-            for n in range(100_000):
-                await ws.send("x" * 1000)
-                sent += 1
-        """,
+        application("ws_slow_readers_app"),
         "--write-stall-ms", "0",
     )  # fmt: skip
     client = RawSocket(server).accepted()

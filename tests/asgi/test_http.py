@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rig import wait_for
+from rig import application, wait_for
 
 ECHO = """
     async def app(scope, receive, send):
@@ -228,18 +228,7 @@ def test_messages_after_the_end_are_refused(serve_asgi) -> None:
 
 
 def test_receive_waits_for_the_disconnect(serve_asgi) -> None:
-    server = serve_asgi("""
-        async def app(scope, receive, send):
-            await read(receive)
-            await start(send)
-            await body(send, b"begun", True)
-            message = await receive()
-            print("told", message, file=sys.stderr, flush=True)
-            try:
-                await body(send, b"more", True)
-            except OSError as error:
-                print("raised", type(error).__name__, file=sys.stderr, flush=True)
-    """)
+    server = serve_asgi(application("asgi_disconnect_app"))
     peer = server.connect()
     peer.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
     peer.read_until(b"begun")
@@ -295,18 +284,7 @@ def test_work_after_the_response_goes_on_and_delays_the_stop(serve_asgi) -> None
 
 
 def test_a_slow_reader_holds_the_application_back(serve_asgi) -> None:
-    server = serve_asgi("""
-        sent = 0
-        async def app(scope, receive, send):
-            global sent
-            if scope["path"] == "/sent":
-                return await answer(send, str(sent).encode())
-            await start(send, 200, (b"content-length", b"16000000"))
-            for _ in range(160):
-                await body(send, bytes(100_000), True)
-                sent += 100_000
-            await body(send)
-    """)
+    server = serve_asgi(application("asgi_slow_reader_app"))
     with server.connect(receive_buffer_bytes=4096) as slow:
         slow.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
         slow.read_until(b"\r\n\r\n")
@@ -346,59 +324,14 @@ def test_an_endless_stream_ends_with_its_client(serve_asgi) -> None:
 
 
 def test_a_wait_for_receive_can_be_given_up(serve_asgi) -> None:
-    server = serve_asgi("""
-        async def app(scope, receive, send):
-            await read(receive)
-            for _ in range(3):
-                try:
-                    await asyncio.wait_for(receive(), 0.005)
-                except TimeoutError:
-                    pass
-            async with asyncio.timeout(1):
-                await answer(send, b"x")
-    """)
+    server = serve_asgi(application("asgi_given_up_receive_app"))
     assert server.get("/").body == b"x"
 
 
 def test_files_early_hints_and_trailers(serve_asgi, tmp_path: Path) -> None:
     content = os.urandom(300_000)
     (tmp_path / "file").write_bytes(content)
-    server = serve_asgi("""
-        async def app(scope, receive, send):
-            path = scope["path"]
-            if path == "/path":
-                await start(send)
-                await send({"type": "http.response.pathsend", "path": os.path.abspath("file")})
-            elif path == "/missing":
-                await start(send)
-                await send({"type": "http.response.pathsend", "path": "/no/such/file"})
-            elif path == "/pieces":
-                with open("file", "rb") as file:
-                    await start(send, 200, (b"content-length", b"150003"))
-                    await body(send, b"abc", True)
-                    await send({"type": "http.response.zerocopysend", "file": file,
-                                "offset": 100_000, "count": 100_000, "more_body": True})
-                    await send({"type": "http.response.zerocopysend", "file": file.fileno(),
-                                "offset": 250_000})
-            elif path == "/pipe":
-                reader, writer = os.pipe()
-                await start(send)
-                try:
-                    await send({"type": "http.response.zerocopysend", "file": reader})
-                except ValueError as error:
-                    await body(send, str(error).encode())
-                os.close(reader)
-                os.close(writer)
-            elif path == "/hint":
-                await send({"type": "http.response.early_hint", "links": [b"</a.css>; rel=preload"]})
-                await answer(send, b"x")
-            else:
-                await start(send, trailers=True)
-                await body(send, b"x")
-                await send({"type": "http.response.trailers", "headers": [(b"digest", b"1")],
-                            "more_trailers": True})
-                await send({"type": "http.response.trailers", "headers": [(b"more", b"2")]})
-    """)
+    server = serve_asgi(application("asgi_extensions_app"))
     with server.connect() as peer:
         assert peer.request("GET", "/path").body == content
         assert peer.request("HEAD", "/path").headers["content-length"] == "300000"
@@ -419,18 +352,7 @@ def test_files_early_hints_and_trailers(serve_asgi, tmp_path: Path) -> None:
 
 
 def test_every_request_has_a_context_and_a_task_of_its_own(serve_asgi) -> None:
-    server = serve_asgi("""
-        import contextvars
-        number = contextvars.ContextVar("number", default=0)
-        async def app(scope, receive, send):
-            seen = number.get()
-            number.set(seen + 1)
-            task = asyncio.current_task()
-            if scope["path"] == "/late":
-                await asyncio.sleep(0)
-            same = task is asyncio.current_task() and number.get() == seen + 1
-            await answer(send, f"{seen} {same}".encode())
-    """)
+    server = serve_asgi(application("asgi_contexts_app"))
     with server.connect() as peer:
         for path in ("/", "/late", "/", "/late"):
             assert peer.request("GET", path).body == b"0 True"
@@ -450,27 +372,7 @@ def test_pipelined_answers_keep_their_order(serve_asgi) -> None:
 
 
 def test_what_the_application_keeps_in_the_scope_is_no_leak(serve_asgi) -> None:
-    server = serve_asgi("""
-        import gc, weakref
-        alive = weakref.WeakSet()
-        class Kept: pass
-        def app(scope, receive, send):
-            kept = scope["kept"] = Kept()
-            kept.receive, kept.send = receive, send
-            alive.add(kept)
-            if scope["path"] == "/uncallable":
-                raise TypeError
-            return go_on(scope, receive, send)
-        async def go_on(scope, receive, send):
-            if scope["path"] == "/count":
-                gc.collect()
-                return await answer(send, str(len(alive)).encode())
-            if scope["path"] == "/late":
-                await asyncio.sleep(0)
-            if scope["path"] == "/raise":
-                raise ValueError
-            await answer(send, b"x")
-    """)
+    server = serve_asgi(application("asgi_kept_scopes_app"))
     with server.connect() as peer:
         for path in ("/", "/late", "/raise", "/uncallable") * 3:
             peer.request("POST", path, b"x")

@@ -15,29 +15,9 @@ from functools import partial
 import pytest
 from citius._core import FAST_PATHS
 from h2peer import connect
-from rig import Server
+from rig import Server, application
 
 Ask = Callable[[], bytes]
-
-CHANGES = """
-    CHANGES = [
-        lambda scope: scope["headers"].append((b"x", b"y")),
-        lambda scope: scope["headers"].clear(),
-        lambda scope: scope["headers"].__setitem__(0, (b"x", b"y")),
-        lambda scope: scope["extensions"].update(mine={}),
-        lambda scope: scope["extensions"].clear(),
-        lambda scope: scope["extensions"].update({"http.response.pathsend": {}}),
-        lambda scope: scope["extensions"]["http.response.trailers"].update(mine=1),
-        lambda scope: scope["asgi"].update(version="2.0"),
-        lambda scope: scope["asgi"].pop("spec_version"),
-        lambda scope: scope["state"].update(mine=1),
-        lambda scope: scope.update(mine=1),
-        lambda scope: scope.update(path="/mine", root_path="/mine", method="MINE"),
-        lambda scope: scope.update(headers=[], extensions={}, state={"mine": 1}),
-        lambda scope: scope.pop("client"),
-        lambda scope: scope.clear(),
-    ]
-"""
 
 
 @contextmanager
@@ -58,23 +38,11 @@ def asking(request: pytest.FixtureRequest) -> Callable[[Server], object]:
     return request.param
 
 
-@pytest.mark.parametrize("pause", ["", "await asyncio.sleep(0)"], ids=["at_once", "late"])
-def test_changes_of_a_scope_are_its_request_s_alone(serve_asgi, asking, pause: str) -> None:
-    server = serve_asgi(
-        CHANGES
-        + f"""
-    from itertools import count
-    numbers = count()
-
-    async def app(scope, receive, send):
-        seen = repr(scope).encode()
-        {pause}
-        number = next(numbers)
-        if number % 3:
-            CHANGES[number // 3 % len(CHANGES)](scope)
-        await answer(send, seen)
-    """
-    )
+@pytest.mark.parametrize("env", [{}, {"SUSPENDS": "1"}], ids=["at_once", "late"])
+def test_changes_of_a_scope_are_its_request_s_alone(
+    serve_asgi, asking, env: dict[str, str]
+) -> None:
+    server = serve_asgi(application("asgi_changed_scopes_app"), env=env)
     with asking(server) as ask:
         first = ask()
         assert set(ast.literal_eval(first.decode())) >= {"headers", "state", "extensions", "asgi"}
@@ -83,22 +51,7 @@ def test_changes_of_a_scope_are_its_request_s_alone(serve_asgi, asking, pause: s
 
 
 def test_what_a_request_keeps_is_nobody_else_s(serve_asgi, asking) -> None:
-    server = serve_asgi("""
-    from itertools import count
-    numbers = count()
-    kept = []
-
-    async def app(scope, receive, send):
-        parts = [
-            scope, scope["headers"], scope["state"], scope["extensions"], scope["asgi"],
-            *scope["extensions"].values(), receive, send,
-        ]
-        known = [part for part in parts if any(part is other for other in kept)]
-        number = next(numbers)
-        if number % 2:
-            kept.append(parts[number // 2 % len(parts)])
-        await answer(send, f"{len(known)} {len(kept)}".encode())
-    """)
+    server = serve_asgi(application("asgi_kept_requests_app"))
     with asking(server) as ask:
         for number in range(1, 45):
             assert ask() == f"0 {number // 2}".encode()
@@ -120,19 +73,7 @@ def test_callables_are_known_by_weak_references_too(serve_asgi) -> None:
 
 
 def test_a_send_that_was_kept_answers_nobody_else(serve_asgi) -> None:
-    server = serve_asgi("""
-    kept = []
-
-    async def app(scope, receive, send):
-        said = b"nothing"
-        for other in kept:
-            try:
-                await start(other, 404)
-            except RuntimeError as error:
-                said = str(error).encode()
-        kept[:] = [send]
-        await answer(send, said)
-    """)
+    server = serve_asgi(application("asgi_kept_send_app"))
     with server.connect() as peer:
         assert peer.request("GET", "/").body == b"nothing"
         for _ in range(3):
@@ -141,29 +82,7 @@ def test_a_send_that_was_kept_answers_nobody_else(serve_asgi) -> None:
 
 
 def test_what_a_request_puts_into_its_scope_goes_with_it(serve_asgi, asking) -> None:
-    server = serve_asgi("""
-    import gc, weakref
-    from itertools import count
-    gc.disable()
-    numbers = count()
-    alive = weakref.WeakSet()
-    class Mine: pass
-
-    async def app(scope, receive, send):
-        seen = len(alive)
-        mine = Mine()
-        alive.add(mine)
-        [
-            lambda: scope["state"].update(mine=mine),
-            lambda: scope["headers"].append(mine),
-            lambda: scope["extensions"].update(mine=mine),
-            lambda: scope["extensions"]["http.response.pathsend"].update(mine=mine),
-            lambda: scope["asgi"].update(mine=mine),
-            lambda: scope.update(mine=mine),
-            lambda: scope.update(headers=[mine]),
-        ][next(numbers) % 7]()
-        await answer(send, str(seen).encode())
-    """)
+    server = serve_asgi(application("asgi_weak_scopes_app"))
     with asking(server) as ask:
         for _ in range(15):
             assert ask() == b"0"
@@ -213,28 +132,7 @@ def test_fields_are_told_as_sent_whatever_was_sent_before(serve_asgi) -> None:
 
 
 def test_headers_are_sent_as_said_whatever_was_said_before(serve_asgi) -> None:
-    server = serve_asgi("""
-    SAID = [
-        [],
-        [(b"content-type", b"text/plain"), (b"content-length", b"1")],
-        [(b"content-type", b"text/html"), (b"content-length", b"1")],
-        [(b"content-type", b"text/plain"), (b"Content-Length", b"1"), (b"x", b"1")],
-        [(b"content-type", b"text/plain"), (b"x", b"2")],
-        [[b"content-type", b"text/plain"], [b"x", b"2"]],
-        [(b"set-cookie", b"a=1"), (b"set-cookie", b"b=2")],
-        ((b"x", b"3"),),
-        [(b"content-length", b"1"), (b"x", b" 4 ")],
-    ]
-
-    async def app(scope, receive, send):
-        number = int(scope["query_string"])
-        headers = SAID[number % len(SAID)]
-        # Other objects, as most frameworks make them for each answer.
-        if number % 2 and headers and type(headers[0]) is tuple:
-            headers = [(bytes(bytearray(n)), bytes(bytearray(v))) for n, v in headers]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await body(send, b"x")
-    """)
+    server = serve_asgi(application("asgi_headers_app"))
     text, more = ("content-type", "text/plain"), ("content-length", "1")
     expected: list[list[tuple[str, str]]] = [
         [more],
@@ -286,33 +184,7 @@ def test_headers_that_are_wrong_are_refused_after_right_ones(serve_asgi, wrong, 
 
 
 def test_callables_that_are_found_between_requests_are_no_request_s(serve_asgi) -> None:
-    server = serve_asgi("""
-    import gc
-    found, heard = [], []
-
-    def find():
-        for one in gc.get_objects():
-            if type(getattr(one, "__self__", None)).__name__ == "_HttpCycle":
-                found.append(one)
-        for one in found:
-            try:
-                if one.__name__ == "receive":
-                    one().send(None)
-                else:
-                    one({"type": "http.response.start", "status": 404})
-            except StopIteration as stop:
-                heard.append(stop.value["type"])
-            except OSError:
-                heard.append("OSError")
-
-    async def app(scope, receive, send):
-        if scope["path"] == "/find":
-            found.clear()
-            heard.clear()
-            asyncio.get_running_loop().call_soon(find)
-        is_known = any(one is other for one in found for other in (receive, send))
-        await answer(send, json.dumps([is_known, sorted(set(heard))]).encode())
-    """)
+    server = serve_asgi(application("asgi_found_callables_app"))
     with server.connect() as peer:
         assert peer.request("GET", "/").body == b"[false, []]"
         for _ in range(3):
@@ -326,26 +198,7 @@ def test_callables_that_are_found_between_requests_are_no_request_s(serve_asgi) 
 
 
 def test_scopes_that_are_found_between_requests_are_no_request_s(serve_asgi) -> None:
-    server = serve_asgi("""
-    import gc
-    found, latest = [], []
-
-    def find():
-        [made] = latest
-        found[:] = [one for one in gc.get_objects() if id(one) in made]
-        for one in found:
-            one.clear()
-
-    async def app(scope, receive, send):
-        parts = [scope, scope["headers"], scope["extensions"], scope["asgi"], scope["state"]]
-        is_known = any(one is other for one in found for other in parts)
-        seen = repr([is_known, scope]).encode()
-        latest[:] = [{id(part) for part in parts}]
-        parts = None
-        if scope["path"] == "/find":
-            asyncio.get_running_loop().call_soon(find)
-        await answer(send, seen)
-    """)
+    server = serve_asgi(application("asgi_found_scopes_app"))
     with server.connect() as peer:
         first = peer.request("GET", "/").body
         for _ in range(3):

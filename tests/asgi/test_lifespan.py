@@ -6,32 +6,15 @@ import signal
 import time
 
 import pytest
-from rig import wait_for
+from rig import application, wait_for
 
-LIFESPAN = """
-    async def app(scope, receive, send):
-        if scope["type"] == "lifespan":
-            assert (await receive())["type"] == "lifespan.startup"
-            scope["state"]["shared"] = []
-            {startup}
-            assert (await receive())["type"] == "lifespan.shutdown"
-            {shutdown}
-        else:
-            scope["state"]["shared"].append(1)
-            scope["state"]["own"] = scope["state"].get("own", 0) + 1
-            await answer(send, repr(scope["state"]).encode())
-"""
-COMPLETE = 'await send({"type": "lifespan.%s.complete"})'
-FAILED = 'await send({"type": "lifespan.%s.failed", "message": "no database"})'
+LIFESPAN = application("lifespan_app")
+COMPLETE = {"STARTUP": "complete", "SHUTDOWN": "complete"}
 
 
 @pytest.mark.parametrize("mode", ["auto", "on"])
 def test_start_state_and_stop(serve_asgi, mode: str) -> None:
-    source = LIFESPAN.format(
-        startup=COMPLETE % "startup",
-        shutdown=f"{COMPLETE % 'shutdown'}; print('stopped', file=sys.stderr, flush=True)",
-    )
-    server = serve_asgi(source, lifespan=mode)
+    server = serve_asgi(LIFESPAN, lifespan=mode, env=COMPLETE)
     assert server.get("/").body == b"{'shared': [1], 'own': 1}"
     assert server.get("/").body == b"{'shared': [1, 1], 'own': 1}"
     server.signal(signal.SIGTERM)
@@ -40,15 +23,14 @@ def test_start_state_and_stop(serve_asgi, mode: str) -> None:
 
 
 def test_a_start_that_failed_ends_the_server(serve_asgi) -> None:
-    source = LIFESPAN.format(startup=FAILED % "startup", shutdown="pass")
-    server = serve_asgi(source, lifespan="auto", ready=False)
+    env = COMPLETE | {"STARTUP": "failed"}
+    server = serve_asgi(LIFESPAN, lifespan="auto", ready=False, env=env)
     assert server.wait() == 3
     assert "start-up failed: no database" in server.err
 
 
 def test_a_stop_that_failed_is_logged(serve_asgi) -> None:
-    source = LIFESPAN.format(startup=COMPLETE % "startup", shutdown=FAILED % "shutdown")
-    server = serve_asgi(source, lifespan="on")
+    server = serve_asgi(LIFESPAN, lifespan="on", env=COMPLETE | {"SHUTDOWN": "failed"})
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert "shutdown failed: no database" in server.err
@@ -73,26 +55,13 @@ def test_on_insists_on_it(serve_asgi) -> None:
     assert "use --lifespan off" in server.err
 
 
-HANGS = """
-    async def app(scope, receive, send):
-        await receive()
-        {before}
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        print("asked to stop", file=sys.stderr, flush=True)
-        while True:
-            try:
-                await asyncio.sleep(1000)
-            except asyncio.CancelledError:
-                {cancelled}
-"""
+HANGS = application("hanging_lifespan_app")
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
 def test_a_shutdown_that_hangs_can_be_broken_off(serve_asgi, loop: str, number) -> None:
-    source = HANGS.replace("{before}", "pass").replace("{cancelled}", "raise")
-    server = serve_asgi(source, "--loop", loop, lifespan="on")
+    server = serve_asgi(HANGS, "--loop", loop, lifespan="on")
     server.signal(signal.SIGINT)
     server.wait_for_log("asked to stop")
     server.signal(number)
@@ -101,9 +70,7 @@ def test_a_shutdown_that_hangs_can_be_broken_off(serve_asgi, loop: str, number) 
 
 
 def test_a_shutdown_that_does_not_heed_its_cancellation_is_left_behind(serve_asgi) -> None:
-    server = serve_asgi(
-        HANGS.replace("{before}", "pass").replace("{cancelled}", "continue"), lifespan="on"
-    )
+    server = serve_asgi(HANGS, lifespan="on", env={"IGNORES": "1"})
     server.signal(signal.SIGTERM)
     server.wait_for_log("asked to stop")
     server.signal(signal.SIGINT)
@@ -113,9 +80,7 @@ def test_a_shutdown_that_does_not_heed_its_cancellation_is_left_behind(serve_asg
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
 def test_a_start_that_hangs_can_be_broken_off(serve_asgi, number) -> None:
-    before = "print('asked to start', file=sys.stderr, flush=True); await asyncio.sleep(1000)"
-    source = HANGS.replace("{before}", before).replace("{cancelled}", "raise")
-    server = serve_asgi(source, lifespan="on", ready=False)
+    server = serve_asgi(HANGS, lifespan="on", ready=False, env={"START": "1"})
     server.wait_for_log("asked to start")
     server.signal(number)
     assert server.wait() == 0
@@ -123,8 +88,7 @@ def test_a_start_that_hangs_can_be_broken_off(serve_asgi, number) -> None:
 
 
 def test_under_a_supervisor_it_can_be_broken_off_as_well(serve_asgi) -> None:
-    source = HANGS.replace("{before}", "pass").replace("{cancelled}", "raise")
-    server = serve_asgi(source, "--workers", "2", "--drain-s", "30", lifespan="on")
+    server = serve_asgi(HANGS, "--workers", "2", "--drain-s", "30", lifespan="on")
     server.signal(signal.SIGINT)
     wait_for(lambda: server.err.count("asked to stop") == 2, "both workers to be asked")
     server.signal(signal.SIGINT)

@@ -6,20 +6,10 @@ import ast
 import time
 
 import pytest
-from rig import wait_for
+from rig import application, wait_for
 from wspeer import BINARY, CLOSE, TEXT, RawSocket, frame
 
-ECHO = """
-    async def app(scope, receive, send):
-        assert scope["type"] == "websocket"
-        assert await receive() == {"type": "websocket.connect"}
-        await send({"type": "websocket.accept"})
-        while True:
-            message = await receive()
-            if message["type"] == "websocket.disconnect":
-                return
-            await send({**message, "type": "websocket.send"})
-"""
+ECHO = application("asgi_echo_app")
 
 LOG = """
     seen = []
@@ -75,27 +65,9 @@ def test_scope(serve_asgi) -> None:
     assert client.frame().code == 1000
 
 
-@pytest.mark.parametrize("suspends", [False, True])
-def test_refusals(serve_asgi, suspends: bool) -> None:
-    server = serve_asgi(
-        f"""
-        async def app(scope, receive, send):
-            await receive()
-            if {suspends}:
-                await asyncio.sleep(0)
-            if scope["path"] == "/close":
-                await send({{"type": "websocket.close", "code": 4000}})
-            elif scope["path"] == "/denial":
-                start = {{"type": "websocket.http.response.start", "status": 402}}
-                headers = [(b"content-type", b"text/plain"), (b"x-a", b"b")]
-                await send({{**start, "headers": headers}})
-                more = {{"type": "websocket.http.response.body"}}
-                await send({{**more, "body": b"pay ", "more_body": True}})
-                await send({{**more, "body": b"first"}})
-            elif scope["path"] == "/raise":
-                raise RuntimeError("a defect")
-        """
-    )
+@pytest.mark.parametrize("env", [{}, {"SUSPENDS": "1"}], ids=["at_once", "late"])
+def test_refusals(serve_asgi, env: dict[str, str]) -> None:
+    server = serve_asgi(application("asgi_refusals_app"), env=env)
     assert (RawSocket(server, "/close").reply.status, RawSocket(server, "/raise").reply.status) == (
         403,
         500,
@@ -169,27 +141,7 @@ def test_ends(serve_asgi) -> None:
 
 
 def test_misuse_is_told(serve_asgi) -> None:
-    server = serve_asgi(
-        """
-        async def app(scope, receive, send):
-            told = []
-            async def attempt(**message):
-                try:
-                    await send(message)
-                except Exception as error:
-                    told.append(f"{type(error).__name__}: {error}")
-            await attempt(type="websocket.send", text="early")
-            await attempt(type="http.response.start", status=200)
-            await attempt(type="websocket.accept", headers=[(b"Sec-WebSocket-Protocol", b"a")])
-            await send({"type": "websocket.accept"})
-            await attempt(type="websocket.accept")
-            await attempt(type="websocket.send")
-            await attempt(type="websocket.send", text="a", bytes=b"b")
-            await attempt(type="websocket.send", text=b"a")
-            await attempt(type="websocket.close", code=1005)
-            await send({"type": "websocket.send", "bytes": None, "text": json.dumps(told)})
-        """
-    )
+    server = serve_asgi(application("asgi_websocket_misuse_app"))
     told = ast.literal_eval(str(RawSocket(server).accepted().message()))
     for text, expected in zip(
         told,
@@ -208,19 +160,7 @@ def test_misuse_is_told(serve_asgi) -> None:
 
 def test_state_and_lifespan(serve_asgi) -> None:
     server = serve_asgi(
-        """
-        async def app(scope, receive, send):
-            if scope["type"] == "lifespan":
-                scope["state"]["pool"] = "a pool"
-                while True:
-                    message = await receive()
-                    await send({"type": message["type"] + ".complete"})
-                    if message["type"] == "lifespan.shutdown":
-                        return
-            await receive()
-            await send({"type": "websocket.accept"})
-            await send({"type": "websocket.send", "text": scope["state"]["pool"]})
-        """,
+        application("asgi_websocket_state_app"),
         lifespan="on",
     )
     assert RawSocket(server).accepted().message() == "a pool"

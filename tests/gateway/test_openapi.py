@@ -25,7 +25,7 @@ from citius import (
     Query,
     Response,
     Router,
-    Upload,
+    UploadFile,
     WebSocket,
 )
 from citius import (
@@ -123,7 +123,7 @@ def make_app(**about: Any) -> App:
         return {name: age}
 
     @app.post("/files")
-    def file(file: Annotated[Upload, File(description="a picture")]) -> int:
+    def file(file: Annotated[UploadFile, File(description="a picture")]) -> int:
         return len(file.data)
 
     @app.post("/count")

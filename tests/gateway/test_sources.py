@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Annotated, Any
 
 import msgspec
@@ -16,10 +17,9 @@ from citius import (
     File,
     Form,
     Header,
-    Headers,
     Path,
     Query,
-    Upload,
+    UploadFile,
 )
 from citius.testing import Client, TestResponse
 
@@ -187,10 +187,10 @@ class TestForms:
     def test_files(self) -> None:
         def handler(
             title: Annotated[str, Form()],
-            file: Annotated[Upload, File()],
+            file: Annotated[UploadFile, File()],
             data: Annotated[bytes, File(alias="raw")],
-            more: Annotated[list[Upload], File()] = [],  # noqa: B006
-            none: Annotated[Upload | None, File()] = None,
+            more: Annotated[list[UploadFile], File()] = [],  # noqa: B006
+            none: Annotated[UploadFile | None, File()] = None,
         ) -> Any:
             return [title, file.filename, data.decode(), len(more), none]
 
@@ -267,7 +267,7 @@ class TestRefusedAtStart:
         self.check(twice, r"has Query\(\) and Header\(\); it takes one")
         self.check(defaults, "has two defaults")
         self.check(odd, r"test_sources.py:\d+\) has a type that msgspec cannot read: .*`ge`")
-        self.check(file, "annotate it as citius.Upload or bytes")
+        self.check(file, "annotate it as citius.UploadFile or bytes")
         self.check(both, "as item and as a form for id")
         self.check(wrong, "its default is 'x'")
 
@@ -276,8 +276,8 @@ def test_the_default_of_files_is_no_request_s_alone() -> None:
     app = App()
 
     @app.post("/")
-    def handler(files: Annotated[list[Upload], File()] = []) -> int:  # noqa: B006
-        files.append(Upload("a", "text/plain", b"", Headers([])))
+    def handler(files: Annotated[list[UploadFile], File()] = []) -> int:  # noqa: B006
+        files.append(UploadFile(BytesIO(), size=0))
         return len(files)
 
     with Client(app) as client:

@@ -105,6 +105,30 @@ def test_one_line_a_minute(serve) -> None:
     assert len(ended(server)) == 1
 
 
+def test_of_connections_accepted_together_the_slow_one_is_named(serve) -> None:
+    source = """
+@app.get("/holds")
+def holds():
+    time.sleep(0.2)
+    return "held"
+@app.get("/slow/{n:int}")
+def slow(n: int):
+    time.sleep(0.7)
+    return "slow"
+"""
+    server = serve(source, "--slow-handler-ms", "500")
+    with server.connect() as first:
+        first.send(b"GET /holds HTTP/1.1\r\nhost: test\r\n\r\n")
+        # While the thread is held, these wait to be accepted.
+        with server.connect() as second, server.connect() as third:
+            for n, peer in enumerate((second, third)):
+                peer.send(b"GET /slow/%d HTTP/1.1\r\nhost: test\r\n\r\n" % n)
+            for peer in (first, second, third):
+                assert peer.reply().status == 200
+    (line,) = ended(server)
+    assert "/slow/" in line
+
+
 def test_what_waits_keeps_no_thread(serve) -> None:
     server = serve(NATIVE, "--slow-handler-ms", "30")
     for path in ("/waits", "/thread", "/quick"):

@@ -17,6 +17,8 @@ def test_killed_and_restarted(own_server) -> None:
     async def main() -> None:
         async with pg.Pool(own_server.dsn, size=3, wait_s=20) as pool:
             await pg.gather(*(pool.fetch_value("SELECT 1") for _ in range(9)))
+            while pool.sessions < 3:
+                await asyncio.sleep(0.01)  # a look at a condition
             slow = [asyncio.create_task(pool.fetch("SELECT pg_sleep(60)")) for _ in range(3)]
             in_transaction = asyncio.create_task(transact(pool))
             await asyncio.sleep(0.3)  # they are under way by then

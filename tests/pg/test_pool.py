@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import sys
 import time
 
@@ -15,6 +14,7 @@ from citius import pg
 from citius.errors import ConfigError, HTTPError
 from citius.pg import templates
 from citius.pg.dsn import parse
+from pg_rig import pooled
 
 
 class Item(msgspec.Struct):
@@ -26,22 +26,6 @@ class Item(msgspec.Struct):
 class Other:
     name: str
     id: int = 0
-
-
-def pooled(act=None, **options):
-    """A test whose pool is open: ``async def test(pool)``."""
-    if act is None:
-        return functools.partial(pooled, **options)
-
-    def test(server) -> None:
-        async def main() -> None:
-            async with pg.Pool(server.dsn, **options) as pool:
-                await asyncio.wait_for(act(pool), 30)
-
-        asyncio.run(main())
-
-    test.__name__, test.__doc__ = act.__name__, act.__doc__
-    return test
 
 
 @pooled
@@ -410,14 +394,13 @@ def test_dsn() -> None:
     assert (target.password, target.database) == ("p:", "shop")
     assert target.parameters == (("application_name", "x"),)
     assert "p:" not in repr(target)
+    assert parse("postgresql://u:a[b@h/", {}).password == "a[b"
     assert parse("", {"PGHOST": "/run", "PGUSER": "u"}).address == "/run/.s.PGSQL.5432"
     assert parse("host=h user=u password='a b'", {"PGHOST": "i"}).password == "a b"
     for dsn in (
         "mysql://x",
         "postgresql://h:x/",
         "nonsense",
-        "sslmode=require",
-        "postgresql://a,b/",
     ):
         with pytest.raises(ConfigError):
             parse(dsn, {})
@@ -430,7 +413,7 @@ def test_dsn() -> None:
     [
         "app:hunter2@db/shop",
         "postgresql://u:hun/ter2@h/db",
-        "postgresql://u:hun[ter2@h/db",
+        "postgresql://u:hun@ter2@h/db",
         "password=hunter hunter2",
         "user=u password='hunter2",
     ],

@@ -5,49 +5,12 @@ from __future__ import annotations
 import json
 import signal
 
-from rig import Server, processor_share, request, text, wait_for
+from rig import Server, application, processor_share, request, text, wait_for
 
 SPIN_SHARE_MAX = 0.2
 
 
-GONE = """
-gate = threading.Event()
-events = []
-
-@app.get("/events")
-def seen():
-    return events
-
-@app.get("/open")
-def open_gate():
-    gate.set()
-    return "open"
-
-@app.get("/late", blocking=True)
-def late():
-    events.append("running")
-    gate.wait(20)
-    def pieces():
-        try:
-            for _ in range(300):
-                yield b"x" * 1000
-        finally:
-            events.append("closed")
-    return pieces()
-
-@app.get("/exit", blocking=True)
-def leave():
-    yield b"begun"
-    sys.exit(3)
-
-@app.get("/quick", blocking=True)
-def quick():
-    return "quick"
-
-@app.post("/echo")
-def echo(request):
-    return request.body()
-"""
+GONE = application("abandoned_streams_app")
 
 
 def test_a_stream_that_starts_when_its_client_has_gone_harms_nobody(serve) -> None:
@@ -82,35 +45,7 @@ def test_sys_exit_in_a_blocking_stream_costs_no_thread(serve) -> None:
         assert text(peer, "/quick") == "quick"
 
 
-ENDLESS = """
-made = [0]
-
-def endless():
-    while True:
-        made[0] += 1
-        yield b"x" * 1000
-
-async def endless_async():
-    while True:
-        made[0] += 1
-        yield b"x" * 1000
-
-app.get("/def")(lambda: endless())
-app.get("/async")(endless_async)
-app.get("/blocking", blocking=True)(lambda: endless())
-app.get("/204/def")(lambda: Response(endless(), status_code=204))
-app.get("/204/async")(lambda: Response(endless_async(), status_code=204))
-
-@app.get("/304/async")
-async def not_modified():
-    return Response(endless_async(), status_code=304)
-
-app.get("/204/blocking", blocking=True)(lambda: Response(endless(), status_code=204))
-
-@app.get("/made")
-def how_many():
-    return made[0]
-"""
+ENDLESS = application("endless_streams_app")
 BODILESS = [
     ("HEAD", "/def", 200), ("HEAD", "/async", 200), ("HEAD", "/blocking", 200),
     ("GET", "/204/def", 204), ("GET", "/204/async", 204), ("GET", "/204/blocking", 204),
@@ -128,18 +63,7 @@ def test_an_answer_without_a_body_runs_no_iterator(serve) -> None:
     assert processor_share(server) < SPIN_SHARE_MAX
 
 
-CUT = """
-def pieces():
-    try:
-        while True:
-            yield b"x" * 1000
-    finally:
-        print("in finally", file=sys.stderr, flush=True)
-        time.sleep(0.3)
-        sum(range(10))
-
-app.get("/")(lambda: pieces())
-"""
+CUT = application("cut_stream_app")
 
 
 def test_a_second_quit_during_a_cut_ends_the_process(serve) -> None:

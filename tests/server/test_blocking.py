@@ -6,57 +6,12 @@ import json
 import threading
 
 import pytest
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-APP = """
-gate = threading.Event()
-running = []
-
-@app.get("/wait", blocking=True)
-def wait():
-    running.append(threading.current_thread().name)
-    gate.wait(20)
-    return "done"
-
-@app.get("/running")
-def how_many():
-    return running
-
-@app.get("/open")
-def open_gate():
-    gate.set()
-
-@app.get("/quick/{name}", blocking=True)
-def quick(name):
-    return {"name": name, "thread": threading.current_thread().name}
-"""
+APP = application("blocking_app")
 
 # Behind a middleware there is a request object, and another way to a thread.
-WITH_MIDDLEWARE = (
-    APP
-    + """
-who = contextvars.ContextVar("who", default="nobody")
-
-@app.middleware
-def introduce(request, call_next):
-    who.set(request.headers.get("who", "nobody"))
-    return call_next(request)
-
-@app.get("/who", blocking=True)
-def ask_who():
-    before = who.get()
-    who.set("somebody else")
-    return before
-
-@app.get("/who/pieces", blocking=True)
-def who_in_pieces():
-    def pieces():
-        yield who.get() + " "
-        time.sleep(0.01)
-        yield who.get()
-    return pieces()
-"""
-)
+MIDDLEWARE = {"MIDDLEWARE": "1"}
 
 
 def test_a_full_pool_is_503_and_recovers(serve) -> None:
@@ -86,9 +41,9 @@ def test_a_full_pool_is_503_and_recovers(serve) -> None:
     assert found["thread"].startswith("citius-blocking-")
 
 
-@pytest.mark.parametrize("app", [APP, WITH_MIDDLEWARE], ids=["plain", "middleware"])
-def test_who_leaves_while_queued_is_not_worked_for(serve, app: str) -> None:
-    server: Server = serve(app, "--blocking-threads", "1", "--blocking-queue-max", "4")
+@pytest.mark.parametrize("env", [{}, MIDDLEWARE], ids=["plain", "middleware"])
+def test_who_leaves_while_queued_is_not_worked_for(serve, env: dict[str, str]) -> None:
+    server: Server = serve(APP, "--blocking-threads", "1", "--blocking-queue-max", "4", env=env)
     # What is asked on a connection that is there already is heard in its turn; new ones may go before.
     with server.connect() as busy, server.connect() as other:
         assert other.request("GET", "/running").status == 200
@@ -108,7 +63,7 @@ def test_who_leaves_while_queued_is_not_worked_for(serve, app: str) -> None:
 
 
 def test_context_variables_go_along_and_stay_with_their_request(serve) -> None:
-    server: Server = serve(WITH_MIDDLEWARE, "--blocking-threads", "2")
+    server: Server = serve(APP, "--blocking-threads", "2", env=MIDDLEWARE)
     for name in ("ann", "bob"):
         assert server.get("/who", who=name).body == name.encode()
         assert server.get("/who/pieces", who=name).body == f"{name} {name}".encode()

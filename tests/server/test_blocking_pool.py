@@ -11,49 +11,11 @@ from typing import Any
 
 import pytest
 from citius.web.pool import BlockingPool
-from rig import Peer, Server, request, wait_for
+from rig import Peer, Server, application, request, wait_for
 
-POOL = """
-gate = threading.Event()
-begun = []
-cancelled = []
+POOL = application("blocking_pool_app")
 
-@app.get("/cancelled")
-def how_many():
-    return len(cancelled)
-
-@app.get("/wait", blocking=True)
-def wait():
-    begun.append("wait")
-    gate.wait(20)
-    return "done"
-
-@app.get("/job/{name}", blocking=True)
-def job(name):
-    begun.append(name)
-    return name
-
-@app.get("/begun")
-def how_far():
-    return begun
-
-@app.get("/open")
-def open_gate():
-    gate.set()
-"""
-
-ASYNC_MIDDLEWARE = """
-@app.middleware
-async def pass_on(request, next):
-    try:
-        return await next(request)
-    except asyncio.CancelledError:
-        cancelled.append(request.path)
-        raise
-
-app.get("/stop", blocking=True)(lambda: next(iter(())))
-app.get("/exit", blocking=True)(lambda: sys.exit(3))
-"""
+MIDDLEWARE = {"MIDDLEWARE": "1"}
 
 
 def begun(server: Server) -> list[str]:
@@ -67,16 +29,16 @@ def ask(server: Server, path: str) -> Peer:
     return peer
 
 
-@pytest.mark.parametrize("middleware", ["", ASYNC_MIDDLEWARE], ids=["straight", "as async"])
-def test_a_job_whose_client_has_left_is_not_run(serve, middleware: str) -> None:
-    server: Server = serve(POOL + middleware, "--blocking-threads", "1")
+@pytest.mark.parametrize("env", [{}, MIDDLEWARE], ids=["straight", "as async"])
+def test_a_job_whose_client_has_left_is_not_run(serve, env: dict[str, str]) -> None:
+    server: Server = serve(POOL, "--blocking-threads", "1", env=env)
     ask(server, "/wait")
     wait_for(lambda: begun(server) == ["wait"], "the thread to be busy")
     for _ in range(3):
         leaving = ask(server, "/job/left")
         leaving.socket.shutdown(socket.SHUT_WR)
         assert leaving.is_closed()
-    if middleware:  # a task needs some turns to hear of it
+    if env:  # a task needs some turns to hear of it
         wait_for(lambda: server.get("/cancelled").body == b"3", "the tasks to be cancelled")
     staying = ask(server, "/job/stayed")
     assert begun(server) == ["wait"]
@@ -86,7 +48,7 @@ def test_a_job_whose_client_has_left_is_not_run(serve, middleware: str) -> None:
 
 
 def test_exceptions_that_no_future_takes(serve) -> None:
-    server: Server = serve(POOL + ASYNC_MIDDLEWARE, "--blocking-threads", "1")
+    server: Server = serve(POOL, "--blocking-threads", "1", env=MIDDLEWARE)
     for path in ("/stop", "/exit"):
         assert server.get(path).status == 500
         assert server.get("/job/next").body == b"next"
@@ -118,14 +80,7 @@ def test_who_has_an_answer_finds_the_place_free(serve) -> None:
 
 def test_a_full_queue_breaks_no_stream_off(serve) -> None:
     server: Server = serve(
-        POOL
-        + """
-@app.get("/later", blocking=True)
-def later():
-    begun.append("later")
-    gate.wait(20)
-    return iter([b"one", b"two"])
-""",
+        POOL,
         *("--blocking-threads", "1", "--blocking-queue-max", "1"),
     )
     streaming = ask(server, "/later")
@@ -139,22 +94,7 @@ def later():
 
 def test_aborted_downloads_leave_all_threads_free(serve) -> None:
     server: Server = serve(
-        POOL
-        + """
-left = []
-
-@app.get("/endless", blocking=True)
-def endless():
-    try:
-        while True:
-            yield b"x" * 65536
-    finally:
-        left.append(threading.current_thread().name)
-
-@app.get("/left")
-def who_left():
-    return left
-""",
+        POOL,
         *("--blocking-threads", "4"),
     )
     for number in range(40):

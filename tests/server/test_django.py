@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from citius.errors import AppImportError
 from citius.serving.interfaces import django
-from rig import Server
+from rig import Server, application
 
 Serve = Callable[..., Server]
 
@@ -50,20 +50,7 @@ def test_a_project_in_sight_is_found(project: Path, start: Serve, target: str | 
     assert b"csrfmiddlewaretoken" in server.get("/admin/login/", host="localhost").body
 
 
-VIEWS = """
-import threading
-from django.http import HttpResponse
-from django.urls import path
-entered, allowed = threading.Event(), threading.Event()
-def wait(request):
-    entered.set()
-    return HttpResponse(str(allowed.wait(20)))
-def allow(request):
-    entered.wait(20)
-    allowed.set()
-    return HttpResponse(threading.current_thread().name)
-urlpatterns = [path("wait", wait), path("allow", allow)]
-"""
+VIEWS = application("django_urls").read_text()
 
 
 def test_views_of_a_project_run_at_once(project: Path, start: Serve) -> None:

@@ -57,58 +57,25 @@ def test_the_connection_is_usable_after_a_500(serve, path: str) -> None:
         assert peer.request("GET", "/").body == b"Hello"
 
 
-NOTHING = """
-class Quiet(Exception): pass
-class Later(Exception): pass
-
-@app.exception_handler(Quiet)
-def quiet(request, error):
-    return None if request.path != "/answered" else "told"
-
-@app.exception_handler(Later)
-async def later(request, error):
-    await asyncio.sleep(0)
-    return None if request.path != "/answered" else "told"
-
-@app.get("/def")
-def plain(): raise Quiet
-@app.get("/async")
-async def stepped(): raise Quiet
-@app.get("/late")
-async def late():
-    await asyncio.sleep(0)
-    raise Later
-@app.get("/async-handler")
-def to_async(): raise Later
-@app.get("/blocking", blocking=True)
-def blocking(): raise Quiet
-"""
-WITH_MIDDLEWARE = """
-@app.middleware
-async def around(request, next): return await next(request)
-"""
-LAST_RESORT = """
-@app.exception_handler(Exception)
-def last(request, error): return None if error.args else "unreachable"
-@app.get("/last")
-def unexpected(): raise KeyError("unexpected")
-"""
+NOTHING = application("error_handlers_app")
 
 
-@pytest.mark.parametrize("more", ["", WITH_MIDDLEWARE], ids=["bare", "middleware"])
-def test_an_error_handler_that_returns_nothing_has_failed(serve, more: str) -> None:
-    server = serve(NOTHING + more)
+@pytest.mark.parametrize("env", [{}, {"MIDDLEWARE": "1"}], ids=["bare", "middleware"])
+def test_an_error_handler_that_returns_nothing_has_failed(serve, env: dict[str, str]) -> None:
+    server = serve(NOTHING, env=env)
     for path in ("/def", "/async", "/late", "/async-handler", "/blocking"):
         reply = server.get(path)
         assert (reply.status, reply.body) == (500, b"Internal Server Error"), path
         name = "later" if path in ("/late", "/async-handler") else "quiet"
         server.wait_for_log(rf"GET {path} failed[^\n]*\[route {path}")
-        server.wait_for_log(rf"TypeError: the error handler {name} \([^)]*main\.py:\d+\) returned")
+        server.wait_for_log(
+            rf"TypeError: the error handler {name} \([^)]*error_handlers_app\.py:\d+\) returned"
+        )
         server.err = ""
 
 
 def test_so_has_a_last_resort(serve) -> None:
-    server = serve(NOTHING + LAST_RESORT)
+    server = serve(NOTHING, env={"LAST_RESORT": "1"})
     reply = server.get("/last")
     assert (reply.status, reply.body) == (500, b"Internal Server Error")
     server.wait_for_log(r"GET /last failed in its error handler")

@@ -21,7 +21,7 @@ from citius import (
     last_event_id,
 )
 from citius.testing import Client
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
 
 @pytest.mark.parametrize(
@@ -144,40 +144,7 @@ def test_events_of_one_turn_are_one_piece_and_may_come_from_threads() -> None:
     asyncio.run(go())
 
 
-APP = """
-news = Broadcast(history=3)
-states = []
-
-@app.get("/")
-def page():
-    return Response("page", content_type="text/html")
-
-@app.get("/news")
-async def follow(request):
-    return news.response(request)
-
-@app.post("/send/{text}")
-def send(text):
-    return news.send(text)
-
-@app.get("/followers")
-def followers():
-    return len(news)
-
-@app.get("/own")
-async def own(request):
-    async def events():
-        try:
-            yield "begun"
-            await asyncio.sleep(60)
-        finally:
-            states.append("own ended")
-    return event_stream(events())
-
-@app.get("/states")
-def seen():
-    return states
-"""
+APP = application("broadcast_app")
 
 
 def test_a_client_that_leaves_is_noticed_at_once(serve: Callable[..., Server]) -> None:

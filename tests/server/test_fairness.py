@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rig import PLAIN, Peer, Server, processor_share, request, text, wait_for
+from rig import PLAIN, Peer, Server, application, processor_share, request, text, wait_for
 
 STARVED_S = 10.0
 PARKED_KB_MAX = 100 * 1024
@@ -36,39 +36,7 @@ def stands_still(server: Server, path: str) -> int:
     return seen[-1]
 
 
-HEAVY = """
-gate = asyncio.Event()
-made = [0]
-
-@app.get("/")
-def hello():
-    return "Hello"
-
-@app.get("/busy")
-def busy():
-    until = time.perf_counter() + 0.001
-    while time.perf_counter() < until:
-        pass
-    return "busy"
-
-@app.get("/slow")
-async def slow():
-    await gate.wait()
-    return "slow"
-
-@app.get("/open")
-async def open_gate():
-    gate.set()
-
-@app.get("/large/{size:int}")
-def large(size):
-    made[0] += 1
-    return b"x" * size
-
-@app.get("/made")
-def how_many():
-    return made[0]
-"""
+HEAVY = application("fairness_app")
 
 
 @contextmanager

@@ -3,41 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rig import PLAIN, Server, request, text, wait_for
+from rig import PLAIN, Server, application, request, text, wait_for
 
 LOOPS = ["asyncio", "uvloop"]
 
 
-CYCLES = """
-import gc
-
-class User:
-    alive = 0
-    def __init__(self, request):
-        self.request = request
-        User.alive += 1
-    def __del__(self):
-        User.alive -= 1
-
-@app.get("/state")
-def in_state(request):
-    request.state.user = User(request)
-
-@app.get("/state/async")
-async def in_state_async(request):
-    await asyncio.sleep(0)
-    request.state.user = User(request)
-
-@app.get("/response")
-def in_response(request):
-    user = User(request)
-    user.response = Response(user)
-
-@app.get("/alive")
-def alive():
-    gc.collect()
-    return User.alive
-"""
+CYCLES = application("cycles_app")
 
 
 def test_cycles_through_a_request_are_collected(serve) -> None:
@@ -50,33 +21,7 @@ def test_cycles_through_a_request_are_collected(serve) -> None:
             wait_for(lambda: text(peer, "/alive") == "0", f"{path}: the requests to go")
 
 
-EXITS = """
-@app.get("/")
-def hello():
-    return "Hello"
-
-@app.get("/exit/def")
-def exit_def():
-    sys.exit(3)
-
-@app.get("/exit/before")
-async def exit_before():
-    sys.exit(3)
-
-@app.get("/exit/after")
-async def exit_after():
-    await asyncio.sleep(0)
-    sys.exit(3)
-
-@app.get("/exit/later")
-async def exit_later():
-    await asyncio.sleep(0.001)
-    raise KeyboardInterrupt
-
-@app.get("/exit/blocking", blocking=True)
-def exit_blocking():
-    sys.exit(3)
-"""
+EXITS = application("exits_app")
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -91,42 +36,7 @@ def test_sys_exit_in_a_handler_is_a_logged_500_and_the_worker_lives(serve, loop:
     assert server.process.poll() is None
 
 
-BUFFERS = """
-of = lambda path, make: app.get(path)(make)
-of("/bytearray", lambda: bytearray(b"abc"))
-of("/memoryview", lambda: memoryview(b"abc"))
-of("/strided", lambda: memoryview(b"a-b-c-")[::2])
-of("/response/bytearray", lambda: Response(bytearray(b"abc")))
-of("/response/memoryview", lambda: Response(memoryview(b"abc")))
-
-@app.get("/async/bytearray")
-async def in_async():
-    await asyncio.sleep(0)
-    return bytearray(b"abc")
-
-app.get("/blocking/memoryview", blocking=True)(lambda: memoryview(bytearray(b"abc")))
-
-def pieces():
-    # What counts is what the buffer holds when it is yielded.
-    buffer = bytearray(b"a")
-    yield memoryview(buffer)
-    buffer[:] = b"b"
-    yield buffer
-    buffer[:] = b"c"
-    yield buffer
-    buffer[:] = b"d"
-
-@app.get("/stream/def")
-def stream_def():
-    return pieces()
-
-@app.get("/stream/async")
-async def stream_async():
-    for piece in pieces():
-        yield piece
-
-app.get("/stream/blocking", blocking=True)(lambda: pieces())
-"""
+BUFFERS = application("buffers_app")
 BUFFER_PATHS = [
     "/bytearray", "/memoryview", "/strided", "/response/bytearray", "/response/memoryview",
     "/async/bytearray", "/blocking/memoryview", "/stream/def", "/stream/async", "/stream/blocking",
@@ -141,39 +51,7 @@ def test_buffers_are_answers_and_chunks(serve) -> None:
             assert (reply.status, reply.body) == (200, b"abc"), path
 
 
-SHARED = """
-sys.setswitchinterval(1e-6)
-shared = Response("shared", headers={"a": "b"})
-is_over = threading.Event()
-
-@app.get("/")
-def hello():
-    return "Hello"
-
-@app.get("/hammer", blocking=True)
-def hammer():
-    until = time.monotonic() + 60
-    while not is_over.is_set() and time.monotonic() < until:
-        for _ in range(1000):
-            shared.headers
-            shared.status_code = 200
-    return "over"
-
-@app.get("/stop")
-def stop():
-    is_over.set()
-    return "stopping"
-
-@app.get("/def")
-def from_def():
-    return shared
-
-@app.get("/async")
-async def from_async():
-    return shared
-
-app.get("/blocking", blocking=True)(lambda: shared)
-"""
+SHARED = application("shared_values_app")
 
 
 def test_a_response_may_be_shared_by_threads(serve) -> None:

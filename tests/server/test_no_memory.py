@@ -12,93 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import Server
+from rig import Server, application
 
 pytest.importorskip("_testcapi")
 
-WSGI = """
-import threading
-import _testcapi
-
-both = threading.Barrier(2)
-
-def app(environ, start_response):
-    _, what, number = environ["PATH_INFO"].split("/")
-    _testcapi.remove_mem_hooks()
-    if what == "both":
-        both.wait(20)
-    if what == "first":
-        fail(number)
-    start_response("200 OK", [("content-type", "text/plain"), ("x-number", number)])
-    if what == "stream":
-        return blocks(number)
-    if what == "last":
-        fail(number)
-    return [b"hello"]
-
-def blocks(number):
-    yield b"hel"
-    fail(number)
-    yield b"lo"
-
-def fail(number):
-    _testcapi.set_nomemory(int(number), int(number) + 1)
-"""
-ASGI = """
-import _testcapi
-
-async def app(scope, receive, send):
-    _, what, number = scope["path"].split("/")
-    _testcapi.remove_mem_hooks()
-    if what == "body":
-        while (await receive())["more_body"]:
-            pass
-    if what != "alive":
-        _testcapi.set_nomemory(int(number), int(number) + 1)
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close"})
-        return
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"x-number", number.encode())]})
-    if what == "stream":
-        await send({"type": "http.response.body", "body": b"hel", "more_body": True})
-    await send({"type": "http.response.body", "body": b"lo"})
-"""
-NATIVE = """
-import _testcapi
-from citius import App
-
-app = App()
-
-@app.get("/alive/{number:int}")
-def alive(number: int):
-    _testcapi.remove_mem_hooks()
-    return "yes"
-
-@app.get("/def/{number:int}")
-def plain(number: int):
-    fail(number)
-    return {"number": [number]}
-
-@app.get("/async/{number:int}")
-async def stepped(number: int):
-    fail(number)
-    return {"number": [number]}
-
-@app.get("/blocking/{number:int}", blocking=True)
-def blocking(number: int):
-    fail(number)
-    return {"number": [number]}
-
-@app.get("/stream/{number:int}")
-def blocks(number: int):
-    yield "hel"
-    fail(number)
-    yield "lo"
-
-def fail(number):
-    _testcapi.set_nomemory(number, number + 1)
-"""
+WSGI = application("no_memory_wsgi_app")
+ASGI = application("no_memory_asgi_app")
+NATIVE = application("no_memory_native_app")
 THREADS = ("--interface", "wsgi", "--threads", "2")
 CASES = [
     *((WSGI, THREADS, what) for what in ("first", "last", "stream")),
@@ -114,9 +34,8 @@ QUIET = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
 def serve(tmp_path: Path) -> Iterator[Any]:
     servers: list[Server] = []
 
-    def start(source: str, *options: str) -> Server:
-        (tmp_path / "main.py").write_text(source)
-        servers.append(Server(["main.py", "--port", "0", *options], QUIET, tmp_path).wait_ready())
+    def start(app: Path, *options: str) -> Server:
+        servers.append(Server([str(app), "--port", "0", *options], QUIET, tmp_path).wait_ready())
         return servers[-1]
 
     yield start
@@ -148,11 +67,13 @@ def until_alive(server: Server) -> None:
     raise AssertionError(f"no answer any more:\n{server.err}")
 
 
-@pytest.mark.parametrize(("source", "options", "what"), CASES)
+@pytest.mark.parametrize(
+    ("app", "options", "what"), CASES, ids=lambda of: of.stem if isinstance(of, Path) else None
+)
 def test_every_request_ends_and_the_worker_goes_on(
-    serve: Any, source: str, options: tuple[str, ...], what: str
+    serve: Any, app: Path, options: tuple[str, ...], what: str
 ) -> None:
-    server = serve(source, *options)
+    server = serve(app, *options)
     until_alive(server)
     for number in range(40):
         outcome(server, f"/{what}/{number}")
@@ -168,35 +89,15 @@ def test_every_request_ends_and_the_worker_goes_on(
 
 def test_a_thread_that_fails_outside_of_calls_is_started_again(tmp_path: Path) -> None:
     """Once; a worker whose threads fail again and again ends, with a line that says so."""
-    source = (
-        "import threading\n"
-        "from citius.serving.interfaces import wsgi\n"
-        "class Failing:\n"
-        "    def __init__(self, gateway): self.gateway, self.failed = gateway, 0\n"
-        "    def __getattr__(self, name): return getattr(self.gateway, name)\n"
-        "    def work(self):\n"
-        "        self.failed += 1\n"
-        "        if self.failed <= FAILURES: raise MemoryError('none')\n"
-        "        return self.gateway.work()\n"
-        "before = wsgi.WsgiApp.start\n"
-        "async def start(self):\n"
-        "    self._gateway = Failing(self._gateway)\n"
-        "    await before(self)\n"
-        "wsgi.WsgiApp.start = start\n"
-        "def app(environ, start_response):\n"
-        "    start_response('200 OK', [])\n"
-        "    return [b'yes']\n"
-    )
-    arguments = ["main.py:app", "--interface", "wsgi", "--threads", "1", "--port", "0"]
-    (tmp_path / "main.py").write_text("FAILURES = 3\n" + source)
-    server = Server(arguments, QUIET, tmp_path).wait_ready()
+    target = f"{application('failing_threads_app')}:app"
+    arguments = [target, "--interface", "wsgi", "--threads", "1", "--port", "0"]
+    server = Server(arguments, {**QUIET, "FAILURES": "3"}, tmp_path).wait_ready()
     try:
         assert server.get("/").body == b"yes"
         server.wait_for_log("a thread of --threads failed; it is started again")
     finally:
         server.kill()
-    (tmp_path / "main.py").write_text("FAILURES = 1000\n" + source)
-    server = Server(arguments, QUIET, tmp_path)
+    server = Server(arguments, {**QUIET, "FAILURES": "1000"}, tmp_path)
     try:
         assert server.wait() == -6
         assert "a thread of --threads failed again and again; the worker ends" in server.err

@@ -6,55 +6,13 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-NATIVE = """
-from citius import App
-app = App()
-
-@app.get("/")
-def index(request):
-    return {
-        "client": request.client, "scheme": request.scheme, "host": request.host, "root": request.root_path,
-        "path": request.path,
-    }
-"""
-ASGI = """
-import json
-
-async def app(scope, receive, send):
-    if scope["type"] != "http":
-        raise RuntimeError(scope["type"])
-    host = [value.decode() for name, value in scope["headers"] if name == b"host"]
-    said = {
-        "client": scope["client"], "scheme": scope["scheme"], "host": ",".join(host),
-        "root": scope["root_path"], "path": scope["path"], "server": scope["server"],
-        "raw_path": scope["raw_path"].decode(),
-    }
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": json.dumps(said).encode()})
-"""
-WSGI = """
-import json
-
-def app(environ, start_response):
-    port = environ["REMOTE_PORT"]
-    said = {
-        "client": environ["REMOTE_ADDR"] and [environ["REMOTE_ADDR"], int(port or 0)] or None,
-        "scheme": environ["wsgi.url_scheme"], "host": environ["HTTP_HOST"],
-        "root": environ["SCRIPT_NAME"], "path": environ["PATH_INFO"],
-    }
-    if environ["SERVER_NAME"] != "127.0.0.1":
-        said["server_name"] = [environ["SERVER_NAME"], environ["SERVER_PORT"]]
-    start_response("200 OK", [("content-type", "application/json")])
-    return [json.dumps(said).encode()]
-"""
 EVERYTHING = (
     "x-forwarded-for,x-forwarded-proto,x-forwarded-host,x-forwarded-port,x-forwarded-prefix"
 )
@@ -66,11 +24,10 @@ Serve = Callable[..., Server]
 def behind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve]:
     """Serve an application that says whom it sees: ``behind("--option", …)``."""
     servers: list[Server] = []
-    source = {"native": NATIVE, "asgi": ASGI, "wsgi": WSGI}[request.param]
+    app = application(f"proxy_headers_{request.param}_app")
 
     def start(*arguments: str, env: dict[str, str] | None = None) -> Server:
-        (tmp_path / "main.py").write_text(textwrap.dedent(source))
-        server = Server(["main.py", "--port", "0", *arguments], env or {}, tmp_path)
+        server = Server([str(app), "--port", "0", *arguments], env or {}, tmp_path)
         servers.append(server)
         return server.wait_ready()
 

@@ -15,35 +15,10 @@ from pathlib import Path
 import pytest
 from citius import Room
 from citius.serving import rooms
-from rig import Server, is_alive, wait_for
+from rig import Server, application, is_alive, wait_for
 from wspeer import RawSocket
 
-ROOMS = """
-import time
-
-room = app.room("all", slow="drop")
-
-async def talk(ws, message):
-    command, _, rest = message.partition(" ")
-    if command == "burst":
-        count, size = map(int, rest.split())
-        for n in range(count):
-            room.send(f"{n:06}" + "x" * size)
-    elif command == "missed":
-        await ws.send(str(room.missed))
-    elif command == "block":
-        while not os.path.exists(rest):
-            time.sleep(0.01)
-    else:
-        room.send(message)
-
-@app.websocket("/")
-async def join(ws):
-    room.join(ws)
-    await ws.send(str(os.getpid()))
-    async for message in ws:
-        await talk(ws, message)
-"""
+ROOMS = application("rooms_app")
 
 
 def in_all_workers(server: Server, count: int) -> dict[str, RawSocket]:
@@ -186,18 +161,7 @@ def test_a_worker_whose_loop_is_blocked_takes_no_more_than_the_limit(serve, tmp_
 
 def test_names_of_rooms_are_any_text(serve) -> None:
     server = serve(
-        """
-        rooms = [app.room(name) for name in ("\\udc80", "x" * 100_000, "")]
-
-        @app.websocket("/")
-        async def join(ws):
-            for room in rooms:
-                room.join(ws)
-            await ws.send(str(os.getpid()))
-            async for message in ws:
-                for n, room in enumerate(rooms):
-                    room.send(f"{n} {message}")
-        """,
+        application("room_names_app"),
         "--workers", "2",
     )  # fmt: skip
     clients = in_all_workers(server, 2)
@@ -209,22 +173,7 @@ def test_names_of_rooms_are_any_text(serve) -> None:
 
 def test_a_process_that_a_handler_forks_has_no_part_in_the_rooms(serve) -> None:
     server = serve(
-        ROOMS
-        + """
-import signal, warnings
-
-@app.get("/fork/{pid:int}")
-async def fork(pid: int):
-    if pid != os.getpid():
-        return 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        child = os.fork()
-    if child == 0:
-        room.send("from the child")
-        signal.pause()
-    return child
-""",
+        ROOMS,
         "--workers", "2", "--room-queue-bytes-max", "100000",
     )  # fmt: skip
     clients = in_all_workers(server, 2)

@@ -9,29 +9,13 @@ import socket
 import subprocess
 
 import pytest
-from rig import PLAIN, TIMEOUT_S, Server, processor_share, request, text, wait_for
+from rig import PLAIN, TIMEOUT_S, Server, application, processor_share, request, text, wait_for
 
 LOOPS = ["asyncio", "uvloop"]
 SPIN_SHARE_MAX = 0.2
 
 
-FORKS = """
-@app.get("/")
-def hello():
-    return "Hello"
-
-@app.get("/fork")
-def fork():
-    child = os.fork()
-    if child == 0:
-        time.sleep(60)
-        os._exit(0)
-    return str(child)
-
-@app.get("/slow")
-async def slow():
-    await asyncio.sleep(60)
-"""
+FORKS = application("shared_sockets_app")
 
 
 @pytest.mark.parametrize("loop", LOOPS)

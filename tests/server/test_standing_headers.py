@@ -11,32 +11,10 @@ from citius.errors import ConfigError
 from citius.settings.config import Config
 from citius.settings.loading import load
 from h2peer import connect
-from rig import Server, citius
+from rig import Server, application, citius
 from wspeer import upgrade
 
-APP = """
-@app.get("/")
-def hello(): return "hello"
-@app.get("/own")
-def own():
-    fields = [("X-Frame-Options", "SAMEORIGIN"), ("Vary", "origin"), ("Server", "mine")]
-    return Response("hello", headers=fields)
-@app.get("/type")
-def typed(): return Response(b"1,2", content_type="text/csv")
-@app.get("/empty")
-def empty(): return Response(None, 204)
-@app.get("/stream")
-async def stream():
-    async def pieces():
-        yield b"12"
-        await asyncio.sleep(0)
-        yield b"34"
-    return pieces()
-@app.websocket("/socket")
-async def chat(ws):
-    async for message in ws:
-        await ws.send(message)
-"""
+APP = application("default_headers_app")
 ARGUMENTS = [
     "--header", "X-Frame-Options:DENY", "--header", "vary: accept, cookie", "--header", "X-Empty:",
 ]  # fmt: skip

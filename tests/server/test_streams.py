@@ -148,18 +148,7 @@ def test_a_slow_handler_holds_its_client_back(server: Server) -> None:
 
 
 def test_a_generator_stays_in_its_context(serve) -> None:
-    server = serve("""
-mark = contextvars.ContextVar("mark", default="none")
-
-@app.get("/{name}")
-def blocks(name: str):
-    token = mark.set(name)
-    try:
-        for _ in range(40):
-            yield mark.get().encode() * 65536
-    finally:
-        mark.reset(token)
-""")
+    server = serve(application("stream_context_app"))
     with server.connect(4096) as one, server.connect(4096) as other:
         one.send(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
         other.send(b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -6,7 +6,7 @@ import signal
 import socket
 
 import pytest
-from rig import wait_for
+from rig import application, wait_for
 from websockets.sync.client import connect
 from wspeer import CLOSE, TEXT, RawSocket, frame, upgrade
 
@@ -62,34 +62,7 @@ class RawFrames(RawSocket):
 
 
 def test_clients_that_are_lost_cancel_their_handlers(serve) -> None:
-    server = serve(
-        """
-        seen = []
-
-        @app.get("/seen")
-        def tell():
-            return seen
-
-        @app.websocket("/waits")
-        async def waits(ws):
-            await ws.accept()
-            try:
-                async for message in ws:
-                    pass
-                seen.append(f"ended {ws.close_code}")
-            except BaseException as error:
-                seen.append(repr(error))
-
-        @app.websocket("/elsewhere")
-        async def elsewhere(ws):
-            await ws.accept()
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                seen.append("cancelled")
-                raise
-        """
-    )
+    server = serve(application("lost_websockets_app"))
 
     def sees(word: str) -> None:
         wait_for(lambda: word in server.get("/seen").body.decode(), word)
@@ -135,32 +108,7 @@ def test_those_who_do_not_answer_are_cut_at_the_deadline(serve) -> None:
 def test_tasks_are_tasks(serve, loop: str) -> None:
     """A task that is woken inside the turn has its context, can time out, and be cancelled."""
     server = serve(
-        """
-        who = contextvars.ContextVar("who", default="nobody")
-
-        @app.websocket("/{name}")
-        async def talk(ws, name):
-            who.set(name)
-            task = asyncio.current_task()
-            while True:
-                try:
-                    async with asyncio.timeout(0.3 if name == "late" else 10):
-                        message = await ws.receive()
-                except TimeoutError:
-                    await ws.send("too late")
-                    continue
-                except ConnectionClosed:
-                    break
-                assert asyncio.current_task() is task and who.get() == name
-                if message == "nap":
-                    await asyncio.sleep(0.01)
-                    assert asyncio.current_task() is task and who.get() == name
-                if message == "group":
-                    async with asyncio.TaskGroup() as group:
-                        made = [group.create_task(asyncio.sleep(0, n)) for n in range(3)]
-                    message = str([task.result() for task in made])
-                await ws.send(f"{name}: {message}")
-        """,
+        application("websocket_tasks_app"),
         "--loop", loop,
     )  # fmt: skip
     a, b, late = (RawSocket(server, f"/{name}").accepted() for name in ("a", "b", "late"))
@@ -222,20 +170,7 @@ def test_a_flood_through_a_serial_handler_is_held_back(serve) -> None:
 
 def test_slow_members_of_a_room_are_dropped_and_others_served(serve) -> None:
     server = serve(
-        """
-        strict, lenient = app.room("strict"), app.room("lenient", slow="drop")
-
-        @app.get("/missed")
-        def missed():
-            return {"strict": len(strict), "lenient": len(lenient), "missed": lenient.missed}
-
-        @app.websocket("/{which}")
-        async def join(ws, which):
-            room = app.room(which)
-            room.join(ws)
-            async for message in ws:
-                room.send(message * 100_000)
-        """,
+        application("slow_members_app"),
         "--write-stall-ms", "0",
     )  # fmt: skip
     for which in ("strict", "lenient"):

@@ -19,6 +19,7 @@ MAY_USE = {
     "citius-h1": {"citius-http"},
     "citius-h2": {"citius-http"},
     "citius-forwarded": {"citius-http"},
+    "citius-forms": {"citius-route"},
     "citius-rpc": {"citius-http"},
     "citius-pg": set(),
     "citius-ws": {"citius-http"},
@@ -50,9 +51,10 @@ MAY_USE = {
         "citius-rpc",
         "citius-pg",
         "citius-chan",
+        "citius-forms",
         "citius-tls",
     },
-    "citius-testkit": {"citius-http", "citius-h1"},
+    "citius-testkit": {"citius-http", "citius-h1", "citius-forms"},
 }
 MAY_TEST_WITH = {"citius-testkit"}
 PROTOCOL_CRATES = [
@@ -62,6 +64,7 @@ PROTOCOL_CRATES = [
     "citius-ws",
     "citius-rpc",
     "citius-pg",
+    "citius-forms",
     "citius-forwarded",
 ]
 WITH_UNSAFE = {"citius-py", "citius-handler"}

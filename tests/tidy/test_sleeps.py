@@ -2,7 +2,7 @@
 
 `rig.wait_for` polls, and so may a `while` whose body is the sleep. What sleeps all the same says why in a
 comment, on its line or above it: time itself is under test, or nothing outside shows what is waited for.
-Handlers under test, which are texts or decorated, may take their time.
+Handlers under test may take their time: those of test applications, and those that are texts or decorated.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 POLLING = {"rig.py", "rpc_rig.py"}
-APPLICATIONS = TESTS / "frameworks/apps"
+APPLICATIONS = {TESTS / "applications", TESTS / "frameworks/apps"}
 FILES = [
     path for path in sorted(TESTS.rglob("*.py"))
-    if path.name not in POLLING and APPLICATIONS not in path.parents
+    if path.name not in POLLING and APPLICATIONS.isdisjoint(path.parents)
 ]  # fmt: skip
 
 

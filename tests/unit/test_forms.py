@@ -1,13 +1,18 @@
-"""Forms: what browsers send, what clients break, and the bounds."""
+"""Forms: what browsers send, what clients break, the bounds, and what other parsers make of them."""
 
 from __future__ import annotations
+
+import random
+from email.parser import BytesParser
+from email.policy import HTTP
+from urllib.parse import parse_qsl
 
 import pytest
 from citius._core import parse_parameters
 from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
-from citius.web import forms
-from citius.web.forms import FormData, parse_form
+from citius.web.forms import FormData, FormLimits, parse_form
 
+DEFAULT = FormLimits()
 MULTIPART = "multipart/form-data; boundary=XX"
 
 
@@ -75,7 +80,7 @@ def test_escaped_names() -> None:
         part("Content-Disposition: attachment; name=a", b"1") + b"--XX--",
         part("X: y", b"1") + b"--XX--",
         part("no colon", b"1") + b"--XX--",
-        part(NAME + "\r\nX: " + "y" * forms.PART_HEAD_BYTES_MAX, b"1") + b"--XX--",
+        part(NAME + "\r\nX: " + "y" * DEFAULT.part_head_bytes_max, b"1") + b"--XX--",
     ],
 )
 def test_broken_multipart_is_400(body: bytes) -> None:
@@ -96,13 +101,13 @@ def test_other_types_are_415(content_type: str) -> None:
 
 
 def test_as_many_fields_as_allowed_and_one_more() -> None:
-    parts = [part(NAME, b"1")] * forms.FIELDS_MAX
-    assert len(multipart(*parts).multi_items()) == forms.FIELDS_MAX
+    parts = [part(NAME, b"1")] * DEFAULT.fields_max
+    assert len(multipart(*parts).multi_items()) == DEFAULT.fields_max
     with pytest.raises(ContentTooLarge):
         multipart(*parts, parts[0])
-    urlencoded = b"&".join([b"a=1"] * forms.FIELDS_MAX)
+    urlencoded = b"&".join([b"a=1"] * DEFAULT.fields_max)
     content_type = "application/x-www-form-urlencoded"
-    assert len(parse_form(content_type, urlencoded).multi_items()) == forms.FIELDS_MAX
+    assert len(parse_form(content_type, urlencoded).multi_items()) == DEFAULT.fields_max
     with pytest.raises(ContentTooLarge):
         parse_form(content_type, urlencoded + b"&a=1")
 
@@ -119,3 +124,85 @@ def test_as_many_fields_as_allowed_and_one_more() -> None:
 )
 def test_header_parameters(value: str, parsed: tuple[str, dict[str, str]]) -> None:
     assert parse_parameters(value) == parsed
+
+
+# --- what other parsers make of the same bytes ------------------------------------------------------
+
+NO_LINE_ENDS = [byte for byte in range(256) if byte not in b"\r\n"]
+BOUNDARY = "----WebKitFormBoundary7MA4YWxkTrZu0gW"
+
+
+def a_form(rng: random.Random) -> tuple[list[tuple[str, str | None, bytes]], bytes]:
+    """The parts of a form, and the form as a browser sends it."""
+    begun = BOUNDARY[:9].encode()
+    words = [b"\r\n", b"\r", b"\n", b"--", begun, b"x", "ä".encode(), b"\0", b"\r\n--"]
+    parts: list[tuple[str, str | None, bytes]] = []
+    body = b""
+    for _ in range(rng.randrange(6)):
+        name = "".join(rng.choices("abcäöü日-_ ;=", k=rng.randrange(1, 9))).strip() or "a"
+        filename = rng.choice([None, "a.txt", "ä b.txt", "x;y=z.bin"])
+        content = b"".join(rng.choices(words, k=rng.randrange(20)))
+        parts.append((name, filename, content))
+        file = "" if filename is None else f'; filename="{filename}"'
+        kind = "" if filename is None else "\r\nContent-Type: application/octet-stream"
+        head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{file}{kind}\r\n\r\n'
+        body += head.encode() + content + b"\r\n"
+    return parts, body + f"--{BOUNDARY}--\r\n".encode()
+
+
+def seen_by_us(body: bytes) -> list[tuple[str, str | None, bytes]]:
+    form = parse_form(f"multipart/form-data; boundary={BOUNDARY}", body)
+    texts = [(name, None, text.encode()) for name, text in form.multi_items()]
+    names = dict.fromkeys(name for name, _ in form.files.items())
+    files = [(n, one.filename, one.data) for n in names for one in form.files_list(n)]
+    return [*texts, *files]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_forms_of_browsers(seed: int) -> None:
+    parts, body = a_form(random.Random(seed))
+    texts = [one for one in parts if one[1] is None]
+    files = [one for one in parts if one[1] is not None]
+    order = [name for name, _, _ in files]
+    files.sort(key=lambda one: order.index(one[0]))
+    expected = [(n, f, c.decode().encode() if f is None else c) for n, f, c in (*texts, *files)]
+    assert seen_by_us(body) == expected
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_parser_of_the_standard_library_agrees(seed: int) -> None:
+    """Of binary content, which is what that parser keeps as it is; it takes any line end for one."""
+    rng = random.Random(seed)
+    parts: list[tuple[str, str, bytes]] = []
+    for index in range(rng.randrange(1, 6)):
+        content = bytes(rng.choices(NO_LINE_ENDS, k=rng.randrange(50)))
+        parts.append((f"n{index}", f"f{index}.bin", content))
+    body = b""
+    for name, filename, content in parts:
+        head = (
+            f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{filename}"\r\n'
+            f"Content-Type: application/octet-stream\r\n\r\n"
+        )
+        body += head.encode() + content + b"\r\n"
+    body += f"--{BOUNDARY}--\r\n".encode()
+    start = f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n".encode()
+    message = BytesParser(policy=HTTP).parsebytes(start + body)
+    theirs = [
+        (
+            str(one.get_param("name", header="content-disposition")),
+            one.get_filename(),
+            one.get_payload(decode=True),
+        )
+        for one in message.iter_parts()
+    ]
+    assert seen_by_us(body) == theirs == parts
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_urlencoded_forms_are_those_of_the_standard_library(seed: int) -> None:
+    rng = random.Random(seed)
+    text = "".join(rng.choices(["a", "b", "=", "&", "+", "%", "%41", "%c3%a4", "%ff", "ä"], k=40))
+    theirs = parse_qsl(text, keep_blank_values=True, errors="replace")
+    ours = parse_form("application/x-www-form-urlencoded", text.encode())
+    # Theirs drops pairs without a name and a value, such as `=`.
+    assert [pair for pair in ours.multi_items() if any(pair)] == [p for p in theirs if any(p)]

@@ -8,16 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from rig import Server
+from rig import Server, application
 
-HEADER = """\
-import io, json, os, sys, threading, time
-from wsgiref.validate import validator
-
-def answer(start_response, body, *headers, status="200 OK"):
-    start_response(status, [("Content-Type", "text/plain"), *headers])
-    return [body]
-"""
+HEADER = (
+    "import io, json, os, sys, threading, time\nfrom wsgiref.validate import validator\n"
+    + application("wsgi_parts").read_text()
+)
 WAYS = {"inline": (), "threads": ("--threads", "2"), "gevent": ("--loop", "gevent")}
 
 Serve = Callable[..., Server]
@@ -33,14 +29,17 @@ def way(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def serve_wsgi(tmp_path: Path) -> Iterator[Serve]:
-    """``serve_wsgi(source, "--option", …)`` serves ``application`` of that source."""
+    """``serve_wsgi(source, "--option", …)`` serves ``application`` of a module, or of that source."""
     servers: list[Server] = []
 
-    def start(source: str, *arguments: str) -> Server:
-        (tmp_path / "main.py").write_text(HEADER + textwrap.dedent(source))
+    def start(source: str | Path, *arguments: str) -> Server:
+        target = str(source)
+        if not isinstance(source, Path):
+            target = "main.py"
+            (tmp_path / target).write_text(HEADER + textwrap.dedent(source))
         # gevent patches what it finds; what its own import does is not ours to judge.
         env = {"PYTHONWARNINGS": "default"} if "gevent" in arguments else {}
-        server = Server(["main.py:application", "--port", "0", *arguments], env, tmp_path)
+        server = Server([f"{target}:application", "--port", "0", *arguments], env, tmp_path)
         servers.append(server)
         return server.wait_ready()
 

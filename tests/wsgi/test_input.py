@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from rig import application
 
 READ = """
 def application(environ, start_response):
@@ -229,26 +230,7 @@ def test_no_100_continue_before_the_body_is_read(serve_way) -> None:
         assert peer.reply().body == b"x" * 200_000
 
 
-LEAVES = """
-def application(environ, start_response):
-    body, how = environ["wsgi.input"], environ["PATH_INFO"]
-    print(environ["QUERY_STRING"], "begun", file=sys.stderr, flush=True)
-    try:
-        if how == "/read":
-            body.read()
-        elif how == "/pieces":
-            while body.read(1000):
-                pass
-        elif how == "/lines":
-            list(body)
-        elif how == "/slow":
-            while body.read(1000):
-                time.sleep(0.001)
-        print("complete", file=sys.stderr, flush=True)
-    except ConnectionError as error:
-        print(environ["QUERY_STRING"], "told:", error, file=sys.stderr, flush=True)
-    return answer(start_response, b"")
-"""
+LEAVES = application("wsgi_left_input_app")
 
 
 @pytest.mark.parametrize("way", ["threads", "gevent"], indirect=True)

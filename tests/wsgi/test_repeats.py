@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from citius._core import FAST_PATHS
 from h2peer import connect
+from rig import application
 
 if TYPE_CHECKING:
     from rig import Server
@@ -17,39 +18,7 @@ if TYPE_CHECKING:
 SEED = 4
 
 # What an application does to its environ, and says of it before and after.
-TREATMENTS = """
-kept = []
-
-def leave(environ): pass
-def change(environ): environ["PATH_INFO"] = "/changed"
-def add(environ): environ["HTTP_ADDED"] = environ["app.added"] = "added"
-def remove(environ): del environ["HTTP_HOST"], environ["wsgi.errors"]
-def swap(environ): environ["HTTP_HOST"] = environ.pop("HTTP_HOST")
-def clear(environ): environ.clear()
-def refill(environ):
-    copy = dict(environ)
-    environ.clear()
-    environ.update(copy, HTTP_X_A="refilled")
-def keep(environ): kept.append((environ, dict(environ)))
-def keep_view(environ): kept.append((environ.items(), dict(environ)))
-def keep_and_change(environ):
-    keep(environ)
-    environ["PATH_INFO"] = "/changed"
-    kept[-1] = (environ, dict(environ))
-def change_kept(environ):
-    for known, _ in kept:
-        if isinstance(known, dict): known["HTTP_X_LATE"] = "late"
-    kept[:] = [(known, dict(known)) for known, _ in kept]
-
-def application(environ, start_response):
-    shown = {k: v for k, v in environ.items() if isinstance(v, str)}
-    shown["objects"] = sorted(k for k, v in environ.items() if not isinstance(v, str))
-    shown["body"] = environ["wsgi.input"].read().decode()
-    shown["is new"] = not any(environ is known for known, _ in kept)
-    shown["kept is as it was"] = all(dict(known) == copy for known, copy in kept)
-    globals()[environ.get("HTTP_X_DO", "leave")](environ)
-    return answer(start_response, json.dumps(shown).encode())
-"""
+TREATMENTS = application("wsgi_treatments_app")
 DOINGS = (
     "leave", "leave", "leave", "leave", "change", "add", "remove", "swap", "clear", "refill", "keep",
     "keep_view", "keep_and_change", "change_kept",
@@ -217,26 +186,7 @@ def test_names_without_end_leave_environs_right(serve_wsgi) -> None:
 
 
 # An application that announces what it is told to, in objects of every kind.
-ANNOUNCED = """
-class Text(str): pass
-class Pair(tuple): pass
-same, tuples = [], {}
-
-def application(environ, start_response):
-    kind, status, headers = json.loads(environ["wsgi.input"].read())
-    headers = [tuple(header) for header in headers]
-    if kind == "same tuples":
-        headers = [tuples.setdefault(header, header) for header in headers]
-    elif kind == "same list":
-        same[:] = headers
-        headers = same
-    elif kind == "subclasses":
-        headers = [Pair(map(Text, header)) for header in headers]
-    elif kind == "iterator":
-        headers = iter(headers)
-    start_response(status, headers)
-    return [b"a body"]
-"""
+ANNOUNCED = application("wsgi_start_response_app")
 
 
 def test_heads_are_those_that_were_announced(serve_way) -> None:
@@ -302,38 +252,7 @@ def test_lengths_are_held_against_each_body(serve_way) -> None:
 
 
 # Finds the environs of other requests, and does to them what code that goes through all objects may do.
-HUNTER = """
-import gc
-hunted, ids = [], set()
-
-def read(found): pass
-def keep(found):
-    hunted.append((found, list(found.items())))
-    ids.add(id(found))
-def keep_view(found):
-    hunted.append((found.items(), list(found.items())))
-    ids.add(id(found))
-def change(found): found.update(PATH_INFO="/hunted", HTTP_X_A="hunted", HTTP_X_LATE="hunted")
-def change_back(found):
-    method = found["REQUEST_METHOD"]
-    found["REQUEST_METHOD"] = "HUNT"
-    found["REQUEST_METHOD"] = method
-def clear(found): found.clear()
-
-def application(environ, start_response):
-    shown = {k: v for k, v in environ.items() if isinstance(v, str)}
-    shown["is hunted"] = id(environ) in ids
-    shown["found is as it was"] = all(list(dict(found).items()) == copy for found, copy in hunted)
-    shown["found"] = 0
-    if "HTTP_X_HUNT" in environ:
-        act = globals()[environ["HTTP_X_HUNT"]]
-        for found in gc.get_objects():
-            if type(found) is dict and "wsgi.version" in found and "REQUEST_METHOD" in found:
-                if found is not environ and id(found) not in ids:
-                    shown["found"] += 1
-                    act(found)
-    return answer(start_response, json.dumps(shown).encode())
-"""
+HUNTER = application("wsgi_found_objects_app")
 ACTS = ("read", "keep", "keep_view", "change", "change_back", "clear")
 
 

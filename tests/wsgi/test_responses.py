@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from rig import Server, application
 
 VALID = """
 @validator
@@ -29,25 +30,7 @@ def test_the_validator_has_nothing_to_say(serve_way) -> None:
 
 
 def test_shapes_of_bodies(serve_way) -> None:
-    server = serve_way("""
-class Sized:
-    def __len__(self): return 1
-    def __iter__(self): return iter([b"sized"])
-
-SHAPES = {
-    "list": lambda: [b"li", b"", b"st"],
-    "tuple": lambda: (b"tuple",),
-    "empty": lambda: [],
-    "sized": Sized,
-    "generator": lambda: (c for c in [b"", b"gene", b"", b"rator"]),
-    "iterator": lambda: iter([b"iter"]),
-    "nothing": lambda: iter(()),
-    "bytes": lambda: map(bytes, [[b] for b in b"bytes"]),
-}
-def application(environ, start_response):
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return SHAPES[environ["PATH_INFO"][1:]]()
-""")
+    server = serve_way(application("wsgi_bodies_app"))
     with server.connect() as peer:
         for shape, (body, length) in {
             "list": (b"list", "4"), "tuple": (b"tuple", "5"), "empty": (b"", "0"),
@@ -59,21 +42,7 @@ def application(environ, start_response):
 
 
 def test_a_block_leaves_before_the_next_is_made(serve_way) -> None:
-    server = serve_way("""
-allowed = threading.Event()
-def application(environ, start_response):
-    if environ["PATH_INFO"] == "/allow":
-        allowed.set()
-        return answer(start_response, b"")
-    def blocks():
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        yield b"first"
-        while not allowed.is_set():
-            time.sleep(0.005)
-            yield b""
-        yield b"second"
-    return blocks()
-""")
+    server = serve_way(application("wsgi_blocks_app"))
     with server.connect() as peer:
         peer.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         peer.read_until(b"5\r\nfirst\r\n")
@@ -117,102 +86,7 @@ def test_write_is_held_back_by_a_slow_reader(serve_wsgi) -> None:
     server.wait_for_log("written")
 
 
-ERRORS = """
-def application(environ, start_response):
-    return globals()[environ["PATH_INFO"][1:]](environ, start_response)
-
-def fine(environ, start_response):
-    return answer(start_response, b"fine")
-
-def replaced(environ, start_response):
-    start_response("200 OK", [("X-First", "1")])
-    try:
-        raise ValueError("a reason")
-    except ValueError:
-        start_response("503 Sorry", [("Content-Type", "text/plain")], sys.exc_info())
-    return [b"sorry"]
-
-def in_generator(environ, start_response):
-    try:
-        raise ValueError
-    except ValueError:
-        start_response("503 Sorry", [("Content-Type", "text/plain")], sys.exc_info())
-    yield b"sorry"
-
-def too_late(environ, start_response):
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    yield b"part"
-    try:
-        raise ValueError("after the head")
-    except ValueError:
-        start_response("500 Oh", [("Content-Type", "text/plain")], sys.exc_info())
-    yield b"never"
-
-def written(environ, start_response):
-    write = start_response("200 OK", [("Content-Type", "text/plain")])
-    write(b"part")
-    try:
-        raise ValueError("after the head")
-    except ValueError:
-        start_response("500 Oh", [], sys.exc_info())
-
-def twice(environ, start_response):
-    start_response("200 OK", [])
-    start_response("200 OK", [])
-
-def never(environ, start_response):
-    return [b"x"]
-
-def never_iterated(environ, start_response):
-    return iter([b"x"])
-
-def raises(environ, start_response):
-    raise ValueError("a reason")
-
-def exits(environ, start_response):
-    raise SystemExit(3)
-
-def text(environ, start_response):
-    start_response("200 OK", [])
-    return ["text"]
-
-def text_iterated(environ, start_response):
-    start_response("200 OK", [])
-    return iter(["text"])
-
-def plain_bytes(environ, start_response):
-    start_response("200 OK", [])
-    return b"ab"
-
-def none(environ, start_response):
-    start_response("200 OK", [])
-
-def short(environ, start_response):
-    start_response("200 OK", [("Content-Length", "10")])
-    return [b"short"]
-
-def short_iterated(environ, start_response):
-    start_response("200 OK", [("Content-Length", "10")])
-    return iter([b"short"])
-
-def long(environ, start_response):
-    start_response("200 OK", [("Content-Length", "4")])
-    return [b"long", b"er"]
-
-def long_iterated(environ, start_response):
-    start_response("200 OK", [("Content-Length", "4")])
-    yield b"lo"
-    yield b"nger"
-    print("went on", file=sys.stderr, flush=True)
-
-def status(environ, start_response):
-    start_response(json.loads(bytes.fromhex(environ["QUERY_STRING"])), [])
-    return []
-
-def header(environ, start_response):
-    start_response("200 OK", [tuple(json.loads(bytes.fromhex(environ["QUERY_STRING"])))])
-    return [b"ok"]
-"""
+ERRORS = application("wsgi_errors_app")
 
 
 def test_errors_before_the_head_are_500_and_told(serve_way) -> None:
@@ -333,28 +207,14 @@ def test_headers(shared_errors, header: str, answered: int) -> None:
 @pytest.fixture(scope="module")
 def shared_errors(tmp_path_factory: pytest.TempPathFactory):
     """One server for many small questions."""
-    from conftest import HEADER
-    from rig import Server
-
     folder = tmp_path_factory.mktemp("errors")
-    (folder / "main.py").write_text(HEADER + ERRORS)
-    server = Server(["main.py:application", "--port", "0"], {}, folder)
+    server = Server([f"{ERRORS}:application", "--port", "0"], {}, folder)
     yield server.wait_ready()
     server.kill()
 
 
 def test_bodiless_answers(serve_way) -> None:
-    server = serve_way("""
-def application(environ, start_response):
-    status = environ["PATH_INFO"][1:]
-    headers = [("Content-Type", "text/plain")]
-    if environ["QUERY_STRING"]:
-        headers.append(("Content-Length", environ["QUERY_STRING"]))
-    start_response(status + " Status", headers)
-    if environ["REQUEST_METHOD"] == "HEAD" and environ["QUERY_STRING"] == "7":
-        return []
-    return [b"a body"]
-""")
+    server = serve_way(application("wsgi_bodiless_app"))
     with server.connect() as peer:
         for status in (204, 304):
             reply = peer.request("GET", f"/{status}")
@@ -367,28 +227,7 @@ def application(environ, start_response):
 
 
 def test_close_is_always_called(serve_way) -> None:
-    server = serve_way("""
-class Body:
-    def __init__(self, kind): self.kind, self.left = kind, 3
-    def __iter__(self):
-        if self.kind == "iter": raise ValueError
-        return self
-    def __next__(self):
-        self.left -= 1
-        if self.kind == "raises": raise ValueError
-        if self.kind == "text": return "text"
-        if self.left == 0: raise StopIteration
-        return b"x" * (10_000_000 if self.kind == "gone" else 1)
-    def close(self):
-        print("closed", self.kind, file=sys.stderr, flush=True)
-        if self.kind == "close": raise ValueError("in close")
-
-def application(environ, start_response):
-    kind = environ["PATH_INFO"][1:]
-    headers = [("Content-Length", "1")] if kind == "length" else []
-    if kind != "never": start_response("200 OK", headers)
-    return Body(kind)
-""")
+    server = serve_way(application("wsgi_close_app"))
     for kind in ("plain", "length", "iter", "raises", "text", "never", "close"):
         server.get(f"/{kind}")
         server.wait_for_log(f"closed {kind}\n")
@@ -402,18 +241,7 @@ def application(environ, start_response):
 
 
 def test_callables_that_are_kept_say_nothing_of_others(serve_way) -> None:
-    server = serve_way("""
-kept = []
-def application(environ, start_response):
-    if environ["PATH_INFO"] == "/abuse":
-        for old, write in kept:
-            for call in (lambda: old("500 Oops", [("X-Foreign", "1")]), lambda: write(b"foreign")):
-                try: call()
-                except Exception: pass
-    write = start_response("200 OK", [("Content-Type", "text/plain")])
-    kept.append((start_response, write))
-    return [b"mine"]
-""")
+    server = serve_way(application("wsgi_kept_callables_app"))
     with server.connect() as peer:
         for path in ("/", "/", "/abuse", "/"):
             reply = peer.request("GET", path)
@@ -422,20 +250,7 @@ def application(environ, start_response):
 
 
 def test_owners_and_weak_references_that_are_kept_know_nothing_of_others(serve_way) -> None:
-    server = serve_way("""
-import weakref
-known, owners = weakref.WeakKeyDictionary(), []
-def application(environ, start_response):
-    for owner in owners:
-        try: owner.start_response("500 Oops", [("X-Foreign", "1")])
-        except Exception: pass
-    seen = known.get(start_response, "nobody")
-    known[start_response] = environ["PATH_INFO"]
-    if environ["PATH_INFO"] == "/own":
-        owners.append(start_response.__self__)
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [seen.encode()]
-""")
+    server = serve_way(application("wsgi_kept_owners_app"))
     with server.connect() as peer:
         for path in ("/", "/a", "/own", "/b", "/", "/c"):
             reply = peer.request("GET", path)
@@ -498,29 +313,7 @@ def test_write_waits_in_a_thread(serve_wsgi) -> None:
 
 def test_a_streamed_answer_stays_in_its_context(serve_way) -> None:
     """Flask's `stream_with_context` sets variables in a generator and resets them at its end."""
-    server = serve_way("""
-import contextvars
-mark = contextvars.ContextVar("mark", default="none")
-closed = []
-def blocks(name):
-    token = mark.set(name)
-    try:
-        for _ in range(20):
-            yield mark.get().encode() + b" "
-            time.sleep(0.002)
-        yield b"end"
-    finally:
-        mark.reset(token)
-        closed.append(name)
-def application(environ, start_response):
-    if environ["PATH_INFO"] == "/closed":
-        return answer(start_response, json.dumps(sorted(closed)).encode())
-    before = mark.get()
-    mark.set("called")
-    start_response("200 OK", [])
-    return itertools.chain([before.encode() + b" "], blocks(environ["PATH_INFO"][1:]))
-import itertools
-""")
+    server = serve_way(application("wsgi_stream_context_app"))
     with server.connect() as one, server.connect() as other:
         one.send(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
         other.send(b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n")

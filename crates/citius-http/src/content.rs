@@ -95,8 +95,8 @@ impl ResponseHead<'_> {
 ///
 /// This is the only place that compares what an application declares with what it sends. HTTP/1.1, HTTP/2 and the
 /// compressor each keep one for a response whose content follows its head, and report the fault to the sender of the
-/// action, so a gateway need not count by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// action. A gateway keeps one where its interface wants more than that fault: ASGI's `send` raises, WSGI's content is cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Declared(Option<u64>);
 
 impl Declared {
@@ -116,6 +116,20 @@ impl Declared {
             *left = left.checked_sub(n_bytes).ok_or(Fault::ResponseLength)?;
         }
         Ok(())
+    }
+
+    /// Counts as many of `n_bytes` as are declared, and returns how many that are.
+    #[inline]
+    pub fn count_most(&mut self, n_bytes: u64) -> u64 {
+        let most = self.0.map_or(n_bytes, |left| left.min(n_bytes));
+        self.0 = self.0.map(|left| left.saturating_sub(most));
+        most
+    }
+
+    /// Bytes that are still to be sent; `None` without a declaration.
+    #[inline]
+    pub const fn left(self) -> Option<u64> {
+        self.0
     }
 
     /// The application has sent all of its content.
@@ -178,7 +192,11 @@ mod tests {
         assert_eq!(five.count(3), Err(Fault::ResponseLength));
         assert_eq!(five.count(2), Ok(()));
         assert_eq!(five.complete(), Ok(()));
+        let mut four = Declared::new(Some(4));
+        assert_eq!((four.count_most(3), four.left()), (3, Some(1)));
+        assert_eq!((four.count_most(3), four.left()), (1, Some(0)));
         let mut any = Declared::new(None);
+        assert_eq!((any.count_most(9), any.left()), (9, None));
         assert_eq!(any.count(u64::MAX), Ok(()));
         assert_eq!(any.complete(), Ok(()));
     }

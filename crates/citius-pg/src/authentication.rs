@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{
+    self, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
@@ -26,6 +28,21 @@ pub struct Login {
     pub database: String,
     /// Further parameters of the session: `application_name`, `search_path`, …
     pub parameters: Vec<(String, String)>,
+    /// Whether the proof of the password is bound to the TLS connection.
+    pub channel_binding: ChannelBinding,
+}
+
+/// Whether the proof of the password is bound to the TLS connection that it is sent over, so that nothing between client
+/// and server can pass it on (RFC 5802 §6, RFC 5929 §4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelBinding {
+    /// It is not.
+    Off,
+    /// If both sides can.
+    #[default]
+    Preferred,
+    /// Otherwise the login fails.
+    Required,
 }
 
 impl core::fmt::Debug for Login {
@@ -62,6 +79,9 @@ impl Login {
 /// What has been proven so far.
 #[derive(Default)]
 pub(crate) struct Proof {
+    /// The hash of the server's certificate, over TLS.
+    pub(crate) server_end_point: Option<Vec<u8>>,
+    is_bound: bool,
     scram: Option<Box<ScramSha256>>,
     /// The server has shown that it knows the password too.
     is_server_proven: bool,
@@ -91,9 +111,15 @@ impl Proof {
                     "the server has not proven that it knows the password".into(),
                 ))
             }
+            Message::AuthenticationOk if self.must_be_bound(login) => Err(unbound()),
             Message::AuthenticationOk => {
                 self.is_done = true;
                 Ok(())
+            }
+            Message::AuthenticationCleartextPassword | Message::AuthenticationMd5Password(_)
+                if self.must_be_bound(login) =>
+            {
+                Err(unbound())
             }
             Message::AuthenticationCleartextPassword => send(password(login)?, output),
             Message::AuthenticationMd5Password(body) => {
@@ -101,14 +127,15 @@ impl Proof {
                 send(hash.as_bytes(), output)
             }
             Message::AuthenticationSasl(body) => {
-                let is_spoken = body.mechanisms().any(|name| Ok(name == SCRAM_SHA_256));
-                if !is_spoken.unwrap_or(false) {
-                    return Err(Fault::Authentication(
-                        "the server offers no way of authentication that is spoken here (SCRAM-SHA-256, md5, password)".into(),
-                    ));
-                }
-                let scram = ScramSha256::new(password(login)?, ChannelBinding::unsupported());
-                let sent = frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), output);
+                let offers = |mechanism| {
+                    body.mechanisms()
+                        .any(|name| Ok(name == mechanism))
+                        .unwrap_or(false)
+                };
+                let (mechanism, binding) =
+                    self.mechanism(login, offers(SCRAM_SHA_256), offers(SCRAM_SHA_256_PLUS))?;
+                let scram = ScramSha256::new(password(login)?, binding);
+                let sent = frontend::sasl_initial_response(mechanism, scram.message(), output);
                 self.scram = Some(Box::new(scram));
                 sent.map_err(refused)
             }
@@ -129,6 +156,49 @@ impl Proof {
             )),
         }
     }
+}
+
+impl Proof {
+    fn must_be_bound(&self, login: &Login) -> bool {
+        login.channel_binding == ChannelBinding::Required && !self.is_bound
+    }
+
+    /// The best of what the server offers, and what is said of the channel.
+    fn mechanism(
+        &mut self,
+        login: &Login,
+        has_plain: bool,
+        has_plus: bool,
+    ) -> Result<(&'static str, sasl::ChannelBinding), Fault> {
+        let end_point = match login.channel_binding {
+            ChannelBinding::Off => None,
+            _ => self.server_end_point.take(),
+        };
+        match end_point {
+            Some(end_point) if has_plus => {
+                self.is_bound = true;
+                let binding = sasl::ChannelBinding::tls_server_end_point(end_point);
+                Ok((SCRAM_SHA_256_PLUS, binding))
+            }
+            _ if self.must_be_bound(login) => Err(unbound()),
+            _ if !has_plain => Err(Fault::Authentication(
+                "the server offers no way of authentication that is spoken here (SCRAM-SHA-256, md5, password)"
+                    .to_owned(),
+            )),
+            // Told to the server: one that can do it too knows then that its offer was withheld.
+            Some(_) => Ok((SCRAM_SHA_256, sasl::ChannelBinding::unrequested())),
+            None => Ok((SCRAM_SHA_256, sasl::ChannelBinding::unsupported())),
+        }
+    }
+}
+
+#[cold]
+fn unbound() -> Fault {
+    Fault::Authentication(
+        "channel_binding=require: the server does not bind the login to the connection, which takes TLS and a password \
+         kept for scram-sha-256"
+            .to_owned(),
+    )
 }
 
 const UNEXPECTED: Fault = Fault::Protocol("a step of SASL before its beginning");

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::message::backend::{self, Message};
@@ -98,6 +99,11 @@ impl Connection {
     /// What is to be sent.
     pub fn output(&mut self) -> &mut BytesMut {
         &mut self.output
+    }
+
+    /// Says that the bytes travel over TLS, and what the server's certificate hashes to (`tls-server-end-point`).
+    pub fn set_server_end_point(&mut self, hash: Vec<u8>) {
+        self.proof.server_end_point = Some(hash);
     }
 
     /// Process and secret key of the session, once they are known.
@@ -327,6 +333,9 @@ fn count_of(body: &[u8]) -> u64 {
     };
     number.iter().try_fold(0, digit).unwrap_or(0)
 }
+
+/// What asks a server whether it speaks TLS; it says `S` or `N`.
+pub const TLS_REQUEST: [u8; 8] = *b"\0\0\0\x08\x04\xd2\x16\x2f";
 
 /// The only message of a connection that is made to cancel what a session does.
 pub fn cancel_request(process: i32, secret: i32) -> [u8; 16] {

@@ -8,11 +8,11 @@
 //! Locks: a `Mutex` here is never held while Python code can run, so a thread that holds the GIL never waits for one
 //! (`sync.rs`). Nothing needs a GIL: all classes are `frozen`, so the compiler requires that threads may share them. `unsafe`
 //! code relies on objects that no other thread has yet (`records`), and on reference counts that other threads can only make
-//! larger (`ownership`); the versions of dictionaries need a GIL and are not used without one.
+//! larger (`reuse`); the versions of dictionaries need a GIL and are not used without one.
 #![allow(
     unsafe_code,
     reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (ownership.rs, awaitable.rs, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
+              (reuse/, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
@@ -28,6 +28,7 @@ mod exchange;
 mod file;
 mod file_body;
 mod fork;
+mod form;
 mod gateway;
 mod go;
 mod host;
@@ -36,7 +37,6 @@ mod negotiate;
 mod numbers;
 mod observe;
 mod outbox;
-mod ownership;
 mod parameters;
 mod pg;
 mod reactor_handle;
@@ -46,6 +46,7 @@ mod request;
 mod request_context;
 mod respond;
 mod response;
+mod reuse;
 mod route;
 mod rpc;
 mod settings;
@@ -69,6 +70,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("METRICS", observe::metrics(module.py())?)?;
     module.add("LIMITS", settings::limit_defaults(module.py())?)?;
     module.add_function(wrap_pyfunction!(urlencoded::parse_urlencoded, module)?)?;
+    module.add_function(wrap_pyfunction!(form::parse_form, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_integer, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::parse_parameters, module)?)?;
@@ -78,10 +80,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
-    if FAST_PATHS {
-        gateway::asgi::install_am_send(module.py());
-        gateway::ws::install_am_send(module.py());
-    }
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::ws::room::Room>()?;
     module.add_class::<gateway::wsgi::Wsgi>()?;

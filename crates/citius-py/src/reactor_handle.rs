@@ -11,8 +11,8 @@ use std::thread::ThreadId;
 
 use citius_http::{Head, Limits};
 use citius_reactor::{
-    Broadcast, ConnectionId, Files, Mailbox, Reply, ResponseAction, StreamCommand, StreamId,
-    coarse_ms,
+    Broadcast, ConnectionId, Files, Mailbox, Reply, ResponseAction, Spooler, StreamCommand,
+    StreamId, coarse_ms,
 };
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -32,6 +32,8 @@ pub(crate) struct ReactorHandle {
     pub(crate) mailbox: Arc<Mailbox>,
     /// Where the files of responses come from.
     pub(crate) files: Files,
+    /// Where the files of forms go.
+    pub(crate) spooler: Spooler,
     pub(crate) limits: Limits,
     exchanges: Mutex<Vec<ConnectionExchanges>>,
     /// Heads of requests that are gone, on their way back to the reactor's pool.
@@ -134,6 +136,7 @@ impl ReactorHandle {
     ) -> Self {
         Self {
             process: Process::current(),
+            spooler: Spooler::new(Arc::clone(&mailbox), limits.body_spooled_bytes_max),
             mailbox,
             files,
             limits,

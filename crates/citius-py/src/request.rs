@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use crate::completion::{self, SendOutcome};
 use crate::fork::end_child;
+use crate::form::{self, Fed, Form, FormSettings, FormState, Parts};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::RequestContext;
@@ -60,6 +61,8 @@ struct Body {
     taken: bool,
     context: bool,
     on_change: Option<Py<PyAny>>,
+    /// What there is of a form in it.
+    form: Option<Box<FormState>>,
 }
 
 /// Objects that are made once.
@@ -146,11 +149,42 @@ impl Request {
         lock(&self.body).streamed = true;
     }
 
-    /// A piece of the body has come.
-    pub(crate) fn push_body(&self, py: Python<'_>, bytes: &[u8]) {
+    /// The body is parsed as it comes if it is a form of several parts; says whether it is.
+    pub(crate) fn expect_form(&self, settings: &FormSettings) -> bool {
+        let head = self.head();
+        let is_multipart = form::is_multipart(head);
+        if is_multipart {
+            let made = Form::new(head, settings, self.handle.limits.body_bytes_max);
+            lock(&self.body).form = Some(Box::new(FormState::Coming(made)));
+        }
+        is_multipart
+    }
+
+    /// A piece of the body has come; if it is one of a form, there is something to be done.
+    pub(crate) fn push_body(&self, py: Python<'_>, bytes: &[u8]) -> Option<Fed> {
         let mut body = lock(&self.body);
-        body.bytes.extend_from_slice(bytes);
+        match body.form.as_deref_mut() {
+            None => body.bytes.extend_from_slice(bytes),
+            Some(FormState::Coming(form)) => {
+                return Some(form.push(bytes, &self.handle.spooler, self.id));
+            }
+            // Bytes after the end of the form, or those of a broken one.
+            Some(FormState::Made(_)) => return None,
+        }
         Self::changed(py, body);
+        None
+    }
+
+    /// Whether files of a form in the body are still being written.
+    pub(crate) fn awaits_files(&self) -> bool {
+        match lock(&self.body).form.as_deref() {
+            Some(FormState::Coming(form)) => form.awaits_files(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn has_body_ended(&self) -> bool {
+        lock(&self.body).ended
     }
 
     /// The body is complete.
@@ -435,6 +469,12 @@ impl Request {
         if let Some(whole) = &body.whole {
             return Ok(whole.bind(py).clone());
         }
+        if body.form.is_some() && body.bytes.is_empty() {
+            return Err(PyRuntimeError::new_err(
+                "the body has been parsed as a form while it came: use 'request.form()', or a route without \
+                 form parameters",
+            ));
+        }
         if body.taken {
             return Err(PyRuntimeError::new_err(
                 "the body has been read piece by piece, and its pieces are gone: keep them, or use \
@@ -491,7 +531,34 @@ impl Request {
     }
 
     fn form<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        support::FORM.call1(slf.py(), slf.as_any())
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(FormState::Made(form)) = lock(&this.body).form.as_deref() {
+            return Ok(form.bind(py).clone());
+        }
+        let form = support::FORM.call1(py, slf.as_any())?;
+        let made = Box::new(FormState::Made(form.clone().unbind()));
+        let replaced = lock(&this.body).form.replace(made);
+        drop(replaced);
+        Ok(form)
+    }
+
+    /// Pairs and files of the form in the body, of at most what its route says, or `otherwise`.
+    fn _form_parts<'py>(&self, py: Python<'py>, otherwise: FormSettings) -> PyResult<Parts<'py>> {
+        let mut body = lock(&self.body);
+        let coming = match body.form.as_deref_mut() {
+            Some(FormState::Coming(form)) => Some(form.take()),
+            _ => None,
+        };
+        drop(body);
+        if let Some(taken) = coming {
+            return form::parts(py, taken);
+        }
+        let content_type = self.head().field(b"content-type").unwrap_or_default();
+        let content_type = String::from_utf8_lossy(content_type);
+        let of_route = self.route.as_ref().and_then(|route| route.form);
+        let whole = self.body(py)?;
+        let settings = of_route.unwrap_or(otherwise);
+        form::parse_form(py, &content_type, whole.as_bytes(), settings)
     }
 
     fn _next_chunk<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {

@@ -1,10 +1,11 @@
 //! A native route apart from how its handler is called: parameters, limits, its name in log messages.
 
-use citius_http::Limits;
+use citius_http::{Head, Limits};
 use citius_route::Param;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::form::{FormSettings, is_multipart};
 use crate::gateway::body_limit::BodyLimit;
 
 /// How a handler wants to be called.
@@ -45,16 +46,24 @@ pub(crate) struct RouteInfo {
     pub(crate) streams_body: bool,
     /// How long a body may be, if the route says so.
     pub(crate) body_bytes_max: Option<u64>,
+    /// The handler reads a form, of at most this.
+    pub(crate) form: Option<FormSettings>,
     /// What messages say of it: pattern and handler.
     pub(crate) label: Box<str>,
 }
 
 impl RouteInfo {
-    pub(crate) fn body_limit(&self, limits: &Limits) -> BodyLimit {
+    /// How long the body of a request with this head may be.
+    pub(crate) fn body_limit(&self, limits: &Limits, head: &Head) -> BodyLimit {
         if self.streams_body {
-            BodyLimit::streamed(limits, self.body_bytes_max)
-        } else {
-            BodyLimit::held(limits, self.body_bytes_max)
+            return BodyLimit::streamed(limits, self.body_bytes_max);
+        }
+        let held = BodyLimit::held(limits, self.body_bytes_max);
+        match &self.form {
+            Some(form) if !is_multipart(head) => {
+                held.at_most(form.text_bytes_max(limits.body_bytes_max))
+            }
+            _ => held,
         }
     }
 }

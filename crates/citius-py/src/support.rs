@@ -67,6 +67,7 @@ pub(crate) static REFUSE_STATUS: Function = Function::new("citius.web.checks", "
 pub(crate) static QUERY: Function = Function::new("citius.web.headers", "QueryParams");
 pub(crate) static COOKIES: Function = Function::new("citius.web.cookies", "cookies");
 pub(crate) static FORM: Function = Function::new("citius.web.forms", "form_of");
+pub(crate) static FORM_REFUSED: Function = Function::new("citius.web.forms", "refused");
 pub(crate) static HEADERS: Function = Function::new("citius.web.headers", "Headers");
 pub(crate) static MUTABLE_HEADERS: Function = Function::new("citius.web.headers", "MutableHeaders");
 pub(crate) static STATE: Function = Function::new("types", "SimpleNamespace");

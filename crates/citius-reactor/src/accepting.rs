@@ -17,31 +17,34 @@ use crate::listener::{Accepted, Listener, ListenerProtocol};
 use crate::reactor::{INDEX_LISTENER, Reactor, TIMER_ACCEPT, token};
 use crate::refusal::REFUSAL;
 use crate::service::Service;
+use crate::turn::TURN_MS;
 use crate::wire::Wire;
 
 /// Connections accepted from one listener in one turn.
-pub(crate) const ACCEPTS_PER_TURN: usize = 64;
+const ACCEPTS_PER_TURN: usize = 64;
 /// Connections above `connections_max` that are told so; beyond them the door is shut without a word.
 const REFUSALS_MAX: usize = 64;
 /// Milliseconds for which nothing is accepted after an attempt has failed for a reason that lasts.
 const EXHAUSTED_MS: Millis = 100;
 
 impl Reactor {
-    /// Takes new connections; whether there may be more.
-    pub(crate) fn accept<S: Service>(&mut self, listener: usize, service: &mut S) -> bool {
+    /// Takes new connections, until the turn has taken its time; returns how many, and 0 if none can be had.
+    pub(crate) fn accept<S: Service>(&mut self, listener: usize, service: &mut S) -> usize {
+        let mut accepted = 0;
         for _ in 0..ACCEPTS_PER_TURN {
-            let Some(accepted) = self.listeners.get(listener).map(Listener::accept) else {
-                return false;
+            let Some(next) = self.listeners.get(listener).map(Listener::accept) else {
+                break;
             };
-            let (socket, peer) = match accepted {
+            let (socket, peer) = match next {
                 Accepted::Connection(socket, peer) => (socket, peer),
-                Accepted::Nothing => return false,
+                Accepted::Nothing => break,
                 Accepted::OutOfDescriptors if self.make_way(listener, service) => continue,
                 Accepted::OutOfDescriptors | Accepted::Exhausted => {
                     self.pause_accepting();
-                    return false;
+                    break;
                 }
             };
+            accepted += 1;
             let open_max = self.tools.limits.connections_max as usize;
             if self.makes_room && self.table.len() >= open_max {
                 self.evict_quiet(true, service);
@@ -61,11 +64,15 @@ impl Reactor {
             {
                 self.table.release(id);
                 self.pause_accepting();
-                return false;
+                break;
             }
             self.begin(listener, id, (socket, peer), service);
+            // Its first request may have been served: a slow one is named by itself.
+            if self.look_for_slow(id, service) - self.started_at > TURN_MS {
+                break;
+            }
         }
-        true
+        accepted
     }
 
     /// Takes up a new connection, whose place in the table is reserved, or turns it away.

@@ -7,7 +7,6 @@ use citius_http::Millis;
 use citius_ws::Code;
 use rustix::event::epoll;
 
-use crate::accepting::ACCEPTS_PER_TURN;
 use crate::conn::{Conn, Phase, Verdict};
 use crate::id::ConnectionId;
 use crate::reactor::{INDEX_LISTENER, Reactor, TIMER_DRAIN};
@@ -32,11 +31,14 @@ impl Reactor {
     /// more, one that has not asked anything yet gets [`DRAIN_GRACE_MS`] to do so, and one between two
     /// requests [`DRAIN_IDLE_GRACE_MS`].
     pub fn drain<S: Service>(&mut self, service: &mut S) {
+        self.begin_timing();
         let accepts = ACCEPTS_PER_DRAIN.max(self.tools.limits.connections_max as usize);
         for listener in 0..self.listeners.len() {
-            for _ in 0..accepts.div_ceil(ACCEPTS_PER_TURN) {
-                if !self.accept(listener, service) {
-                    break;
+            let mut left = accepts;
+            while left > 0 {
+                match self.accept(listener, service) {
+                    0 => break,
+                    accepted => left = left.saturating_sub(accepted),
                 }
             }
         }

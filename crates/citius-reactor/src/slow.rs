@@ -1,6 +1,6 @@
 //! Events that keep the reactor's thread long: found by the clock that a turn reads anyway, and told to the service.
 //!
-//! In: the time between two looks at the clock, one after each ready connection. Out: [`Service::slow`]. What took
+//! In: the time between two looks at the clock, one after each ready connection and each accepted one. Out: [`Service::slow`]. What took
 //! long is known at once if the connection had one request. If it had several (pipelined, multiplexed), each event
 //! is timed for a while from then on, so that twenty quick ones are not taken for a slow one.
 //! Tests: `tests/observe/test_slow.py`.
@@ -23,14 +23,21 @@ pub(crate) struct SlowHandlers {
     timed_until: Millis,
     /// When the last event ended.
     pub(crate) since: Millis,
-    /// The last request that was handed over. A listener's event serves the first request of a connection, too.
+    /// The last request that was handed over.
     pub(crate) latest: Option<StreamId>,
     /// [`Reactor::requests_total`] when the last look was taken.
     pub(crate) requests_before: u64,
 }
 
 impl Reactor {
-    /// A ready connection has been served: was it for too long? Returns the time.
+    /// Events follow: the first one begins now.
+    #[inline]
+    pub(crate) fn begin_timing(&mut self) {
+        self.slow.since = coarse_ms();
+        self.slow.requests_before = self.requests_total;
+    }
+
+    /// A ready or accepted connection has been served: was it for too long? Returns the time.
     #[inline]
     pub(crate) fn look_for_slow<S: Service>(
         &mut self,

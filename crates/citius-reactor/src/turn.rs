@@ -28,7 +28,7 @@ use crate::reactor::{
 use crate::service::Service;
 
 /// Milliseconds after which a turn leaves the rest to the next one; the coarse clock's own tick is four.
-const TURN_MS: Millis = 4;
+pub(crate) const TURN_MS: Millis = 4;
 /// How often one turn asks the kernel for events.
 const POLLS_PER_TURN: usize = 16;
 
@@ -86,8 +86,7 @@ impl Reactor {
     /// have come by the time a batch is served, and asking again here halves that. When nothing has
     /// come, the question was in vain, so it is asked only while it is mostly answered.
     fn serve_ready<S: Service>(&mut self, service: &mut S) {
-        self.slow.since = coarse_ms();
-        self.slow.requests_before = self.requests_total;
+        self.begin_timing();
         for poll in 0..POLLS_PER_TURN {
             if self.events.is_empty() {
                 // An interrupted poll found nothing; the descriptor stays readable and we come again.

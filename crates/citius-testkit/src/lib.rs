@@ -7,11 +7,13 @@
 //! - [`campaign`]: arbitrary bytes, cuts and application behaviour, and what must hold all the same.
 //! - [`variants`]: runs of requests that resemble each other.
 //! - [`fast_paths`]: the fast paths of a connection against its slow ones.
+//! - [`forms`]: multipart forms in any cut, against a naive reader.
 //! - [`rng`]: the same random numbers for the same seed.
 
 pub mod campaign;
 pub mod driver;
 pub mod fast_paths;
+pub mod forms;
 pub mod replay;
 pub mod responses;
 pub mod rng;

@@ -5,6 +5,7 @@ use x509_cert::crl::CertificateList;
 use x509_cert::der::{Decode, oid::AssociatedOid};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::name::Name;
 
 use crate::Reason;
 
@@ -17,6 +18,10 @@ pub(crate) struct Facts {
     pub(crate) issuer: String,
     /// Names it is good for, in lower case; a wildcard begins with `*.`.
     pub(crate) dns_names: Vec<String>,
+    /// Whether it has alternative names of any kind.
+    pub(crate) has_alternative_names: bool,
+    /// The common name of its subject.
+    pub(crate) common_name: Option<String>,
     /// Seconds since 1970 between which it is good.
     pub(crate) valid_s: std::ops::RangeInclusive<u64>,
 }
@@ -27,13 +32,33 @@ pub(crate) fn read(der: &[u8]) -> Result<Facts, Reason> {
         .map_err(|error| format!("it is no X.509 certificate ({error})"))?;
     let certificate = certificate.tbs_certificate;
     let validity = certificate.validity;
+    let extensions = certificate.extensions.as_deref().unwrap_or_default();
     Ok(Facts {
         subject: certificate.subject.to_string(),
         issuer: certificate.issuer.to_string(),
-        dns_names: dns_names(certificate.extensions.as_deref().unwrap_or_default()),
+        dns_names: dns_names(extensions),
+        has_alternative_names: extensions
+            .iter()
+            .any(|extension| extension.extn_id == SubjectAltName::OID),
+        common_name: common_name(&certificate.subject),
         valid_s: validity.not_before.to_unix_duration().as_secs()
             ..=validity.not_after.to_unix_duration().as_secs(),
     })
+}
+
+/// The algorithm of the signature under a DER certificate, as a dotted identifier.
+pub(crate) fn signature_algorithm(der: &[u8]) -> Option<String> {
+    let certificate = Certificate::from_der(der).ok()?;
+    Some(certificate.signature_algorithm.oid.to_string())
+}
+
+fn common_name(subject: &Name) -> Option<String> {
+    let mut attributes = subject.0.iter().flat_map(|relative| relative.0.iter());
+    // 2.5.4.3 (RFC 5280 §A.1)
+    let found = attributes.find(|attribute| attribute.oid.to_string() == "2.5.4.3")?;
+    std::str::from_utf8(found.value.value())
+        .ok()
+        .map(str::to_owned)
 }
 
 /// Seconds since 1970 at which the next update of a DER revocation list is due; `None` if it does not say.

@@ -5,12 +5,15 @@
 //! made from: certificates, rules and ticket keys, loaded from the files that [`Settings`] name and loaded again when they
 //! change. Files that cannot be used never take the place of those that could.
 //!
+//! A [`Client`] secures connections that the application opens itself.
+//!
 //! Cryptography is rustls' over ring; nothing here computes any but [`Tickets`], whose keys all workers of a machine derive
 //! alike. Time comes in as a value, but for the wall clock that certificates are judged by, which rustls reads.
 #![forbid(unsafe_code)]
 
 mod certificate;
 mod ciphers;
+mod client;
 mod clients;
 mod development;
 mod files;
@@ -24,6 +27,7 @@ mod tests;
 mod tickets;
 
 pub use certificate::pem;
+pub use client::{Client, ClientSession, ClientSettings, Verification};
 pub use development::{Development, development};
 pub use server::Server;
 pub use session::{Failure, Session, Stop, TlsScratch, is_clear_text};

@@ -31,6 +31,7 @@ from citius.pg.errors import (
     SessionLost,
     StatementLost,
     SyntaxOrAccessError,
+    TlsFailed,
     UniqueViolation,
 )
 from citius.pg.pool import Pool
@@ -57,6 +58,7 @@ __all__ = [
     "StatementLost",
     "Statements",
     "SyntaxOrAccessError",
+    "TlsFailed",
     "Transaction",
     "UniqueViolation",
     "gather",

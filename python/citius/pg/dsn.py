@@ -1,18 +1,42 @@
-"""Where a database is and who logs in: ``postgresql://`` URLs, ``key=value`` strings, ``PG*`` variables."""
+"""Where a database is and who logs in: ``postgresql://`` URLs, ``key=value`` strings, variables, files.
+
+As with libpq: what the DSN does not say comes from the service file, then from ``PG*`` variables; a
+password that none of them says from ``~/.pgpass``.
+"""
 
 from __future__ import annotations
 
 import getpass
 import os
-import shlex
+import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, unquote, urlsplit
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import parse_qsl, unquote
 
 from citius.errors import ConfigError
+from citius.observability import logging
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+Verification = Literal["off", "authority", "full"]
+_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_ATTRIBUTES = ("any", "read-write", "read-only", "primary", "standby", "prefer-standby")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsRules:
+    """How a connection is secured."""
+
+    mode: str = "prefer"
+    verification: Verification = "off"
+    authorities: tuple[str, ...] = ()
+    identity: tuple[str, str] | None = None
+    key_password: str | None = field(default=None, repr=False)
+    version_min: str = "tls1.2"
+    is_direct: bool = False
+    """The handshake comes first, without a request for it: servers from 17 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +51,34 @@ class Target:
     password: str | None = field(repr=False)
     parameters: tuple[tuple[str, str], ...] = ()
     connect_timeout_s: float = 10.0
+    host_address: str | None = None
+    """Where the host is, if its name is not to be resolved."""
+    tls: TlsRules = TlsRules()
+    channel_binding: str = "prefer"
+    session_attributes: str = "any"
+    is_any_order: bool = False
+    """Of several servers each is as good as the others to begin with."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a Unix socket."""
+        return self.host_address is None and self.host.startswith(("/", "@"))
 
     @property
     def address(self) -> str | tuple[str, int]:
         """The path of a Unix socket, or host and port."""
-        if self.host.startswith("/"):
-            return f"{self.host}/.s.PGSQL.{self.port}"
-        return self.host, self.port
+        if self.is_local:
+            path = f"{self.host}/.s.PGSQL.{self.port}"
+            return "\0" + path[1:] if path.startswith("@") else path
+        return self.host_address or self.host, self.port
+
+    @property
+    def secured_tries(self) -> tuple[bool, ...]:
+        """With TLS or without, in the order in which they are tried."""
+        if self.is_local:
+            return (False,)
+        tries = {"disable": (False,), "allow": (False, True), "prefer": (True, False)}
+        return tries.get(self.tls.mode, (True,))
 
     def __str__(self) -> str:
         where = self.address if isinstance(self.address, str) else f"{self.host}:{self.port}"
@@ -42,21 +87,52 @@ class Target:
 
 _VARIABLES = {
     "host": "PGHOST",
+    "hostaddr": "PGHOSTADDR",
     "port": "PGPORT",
     "user": "PGUSER",
     "password": "PGPASSWORD",
+    "passfile": "PGPASSFILE",
     "dbname": "PGDATABASE",
-    "sslmode": "PGSSLMODE",
+    "service": "PGSERVICE",
     "application_name": "PGAPPNAME",
     "connect_timeout": "PGCONNECT_TIMEOUT",
     "options": "PGOPTIONS",
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "sslcert": "PGSSLCERT",
+    "sslkey": "PGSSLKEY",
+    "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
+    "sslnegotiation": "PGSSLNEGOTIATION",
+    "channel_binding": "PGCHANNELBINDING",
+    "target_session_attrs": "PGTARGETSESSIONATTRS",
+    "load_balance_hosts": "PGLOADBALANCEHOSTS",
 }
-# What libpq itself does with them; all others are parameters of the session.
-_OWN = {"host", "port", "user", "password", "dbname", "sslmode", "connect_timeout"}
+# They do not matter here: GSSAPI is not spoken, sockets have keep-alive, texts are UTF-8.
+_IGNORED = {
+    "client_encoding", "fallback_application_name", "gssdelegation", "gssencmode", "gsslib", "keepalives",
+    "keepalives_count", "keepalives_idle", "keepalives_interval", "krbsrvname", "sslcompression", "sslsni",
+    "tcp_user_timeout",
+}  # fmt: skip
+# To ignore these would be less safe than was asked for.
+_REFUSED = {
+    "replication", "require_auth", "requirepeer", "requiressl", "ssl_max_protocol_version", "sslcertmode",
+    "sslcrl", "sslcrldir", "sslkeylogfile",
+}  # fmt: skip
+# All others are parameters of the session.
+_OWN = (_VARIABLES.keys() - {"application_name", "options"}) | _IGNORED | {"sslpassword"}
 
 
 def parse(dsn: str, environ: Mapping[str, str] = os.environ) -> Target:
-    """Read a DSN; what it does not say comes from ``PG*`` variables, as with libpq.
+    """Read a DSN; of several servers the first.
+
+    Raises:
+        ConfigError: It cannot be read, or asks for something that is not there.
+    """
+    return parse_all(dsn, environ)[0]
+
+
+def parse_all(dsn: str, environ: Mapping[str, str] = os.environ) -> list[Target]:
+    """Read a DSN: the servers that it names, in its order.
 
     Raises:
         ConfigError: It cannot be read, or asks for something that is not there.
@@ -65,67 +141,297 @@ def parse(dsn: str, environ: Mapping[str, str] = os.environ) -> Target:
     values = {
         name: environ[variable] for name, variable in _VARIABLES.items() if variable in environ
     }
+    if service := given.get("service", values.get("service")):
+        values |= _of_service(service, environ)
     values |= given
-    if (mode := values.get("sslmode", "prefer")) not in ("disable", "allow", "prefer"):
-        raise ConfigError(
-            f"sslmode={mode}: citius.pg does not speak TLS yet; use a Unix socket or a private network with "
-            "sslmode=disable, or asyncpg or psycopg"
-        )
+    if refused := values.keys() & _REFUSED:
+        raise ConfigError(f"DSN of PostgreSQL: {min(refused)} is not supported by citius.pg")
     user = values.get("user") or getpass.getuser()
+    database = values.get("dbname") or user
     try:
-        port = int(values.get("port", "5432"))
         timeout_s = float(values.get("connect_timeout", "10"))
+        if timeout_s <= 0:
+            # libpq: no limit. A pool that waits for ever is of no use.
+            timeout_s = 60.0
     except ValueError as error:
         raise ConfigError(f"DSN of PostgreSQL: {error}") from None
-    return Target(
-        host=values.get("host") or "localhost",
-        port=port,
-        user=user,
-        database=values.get("dbname") or user,
-        password=values.get("password"),
-        parameters=tuple((k, v) for k, v in values.items() if k not in _OWN),
-        connect_timeout_s=timeout_s,
+    channel_binding = _one_of(values, "channel_binding", "prefer", ("disable", "prefer", "require"))
+    attributes = _one_of(values, "target_session_attrs", "any", _ATTRIBUTES)
+    balance = _one_of(values, "load_balance_hosts", "disable", ("disable", "random"))
+    tls = _tls_rules(values, environ)
+    passwords = _Passwords(values, environ)
+    return [
+        Target(
+            host=host,
+            port=port,
+            user=user,
+            database=database,
+            password=values.get("password") or passwords.find(host, port, database, user),
+            parameters=tuple((k, v) for k, v in values.items() if k not in _OWN),
+            connect_timeout_s=timeout_s,
+            host_address=address,
+            tls=tls,
+            channel_binding=channel_binding,
+            session_attributes=attributes,
+            is_any_order=balance == "random",
+        )
+        for host, address, port in _hosts(values)
+    ]
+
+
+def _one_of(values: dict[str, str], name: str, default: str, known: tuple[str, ...]) -> str:
+    value = values.get(name) or default
+    if value not in known:
+        raise ConfigError(f"DSN of PostgreSQL: {name} is one of {', '.join(known)}; got {value!r}")
+    return value
+
+
+def _hosts(values: dict[str, str]) -> Iterator[tuple[str, str | None, int]]:
+    hosts = (values.get("host") or "").split(",")
+    addresses = (values.get("hostaddr") or "").split(",")
+    ports = (values.get("port") or "").split(",")
+    n = max(len(hosts), len(addresses))
+    for what, found in (("hosts", hosts), ("addresses", addresses), ("ports", ports)):
+        if len(found) not in (1, n):
+            raise ConfigError(f"DSN of PostgreSQL: {n} servers and {len(found)} {what}")
+    if len(hosts) != n or (len(addresses) != n and addresses != [""]):
+        raise ConfigError("DSN of PostgreSQL: as many values of hostaddr as of host")
+    for index in range(n):
+        address = addresses[index] if len(addresses) == n else ""
+        host = hosts[index] or address or "localhost"
+        port = ports[index] if len(ports) == n else ports[0]
+        if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise ConfigError(f"DSN of PostgreSQL: a port is a number up to 65535, got {port!r}")
+        yield host, address or None, int(port or "5432")
+
+
+# --- TLS ---
+
+
+def _tls_rules(values: dict[str, str], environ: Mapping[str, str]) -> TlsRules:
+    mode = _one_of(values, "sslmode", "prefer", _MODES)
+    negotiation = _one_of(values, "sslnegotiation", "postgres", ("postgres", "direct"))
+    if negotiation == "direct" and mode in ("disable", "allow", "prefer"):
+        raise ConfigError(
+            f"sslnegotiation=direct and sslmode={mode}: sslmode=require or stronger is needed"
+        )
+    versions = {
+        "": "tls1.2",
+        "TLSv1": "tls1.2",
+        "TLSv1.1": "tls1.2",
+        "TLSv1.2": "tls1.2",
+        "TLSv1.3": "tls1.3",
+    }
+    least = _one_of(values, "ssl_min_protocol_version", "", tuple(versions))
+    root = values.get("sslrootcert") or _home_file(environ, "root.crt")
+    verification: Verification = "off"
+    if mode == "verify-full":
+        verification = "full"
+    elif mode == "verify-ca" or (mode == "require" and root):
+        # `require` with authorities is what libpq takes for `verify-ca`.
+        verification = "authority"
+    if root == "system" and mode != "verify-full":
+        raise ConfigError(f"sslrootcert=system and sslmode={mode}: sslmode=verify-full is needed")
+    if verification != "off" and not root:
+        raise ConfigError(
+            f"sslmode={mode}: sslrootcert=FILE names the authorities that sign the server's certificate; "
+            "sslrootcert=system means those of the system"
+        )
+    certificate = values.get("sslcert") or _home_file(environ, "postgresql.crt")
+    key = values.get("sslkey") or _home_file(environ, "postgresql.key")
+    if values.get("sslcert") and not key:
+        raise ConfigError("sslcert without sslkey: a certificate is shown with its key")
+    if mode == "disable":
+        return TlsRules(mode)
+    return TlsRules(
+        mode,
+        verification,
+        (_system_authorities() if root == "system" else root,)
+        if verification != "off" and root
+        else (),
+        (certificate, key) if certificate and key else None,
+        values.get("sslpassword"),
+        versions[least],
+        negotiation == "direct",
     )
 
 
+def _home_file(environ: Mapping[str, str], name: str) -> str | None:
+    """A file that libpq takes if it is there."""
+    home = environ.get("HOME")
+    path = Path(home) / ".postgresql" / name if home else None
+    return str(path) if path is not None and path.is_file() else None
+
+
+def _system_authorities() -> str:
+    import ssl
+
+    for path in (
+        ssl.get_default_verify_paths().cafile,
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/ssl/cert.pem",
+    ):
+        if path and Path(path).is_file():
+            return path
+    raise ConfigError(
+        "sslrootcert=system: this system has no file of authorities where OpenSSL looks for it"
+    )
+
+
+# --- files ---
+
+
+def _of_service(name: str, environ: Mapping[str, str]) -> dict[str, str]:
+    home, system = environ.get("HOME"), environ.get("PGSYSCONFDIR", "/etc/postgresql-common")
+    own = environ.get("PGSERVICEFILE") or (str(Path(home) / ".pg_service.conf") if home else "")
+    for path in filter(None, (own, str(Path(system) / "pg_service.conf"))):
+        try:
+            text = Path(path).read_text()
+        except OSError:
+            continue
+        section, values, is_found = "", dict[str, str](), False
+        for line in map(str.strip, text.splitlines()):
+            if line.startswith("[") and line.endswith("]"):
+                section = line[1:-1]
+                is_found = is_found or section == name
+            elif line and not line.startswith("#") and section == name:
+                key, _, value = line.partition("=")
+                values.setdefault(key.strip(), value.strip())
+        if is_found:
+            return values
+    raise ConfigError(f"DSN of PostgreSQL: no service file has a service {name!r}")
+
+
+class _Passwords:
+    """``~/.pgpass``: lines of ``host:port:database:user:password``, each perhaps ``*``."""
+
+    def __init__(self, values: dict[str, str], environ: Mapping[str, str]) -> None:
+        home = environ.get("HOME")
+        self._path = values.get("passfile") or (str(Path(home) / ".pgpass") if home else "")
+
+    def find(self, *wanted: object) -> str | None:
+        for line in self._lines():
+            *fields, password = _split_pgpass(line)
+            if len(fields) == 4 and all(
+                have in ("*", str(want)) for have, want in zip(fields, wanted, strict=True)
+            ):
+                return password
+        return None
+
+    def _lines(self) -> list[str]:
+        if not self._path:
+            return []
+        path = Path(self._path)
+        try:
+            mode = path.stat().st_mode
+            if not stat.S_ISREG(mode):
+                return []
+            if mode & 0o077:
+                logging.warning(f"{path} is not used: others can read it (chmod 600 {path})")
+                return []
+            return [line for line in path.read_text().splitlines() if line and line[0] != "#"]
+        except OSError:
+            return []
+
+
+def _split_pgpass(line: str) -> list[str]:
+    r"""At colons; ``\:`` and ``\\`` are no separators. A password may have colons as they are."""
+    fields, at = [""], 0
+    while at < len(line):
+        if line[at] == "\\" and at + 1 < len(line):
+            at += 1
+            fields[-1] += line[at]
+        elif line[at] == ":" and len(fields) < 5:
+            fields.append("")
+        else:
+            fields[-1] += line[at]
+        at += 1
+    return fields
+
+
+# --- the DSN itself ---
+
+
 def _of_url(dsn: str) -> dict[str, str]:
-    try:
-        url = urlsplit(dsn)
-        port = url.port
-    except ValueError:
-        # Its text can hold a part of the password.
-        raise ConfigError(
-            "DSN of PostgreSQL: the URL cannot be read; in a password write / # ? @ : as %2F %23 %3F %40 %3A"
-        ) from None
-    if url.scheme not in ("postgresql", "postgres"):
-        raise ConfigError(f"DSN of PostgreSQL: expected postgresql://…, got {url.scheme}://…")
-    if "," in url.netloc:
-        raise ConfigError("DSN of PostgreSQL: citius.pg takes one host")
+    scheme, _, rest = dsn.partition("://")
+    if scheme not in ("postgresql", "postgres"):
+        raise ConfigError(f"DSN of PostgreSQL: expected postgresql://…, got {scheme}://…")
+    rest, _, query = rest.partition("?")
+    netloc, _, path = rest.partition("/")
+    login, _, places = netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    hosts, ports = list[str](), list[str]()
+    for place in places.split(","):
+        host, port = place, ""
+        bracket = place.rfind("]")
+        if ":" in place[bracket + 1 :]:
+            host, _, port = place.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        # None of them is shown: it can be a part of the password.
+        is_name = bracket >= 0 or not any(sign in host for sign in "[]@:")
+        if not is_name or (port and not port.isdigit()):
+            raise _unreadable_url()
+        hosts.append(unquote(host))
+        ports.append(port)
+    if "@" in login or "@" in path or "#" in dsn:
+        raise _unreadable_url()
     values: dict[str, str] = {}
     for name, value in (
-        ("host", url.hostname),
-        ("port", str(port) if port is not None else None),
-        ("user", url.username),
-        ("password", url.password),
-        ("dbname", url.path.removeprefix("/")),
+        ("host", ",".join(hosts)),
+        ("port", ",".join(ports) if any(ports) else ""),
+        ("user", unquote(user)),
+        ("password", unquote(password)),
+        ("dbname", unquote(path)),
     ):
-        if value:
-            values[name] = unquote(value)
-    for name, value in parse_qsl(url.query, keep_blank_values=True):
+        if value.strip(","):
+            values[name] = value
+    for name, value in parse_qsl(query, keep_blank_values=True):
         values[{"database": "dbname"}.get(name, name)] = value
+    if values.pop("ssl", "") == "true":
+        values.setdefault("sslmode", "require")
     return values
+
+
+def _unreadable_url() -> ConfigError:
+    return ConfigError(
+        "DSN of PostgreSQL: the URL cannot be read; in a password write / # ? @ : as %2F %23 %3F %40 %3A"
+    )
 
 
 def _of_pairs(dsn: str) -> dict[str, str]:
+    """``key = value``; a value with spaces is in single quotes, in which a backslash stands before one."""
     values: dict[str, str] = {}
-    try:
-        words = shlex.split(dsn)
-    except ValueError as error:
-        raise ConfigError(f"DSN of PostgreSQL: {error}") from None
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
+    at, end = 0, len(dsn)
+
+    def skip_spaces() -> None:
+        nonlocal at
+        while at < end and dsn[at].isspace():
+            at += 1
+
+    while True:
+        skip_spaces()
+        if at == end:
+            return values
+        start = at
+        while at < end and dsn[at] != "=" and not dsn[at].isspace():
+            at += 1
+        name = dsn[start:at]
+        skip_spaces()
+        if at == end or dsn[at] != "=":
             # Without the word: it can be a part of the password.
             raise ConfigError("DSN of PostgreSQL: expected postgresql://… or key=value pairs")
+        at += 1
+        skip_spaces()
+        is_quoted = at < end and dsn[at] == "'"
+        at += is_quoted
+        value = ""
+        while at < end and not (dsn[at] == "'" if is_quoted else dsn[at].isspace()):
+            at += dsn[at] == "\\" and at + 1 < end
+            value += dsn[at]
+            at += 1
+        if is_quoted:
+            if at == end:
+                raise ConfigError("DSN of PostgreSQL: a quote is not closed")
+            at += 1
         values[name] = value
-    return values

@@ -10,6 +10,7 @@ PostgresError
 │   ├── InvalidPassword          class 28
 │   └── SyntaxOrAccessError      class 42
 ├── SessionLost                  there is no connection (a ConnectionError)
+│   ├── TlsFailed                the connection cannot be secured as it was asked for
 │   └── StatementLost            it broke before the result came: the statement may have been executed
 ├── ProtocolError                the peer does not speak PostgreSQL's protocol, or not as it is spoken here
 ├── PoolClosed                   the pool is not open
@@ -97,6 +98,10 @@ class SessionLost(PostgresError, ConnectionError):
     """There is no connection to the server, and the statement was not sent."""
 
 
+class TlsFailed(SessionLost):
+    """The connection cannot be secured as it was asked for."""
+
+
 class StatementLost(SessionLost):
     """The connection broke before the result came: the statement may have been executed or not."""
 
@@ -147,6 +152,11 @@ def protocol_error(message: str) -> ProtocolError:
 def connection_lost(why: str) -> SessionLost:
     """The exception for a connection that has ended."""
     return SessionLost(f"the connection to PostgreSQL is lost: {why}")
+
+
+def tls_failed(why: str) -> TlsFailed:
+    """The exception for a handshake that fails."""
+    return TlsFailed(f"TLS with PostgreSQL fails: {why}")
 
 
 def lost_during_statement(cause: BaseException) -> StatementLost:

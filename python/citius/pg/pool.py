@@ -11,8 +11,8 @@ from citius._core import PgPool
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.pg import dsn as dsns
+from citius.pg.connecting import cancel, open_session
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
-from citius.pg.session import Session, cancel
 from citius.pg.statements import METHODS, Statements, execute_rows
 from citius.pg.transactions import Transaction
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 
     from citius._core import PgCall
+    from citius.pg.session import Session
     from citius.pg.transactions import Isolation
 
 # How long a statement that no code waits for may go on before the server is told to cancel it: most end
@@ -55,14 +56,14 @@ class Pool(Statements):
         for name, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
                 raise ConfigError(f"{name} must be at least 1, got {value}")
-        self._target = dsns.parse(dsn)
+        self.targets = dsns.parse_all(dsn)
         self._size, self._queue_max, self._wait_s, self._depth = size, queue_max, wait_s, depth
         self._core: PgPool | None = None
         self._sessions: set[Session] = set()
         self._by_core: dict[int, Session] = {}
         self._waiting: deque[asyncio.Future[Session]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_looking = self._is_ending = False
+        self._is_looking = self._is_watching = self._is_ending = False
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: object) -> AsyncGenerator[None]:
@@ -157,8 +158,7 @@ class Pool(Statements):
 
     async def _connect(self) -> None:
         core = self.core
-        session = Session(core, self._target, self._lost)
-        await session.open()
+        session = await open_session(core, self.targets, self._lost)
         if self._is_ending:
             return session.close()
         self._sessions.add(session)
@@ -171,7 +171,7 @@ class Pool(Statements):
         while not self._is_ending:
             try:
                 return await self._connect()
-            except (PostgresError, OSError) as error:
+            except Exception as error:  # whatever it is, a session less for ever is worse
                 if not is_told:
                     logging.warning(f"PostgreSQL: {error}; trying again")
                     is_told = True
@@ -215,14 +215,24 @@ class Pool(Statements):
             PoolExhausted: None became free in time.
         """
         core = self.core
-        if not self._waiting and (taken := core.unshare()) is not None:
-            return self._by_core[id(taken)]
+        until = asyncio.get_running_loop().time() + self._wait_s
+        while True:
+            if not self._waiting and (taken := core.unshare()) is not None:
+                session = self._by_core[id(taken)]
+            else:
+                session = await self._next_released(until)
+            if session.is_idle or await self._is_drained(session, until):
+                return session
+            if self._is_ending:
+                raise PoolClosed("the pool is closed")
+
+    async def _next_released(self, until: float) -> Session:
         if len(self._waiting) >= self._queue_max:
             raise PoolExhausted(f"{self._queue_max} transactions wait for the database already")
         waiter: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         try:
-            async with asyncio.timeout(self._wait_s):
+            async with asyncio.timeout_at(until):
                 return await waiter
         except TimeoutError:
             # A session can have come in the same turn as the end of the wait.
@@ -236,6 +246,28 @@ class Pool(Statements):
         finally:
             with contextlib.suppress(ValueError):
                 self._waiting.remove(waiter)
+
+    async def _is_drained(self, session: Session, until: float) -> bool:
+        """Wait for what others have under way on it: whether it is idle and open then.
+
+        A cancel request for one of theirs could hit a statement of the new owner's.
+        """
+        try:
+            async with asyncio.timeout_at(until):
+                while not (session.is_idle or session.is_closed):
+                    with contextlib.suppress(PostgresError):
+                        # Done when all before it is.
+                        await self.core.script("", session.core)
+                    while session.is_cancelling:
+                        await asyncio.sleep(0.01)
+        except TimeoutError:
+            if not session.is_idle:
+                self.release(session)
+                raise self._exhausted() from None
+        except BaseException:
+            self.release(session)
+            raise
+        return not session.is_closed
 
     def release(self, session: Session) -> None:
         """Give a session back."""
@@ -269,7 +301,7 @@ class Pool(Statements):
         session.close()
 
     def _exhausted(self) -> PoolExhausted:
-        why = f"no session with the {self._target} became free within {self._wait_s:g} s"
+        why = f"no session with the {self.targets[0]} became free within {self._wait_s:g} s"
         return PoolExhausted(why)
 
     # --- what the extension tells ---
@@ -278,7 +310,7 @@ class Pool(Statements):
         if kind == "queued":
             self._look()
         elif kind == "abandoned":
-            asyncio.get_running_loop().call_later(_CANCEL_AFTER_S, self._cancel_blocked)
+            self._watch()
 
     def _look(self) -> None:
         if not self._is_looking:
@@ -292,12 +324,22 @@ class Pool(Statements):
             core.expire(int(self._wait_s * 1000), self._exhausted)
             self._look()
 
+    def _watch(self) -> None:
+        if not self._is_watching:
+            self._is_watching = True
+            asyncio.get_running_loop().call_later(_CANCEL_AFTER_S, self._cancel_blocked)
+
     def _cancel_blocked(self) -> None:
-        """Cancel a statement whose caller has left."""
-        if not self._is_ending:
-            for session in self._sessions:
-                if session.core.is_blocked() and not session.is_cancelling:
-                    self._spawn(self._cancel(session))
+        """Cancel statements whose callers have left."""
+        self._is_watching = False
+        if self._is_ending:
+            return
+        for session in self._sessions:
+            if session.core.is_blocked() and not session.is_cancelling:
+                self._spawn(self._cancel(session))
+        # One that is behind another statement comes to the front later.
+        if any(session.core.has_abandoned() for session in self._sessions):
+            self._watch()
 
     async def _cancel(self, session: Session) -> None:
         core = self.core
@@ -309,7 +351,7 @@ class Pool(Statements):
         session.is_cancelling = True
         session.core.set_cancelling(True)
         try:
-            await cancel(self._target, request)
+            await cancel(session, request)
             with contextlib.suppress(PostgresError):
                 # When this is done, all before it is, and the cancel request can hit nothing else.
                 await core.script("", session.core)

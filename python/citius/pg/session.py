@@ -1,69 +1,64 @@
-"""One connection: its socket, and who carries its bytes: the reactor on this loop, or the loop itself."""
+"""One session: its socket, and who carries its bytes: the reactor on this loop, or the loop itself."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import TYPE_CHECKING
 
 from citius._core import PgConnection
-from citius.pg.errors import SessionLost
 from citius.process import reactors
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from citius._core import PgPool, Reactor
-    from citius.pg.dsn import Target
+    from citius.pg.connecting import Link
 
 _READ_BYTES = 64 * 1024
 
 
 class Session:
-    """A connection to the server."""
+    """A connection to the server, whose socket is there."""
 
-    def __init__(self, core: PgPool, target: Target, on_closed: Callable[[Session], None]) -> None:
+    def __init__(self, core: PgPool, link: Link, on_closed: Callable[[Session], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._target = target
         self._on_closed = on_closed
-        self._socket: socket.socket | None = None
+        self._socket: socket.socket | None = link.socket
         self._reactor: Reactor | None = None
         self._unsent = b""
         self._is_flushing = False
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self.parameters: dict[str, str] = {}
         self.is_closed = self.is_cancelling = False
+        self.target = target = link.target
+        self.is_secured = link.tls is not None
         parameters = list(target.parameters)
-        login = (target.user, target.password, target.database, parameters)
-        self.core = PgConnection(core, login, self._listen, self._wake)
+        login = (target.user, target.password, target.database, parameters, target.channel_binding)
+        tls = (link.tls, target.host) if link.tls is not None else None
+        self.core = PgConnection(core, login, self._listen, self._wake, tls)
 
     async def open(self) -> None:
-        """Connect and log in.
+        """Log in.
 
         Raises:
-            PostgresError: The server is not there, refuses the login, or does not speak the protocol.
+            PostgresError: The server refuses the login, or does not speak the protocol.
         """
+        assert self._socket is not None
         try:
-            async with asyncio.timeout(self._target.connect_timeout_s):
-                self._socket = await connect(self._target)
-                self._loop.add_reader(self._socket, self._read)
-                self._wake()
-                await self._opened
-        except TimeoutError:
-            self.close()
-            raise SessionLost(
-                f"{self._target}: no response within {self._target.connect_timeout_s:g} s"
-            ) from None
-        except OSError as error:
-            self.close()
-            if isinstance(error, SessionLost):
-                raise
-            raise SessionLost(f"{self._target}: {error.strerror or error}") from error
+            self._loop.add_reader(self._socket, self._read)
+            self._wake()
+            await self._opened
+            reactors.follow(self._move)
+            self._move(reactors.current())
         except BaseException:
             self.close()
             raise
-        reactors.follow(self._move)
-        self._move(reactors.current())
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is under way, and no cancel request either."""
+        return not (self.core.load or self.is_cancelling or self.is_closed)
 
     def close(self) -> None:
         """Say goodbye and close."""
@@ -118,6 +113,8 @@ class Session:
                 self._opened.set_exception(value)
                 # A caller may have stopped waiting.
                 self._opened.exception()
+                # The peer is told what is wrong with its TLS.
+                self._flush()
             if not self.is_closed:
                 self._close_socket()
                 self._on_closed(self)
@@ -158,47 +155,3 @@ class Session:
             self._loop.add_writer(self._socket, self._flush)
         elif waited:
             self._loop.remove_writer(self._socket)
-
-
-async def connect(target: Target) -> socket.socket:
-    """A connected socket that does not block."""
-    loop = asyncio.get_running_loop()
-    address = target.address
-    if isinstance(address, str):
-        choices = [(socket.AF_UNIX, socket.SOCK_STREAM, 0, address)]
-    else:
-        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
-        choices = [(family, kind, protocol, where) for family, kind, protocol, _, where in found]
-    failure: OSError | None = None
-    for family, kind, protocol, where in choices:
-        made = socket.socket(family, kind, protocol)
-        try:
-            made.setblocking(False)
-            await loop.sock_connect(made, where)
-            if family != socket.AF_UNIX:
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        except OSError as error:
-            made.close()
-            failure = error
-        except BaseException:
-            made.close()
-            raise
-        else:
-            return made
-    raise failure or OSError(f"{target.host} has no address")
-
-
-async def cancel(target: Target, request: bytes) -> None:
-    """Send a cancel request and wait until the server has taken it."""
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(target.connect_timeout_s):
-            made = await connect(target)
-            with made:
-                await loop.sock_sendall(made, request)
-                while await loop.sock_recv(made, 64):
-                    pass
-    except (OSError, TimeoutError):
-        # The statement ends by itself; the session is used again when it has.
-        pass

@@ -201,7 +201,13 @@ class App(Router):
     def rpc(self, name: _HandlerT, /) -> _HandlerT: ...
     @overload
     def rpc(
-        self, name: str | None = None, /, *, blocking: bool = False, deadline_s: float | None = None
+        self,
+        name: str | None = None,
+        /,
+        *,
+        blocking: bool = False,
+        deadline_s: float | None = None,
+        dependencies: Sequence[Depends] = (),
     ) -> Callable[[_HandlerT], _HandlerT]: ...
     def rpc(
         self,
@@ -210,6 +216,7 @@ class App(Router):
         *,
         blocking: bool = False,
         deadline_s: float | None = None,
+        dependencies: Sequence[Depends] = (),
     ) -> Any:
         """Let other services call the decorated function, at the address of ``--rpc``.
 
@@ -221,13 +228,20 @@ class App(Router):
             name: What it is called by; its own name without one.
             blocking: Call the function (a ``def``) in a thread, because it waits for something.
             deadline_s: How long a call may take; ``--rpc-call-ms`` without it.
+            dependencies: Dependencies whose values the function does not take.
         """
         self._check_open()
 
         def declare(handler: _HandlerT) -> _HandlerT:
             given = name if isinstance(name, str) else None
             self._procedures.append(
-                procedure(handler, given, blocking=blocking, deadline_s=deadline_s)
+                procedure(
+                    handler,
+                    given,
+                    blocking=blocking,
+                    deadline_s=deadline_s,
+                    dependencies=dependencies,
+                )
             )
             return handler
 

@@ -12,7 +12,7 @@ not match its annotation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
@@ -22,7 +22,7 @@ from citius.web.results import responder
 from citius.web.signature import Kind, Parameter, http_parameters, needs_conversion, path_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from citius.web.dependencies import Dependency
     from citius.web.endpoint import Endpoint
@@ -68,7 +68,7 @@ def bind_parameters(
 ) -> Bound:
     """The same for parameters that have been read."""
     in_path = path_parameters(pattern)
-    if all(_is_direct(p, in_path) for p in parameters):
+    if all(is_direct(p, in_path) for p in parameters):
         args = (None if p.source == "request" else p.wire_name for p in parameters)
         return Bound(handler, tuple(args))
     wrapper = Wrapper(in_path)
@@ -76,13 +76,13 @@ def bind_parameters(
     return wrapper.finish(handler, arguments, "def", None, None)
 
 
-def _is_direct(parameter: Parameter, in_path: dict[str, str]) -> bool:
+def is_direct(parameter: Parameter, in_path: dict[str, str]) -> bool:
     """Whether the extension has the value of a positional parameter."""
     if parameter.is_keyword_only:
         return False
     if parameter.source == "path":
         return not needs_conversion(parameter, in_path)
-    return parameter.source == "request"
+    return parameter.source in ("request", "socket")
 
 
 class Wrapper:
@@ -90,12 +90,27 @@ class Wrapper:
 
     The wrapper of an ``async def`` handler is a ``def`` too: it returns the handler's own coroutine,
     so there is no second coroutine to step.
+
+    Args:
+        in_path: Parameters of the path and their converters.
+        first: What the extension passes besides parameters of the path: the request, a socket, or the encoded
+            parameters of a procedure.
+        opening: Lines that make of it what parameters are read from.
+        names: What these lines refer to.
     """
 
-    def __init__(self, in_path: dict[str, str]) -> None:
+    def __init__(
+        self,
+        in_path: dict[str, str],
+        *,
+        first: Literal["request", "socket", "params"] = "request",
+        opening: Sequence[str] = (),
+        names: Mapping[str, Any] | None = None,
+    ) -> None:
         self._in_path = in_path
+        self._first = first
         self._args: list[str | None] = [None]
-        self._lines: list[str] = ["mistakes = []"]
+        self._lines: list[str] = [*opening, "mistakes = []"]
         self._values: dict[int, str] = {}
         self._has_calls = False
         self._has_async = False
@@ -103,6 +118,7 @@ class Wrapper:
         self._names: dict[str, Any] = {
             "UnprocessableContent": UnprocessableContent,
             "parse_urlencoded": parse_urlencoded,
+            **(names or {}),
         }
 
     def read(self, parameters: tuple[Parameter, ...]) -> str:
@@ -173,7 +189,7 @@ class Wrapper:
 
     def _kept_open(self, value: str) -> str:
         """The expression of a value whose dependencies stay as they are until its stream ends."""
-        if not self._has_exits:
+        if not self._has_exits or self._first != "request":
             return value
         from citius.web.exits import keep_open
 
@@ -181,7 +197,7 @@ class Wrapper:
 
     def _compile(self, *, is_async: bool) -> Any:
         """The function of the lines so far."""
-        inputs = ", ".join("request" if a is None else f"p_{a}" for a in self._args)
+        inputs = ", ".join(self._first if a is None else f"p_{a}" for a in self._args)
         lines = self._lines
         if self._has_exits:
             from citius.web.exits import AsyncExits, Exits, swallowed
@@ -195,8 +211,10 @@ class Wrapper:
 
     def _read(self, p: Parameter) -> str:
         """The expression of a parameter's value; lines that it needs are added before."""
-        if p.source == "request":
-            return "request"
+        if p.source in ("request", "socket"):
+            return p.source
+        if p.source == "call":
+            return f"values.{p.name}"
         if p.dependency is not None:
             return self._values[id(p.dependency)]
         if p.source == "raw_body":

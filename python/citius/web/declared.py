@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from citius.web.compiled import Compiled
+    from citius.web.forms import FormLimits
     from citius.web.sources import Depends
 
 
@@ -31,6 +32,9 @@ class RouteOptions(TypedDict, total=False):
     ``request.stream()`` or ``await request.read()``."""
     body_bytes_max: int | None
     """Bytes a body may have, whatever ``--body-bytes-max`` says; the response to more is 413."""
+    form: FormLimits | None
+    """What a form in the body may have; the body is parsed while it comes, also if the handler has no
+    parameters of forms and calls ``request.form()``."""
     compress: str | bool
     """``False`` sends responses as they are; a text such as ``"br=9, gzip=6"`` has ``--compress`` work at
     these levels."""
@@ -93,6 +97,7 @@ class SocketRoute:
     pattern: str
     handler: Callable[..., Any]
     kind: Literal["async", "blocking"]
+    dependencies: tuple[Depends, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,7 @@ class Route:
     kind: Kind
     stream: bool = False
     body_bytes_max: int | None = None
+    form: FormLimits | None = None
     levels: list[tuple[str, int]] | None = None
     """At which levels responses are compressed; empty: not at all, ``None``: at the server's."""
     compiled: Compiled | None = None
@@ -144,10 +150,16 @@ def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) ->
     """
     kind = kind_of(handler, blocking=options.get("blocking", False))
     check_returns_no_status(handler)
+    if options.get("form") is not None and options.get("stream"):
+        raise ConfigError(
+            f"the route {pattern} has form= and stream=True: a form is parsed while it comes; drop "
+            "stream=True"
+        )
     return Route(
         "", pattern, handler, kind,
         stream=options.get("stream", False),
         body_bytes_max=options.get("body_bytes_max"),
+        form=options.get("form"),
         levels=levels_of(options.get("compress", True)),
         dependencies=tuple(options.get("dependencies", ())),
         operation=operation_of(options),

@@ -126,11 +126,22 @@ class Resolver:
     Args:
         overrides: Functions to call in place of others (``App.dependency_overrides``).
         of_app: Where the application's own dependencies are kept.
+        read: Reads the parameters of a dependency at a path.
     """
 
-    def __init__(self, overrides: Overrides, of_app: AppDependencies) -> None:
+    def __init__(
+        self,
+        overrides: Overrides,
+        of_app: AppDependencies,
+        read: Callable[[Callable[..., Any], str], tuple[Parameter, ...]] = http_parameters,
+    ) -> None:
         self._overrides = overrides
         self._of_app = of_app
+        self._read = read
+
+    def reading(self, read: Callable[[Callable[..., Any], str], tuple[Parameter, ...]]) -> Resolver:
+        """The same for functions whose parameters are read otherwise."""
+        return Resolver(self._overrides, self._of_app, read)
 
     def resolve(
         self,
@@ -194,7 +205,7 @@ class Resolver:
             return self._of_application(call, path)
         if depends.cached and call in known:
             return known[call]
-        own = http_parameters(call, pattern)
+        own = self._read(call, pattern)
         inner = self._resolve(call, own, pattern, known, (*path, call))
         made = Dependency(call, dependency_kind(call), inner)
         if depends.cached:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from citius.errors import ConfigError
 from citius.web.annotations import without_response
 from citius.web.checks import describe
 from citius.web.declared import Operation
@@ -119,16 +120,47 @@ def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
     return endpoint
 
 
-def endpoint_of_socket(socket: SocketRoute, pattern: str) -> Endpoint:
-    """What is known of a path of WebSockets."""
-    from citius.web.websocket import socket_parameters
+def endpoint_of_socket(socket: SocketRoute, pattern: str, resolver: Resolver) -> Endpoint:
+    """What is known of a path of WebSockets.
 
-    parameters = socket_parameters(socket.handler, pattern, serial=socket.kind == "blocking")
-    return Endpoint("websocket", "", pattern, socket.handler, socket.kind, parameters)
+    Raises:
+        ConfigError: A parameter has no source, or a thread would have to wait for a coroutine.
+    """
+    from citius.web.websocket import parameter_readers
+
+    handler = socket.handler
+    read_handler, read = parameter_readers(serial=socket.kind == "blocking")
+    resolver = resolver.reading(read)
+    known: dict[Any, Dependency] = {}
+    parameters = resolver.resolve(handler, read_handler(handler, pattern), pattern, known)
+    extra = resolver.extra(handler, socket.dependencies, pattern, known)
+    return _without_awaits_in_threads(
+        Endpoint("websocket", "", pattern, handler, socket.kind, parameters, extra)
+    )
 
 
-def endpoint_of_procedure(one: Procedure) -> Endpoint:
-    """What is known of a procedure."""
-    parameters = procedure_parameters(one.handler)
-    result = read_result(one.handler)
-    return Endpoint("rpc", "", one.name, one.handler, one.kind, parameters, result=result)
+def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
+    """What is known of a procedure.
+
+    Raises:
+        ConfigError: A call cannot bring a parameter, or a thread would have to wait for a coroutine.
+    """
+    handler = one.handler
+    resolver = resolver.reading(lambda call, _: procedure_parameters(call))
+    known: dict[Any, Dependency] = {}
+    parameters = resolver.resolve(handler, procedure_parameters(handler), "", known)
+    extra = resolver.extra(handler, one.dependencies, "", known)
+    result = read_result(handler)
+    return _without_awaits_in_threads(
+        Endpoint("rpc", "", one.name, handler, one.kind, parameters, extra, result=result)
+    )
+
+
+def _without_awaits_in_threads(endpoint: Endpoint) -> Endpoint:
+    awaited = next((one for one in endpoint.dependencies if one.is_async), None)
+    if endpoint.kind == "blocking" and awaited is not None:
+        raise ConfigError(
+            f"{endpoint.where} runs in a thread and takes {describe(awaited.call)}, which is `async def`: "
+            "make both `def`, or both `async def`"
+        )
+    return endpoint

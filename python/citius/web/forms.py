@@ -1,42 +1,138 @@
-"""Forms: the bytes of a body in, a ``FormData`` out (URL-encoded; multipart as RFC 7578 and RFC 2046 §5.1).
+"""Forms: ``FormData`` with its texts and its files, and what a form may have.
 
-Works on a body that is there as a whole, so its size is already bounded (``body_bytes_max``); the
-number of fields and the size of a part's head are bounded here. Imported when a form is first read.
-Tests are in tests/unit/test_forms.py.
+The extension parses forms (URL-encoded; multipart as RFC 7578 and RFC 2046 §5.1). Routes that declare fields
+or files have a multipart body parsed while it comes, its larger files going to temporary files; others have
+it parsed when ``request.form()`` is called. Imported when a form is first read. Tests:
+``tests/unit/test_forms.py``, ``tests/server/test_uploads.py``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from io import BufferedReader, BytesIO, FileIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from citius._core import parse_parameters, parse_urlencoded
-from citius.errors import BadRequest, ContentTooLarge, UnsupportedMediaType
+from citius import _core
+from citius.errors import (
+    BadRequest,
+    ContentTooLarge,
+    HTTPError,
+    ServiceUnavailable,
+    UnsupportedMediaType,
+)
 from citius.web.headers import Headers, QueryParams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from citius._core import Request
 
-FIELDS_MAX = 1000
-"""Fields of one form. Origin: Django, 1000. Exceeded: 413. Test: tests/unit/test_forms.py."""
 
-PART_HEAD_BYTES_MAX = 8 * 1024
-"""Bytes of one part's head. Origin: a quarter of a request's. Exceeded: 400. Test: the same."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormLimits:
+    """What one form may have; ``body_bytes_max=`` of the route limits all of it together.
 
-_BOUNDARY_CHARS_MAX = 70  # RFC 2046 §5.1.1
+    Raises:
+        ValueError: A limit is negative.
+    """
+
+    fields_max: int = 1000
+    """Text fields. Origin: Django and Starlette, 1000. Exceeded: 413. Test: tests/unit/test_forms.py."""
+
+    files_max: int = 100
+    """Files. Origin: Django, 100. Exceeded: 413. Test: tests/unit/test_forms.py."""
+
+    part_head_bytes_max: int = 8 * 1024
+    """Bytes of one part's header section. Origin: a quarter of a request's. Exceeded: 400. Test: the same."""
+
+    name_bytes_max: int = 1024
+    """Bytes of the name of a field or of a file. Origin: four times a file name of Linux. Exceeded: 400.
+    Test: the same."""
+
+    text_bytes_max: int | None = None
+    """Bytes of all texts, which are in memory; ``None``: as many as ``--body-bytes-max`` says. Exceeded: 413.
+    Test: the same."""
+
+    file_bytes_max: int | None = None
+    """Bytes of one file; ``None``: as many as the body. Exceeded: 413. Test: the same."""
+
+    memory_bytes_max: int = 1024 * 1024
+    """Bytes of all files that are in memory; what is more is in temporary files. Origin: Starlette, 1 MiB.
+    Exceeded: a temporary file. Test: tests/server/test_uploads.py."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} is a number from 0 on, got {value}")
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """One file of a multipart form."""
+_DEFAULT = FormLimits()
 
-    filename: str
-    """As the client calls it; never use it as a path."""
-    content_type: str
-    data: bytes
-    headers: Headers
+
+class UploadFile:
+    """One file of a multipart form, in memory or in a temporary file.
+
+    A temporary file has no name and goes with the last reference to this object, at the end of the request
+    unless the handler keeps it.
+    """
+
+    __slots__ = ("_is_in_memory", "content_type", "file", "filename", "headers", "size")
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        *,
+        size: int,
+        filename: str = "",
+        content_type: str = "application/octet-stream",
+        headers: Headers | None = None,
+    ) -> None:
+        self.file = file
+        """The content as a file of Python's, whose methods block while the disk works."""
+        self.size = size
+        """Bytes of the content."""
+        self.filename = filename
+        """As the client calls it; never use it as a path."""
+        self.content_type = content_type
+        """As the client says; nobody has checked it."""
+        self.headers = headers if headers is not None else Headers([])
+        """The header section of the part."""
+        self._is_in_memory = isinstance(file, BytesIO)
+
+    async def read(self, size: int = -1) -> bytes:
+        """The next bytes, at most ``size``; all that are left without one, none at the end."""
+        return await self._call(self.file.read, size)
+
+    async def seek(self, offset: int) -> int:
+        """Go on reading at this byte."""
+        return await self._call(self.file.seek, offset)
+
+    async def close(self) -> None:
+        """Let go of the content before the request ends."""
+        self.file.close()
+
+    @property
+    def data(self) -> bytes:
+        """All of the content; blocks while a temporary file is read."""
+        if isinstance(self.file, BytesIO):
+            return self.file.getvalue()
+        position = self.file.tell()
+        self.file.seek(0)
+        try:
+            return self.file.read()
+        finally:
+            self.file.seek(position)
+
+    async def _call(self, method: Callable[[int], Any], argument: int) -> Any:
+        if self._is_in_memory:
+            return method(argument)
+        import asyncio
+
+        return await asyncio.get_running_loop().run_in_executor(None, method, argument)
+
+    def __repr__(self) -> str:
+        return f"<UploadFile {self.filename!r} {self.content_type} {self.size} bytes>"
 
 
 class FormData(QueryParams):
@@ -45,99 +141,69 @@ class FormData(QueryParams):
     __slots__ = ("_files",)
 
     def __init__(
-        self, items: Iterable[tuple[str, str]], files: Iterable[tuple[str, Upload]] = ()
+        self, items: Iterable[tuple[str, str]], files: Iterable[tuple[str, UploadFile]] = ()
     ) -> None:
         super().__init__(items)
         self._files = list(files)
 
     @property
-    def files(self) -> dict[str, Upload]:
+    def files(self) -> dict[str, UploadFile]:
         """The files by field name; of several with one name the last."""
         return dict(self._files)
 
-    def files_list(self, name: str) -> list[Upload]:
+    def files_list(self, name: str) -> list[UploadFile]:
         """All files of that field."""
         return [upload for key, upload in self._files if key == name]
 
 
 def form_of(request: Request) -> FormData:
     """The form in the body of a request."""
-    return parse_form(request.header("content-type") or "", request.body())
+    pairs, files = request._form_parts(_DEFAULT)  # pyright: ignore[reportPrivateUsage]
+    return FormData(pairs, map(_upload, files))
 
 
-def parse_form(content_type: str, body: bytes) -> FormData:
-    """Read a form.
+def parse_form(content_type: str, body: bytes, limits: FormLimits = _DEFAULT) -> FormData:
+    """Read a form that is there as a whole.
 
     Raises:
         UnsupportedMediaType: The body is not a form.
         BadRequest: It is a broken one.
-        ContentTooLarge: It has more fields than ``FIELDS_MAX``.
+        ContentTooLarge: It has more than ``limits`` allow.
     """
-    media_type, parameters = parse_parameters(content_type)
-    if media_type == "application/x-www-form-urlencoded":
-        if body.count(b"&") >= FIELDS_MAX:
-            raise ContentTooLarge(f"a form may have {FIELDS_MAX} fields")
-        return FormData(parse_urlencoded(body))
-    if media_type == "multipart/form-data":
-        boundary = parameters.get("boundary", "")
-        if not 0 < len(boundary) <= _BOUNDARY_CHARS_MAX or not boundary.isascii():
-            raise BadRequest("multipart/form-data needs a boundary of 1 to 70 characters")
-        return _parse_multipart(boundary.encode(), body)
-    raise UnsupportedMediaType(
-        "expected application/x-www-form-urlencoded or multipart/form-data, "
-        f"got {media_type or 'no Content-Type'}"
+    pairs, files = _core.parse_form(content_type, body, limits)
+    return FormData(pairs, map(_upload, files))
+
+
+def refused(status: int, text: str) -> HTTPError:
+    """The exception for a form that the extension refuses."""
+    kinds = (BadRequest, ContentTooLarge, UnsupportedMediaType, ServiceUnavailable)
+    kind = next(kind for kind in kinds if kind.status_code == status)
+    return kind(text)
+
+
+class _TemporaryFile(FileIO):
+    """A file that may be closed by letting go of it: no ``ResourceWarning``."""
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _dealloc_warn(self, source: object) -> None:
+        """Called by ``BufferedReader``, if that is the first to go."""
+
+
+def _upload(part: dict[str, Any]) -> tuple[str, UploadFile]:
+    """A file as the extension tells of it, with its field's name."""
+    descriptor = part["descriptor"]
+    if descriptor is None:
+        file: BinaryIO = BytesIO(part["data"])
+    else:
+        file = BufferedReader(_TemporaryFile(descriptor, "rb"), 65536)
+        file.seek(0)
+    upload = UploadFile(
+        file,
+        size=part["size"],
+        filename=part["filename"],
+        content_type=part["content_type"] or "application/octet-stream",
+        headers=Headers(part["fields"]),
     )
-
-
-def _parse_multipart(boundary: bytes, body: bytes) -> FormData:
-    """Cut the body at its delimiters: preamble, parts, epilogue."""
-    delimiter = b"\r\n--" + boundary
-    # The first delimiter has no line break of its own when there is no preamble.
-    sections = (b"\r\n" + body).split(delimiter, FIELDS_MAX + 1)
-    if len(sections) < 2:
-        raise BadRequest("the multipart body lacks its boundary")
-    fields: list[tuple[str, str]] = []
-    files: list[tuple[str, Upload]] = []
-    for section in sections[1:]:
-        if section.startswith(b"--"):
-            return FormData(fields, files)
-        padding, line_break, part = section.partition(b"\r\n")
-        if not line_break or padding.strip(b" \t"):
-            raise BadRequest("a multipart delimiter is followed by something other than a line end")
-        name, value = _parse_part(part)
-        if isinstance(value, Upload):
-            files.append((name, value))
-        else:
-            fields.append((name, value))
-    if len(sections) == FIELDS_MAX + 2:  # the last of them is an uncut rest
-        raise ContentTooLarge(f"a form may have {FIELDS_MAX} fields")
-    raise BadRequest("the multipart body ends before its last delimiter")
-
-
-def _parse_part(part: bytes) -> tuple[str, str | Upload]:
-    # A part without fields begins with the empty line itself.
-    head, separator, data = (b"\r\n" + part).partition(b"\r\n\r\n")
-    if not separator or len(head) > PART_HEAD_BYTES_MAX:
-        raise BadRequest(f"the head of a part has no end within {PART_HEAD_BYTES_MAX} bytes")
-    items: list[tuple[str, str]] = []
-    for line in head.split(b"\r\n")[1:]:
-        field, colon, value = line.decode("utf-8", "replace").partition(":")
-        if not colon:
-            raise BadRequest("a line in the head of a part has no colon")
-        items.append((field.strip().lower(), value.strip()))
-    headers = Headers(items)
-    kind, parameters = parse_parameters(headers.get("content-disposition", ""))
-    name = parameters.get("name")
-    if kind != "form-data" or name is None:
-        raise BadRequest('a part needs `Content-Disposition: form-data; name="…"`')
-    name = _unescape(name)
-    filename = parameters.get("filename")
-    if filename is None:
-        return name, data.decode("utf-8", "replace")
-    content_type = headers.get("content-type", "application/octet-stream")
-    return name, Upload(_unescape(filename), content_type, data, headers)
-
-
-def _unescape(text: str) -> str:
-    """Undo the three escapes of the WHATWG multipart encoder."""
-    return text.replace("%22", '"').replace("%0D", "\r").replace("%0A", "\n")
+    return part["name"], upload

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
     from citius.web.app import App
     from citius.web.compose import ErrorHandlers, Report
-    from citius.web.declared import Route, SocketRoute
+    from citius.web.declared import Route
     from citius.web.endpoint import Endpoint
     from citius.web.middleware.base import AnyMiddleware
     from citius.web.pool import BlockingPool
+    from citius.web.procedures import Procedure
 
     # A route with what is known of it, outer to inner middleware, and inner to outer error handlers.
     Planned = tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]
@@ -86,10 +87,10 @@ def make_gateway(
                 # Its arguments are those of the Python function around the native code.
                 endpoint = endpoint_of(route, endpoint.pattern, resolver)
         add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
-    for socket, pattern in _sockets(app):
-        add_socket(native, socket, pattern)
-    for one in app.procedures:
-        add(native, one, in_pool=all_in_pool)
+    for endpoint in _sockets(app):
+        add_socket(native, endpoint)
+    for one, endpoint in _procedures(app):
+        add(native, one, endpoint, in_pool=all_in_pool)
     set_unmatched(native, app.own_middleware, app.error_handlers, report)
     return native
 
@@ -97,8 +98,8 @@ def make_gateway(
 def endpoints_of(app: App) -> list[Endpoint]:
     """Everything that can be called in an application."""
     found = [endpoint for _, endpoint, _, _ in _routes(app, heads=False)]
-    found += [endpoint_of_socket(socket, pattern) for socket, pattern in _sockets(app)]
-    found += [endpoint_of_procedure(one) for one in app.procedures]
+    found += _sockets(app)
+    found += [endpoint for _, endpoint in _procedures(app)]
     return found
 
 
@@ -161,10 +162,18 @@ def _static_routes(app: App, resolver: Resolver) -> Iterator[Planned]:
                     yield route, endpoint, middleware, errors
 
 
-def _sockets(app: App) -> Iterator[tuple[SocketRoute, str]]:
+def _sockets(app: App) -> Iterator[Endpoint]:
     for prefix, inner, _, _ in app.walk():
+        overrides = {**inner.dependency_overrides, **app.dependency_overrides}
+        resolver = Resolver(overrides, app.app_dependencies)
         for socket in inner.declared_sockets:
-            yield socket, joined(prefix, socket.pattern)
+            yield endpoint_of_socket(socket, joined(prefix, socket.pattern), resolver)
+
+
+def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
+    resolver = Resolver(app.dependency_overrides, app.app_dependencies)
+    for one in app.procedures:
+        yield one, endpoint_of_procedure(one, resolver)
 
 
 def _needs_pool(app: App, interpret_compiled: bool) -> bool:

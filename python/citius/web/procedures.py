@@ -15,13 +15,17 @@ from citius import errors
 from citius.errors import ConfigError, HTTPError, RpcError
 from citius.web.annotations import copier_of
 from citius.web.checks import describe
-from citius.web.signature import Parameter, kind_of, procedure_parameters
+from citius.web.signature import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from citius._core import Native
-    from citius.web.signature import PythonKind
+    from citius.web.endpoint import Endpoint
+    from citius.web.signature import Parameter, PythonKind
+    from citius.web.sources import Depends
+
+    _Call = Callable[[bytes], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +36,16 @@ class Procedure:
     handler: Callable[..., Any]
     kind: PythonKind
     deadline_s: float | None
+    dependencies: tuple[Depends, ...] = ()
 
 
 def procedure(
-    handler: Callable[..., Any], name: str | None, *, blocking: bool, deadline_s: float | None
+    handler: Callable[..., Any],
+    name: str | None,
+    *,
+    blocking: bool,
+    deadline_s: float | None,
+    dependencies: Sequence[Depends] = (),
 ) -> Procedure:
     """Describe a procedure.
 
@@ -52,22 +62,26 @@ def procedure(
         )
     if deadline_s is not None and deadline_s <= 0:
         raise ConfigError(f"the deadline of {name} is a time above 0 s, got {deadline_s}")
-    return Procedure(name, handler, kind_of(handler, blocking=blocking), deadline_s)
+    kind = kind_of(handler, blocking=blocking)
+    return Procedure(name, handler, kind, deadline_s, tuple(dependencies))
 
 
-def add(native: Native, one: Procedure, *, in_pool: bool) -> None:
+def add(native: Native, one: Procedure, endpoint: Endpoint, *, in_pool: bool) -> None:
     """Hand a procedure to the extension.
 
     Raises:
         ConfigError: Its signature can take no call.
     """
-    parameters = procedure_parameters(one.handler)
+    parameters, dependencies = endpoint.parameters, endpoint.dependencies
+    kind = one.kind
+    if kind == "def" and any(dependency.is_async for dependency in dependencies):
+        kind = "async"
     native.add_procedure(
         one.name,
         one.handler,
-        kind="blocking" if in_pool and one.kind == "def" else one.kind,
-        takes_nothing=not any(parameter.is_required for parameter in parameters),
-        decoders=_Decoders(one.handler, parameters),
+        kind="blocking" if in_pool and kind == "def" else kind,
+        takes_nothing=not dependencies and not any(p.is_required for p in parameters),
+        decoders=_Decoders(one.handler, parameters, endpoint if dependencies else None),
         call_ms=None if one.deadline_s is None else max(1, round(one.deadline_s * 1000)),
         handler_name=describe(one.handler),
     )
@@ -76,12 +90,22 @@ def add(native: Native, one: Procedure, *, in_pool: bool) -> None:
 class _Decoders:
     """For each way to write parameters a function that decodes them and calls the handler."""
 
-    def __init__(self, handler: Callable[..., Any], parameters: tuple[Parameter, ...]) -> None:
+    def __init__(
+        self,
+        handler: Callable[..., Any],
+        parameters: tuple[Parameter, ...],
+        with_dependencies: Endpoint | None,
+    ) -> None:
         from msgspec import json, msgpack
 
+        def pair(decoder: Callable[[Any], Any]) -> tuple[_Call, _Call]:
+            if with_dependencies is not None:
+                return _pair_with_dependencies(with_dependencies, decoder)
+            return _pair(handler, parameters, decoder)
+
         try:
-            self.msgpack_array, self.msgpack_map = _pair(handler, parameters, msgpack.Decoder)
-            self.json_array, self.json_object = _pair(handler, parameters, json.Decoder)
+            self.msgpack_array, self.msgpack_map = pair(msgpack.Decoder)
+            self.json_array, self.json_object = pair(json.Decoder)
         except TypeError as error:
             raise ConfigError(
                 f"msgspec cannot check the parameters of {describe(handler)}: {error}"
@@ -90,31 +114,87 @@ class _Decoders:
 
 def _pair(
     handler: Callable[..., Any], parameters: tuple[Parameter, ...], decoder: Callable[[Any], Any]
-) -> tuple[Callable[[bytes], Any], Callable[[bytes], Any]]:
-    import msgspec
-
+) -> tuple[_Call, _Call]:
     if parameters and parameters[0].is_variable:
         many: Any = list[parameters[0].type]
         return _spread(handler, decoder(many).decode), _unnamed(handler)
-    fields = [
-        (p.name, p.type)
-        if p.is_required
-        else (p.name, p.type, msgspec.field(default_factory=_just(p.default)))
-        for p in parameters
-    ]
-
-    def struct(*, array_like: bool) -> Any:
-        return msgspec.defstruct(
-            "params", fields, array_like=array_like, forbid_unknown_fields=True, gc=False
-        )
-
-    by_name = _unpacked(handler, parameters, decoder(struct(array_like=False)).decode)
+    by_name = _unpacked(handler, parameters, decoder(_struct(parameters)).decode)
     if parameters and all(p.is_required for p in parameters):
         # A tuple is unpacked faster than a structure is read.
         whole: Any = tuple[tuple(p.type for p in parameters)]
         if all(not p.is_keyword_only for p in parameters):
             return _spread(handler, decoder(whole).decode), by_name
-    return _unpacked(handler, parameters, decoder(struct(array_like=True)).decode), by_name
+    by_place = decoder(_struct(parameters, array_like=True)).decode
+    return _unpacked(handler, parameters, by_place), by_name
+
+
+def _pair_with_dependencies(
+    endpoint: Endpoint, decoder: Callable[[Any], Any]
+) -> tuple[_Call, _Call]:
+    """The same where dependencies are called before the handler, and their rest after it."""
+    handler, own = endpoint.handler, [p for p in endpoint.parameters if p.dependency is None]
+    taken = {p.name: p for p in own}
+    for p in endpoint.inputs:
+        if p.is_variable:
+            raise ConfigError(
+                f"{describe(handler)} has dependencies, and one of them or it takes *{p.name}: name its "
+                "parameters"
+            )
+        known = taken.setdefault(p.name, p)
+        if (known.type, known.default) != (p.type, p.default):
+            raise ConfigError(
+                f"{describe(handler)} and its dependencies take the parameter {p.name} with two types or "
+                "defaults"
+            )
+    # Those of dependencies follow, and can be given by name only if the handler's own end with defaults.
+    parameters = tuple(taken.values())
+    by_name = _with_dependencies(endpoint, decoder(_struct(parameters, keywords=True)).decode)
+    is_ordered = sorted(parameters, key=lambda p: not p.is_required) == list(parameters)
+    if not is_ordered:
+        return _only_named(handler), by_name
+    by_place = decoder(_struct(parameters, array_like=True)).decode
+    return _with_dependencies(endpoint, by_place), by_name
+
+
+def _with_dependencies(endpoint: Endpoint, decode: Callable[[bytes], Any]) -> _Call:
+    from citius.web.binding import Wrapper
+
+    opening = [
+        "try:",
+        "    values = decode(params)",
+        "except Exception as error:",
+        "    raise misfit(error) from None",
+    ]
+    names = {"decode": decode, "misfit": _misfit}
+    wrapper = Wrapper({}, first="params", opening=opening, names=names)
+    for one in endpoint.dependencies:
+        wrapper.call(one)
+    arguments = wrapper.read(endpoint.parameters)
+    return wrapper.finish(endpoint.handler, arguments, endpoint.kind, None, None).call
+
+
+def _struct(
+    parameters: tuple[Parameter, ...], *, array_like: bool = False, keywords: bool = False
+) -> Any:
+    """The class of a call's parameters."""
+    import msgspec
+
+    fields: list[Any] = []
+    for p in parameters:
+        name = None if p.wire_name == p.name else p.wire_name
+        if p.is_required:
+            fields.append((p.name, p.type, msgspec.field(name=name)))
+        else:
+            default = msgspec.field(default_factory=_just(p.default), name=name)
+            fields.append((p.name, p.type, default))
+    return msgspec.defstruct(
+        "params",
+        fields,
+        array_like=array_like,
+        kw_only=keywords,
+        forbid_unknown_fields=True,
+        gc=False,
+    )
 
 
 def _just(value: Any) -> Callable[[], Any]:
@@ -122,7 +202,7 @@ def _just(value: Any) -> Callable[[], Any]:
     return copier_of(value) or (lambda: value)
 
 
-def _spread(handler: Callable[..., Any], decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def _spread(handler: Callable[..., Any], decode: Callable[[bytes], Any]) -> _Call:
     def call(params: bytes) -> Any:
         try:
             values = decode(params)
@@ -133,13 +213,18 @@ def _spread(handler: Callable[..., Any], decode: Callable[[bytes], Any]) -> Call
     return call
 
 
-def _unnamed(handler: Callable[..., Any]) -> Callable[[bytes], Any]:
+def _unnamed(handler: Callable[..., Any]) -> _Call:
+    return _refusing(handler, "any number of parameters, none of them by name")
+
+
+def _only_named(handler: Callable[..., Any]) -> _Call:
+    return _refusing(handler, "its parameters by their names")
+
+
+def _refusing(handler: Callable[..., Any], what: str) -> _Call:
     def refuse(params: bytes) -> Any:
-        raise RpcError(
-            f"{getattr(handler, '__name__', 'it')} takes any number of parameters, none of them by "
-            "name",
-            type="InvalidParams",
-        )
+        name = getattr(handler, "__name__", "it")
+        raise RpcError(f"{name} takes {what}", type="InvalidParams")
 
     return refuse
 
@@ -148,7 +233,7 @@ def _unpacked(
     handler: Callable[..., Any],
     parameters: tuple[Parameter, ...],
     decode: Callable[[bytes], Any],
-) -> Callable[[bytes], Any]:
+) -> _Call:
     """Generate ``def call(params): …; return handler(values.a, values.b)``."""
     call = ", ".join(
         f"{p.name}=values.{p.name}" if p.is_keyword_only else f"values.{p.name}" for p in parameters

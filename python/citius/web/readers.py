@@ -125,7 +125,8 @@ def file_reader(parameter: Parameter) -> Callable[[FormData, Mistakes], Any]:
     copied = copier_of(default)
 
     def read(form: FormData, mistakes: Mistakes) -> Any:
-        uploads: list[Any] = form.files_list(name)
+        # A browser sends a file input without a file as a file without a name.
+        uploads: list[Any] = [one for one in form.files_list(name) if one.filename or one.size]
         if not uploads and mistake is not None:
             mistakes.append(mistake)
         if not uploads:

@@ -146,22 +146,27 @@ class Router:
         """``route`` for HEAD, where GET's handler would do too much."""
         return self.route(pattern, methods=("HEAD",), **options)
 
-    def websocket(self, pattern: str) -> Callable[[_HandlerT], _HandlerT]:
+    def websocket(
+        self, pattern: str, *, dependencies: Sequence[Depends] = ()
+    ) -> Callable[[_HandlerT], _HandlerT]:
         """Talk to clients that ask for a WebSocket at ``pattern`` with the decorated function.
 
-        It gets the :class:`WebSocket`, and parameters of the path by their names. A ``def`` gets a
-        :class:`SerialWebSocket` and runs in a thread of the pool, under gevent in a greenlet. Until it sends,
-        receives or accepts, it may return a ``Response`` or raise an ``HTTPError`` instead. Middleware is for
-        requests, and not called.
+        It gets the :class:`WebSocket`, and parameters as the handler of a route does, without those of a
+        body. A ``def`` gets a :class:`SerialWebSocket` and runs in a thread of the pool, under gevent in a
+        greenlet. Until it sends, receives or accepts, it may return a ``Response`` or raise an ``HTTPError``
+        instead. Middleware is for requests, and not called.
+
+        Args:
+            pattern: A path, as for ``route``.
+            dependencies: Dependencies whose values the handler does not take.
         """
         checks.check_pattern(pattern, "app.websocket")
 
         def add(handler: _HandlerT) -> _HandlerT:
             self._check_open()
             is_async = kind_of(handler, blocking=False) == "async"
-            self._own_sockets.append(
-                SocketRoute(pattern, handler, "async" if is_async else "blocking")
-            )
+            kind = "async" if is_async else "blocking"
+            self._own_sockets.append(SocketRoute(pattern, handler, kind, tuple(dependencies)))
             return handler
 
         return add
@@ -184,8 +189,12 @@ class Router:
     def declared_sockets(self) -> list[SocketRoute]:
         """Its paths of WebSockets and those of routers that it includes."""
         return [
-            replace(socket, pattern=joined(prefix, socket.pattern))
-            for router, prefix, _, _ in self.walk_included()
+            replace(
+                socket,
+                pattern=joined(prefix, socket.pattern),
+                dependencies=(*dependencies, *socket.dependencies),
+            )
+            for router, prefix, _, dependencies in self.walk_included()
             for socket in router._own_sockets
         ]
 

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.web.compose import Report
-    from citius.web.declared import Route, SocketRoute
+    from citius.web.declared import Route
     from citius.web.endpoint import Endpoint
+    from citius.web.forms import FormLimits
     from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
     from citius.web.signature import Kind
@@ -105,18 +106,16 @@ def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool)
     return replace(route, handler=made, kind=kind, compiled=None)
 
 
-def add_socket(native: Native, socket: SocketRoute, pattern: str) -> None:
+def add_socket(native: Native, endpoint: Endpoint) -> None:
     """Hand a path of WebSockets to the extension."""
     from citius.web.websocket import bind_websocket
 
-    bound = bind_websocket(socket.handler, pattern, serial=socket.kind == "blocking")
+    assert endpoint.kind in ("async", "blocking"), "as sockets are declared"
+    bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
     try:
-        name = describe(socket.handler)
-        native.add_websocket(pattern, bound.call, kind=socket.kind, name=name, args=bound.args)
+        native.add_websocket(pattern, bound.call, kind=endpoint.kind, name=name, args=bound.args)
     except ValueError as error:
-        raise ConfigError(
-            f"WebSocket {pattern} for {describe(socket.handler)} cannot be added: {error}"
-        ) from None
+        raise ConfigError(f"WebSocket {pattern} for {name} cannot be added: {error}") from None
 
 
 def add_route(
@@ -145,7 +144,16 @@ def add_route(
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"
-    _try_add(native, route, pattern, call, kind, args)
+    _try_add(native, route, pattern, call, kind, args, _form_limits(route, endpoint))
+
+
+def _form_limits(route: Route, endpoint: Endpoint) -> FormLimits | None:
+    """What a form in the body may have; ``None`` for routes that read none."""
+    if route.form is None and any(p.source in ("form", "file") for p in endpoint.inputs):
+        from citius.web.forms import FormLimits
+
+        return FormLimits()
+    return route.form
 
 
 def _try_add(
@@ -155,6 +163,7 @@ def _try_add(
     call: Callable[..., Any],
     kind: Kind,
     args: tuple[str | None, ...],
+    form: FormLimits | None = None,
 ) -> None:
     try:
         native.add(
@@ -166,6 +175,7 @@ def _try_add(
             args=args,
             stream=route.stream,
             body_bytes_max=route.body_bytes_max,
+            form=form,
             compress=route.levels,
         )
     except ValueError as error:

@@ -12,7 +12,7 @@ The only reader of signatures. Each kind of function has its rules for the sourc
      body, JSON or MessagePack by its ``Content-Type``;
   5. otherwise: the query parameter of that name; ``list[…]`` takes all of them.
 
-- ``websocket_parameters``: the socket, or the path.
+- ``websocket_parameters``: the socket; otherwise as for HTTP, without a body.
 - ``procedure_parameters``: the parameters of the call.
 - ``compiled_parameters``: the path, a part of the request by its name, or the query.
 
@@ -387,16 +387,19 @@ def _check_file(handler: Callable[..., Any], parameter: Parameter) -> None:
     """Refuse a type that no file of a form can be.
 
     Raises:
-        ConfigError: It is neither an ``Upload`` nor ``bytes``, nor a list of those, nor optional.
+        ConfigError: It is neither an ``UploadFile`` nor ``bytes``, nor a list of those, nor optional.
     """
-    from citius.web.forms import Upload
+    from citius.web.forms import UploadFile
 
     wanted: Any = parameter.annotation
     inner = [one for one in (get_args(wanted) or (wanted,)) if one is not NoneType]
-    if get_origin(wanted) not in (None, list, Union, UnionType) or inner not in ([Upload], [bytes]):
+    if get_origin(wanted) not in (None, list, Union, UnionType) or inner not in (
+        [UploadFile],
+        [bytes],
+    ):
         raise ConfigError(
             f"the parameter {parameter.name} of {describe(handler)} is a file of a form; annotate it as "
-            f"citius.Upload or bytes, as a list of either, or with `| None`, instead of {name_of(wanted)}"
+            f"citius.UploadFile or bytes, as a list of either, or with `| None`, instead of {name_of(wanted)}"
         )
 
 
@@ -412,43 +415,60 @@ def _with_default(parameter: Parameter) -> str:
 
 
 def websocket_parameters(
-    handler: Callable[..., Any], pattern: str, socket: type, sockets: tuple[type, ...]
+    function: Callable[..., Any], pattern: str, socket: type, sockets: tuple[type, ...]
 ) -> tuple[Parameter, ...]:
-    """The parameters of a WebSocket handler: the socket, and those of the path.
+    """The parameters of a WebSocket handler, or of a dependency of one: the socket, and parts of its request.
 
     Args:
-        handler: The function.
-        pattern: The path of its route.
-        socket: The class that it is called with.
+        function: The function.
+        pattern: The path of the route.
+        socket: The class that the handler is called with.
         sockets: All classes of sockets.
+
+    Raises:
+        ConfigError: A parameter has no source.
+    """
+    in_path = path_parameters(pattern)
+    found: list[Parameter] = []
+    for one in read(function):
+        if one.depends is not None:
+            found.append(one)
+            continue
+        if one.annotation in sockets:
+            if one.annotation is not socket:
+                how = "`async def`" if socket is WebSocket else "a `def`"
+                raise ConfigError(
+                    f"{describe(function)} is called for a handler that is {how}: it gets a "
+                    f"citius.{socket.__name__}"
+                )
+            found.append(replace(one, source="socket"))
+            continue
+        made = _of_http(function, one, pattern, in_path)
+        if made.source in ("body", "raw_body", "form", "file"):
+            raise ConfigError(
+                f"the parameter {one.name} of {describe(function)} is neither the WebSocket nor in its path, "
+                "and the request for one has no body; a type with fields may be Annotated with Query()"
+            )
+        found.append(made)
+    return tuple(found)
+
+
+def socket_handler_parameters(
+    handler: Callable[..., Any], pattern: str, socket: type, sockets: tuple[type, ...]
+) -> tuple[Parameter, ...]:
+    """The same for the handler, whose first parameter without an annotation is the socket.
 
     Raises:
         ConfigError: A parameter has no source, or none is the socket.
     """
-    in_path = path_parameters(pattern)
-    found: list[Parameter] = []
-    for one in read(handler):
-        name, annotation = one.name, one.annotation
-        if one.is_variable or one.is_keyword_only:
-            raise ConfigError(f"{describe(handler)}: {name} has to be a plain positional parameter")
-        has_socket = any(other.source == "socket" for other in found)
-        if name in in_path:
-            found.append(replace(one, source="path"))
-        elif annotation in sockets or (annotation is MISSING and not has_socket):
-            if annotation not in (socket, MISSING):
-                how = "`async def`" if socket is WebSocket else "a `def`"
-                raise ConfigError(
-                    f"{describe(handler)} is {how}: it gets a citius.{socket.__name__}"
-                )
-            found.append(replace(one, source="socket"))
-        else:
-            raise ConfigError(
-                f"the parameter {name} of {describe(handler)} is neither the WebSocket nor in the path "
-                f"{pattern}; the query is in ws.query"
-            )
-    if not any(one.source == "socket" for one in found):
-        raise ConfigError(f"{describe(handler)} has no parameter for the WebSocket")
-    return tuple(found)
+    parameters = websocket_parameters(handler, pattern, socket, sockets)
+    if any(one.source == "socket" for one in parameters):
+        return parameters
+    for index, one in enumerate(parameters):
+        if one.annotation is MISSING and one.marker is None and one.source in ("query", "request"):
+            made = replace(one, source="socket", default=MISSING)
+            return (*parameters[:index], made, *parameters[index + 1 :])
+    raise ConfigError(f"{describe(handler)} has no parameter for the WebSocket")
 
 
 def procedure_parameters(handler: Callable[..., Any]) -> tuple[Parameter, ...]:
@@ -457,8 +477,11 @@ def procedure_parameters(handler: Callable[..., Any]) -> tuple[Parameter, ...]:
     Raises:
         ConfigError: A call cannot bring one of them.
     """
-    parameters = tuple(replace(one, source="call") for one in read(handler))
+    found = (one if one.depends else replace(one, source="call") for one in read(handler))
+    parameters = tuple(found)
     for one in parameters:
+        if one.depends is not None:
+            continue
         if one.kind is inspect.Parameter.VAR_KEYWORD:
             raise ConfigError(f"{describe(handler)} takes **{one.name}: name its parameters")
         if one.is_variable and len(parameters) > 1:

@@ -114,7 +114,7 @@ class Form(Marker):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class File(Marker):
-    """A file of a multipart form: an ``Upload``, ``bytes``, or a list of either."""
+    """A file of a multipart form: an ``UploadFile``, ``bytes``, or a list of either."""
 
     source: ClassVar[str] = "file"
 

@@ -16,15 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 from citius._core import Room, WebSocket
 from citius.errors import ConnectionClosed
-from citius.web.binding import Bound
-from citius.web.signature import websocket_parameters
+from citius.web.binding import Bound, Wrapper, is_direct
+from citius.web.signature import (
+    path_parameters,
+    socket_handler_parameters,
+    websocket_parameters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from citius._core import Request
+    from citius.web.endpoint import Endpoint
     from citius.web.headers import Headers, QueryParams
     from citius.web.signature import Parameter
+
+    _Reader = Callable[[Callable[..., Any], str], tuple[Parameter, ...]]
 
 __all__ = ["Room", "SerialWebSocket", "WebSocket"]
 
@@ -141,27 +148,33 @@ class SerialWebSocket:
         return self._socket.is_open
 
 
-def socket_parameters(
-    handler: Callable[..., Any], pattern: str, *, serial: bool
-) -> tuple[Parameter, ...]:
-    """The parameters of a handler and their sources.
-
-    Raises:
-        ConfigError: A parameter has no source.
-    """
+def parameter_readers(*, serial: bool) -> tuple[_Reader, _Reader]:
+    """What reads the parameters of handlers, and of their dependencies."""
     socket = SerialWebSocket if serial else WebSocket
-    return websocket_parameters(handler, pattern, socket, (WebSocket, SerialWebSocket))
+    both = (WebSocket, SerialWebSocket)
+    return (
+        functools.partial(socket_handler_parameters, socket=socket, sockets=both),
+        functools.partial(websocket_parameters, socket=socket, sockets=both),
+    )
 
 
-def bind_websocket(handler: Callable[..., Any], pattern: str, *, serial: bool) -> Bound:
-    """Decide where each parameter comes from: the socket, or the path.
-
-    Raises:
-        ConfigError: A parameter has no source.
-    """
-    parameters = socket_parameters(handler, pattern, serial=serial)
-    args = [None if one.source == "socket" else one.name for one in parameters]
-    return Bound(_serial(handler, args) if serial else handler, tuple(args))
+def bind_websocket(endpoint: Endpoint) -> Bound:
+    """A handler as the extension calls it: with the socket, and parameters of the path."""
+    handler, parameters = endpoint.handler, endpoint.parameters
+    is_serial = endpoint.kind == "blocking"
+    in_path = path_parameters(endpoint.pattern)
+    if not endpoint.dependencies and all(
+        is_direct(one, in_path) and one.source != "request" for one in parameters
+    ):
+        args = [None if one.source == "socket" else one.wire_name for one in parameters]
+        return Bound(_serial(handler, args) if is_serial else handler, tuple(args))
+    opening = ["socket = SerialWebSocket(socket)"] if is_serial else []
+    opening.append("request = socket.request")
+    names = {"SerialWebSocket": SerialWebSocket}
+    wrapper = Wrapper(in_path, first="socket", opening=opening, names=names)
+    for one in endpoint.dependencies:
+        wrapper.call(one)
+    return wrapper.finish(handler, wrapper.read(parameters), endpoint.kind, None, None)
 
 
 def _serial(handler: Callable[..., Any], args: list[str | None]) -> Callable[..., Any]:

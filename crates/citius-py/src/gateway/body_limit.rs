@@ -35,6 +35,17 @@ impl BodyLimit {
         }
     }
 
+    /// The same for a form that is held as a whole.
+    pub(crate) fn at_most(self, text_bytes_max: u64) -> Self {
+        if self.bytes_max <= text_bytes_max {
+            return self;
+        }
+        Self {
+            bytes_max: text_bytes_max,
+            option: "text_bytes_max of its route's FormLimits, which is --body-bytes-max without a number",
+        }
+    }
+
     /// Of a body that the application reads as it comes.
     pub(crate) fn streamed(limits: &Limits, of_route: Option<u64>) -> Self {
         match of_route {

@@ -28,6 +28,7 @@ pub(crate) mod asgi;
 pub(crate) mod body_limit;
 pub(crate) mod compiled;
 pub(crate) mod native;
+mod response_headers;
 pub(crate) mod rpc;
 pub(crate) mod turn;
 pub(crate) mod ws;

@@ -10,7 +10,7 @@ use pyo3::types::{PyString, PyTuple};
 use super::connection::PgConnection;
 use super::pool::PgPool;
 use super::rows::Shape;
-use crate::awaitable::{Poll, PollAwaitable};
+use crate::awaitable::Poll;
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
@@ -176,16 +176,6 @@ impl PgCall {
     }
 }
 
-impl PollAwaitable for PgCall {
-    fn poll(&self, _py: Python<'_>) -> PyResult<Poll> {
-        Err(PyRuntimeError::new_err("a call is looked at by its object"))
-    }
-
-    fn poll_object(slf: &Bound<'_, Self>) -> PyResult<Poll> {
-        Self::observe(slf)
-    }
-}
-
 #[pymethods]
 impl PgCall {
     fn __await__(slf: Py<Self>) -> Py<Self> {
@@ -196,15 +186,12 @@ impl PgCall {
         slf
     }
 
-    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        match Self::observe(slf)? {
-            Poll::Pending(awaited) => Ok(awaited),
-            Poll::Ready(value) => Err(pyo3::exceptions::PyStopIteration::new_err((value,))),
-        }
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        Self::observe(slf)?.into_next(slf.py())
     }
 
     fn send(slf: &Bound<'_, Self>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        Self::__next__(slf)
+        Self::observe(slf)?.into_sent(slf.py())
     }
 
     #[pyo3(signature = (error, *_rest))]

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_pg::{
-    Connection, Event, Fault, Login, Parameters, ServerError, TransactionStatus, cancel_request,
+    ChannelBinding, Connection, Event, Fault, Login, Parameters, ServerError, TransactionStatus,
+    cancel_request,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -21,6 +22,7 @@ use super::encode::encode;
 use super::errors::{error_of, protocol_error, server_error};
 use super::pool::PgPool;
 use super::rows::{Rows, Statement};
+use super::tls::{PgTls, Secured, tls_failed};
 use crate::host::Reactor;
 use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
@@ -42,6 +44,8 @@ pub(crate) struct PgConnection {
     /// Where it is: [`TransactionStatus`].
     status: AtomicU8,
     is_cancelling: AtomicBool,
+    /// Locked before the session where both are.
+    secured: Option<Mutex<Secured>>,
 }
 
 /// Who carries the bytes.
@@ -93,6 +97,15 @@ enum Readiness {
 
 /// Calls that have ended, to be told when the session is in place again.
 type Ended = Vec<(Py<PgCall>, PyResult<Py<PyAny>>)>;
+
+/// User, password, database, further parameters, and the mode of channel binding.
+type LoginArguments = (
+    String,
+    Option<String>,
+    String,
+    Vec<(String, String)>,
+    String,
+);
 
 /// Prepared statements of one session; with more the server forgets all that are not under way.
 const STATEMENTS_MAX: usize = 1000;
@@ -430,7 +443,39 @@ impl PgConnection {
     }
 
     /// Bytes have come. `may_step`: coroutines may be stepped here and now.
+    #[inline]
     pub(crate) fn received(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
+        match &slf.get().secured {
+            None => Self::received_plain(slf, bytes, may_step),
+            Some(secured) => Self::received_sealed(slf, secured, bytes, may_step),
+        }
+    }
+
+    fn received_sealed(
+        slf: &Bound<'_, Self>,
+        secured: &Mutex<Secured>,
+        bytes: &[u8],
+        may_step: bool,
+    ) {
+        let (py, this) = (slf.py(), slf.get());
+        let opened = lock(secured).open(bytes);
+        if let Some(hash) = opened.server_end_point
+            && let Some(session) = &mut *lock(&this.session)
+        {
+            session.protocol.set_server_end_point(hash);
+        }
+        if opened.has_output {
+            this.note_unsent(py);
+        }
+        if !opened.plaintext.is_empty() {
+            Self::received_plain(slf, &opened.plaintext, may_step);
+        }
+        if let Some(failure) = opened.failure {
+            Self::end(slf, &tls_failed(py, failure));
+        }
+    }
+
+    fn received_plain(slf: &Bound<'_, Self>, bytes: &[u8], may_step: bool) {
         let (py, this) = (slf.py(), slf.get());
         let Some(mut session) = lock(&this.session).take() else {
             return;
@@ -463,7 +508,8 @@ impl PgConnection {
         if let Some(status) = heard.status {
             this.status.store(status as u8, Ordering::Relaxed);
         }
-        for call in std::mem::take(&mut heard.repeated) {
+        // Each goes to the front of the queue, so the last one goes first.
+        for call in std::mem::take(&mut heard.repeated).into_iter().rev() {
             this.load.fetch_sub(1, Ordering::Relaxed);
             PgPool::queue_first(this.pool.bind(py), call);
         }
@@ -504,7 +550,7 @@ impl PgConnection {
         Self::end(slf, &error);
     }
 
-    /// Nothing more is said: what is under way has failed, and what has not been sent goes back to the pool.
+    /// Ends the session: requests under way fail, and requests that were not sent go back to the pool.
     fn end(slf: &Bound<'_, Self>, error: &PyErr) {
         let (py, this) = (slf.py(), slf.get());
         let (requests, backlog) = {
@@ -533,7 +579,8 @@ impl PgConnection {
                 ended.push((execution.call, Err(lost)));
             }
         }
-        for call in backlog {
+        // Each goes to the front of the queue, so the last one goes first.
+        for call in backlog.into_iter().rev() {
             if call.get().is_free() {
                 PgPool::queue_first(this.pool.bind(py), call);
             } else {
@@ -548,10 +595,16 @@ impl PgConnection {
     /// Appends what is to be sent.
     pub(crate) fn take_output(&self, bytes: &mut Vec<u8>) {
         self.is_unsent.store(false, Ordering::Relaxed);
+        let mut secured = self.secured.as_ref().map(lock);
         if let Some(session) = &mut *lock(&self.session) {
             let output = session.protocol.output();
-            bytes.extend_from_slice(output);
+            match &mut secured {
+                None => bytes.extend_from_slice(output),
+                Some(secured) => secured.seal(output, bytes),
+            }
             output.clear();
+        } else if let Some(secured) = &mut secured {
+            secured.seal(&[], bytes);
         }
     }
 
@@ -560,7 +613,9 @@ impl PgConnection {
         if bytes.is_empty() {
             return;
         }
-        if let Some(session) = &mut *lock(&self.session) {
+        if let Some(secured) = &self.secured {
+            lock(secured).put_back(bytes);
+        } else if let Some(session) = &mut *lock(&self.session) {
             let output = session.protocol.output();
             let later = std::mem::take(output);
             output.extend_from_slice(bytes);
@@ -655,20 +710,28 @@ impl UpstreamProtocol for Carried {
 #[pymethods]
 impl PgConnection {
     #[new]
+    #[pyo3(signature = (pool, login, listener, wake, tls = None))]
     fn new(
         py: Python<'_>,
         pool: Py<PgPool>,
-        login: (String, Option<String>, String, Vec<(String, String)>),
+        login: LoginArguments,
         listener: Py<PyAny>,
         wake: Py<PyAny>,
+        tls: Option<(Bound<'_, PgTls>, String)>,
     ) -> PyResult<Self> {
-        let (user, password, database, parameters) = login;
+        let (user, password, database, parameters, channel_binding) = login;
         let login = Login {
             user,
             password,
             database,
             parameters,
+            channel_binding: match channel_binding.as_str() {
+                "disable" => ChannelBinding::Off,
+                "require" => ChannelBinding::Required,
+                _ => ChannelBinding::Preferred,
+            },
         };
+        let secured = tls.map(|(tls, server_name)| Secured::new(&tls, &server_name));
         let protocol = Connection::new(login).map_err(|fault| protocol_error(py, &fault))?;
         let session = Session {
             protocol,
@@ -689,6 +752,7 @@ impl PgConnection {
             is_unsent: AtomicBool::new(false),
             status: AtomicU8::new(0),
             is_cancelling: AtomicBool::new(false),
+            secured: secured.transpose()?,
         })
     }
 
@@ -747,7 +811,8 @@ impl PgConnection {
         let is_unsent = lock(&slf.get().session)
             .as_mut()
             .is_some_and(|session| !session.protocol.output().is_empty());
-        if is_unsent {
+        let is_sealed = slf.get().secured.as_ref();
+        if is_unsent || is_sealed.is_some_and(|secured| lock(secured).has_output()) {
             slf.get().note_unsent(py);
         }
     }
@@ -764,6 +829,16 @@ impl PgConnection {
     fn is_blocked(&self) -> bool {
         lock(&self.session).as_ref().is_some_and(|session| {
             matches!(session.requests.front(), Some(Request::Execute(it)) if it.call.get().is_over())
+        })
+    }
+
+    /// Whether there is such a call anywhere in the pipeline: the server comes to it yet.
+    fn has_abandoned(&self) -> bool {
+        lock(&self.session).as_ref().is_some_and(|session| {
+            session
+                .requests
+                .iter()
+                .any(|request| matches!(request, Request::Execute(it) if it.call.get().is_over()))
         })
     }
 

@@ -125,7 +125,8 @@ fn time(py: Python<'_>, value: &Value<'_>) -> PyResult<Py<PyAny>> {
         }
         Value::TimeTz(us, west) => {
             let at = clock(us);
-            let zone = PyTzInfo::fixed_offset(py, PyDelta::new(py, 0, -west, 0, true)?)?;
+            let zone =
+                PyTzInfo::fixed_offset(py, PyDelta::new(py, 0, west.saturating_neg(), 0, true)?)?;
             let time = PyTime::new(
                 py,
                 at.hour,

@@ -13,11 +13,13 @@ mod encode;
 mod errors;
 mod pool;
 mod rows;
+mod tls;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PgPool>()?;
     module.add_class::<connection::PgConnection>()?;
     module.add_class::<call::PgCall>()?;
-    crate::awaitable::install_am_send_of::<call::PgCall>(module.py());
+    module.add_class::<tls::PgTls>()?;
+    module.add_class::<tls::PgTlsStream>()?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyTypeError;
@@ -21,8 +21,10 @@ use crate::waiter::Waiter;
 #[pyclass(frozen, module = "citius._core", name = "PgPool")]
 pub(crate) struct PgPool {
     pub(crate) event_loop: Py<PyAny>,
-    /// Text of a statement to its number.
+    /// Text of a statement to its number; emptied at [`TEXTS_MAX`].
     statements: Py<PyDict>,
+    /// The number of the next text that is new; no number is given twice.
+    next_statement: AtomicU32,
     /// Told what happens: `(kind, value)`.
     listener: Py<PyAny>,
     queue_max: usize,
@@ -44,6 +46,10 @@ struct Sharing {
 /// Requests under way on one session; more wait in the queue.
 const LOAD_MAX: usize = 64;
 
+/// Texts of statements that are known by a number. An application that writes values into its statements never stops
+/// making new ones; with more all are forgotten, and sessions prepare those that come again under a new number.
+const TEXTS_MAX: usize = 10_000;
+
 impl PgPool {
     /// The number of a statement.
     pub(crate) fn statement_id(&self, sql: &Bound<'_, PyString>) -> PyResult<u32> {
@@ -51,7 +57,10 @@ impl PgPool {
         if let Some(id) = statements.get_item(sql)? {
             return id.extract();
         }
-        let id = u32::try_from(statements.len()).unwrap_or(u32::MAX);
+        if statements.len() >= TEXTS_MAX {
+            statements.clear();
+        }
+        let id = self.next_statement.fetch_add(1, Ordering::Relaxed);
         statements.set_item(sql, id)?;
         Ok(id)
     }
@@ -198,6 +207,7 @@ impl PgPool {
         Self {
             event_loop,
             statements: PyDict::new(py).unbind(),
+            next_statement: AtomicU32::new(0),
             listener,
             queue_max,
             depth,

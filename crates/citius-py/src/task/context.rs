@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::ownership::{Field, Memory};
+use crate::reuse::{Field, Memory};
 use crate::support::clear_exception;
 
 pub(super) fn copy_current_context(py: Python<'_>) -> PyResult<Py<PyAny>> {

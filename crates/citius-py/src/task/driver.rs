@@ -15,7 +15,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use super::coroutine::{LateStep, Progress, Resume, StepInput};
 use super::future::finished_future;
-use crate::ownership::is_known_only;
+use crate::reuse::Known;
 use crate::sync::lock;
 
 /// A coroutine that has suspended, and what its result is for.
@@ -98,7 +98,7 @@ impl Driver {
         let state = lock(&self.state);
         match &state.wakeup {
             _ if state.is_blocking || state.is_cancelled => ParkState::Disturbed,
-            Some(wakeup) if is_known_only(py, wakeup, 1) => ParkState::Parked,
+            Some(wakeup) if Known::TASK_WAKEUP.are_all(py, wakeup, 0) => ParkState::Parked,
             Some(_) => ParkState::Disturbed,
             None => ParkState::Unstarted,
         }

@@ -12,14 +12,17 @@
 //! `coroutine.rs` makes a step, `driver.rs` is what the task runs, `context.rs` has the contexts. Only asyncio's documented
 //! protocol between tasks and futures is used. Tests: `tests/eager/`.
 
+use std::sync::Arc;
+
 use citius_http::FAST_PATHS;
 use citius_reactor::Reply;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi::Py_ssize_t;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3::{ffi, intern};
 
-use crate::ownership::{Memory, is_known_only, references};
+use crate::reuse::{Known, Memory, Reuse, Spare};
 
 use self::context::BaseContext;
 use self::coroutine::{StepInput, advance};
@@ -41,10 +44,10 @@ pub(crate) use self::future::call_done_callback;
 pub(crate) struct Tasks {
     /// `None` without an event loop.
     asyncio: Option<Asyncio>,
-    spare: Option<SpareTask>,
+    spare: Spare<SpareTask>,
     /// The context every request starts from: that of the start-up hooks. The turn's own will not do,
     /// for it may have been scheduled from a handler's.
-    base: BaseContext,
+    base: Arc<BaseContext>,
     /// A copy of it that `def` handlers run in, until one of them changes or keeps it.
     shared: Py<PyAny>,
     entered: EnteredContext,
@@ -70,33 +73,34 @@ struct Asyncio {
     starts_eagerly: bool,
 }
 
-/// A task that is no request's yet. It serves a request if it [is fresh](SpareTask::is_fresh).
+/// A task that is no request's yet.
 struct SpareTask {
     task: Py<PyAny>,
     driver: Py<Driver>,
     context: Py<PyAny>,
+    /// What the context was copied from.
+    base: Arc<BaseContext>,
     /// The task as it was made. Every change of it is one of this: a name, a callback, a cancellation, an attribute.
     /// `None` where one would not show: then the task serves one request only.
     memory: Option<Memory>,
-    counts: ReferenceCounts,
+    known: KnownParts,
     /// The task waits for its driver. Until then, which is before Python 3.12 until the loop's next round, `memory` and
-    /// `counts` are those of a task that has not made its first step.
+    /// `known` are those of a task that has not made its first step.
     is_parked: bool,
 }
 
 /// References to the objects of a spare that is not the current task.
-struct ReferenceCounts {
-    task: ffi::Py_ssize_t,
-    context: ffi::Py_ssize_t,
-    driver: ffi::Py_ssize_t,
+struct KnownParts {
+    task: Known,
+    context: Known,
+    driver: Known,
 }
 
-/// Of a parked spare: ours, and the wake-up's to the task, the task's to its context, and the task's two to its driver,
-/// its coroutine and what it waits for.
-const PARKED: ReferenceCounts = ReferenceCounts {
-    task: 2,
-    context: 2,
-    driver: 3,
+/// Those of a spare that waits for its driver.
+const PARKED: KnownParts = KnownParts {
+    task: Known::TASK,
+    context: Known::TASK_CONTEXT,
+    driver: Known::TASK_DRIVER,
 };
 
 impl Tasks {
@@ -104,11 +108,11 @@ impl Tasks {
         let asyncio = event_loop
             .map(|event_loop| Asyncio::new(py, event_loop))
             .transpose()?;
-        let base = BaseContext::new(py)?;
+        let base = Arc::new(BaseContext::new(py)?);
         let shared = base.copy(py)?;
         Ok(Self {
             asyncio,
-            spare: None,
+            spare: Spare::default(),
             base,
             shared,
             entered: EnteredContext::Host,
@@ -150,10 +154,10 @@ impl Tasks {
         let asyncio = self.asyncio.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err("this host has no event loop to run a coroutine on")
         })?;
-        if self.spare.is_none() {
-            self.spare = Some(asyncio.make_spare(py, &self.base)?);
-        }
-        let spare = self.spare.as_mut().expect("made above");
+        let spare = match self.spare.lent() {
+            Some(fresh) => fresh,
+            None => self.spare.put(asyncio.make_spare(py, &self.base)?),
+        };
         asyncio
             .enter_task
             .bind(py)
@@ -173,11 +177,8 @@ impl Tasks {
     /// handler that has returned. Returns whether there is a spare that may.
     #[inline]
     fn retire_unless_fresh(&mut self, py: Python<'_>) -> bool {
-        let is_current = self.entered == EnteredContext::SpareTask;
-        let Some(spare) = &mut self.spare else {
-            return false;
-        };
-        if spare.is_fresh(py, &self.base, is_current) {
+        let lent = Py_ssize_t::from(self.entered == EnteredContext::SpareTask);
+        if self.spare.is_fresh(py, lent) {
             return true;
         }
         self.close(py);
@@ -189,11 +190,11 @@ impl Tasks {
     /// [left](Self::leave), and all else when it is [taken](Self::enter).
     #[inline]
     fn retire_if_kept(&mut self, py: Python<'_>) {
-        let known = ffi::Py_ssize_t::from(self.entered == EnteredContext::SpareTask);
-        let is_kept = self.spare.as_ref().is_some_and(|spare| {
+        let lent = Py_ssize_t::from(self.entered == EnteredContext::SpareTask);
+        let is_kept = self.spare.lent().is_some_and(|spare| {
             !FAST_PATHS
                 || spare.memory.is_none()
-                || references(py, &spare.task) != spare.counts.task + known
+                || !spare.known.task.are_all_strong(py, &spare.task, lent)
                 || !self.base.is_same(py, &spare.context)
         });
         if is_kept {
@@ -207,7 +208,9 @@ impl Tasks {
     pub(crate) fn enter_shared(&mut self, py: Python<'_>) {
         let is_entered = self.entered == EnteredContext::Shared;
         // A token of one of its variables is a reference to it.
-        let is_clean = is_known_only(py, &self.shared, 1 + ffi::Py_ssize_t::from(is_entered))
+        let lent = Py_ssize_t::from(is_entered);
+        let is_clean = FAST_PATHS
+            && Known::SHARED_CONTEXT.are_all(py, &self.shared, lent)
             && self.base.is_same(py, &self.shared);
         if is_clean && self.entered == EnteredContext::Shared {
             return;
@@ -261,12 +264,8 @@ impl Tasks {
     pub(crate) fn leave(&mut self, py: Python<'_>) {
         let was_entered = self.entered == EnteredContext::SpareTask;
         self.exit(py);
-        if was_entered
-            && self
-                .spare
-                .as_ref()
-                .is_some_and(|spare| !spare.is_unchanged(py))
-        {
+        let is_changed = |spare: &SpareTask| !spare.is_unchanged(py);
+        if was_entered && self.spare.lent().is_some_and(is_changed) {
             self.close(py);
         }
     }
@@ -277,7 +276,7 @@ impl Tasks {
             EnteredContext::Host => {}
             EnteredContext::Shared => exit_context(py, &self.shared),
             EnteredContext::SpareTask => {
-                let (Some(asyncio), Some(spare)) = (&self.asyncio, &self.spare) else {
+                let (Some(asyncio), Some(spare)) = (&self.asyncio, self.spare.lent()) else {
                     return;
                 };
                 exit_context(py, &spare.context);
@@ -299,7 +298,7 @@ impl Tasks {
         handler: &mut E,
         reply: &mut Reply<'_>,
     ) {
-        let Some(spare) = self.spare.take() else {
+        let Some(spare) = self.spare.retire() else {
             return;
         };
         let taken_over = handler
@@ -324,7 +323,7 @@ impl Tasks {
     /// Lets the spare go: its task ends, so that the loop can close without a pending one.
     pub(crate) fn close(&mut self, py: Python<'_>) {
         self.exit(py);
-        if let Some(spare) = self.spare.take() {
+        if let Some(spare) = self.spare.retire() {
             spare.driver.get().retire(py);
         }
     }
@@ -346,7 +345,7 @@ impl Asyncio {
         })
     }
 
-    fn make_spare(&self, py: Python<'_>, base: &BaseContext) -> PyResult<SpareTask> {
+    fn make_spare(&self, py: Python<'_>, base: &Arc<BaseContext>) -> PyResult<SpareTask> {
         let context = base.copy(py)?;
         let driver = Py::new(py, Driver::new(self.event_loop.clone_ref(py)))?;
         let keywords = PyDict::new(py);
@@ -362,10 +361,10 @@ impl Asyncio {
             .call((&driver,), Some(&keywords))?
             .unbind();
         drop(keywords); // which refer to the context
-        let counts = ReferenceCounts {
-            task: references(py, &task),
-            context: references(py, &context),
-            driver: references(py, &driver),
+        let known = KnownParts {
+            task: Known::counted(py, &task),
+            context: Known::counted(py, &context),
+            driver: Known::counted(py, &driver),
         };
         Ok(SpareTask {
             memory: Memory::of(py, &task),
@@ -373,7 +372,8 @@ impl Asyncio {
             task,
             driver,
             context,
-            counts,
+            base: Arc::clone(base),
+            known,
         })
     }
 }
@@ -383,18 +383,18 @@ impl SpareTask {
     #[inline]
     fn is_unchanged(&self, py: Python<'_>) -> bool {
         let memory = self.memory.as_ref();
-        references(py, &self.task) == self.counts.task
+        self.known.task.are_all_strong(py, &self.task, 0)
             && memory.is_some_and(|memory| memory.is_same(py, &self.task))
     }
+}
 
-    /// Whether task, driver and context are known to us alone, and as they were made. `is_current`: it is the current
-    /// task, and its context is the thread's.
+impl Reuse for SpareTask {
+    /// Task, driver and context are as they were made. `lent`: it is the current task, and its context is the thread's.
     #[inline]
-    fn is_fresh(&mut self, py: Python<'_>, base: &BaseContext, is_current: bool) -> bool {
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
         let Some(memory) = &mut self.memory else {
             return false;
         };
-        let more = ffi::Py_ssize_t::from(is_current);
         let is_parked = match self.driver.get().park_state(py) {
             ParkState::Unstarted => false,
             ParkState::Parked => true,
@@ -404,13 +404,13 @@ impl SpareTask {
             if !memory.has_become(py, &self.task, &self.driver) {
                 return false;
             }
-            self.counts = PARKED;
+            self.known = PARKED;
             self.is_parked = true;
         }
-        references(py, &self.task) == self.counts.task + more
+        self.known.task.are_all_strong(py, &self.task, lent)
             && memory.is_same(py, &self.task)
-            && is_known_only(py, &self.driver, self.counts.driver)
-            && is_known_only(py, &self.context, self.counts.context + more)
-            && base.is_same(py, &self.context)
+            && self.known.driver.are_all(py, &self.driver, 0)
+            && self.known.context.are_all(py, &self.context, lent)
+            && self.base.is_same(py, &self.context)
     }
 }

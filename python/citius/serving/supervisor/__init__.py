@@ -1,7 +1,8 @@
 """Several workers: forked, watched, replaced, stopped in order. Serves nothing, imports no application.
 
-Read control.py first: one loop, ``Supervisor.run``, that waits in one place. worker.py is one process as its
-parent sees it, and its first steps; health.py says which worker has to go, and why; upgrade.py is USR2.
+Read control.py first: one loop, ``Supervisor.run``, that waits in one place. slots.py has the workers' places
+with their sockets; rollout.py replaces workers that serve; upgrade.py is USR2; health.py says which worker
+has to go, and why. worker.py is one process as its parent sees it, and its first steps.
 
 A slot is a place for one worker, with sockets of its own that outlive it: a worker that dies leaves its
 queue of connections to the next one. Rules:

@@ -6,6 +6,18 @@ ROOT = "/sys/fs/cgroup"
 MEMBERSHIP = "/proc/self/cgroup"
 
 
+class OutOfMemory:
+    """Notices that the kernel has killed a process for want of memory."""
+
+    def __init__(self) -> None:
+        self._kills = oom_kills()
+
+    def has_struck(self) -> bool:
+        """Whether it has, since this was asked last."""
+        before, self._kills = self._kills, oom_kills()
+        return before is not None and self._kills is not None and self._kills > before
+
+
 def oom_kills() -> int | None:
     """How many processes of our cgroup were killed so far; ``None`` where the kernel does not tell."""
     try:

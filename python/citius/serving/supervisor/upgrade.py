@@ -13,13 +13,16 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from citius.observability import logging
 from citius.process.paths import changeable
-from citius.process.startup import HANDOVER_ENV
+from citius.process.privileges import Identity, are_split
+from citius.process.startup import HANDOVER_ENV, started_in
 from citius.serving.handover import handover
 
 if TYPE_CHECKING:
-    from citius.process.privileges import Identity
     from citius.serving.listeners import Listeners
+    from citius.settings.config import Config
+    from citius.settings.sources import Sources
 
 
 def programs_changeable(identity: Identity) -> tuple[str, str] | None:
@@ -28,6 +31,73 @@ def programs_changeable(identity: Identity) -> tuple[str, str] | None:
         if os.path.exists(program) and (place := changeable(program, identity)):
             return program, place
     return None
+
+
+class Upgrades:
+    """Starts new servers, of which one at a time is on its way.
+
+    Args:
+        sources: What a new server reads its configuration from.
+    """
+
+    def __init__(self, listeners: Listeners, sources: Sources | None) -> None:
+        self._listeners = listeners
+        self._sources = sources
+        self._directory = started_in()
+        self._upgrade: Upgrade | None = None
+
+    @property
+    def ready_fd(self) -> int:
+        """What the new server speaks through; -1 if none is on its way."""
+        return -1 if self._upgrade is None else self._upgrade.ready_fd
+
+    def begin(self, config: Config) -> None:
+        """Start a new server, unless a user could change what it would run or read as root."""
+        if os.getpid() == 1:
+            logging.error("USR2: PID 1 cannot be replaced; replace the container")
+            return
+        if found := self._changeable(config):
+            logging.error(
+                f"USR2: root does not start {found[0]}: the user whom the workers run as can change "
+                f"{found[1]}; make it root's, or restart the server"
+            )
+            return
+        if self._upgrade is not None:
+            logging.warning(f"the new server {self._upgrade.pid} was not ready; another is started")
+            self._upgrade.process.kill()
+            self._upgrade.give_up()
+        try:
+            self._upgrade = Upgrade(self._listeners, self._directory)
+        except OSError as error:
+            self._upgrade = None
+            logging.error(f"a new server cannot be started: {error}")
+            return
+        logging.info(f"a new server starts as process {self._upgrade.pid}")
+
+    def take(self) -> int | None:
+        """Read what the new server said; its process id if it serves, ``None`` if it has failed."""
+        upgrade = self._upgrade
+        assert upgrade is not None, "its descriptor was waited for"
+        if upgrade.has_said():
+            logging.info(f"process {upgrade.pid} serves from now on; this one drains")
+            return upgrade.pid
+        code = upgrade.process.wait()
+        self._upgrade = None
+        logging.error(f"the new server {upgrade.pid} ended with code {code}; this one goes on")
+        return None
+
+    def cancel(self) -> None:
+        """End a new server that is on its way."""
+        if self._upgrade is not None and self._upgrade.ready_fd >= 0:
+            self._upgrade.process.terminate()
+
+    def _changeable(self, config: Config) -> tuple[str, str] | None:
+        """What a new server would run or read as root though the workers' user can change it."""
+        if not are_split(config):
+            return None
+        if self._sources is not None and (found := self._sources.changeable(config)):
+            return "a server that reads " + found[0], found[1]
+        return programs_changeable(Identity.of(config))
 
 
 class Upgrade:

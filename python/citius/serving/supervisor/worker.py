@@ -14,7 +14,7 @@ import signal
 import struct
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from citius.observability import logging
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from citius._core import TlsTickets
     from citius.observability.metrics import MetricsRegistry
+    from citius.serving.supervisor.slots import Slot
     from citius.settings.config import Config
     from citius.web.app import App
 
@@ -106,26 +107,6 @@ class Worker:
         if self.control is not None:
             self.control.close()
         self.pulse.close()
-
-
-@dataclass(slots=True)
-class Slot:
-    """A place for one worker and its successor. Its sockets stay when workers go."""
-
-    index: int
-    listeners: list[socket.socket]
-    worker: Worker | None = None
-    successor: Worker | None = None
-    """It takes the worker's place when it is ready."""
-    leaving: list[Worker] = field(default_factory=list[Worker])
-    deaths_young: int = 0
-    start_at: float = 0.0
-    """When the next worker may be started, or the next successor."""
-
-    @property
-    def workers(self) -> list[Worker]:
-        """All of its processes."""
-        return [w for w in (self.worker, self.successor, *self.leaving) if w is not None]
 
 
 def start(

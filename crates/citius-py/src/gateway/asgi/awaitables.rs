@@ -6,11 +6,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::awaitable::{
-    Poll, PollAwaitable, impl_awaitable, install_am_send_of, install_am_send_of_done,
-};
+use crate::awaitable::{Poll, PollAwaitable, impl_awaitable};
 use crate::gateway::asgi::http_cycle::HttpCycle;
-use crate::outbox::AwaitCapacity;
 use crate::respond::is_coroutine;
 use crate::waiter::Waiter;
 
@@ -29,13 +26,6 @@ impl PollAwaitable for Receive {
 }
 
 impl_awaitable!(Receive);
-
-/// Makes awaiting cheap. Once, before there are any of these objects.
-pub(crate) fn install_am_send(py: Python<'_>) {
-    install_am_send_of_done(py);
-    install_am_send_of::<Receive>(py);
-    install_am_send_of::<AwaitCapacity>(py);
-}
 
 /// What can be stepped, of what an application has returned.
 pub(crate) fn coroutine_of(awaitable: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

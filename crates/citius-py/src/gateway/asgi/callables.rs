@@ -6,14 +6,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::{FAST_PATHS, Head};
+use citius_http::Head;
 use citius_reactor::Reply;
+use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::gateway::asgi::http_cycle::{Constants, HttpCycle};
-use crate::ownership::{is_known_only, references};
 use crate::reactor_handle::ReactorHandle;
+use crate::reuse::{Known, Reuse, Spare};
 use crate::sync::lock;
 
 /// What an application is called with besides the scope.
@@ -25,9 +26,9 @@ pub(super) struct Callables {
 
 /// The callables for the next request; one pair is enough, for requests come one after the other.
 #[derive(Default)]
-pub(super) struct Spare(Mutex<Option<Callables>>);
+pub(super) struct SpareCallables(Mutex<Spare<Callables>>);
 
-impl Spare {
+impl SpareCallables {
     /// The callables of a request.
     #[inline]
     pub(super) fn take(
@@ -39,45 +40,36 @@ impl Spare {
         body_ended: bool,
         reply: &Reply<'_>,
     ) -> PyResult<Callables> {
-        // Other code may have found them since they were given back.
-        let spare = lock(&self.0).take().filter(|spare| spare.are_ours(py));
-        let callables = match spare {
-            Some(spare) => spare,
+        let mut spare = std::mem::take(&mut *lock(&self.0));
+        let callables = match spare.take(py) {
+            Some(callables) => callables,
             None => Callables::new(Bound::new(py, HttpCycle::new(handle, constants))?)?,
         };
         callables.cycle.get().begin(head, body_ended, reply);
         Ok(callables)
     }
 
-    /// Takes back the callables of a request whose application has been stepped, if it has kept none. Whether anything
-    /// else knows them is asked when they are [taken](Self::take).
+    /// Takes back the callables of a request whose application has been stepped, if it has kept none.
     #[inline]
-    pub(super) fn give(&self, py: Python<'_>, callables: Callables) {
-        if FAST_PATHS && callables.are_free(py) {
+    pub(super) fn give(&self, py: Python<'_>, mut callables: Callables) {
+        if callables.is_fresh(py, 0) {
             callables.cycle.get().reset();
-            let replaced = lock(&self.0).replace(callables);
+            let replaced = std::mem::replace(&mut *lock(&self.0), Spare::new(callables));
             drop(replaced);
         }
     }
 }
 
+impl Reuse for Callables {
+    #[inline]
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        Known::ASGI_RECEIVE.are_all(py, &self.receive, lent)
+            && Known::ASGI_SEND.are_all(py, &self.send, lent)
+            && Known::ASGI_CYCLE.are_all(py, &self.cycle, lent)
+    }
+}
+
 impl Callables {
-    /// Whether nothing refers to them. Both callables refer to the cycle.
-    #[inline]
-    fn are_free(&self, py: Python<'_>) -> bool {
-        references(py, &self.receive) == 1
-            && references(py, &self.send) == 1
-            && references(py, &self.cycle) == 3
-    }
-
-    /// Whether nothing else can use them.
-    #[inline]
-    fn are_ours(&self, py: Python<'_>) -> bool {
-        is_known_only(py, &self.receive, 1)
-            && is_known_only(py, &self.send, 1)
-            && is_known_only(py, &self.cycle, 3)
-    }
-
     #[cold]
     fn new(cycle: Bound<'_, HttpCycle>) -> PyResult<Self> {
         let py = cycle.py();

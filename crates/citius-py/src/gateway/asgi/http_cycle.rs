@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Action, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
+use citius_http::{Action, Declared, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -101,9 +101,8 @@ struct CycleState {
     /// The application has sent the last piece of the body.
     is_body_over: bool,
     head_only: bool,
-    /// Bytes that `content-length` says and that are not sent yet.
-    due_bytes: Option<u64>,
-    said_bytes: u64,
+    declared: Declared,
+    sent_bytes: u64,
 }
 
 impl Constants {
@@ -329,7 +328,7 @@ impl HttpCycle {
         match said {
             Message::Start(start) if state.response_state == ResponseState::NotStarted => {
                 let is_bodiless = state.head_only || start.status.has_no_body();
-                state.due_bytes = start.content_length.filter(|_| !is_bodiless);
+                state.declared = Declared::new(start.content_length.filter(|_| !is_bodiless));
                 state.awaits_trailers = start.trailers;
                 state.response_state = ResponseState::Started;
                 state.start = Some(start);
@@ -470,25 +469,21 @@ impl CycleState {
     /// A piece of the body.
     fn take_body(&mut self, py: Python<'_>, body: Body, more: bool) -> PyResult<()> {
         let body_bytes = body.len(py);
-        self.said_bytes += body_bytes;
+        let announced = self.declared.left().unwrap_or_default() + self.sent_bytes;
+        self.sent_bytes += body_bytes;
         self.outbox.count(body_bytes);
-        if let Some(due_bytes) = self.due_bytes {
-            let announced = due_bytes + self.said_bytes - body_bytes;
-            let Some(left) = due_bytes.checked_sub(body_bytes) else {
-                return Err(PyRuntimeError::new_err(format!(
-                    "the response body is longer than its content-length: announced {announced} \
-                     bytes, sent {}",
-                    self.said_bytes
-                )));
-            };
-            if !more && left > 0 {
-                return Err(PyRuntimeError::new_err(format!(
-                    "the response body is shorter than its content-length: announced {announced} \
-                     bytes, sent {}",
-                    self.said_bytes
-                )));
-            }
-            self.due_bytes = Some(left);
+        let wrong = if self.declared.count(body_bytes).is_err() {
+            Some("longer")
+        } else {
+            let is_short = !more && self.declared.complete().is_err();
+            is_short.then_some("shorter")
+        };
+        if let Some(wrong) = wrong {
+            return Err(PyRuntimeError::new_err(format!(
+                "the response body is {wrong} than its content-length: announced {announced} bytes, \
+                 sent {}",
+                self.sent_bytes
+            )));
         }
         self.outbox.push(body);
         if !more {
@@ -523,13 +518,11 @@ fn respond<S: Sink>(
         .content_length
         .is_none_or(|length| length == body.len())
     {
-        let response = response_head(py, start, &start.headers.fields);
+        let response = response_head(start, &start.headers.fields);
         return sink.send(py, Action::Respond(response, body));
     }
-    sink.send(
-        py,
-        Action::Respond(response_head(py, start, &start.fields()), body),
-    )
+    let fields = start.fields();
+    sink.send(py, Action::Respond(response_head(start, &fields), body))
 }
 
 /// Sends the head, if it has not left, and pieces; and the end, if there are `trailers`.
@@ -545,10 +538,7 @@ fn stream<S: Sink>(
             let body_bytes = pieces.iter().map(|piece| piece.len(py)).sum();
             start.content_length = Some(body_bytes);
         }
-        sink.send(
-            py,
-            Action::Start(response_head(py, &start, &start.fields())),
-        )?;
+        sink.send(py, Action::Start(response_head(&start, &start.fields())))?;
     }
     for piece in pieces {
         let data = match piece {
@@ -564,11 +554,10 @@ fn stream<S: Sink>(
 }
 
 #[inline]
-fn response_head<'a>(py: Python<'a>, start: &'a Start, fields: &'a Fields) -> ResponseHead<'a> {
-    let media = start.headers.content_type.as_ref();
+fn response_head<'a>(start: &'a Start, fields: &'a Fields) -> ResponseHead<'a> {
     ResponseHead {
         status: start.status,
-        content_type: media.map(|media| media.as_bytes(py)),
+        content_type: start.headers.content_type.as_deref(),
         fields,
     }
 }

@@ -6,14 +6,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use citius_http::{Fields, Payload, Status};
+use citius_http::fields::is_value_byte;
+use citius_http::{Fault, Fields, Payload, Status};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
 
 use crate::file;
-use crate::gateway::asgi::header_cache::{HeaderCache, ResponseHeaders};
+use crate::gateway::response_headers::{HeaderCache, ResponseHeaders};
 use crate::items::for_each_item;
 use crate::reactor_handle::ReactorHandle;
 
@@ -55,11 +56,7 @@ impl Start {
 
     /// The fields of a response, with `content-length`.
     pub(super) fn fields(&self) -> Cow<'_, Fields> {
-        let mut fields = Cow::Borrowed(&self.headers.fields);
-        if self.content_length.is_some() {
-            fields.to_mut().content_length = self.content_length;
-        }
-        fields
+        self.headers.fields_with(self.content_length, b"")
     }
 }
 
@@ -86,7 +83,7 @@ pub(super) struct InternedKeys {
     body: Py<PyString>,
     more_body: Py<PyString>,
     trailers: Py<PyString>,
-    header_cache: HeaderCache,
+    header_cache: HeaderCache<PyBytes>,
 }
 
 impl InternedKeys {
@@ -212,7 +209,7 @@ pub(super) fn start(message: &Bound<'_, PyDict>) -> PyResult<Start> {
 fn begin(
     message: &Bound<'_, PyDict>,
     parts: Parts<'_>,
-    header_cache: &HeaderCache,
+    header_cache: &HeaderCache<PyBytes>,
 ) -> PyResult<Start> {
     let code = required(parts.status, message, "status")?;
     let status = code.extract::<u16>().ok().and_then(Status::new);
@@ -223,7 +220,7 @@ fn begin(
         ))
     })?;
     let (headers, content_length) = match parts.headers {
-        Some(headers) => header_cache.read(&headers)?,
+        Some(headers) => header_cache.read(&headers, |parsed| parse_headers(&headers, parsed))?,
         None => Default::default(),
     };
     Ok(Start {
@@ -231,6 +228,22 @@ fn begin(
         headers,
         content_length,
         trailers: is_set(parts.trailers)?,
+    })
+}
+
+/// Validates the headers of a response.
+fn parse_headers(headers: &Bound<'_, PyAny>, parsed: &mut ResponseHeaders) -> PyResult<()> {
+    for_each_field(headers, |name, value| {
+        let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
+        if name_bytes == b"content-type" && parsed.content_type.is_none() {
+            if !value_bytes.iter().copied().all(is_value_byte) {
+                return Err(refused(name, value, Fault::ResponseFieldValue));
+            }
+            parsed.content_type = Some(value_bytes.to_vec());
+            return Ok(());
+        }
+        let pushed = parsed.fields.push(name_bytes, value_bytes);
+        pushed.map_err(|fault| refused(name, value, fault))
     })
 }
 
@@ -380,7 +393,7 @@ fn two_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'
 pub(super) fn refused(
     name: &Bound<'_, PyBytes>,
     value: &Bound<'_, PyBytes>,
-    fault: citius_http::Fault,
+    fault: Fault,
 ) -> PyErr {
     PyValueError::new_err(format!(
         "header {name:?}: {value:?}: {} ({})",

@@ -24,15 +24,12 @@ use crate::task::CompletionHandler as _;
 
 mod awaitables;
 mod callables;
-mod header_cache;
 mod http_cycle;
 mod message;
 mod reusable_dict;
 mod scope;
 mod scope_headers;
 mod socket;
-
-pub(crate) use awaitables::install_am_send;
 
 /// The ASGI gateway to one application.
 #[pyclass(frozen, module = "citius._core")]
@@ -62,7 +59,7 @@ pub(crate) struct Plan {
     pub(crate) app: Py<PyAny>,
     scopes: scope::ScopeFactory,
     constants: Arc<http_cycle::Constants>,
-    spare: callables::Spare,
+    spare: callables::SpareCallables,
 }
 
 impl Asgi {
@@ -82,7 +79,7 @@ impl Asgi {
                 self.is_debug,
             ),
             constants: Arc::new(http_cycle::Constants::new(py)?),
-            spare: callables::Spare::default(),
+            spare: callables::SpareCallables::default(),
         })
     }
 }

@@ -4,16 +4,18 @@
 //! or to a container in it, and each container holds the very objects that it was made with.
 //! Tests: `tests/asgi/test_isolation.py`.
 
+use std::sync::Arc;
+
 use pyo3::ffi::Py_ssize_t;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::ownership::{references, version};
+use crate::reuse::{Known, Reuse, Spare, version};
 
 /// A dictionary of constants and of containers of them.
 pub(super) struct ReusableDict {
-    items: Items,
-    current: Option<Current>,
+    items: Arc<Items>,
+    current: Spare<Current>,
 }
 
 type Items = Vec<(Py<PyAny>, Item)>;
@@ -26,6 +28,7 @@ enum Item {
 
 struct Current {
     dict: Py<PyDict>,
+    items: Arc<Items>,
     /// Where all containers are dictionaries, and those have versions: the outer's, and the inner ones with theirs.
     /// Otherwise one has to look at everything.
     versions: Option<(u64, Inner)>,
@@ -38,34 +41,29 @@ impl ReusableDict {
     /// Of dictionaries that are filled like `example`.
     pub(super) fn like(example: &Bound<'_, PyDict>) -> Self {
         Self {
-            items: items_of(example),
-            current: None,
+            items: Arc::new(items_of(example)),
+            current: Spare::default(),
         }
     }
 
-    /// The dictionary for the next request, if the one before cannot be reused. `known`: our references to that
-    /// one.
+    /// The dictionary for the next request, if the one before, `lent` to so many scopes, cannot be reused.
     #[inline]
     pub(super) fn renewed<'py>(
         &mut self,
         py: Python<'py>,
-        known: Py_ssize_t,
+        lent: Py_ssize_t,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        if let Some(current) = &self.current
-            && references(py, &current.dict) == known
-            && current.is_as_made(py, &self.items)
-        {
+        if self.current.is_fresh(py, lent) {
             return Ok(None);
         }
         let (dict, current) = Current::new(py, &self.items)?;
-        let replaced = self.current.replace(current);
-        drop(replaced);
+        self.current.put(current);
         Ok(Some(dict))
     }
 
     /// The dictionary for the next request; nothing else may refer to the one before.
     pub(super) fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        Ok(match (self.renewed(py, 1)?, &self.current) {
+        Ok(match (self.renewed(py, 0)?, self.current.lent()) {
             (Some(renewed), _) => renewed,
             (None, Some(current)) => current.dict.bind(py).clone(),
             (None, None) => unreachable!("there is one that need not be renewed"),
@@ -73,27 +71,34 @@ impl ReusableDict {
     }
 }
 
+impl Reuse for Current {
+    #[inline]
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        Known::ASGI_DICT.are_all(py, &self.dict, lent) && self.is_as_made(py)
+    }
+}
+
 impl Current {
     #[cold]
-    fn new<'py>(py: Python<'py>, items: &Items) -> PyResult<(Bound<'py, PyDict>, Self)> {
+    fn new<'py>(py: Python<'py>, items: &Arc<Items>) -> PyResult<(Bound<'py, PyDict>, Self)> {
         let mut inner = Some(Inner::new());
         let dict = make(py, items, &mut inner)?;
         let current = Self {
             dict: dict.clone().unbind(),
+            items: Arc::clone(items),
             versions: version(&dict).zip(inner),
         };
         Ok((dict, current))
     }
 
     #[inline]
-    fn is_as_made(&self, py: Python<'_>, items: &Items) -> bool {
+    fn is_as_made(&self, py: Python<'_>) -> bool {
         let Some((outer, inner)) = &self.versions else {
-            return holds(self.dict.bind(py), items);
+            return holds(self.dict.bind(py), &self.items);
         };
         version(self.dict.bind(py)) == Some(*outer)
             && inner.iter().all(|(dict, made)| {
-                // Known here and to its container.
-                references(py, dict) == 2 && version(dict.bind(py)) == Some(*made)
+                Known::ASGI_INNER.are_all(py, dict, 0) && version(dict.bind(py)) == Some(*made)
             })
     }
 }
@@ -144,8 +149,7 @@ fn make<'py>(
 /// Whether `dict` is as it was made of `items`.
 fn holds(dict: &Bound<'_, PyDict>, items: &Items) -> bool {
     let py = dict.py();
-    // One is the iterator's for the moment, the other its container's.
-    let is_ours = |value: &Bound<'_, PyAny>| references(py, value.as_unbound()) == 2;
+    let is_ours = |value: &Bound<'_, PyAny>| Known::ASGI_INNER.are_all(py, value.as_unbound(), 0);
     let is_same = |value: &Bound<'_, PyAny>, item: &Item| match item {
         Item::Constant(known) => value.is(known),
         Item::Dict(items) => {

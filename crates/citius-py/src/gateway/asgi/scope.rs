@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::gateway::asgi::reusable_dict::ReusableDict;
 use crate::gateway::asgi::scope_headers::{Cache, FieldList, FieldLists};
-use crate::ownership::{references, version};
+use crate::reuse::{Known, Reuse, Spare, SpareDict};
 use crate::sync::lock;
 
 /// From 2.4 on Starlette ends a stream only when `send` raises, and one that waits for its own source sends nothing:
@@ -41,8 +41,8 @@ pub(crate) struct ScopeFactory {
 /// A scope as it was last made, and what it was made from.
 struct ScopeTemplate {
     scope: Py<PyDict>,
-    /// The latest request's scope, as full as `scope`, and its version, if it may be reused.
-    reusable: Option<(Py<PyDict>, u64)>,
+    /// The latest request's scope, as full as `scope`.
+    reusable: Spare<SpareDict>,
     // What is in `scope`.
     connection: Option<ConnectionId>,
     /// `client` is in `reusable` alone: at one request a connection it is all that changes.
@@ -52,7 +52,7 @@ struct ScopeTemplate {
     version: Version,
     path: Vec<u8>,
     query: Vec<u8>,
-    state: Py<PyDict>,
+    state: Spare<State>,
     asgi: ReusableDict,
     extensions: ReusableDict,
     headers: FieldLists,
@@ -62,6 +62,16 @@ struct ScopeTemplate {
     addresses: Vec<Option<Addresses>>,
     /// The server's own end that was made last.
     server: Option<(SocketAddr, Py<PyAny>)>,
+}
+
+/// `scope["state"]`, empty.
+struct State(Py<PyDict>);
+
+impl Reuse for State {
+    #[inline]
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        Known::ASGI_STATE.are_all(py, &self.0, lent) && self.0.bind(py).is_empty()
+    }
 }
 
 /// What is the same for all requests of a connection.
@@ -121,7 +131,7 @@ impl ScopeFactory {
     #[inline]
     pub(crate) fn release(&self, py: Python<'_>) {
         let is_kept_or_changed = lock(&self.template)
-            .as_ref()
+            .as_mut()
             .is_some_and(|template| template.is_kept_or_changed(py));
         if is_kept_or_changed {
             self.reset_shared(py);
@@ -235,7 +245,7 @@ impl ScopeTemplate {
         scope.set_item(intern!(py, "extensions"), extensions.take(py)?)?;
         Ok(Self {
             scope: scope.unbind(),
-            reusable: None,
+            reusable: Spare::default(),
             connection: None,
             is_client_in_reusable: false,
             server_in_template: None,
@@ -243,7 +253,7 @@ impl ScopeTemplate {
             version: Version::Http11,
             path: Vec::new(),
             query: Vec::new(),
-            state: state.unbind(),
+            state: Spare::new(State(state.unbind())),
             asgi,
             extensions,
             headers: FieldLists::default(),
@@ -296,7 +306,7 @@ impl ScopeTemplate {
         if is_in_sheet && is_whole {
             return self.give(py);
         }
-        self.reusable = None;
+        self.reusable = Spare::default();
         let scope = self.copy(py)?;
         if let Some(headers) = headers {
             scope.set_item(intern!(py, "headers"), headers)?;
@@ -320,8 +330,8 @@ impl ScopeTemplate {
     fn put(&self, key: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
         self.scope.bind(py).set_item(key, value)?;
-        match &self.reusable {
-            Some((reusable, _)) => reusable.bind(py).set_item(key, value),
+        match self.reusable.lent() {
+            Some(reusable) => reusable.dict.bind(py).set_item(key, value),
             None => Ok(()),
         }
     }
@@ -329,56 +339,56 @@ impl ScopeTemplate {
     /// The scope of a request that differs in nothing from the template.
     #[inline]
     fn give<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let scope = match &self.reusable {
-            Some((reusable, _)) => reusable.bind(py).clone(),
+        let scope = match self.reusable.lent() {
+            Some(reusable) => reusable.dict.bind(py).clone(),
             None => self.copy(py)?,
         };
-        self.reusable = version(&scope).map(|version| (scope.clone().unbind(), version));
+        self.reusable = SpareDict::new(&scope, Known::ASGI_SCOPE).into();
         Ok(scope)
     }
 
     /// Whether the latest request's application has kept or changed its scope, or put something into its state.
     #[inline]
-    fn is_kept_or_changed(&self, py: Python<'_>) -> bool {
-        let is_changed = self.reusable.as_ref().is_some_and(|(reusable, made)| {
-            references(py, reusable) != 1 || version(reusable.bind(py)) != Some(*made)
-        });
-        is_changed || !self.state.bind(py).is_empty()
+    fn is_kept_or_changed(&mut self, py: Python<'_>) -> bool {
+        let is_changed = !self.reusable.is_empty() && !self.reusable.is_fresh(py, 0);
+        is_changed
+            || self
+                .state
+                .lent()
+                .is_some_and(|state| !state.0.bind(py).is_empty())
     }
 
     /// Lets go of everything that the latest request's application knows or has changed.
     #[inline]
     fn reset_shared(&mut self, py: Python<'_>) -> PyResult<()> {
-        if let Some((reusable, made)) = &self.reusable
-            && (references(py, reusable) != 1 || version(reusable.bind(py)) != Some(*made))
-        {
-            self.reusable = None;
+        if !self.reusable.is_fresh(py, 0) {
+            self.reusable = Spare::default();
         }
-        // Each part is referred to by the value that made it, by the template and by the reusable scope.
-        let known = 2 + Py_ssize_t::from(self.reusable.is_some());
+        // To the template, and to the reusable scope.
+        let lent = 1 + Py_ssize_t::from(!self.reusable.is_empty());
         let scope = self.scope.bind(py);
         let mut is_renewed = false;
-        if !self.headers.is_as_made(py, known) {
+        if !self.headers.is_as_made(py, lent) {
             self.headers.forget();
             scope.set_item(intern!(py, "headers"), py.None())?;
             is_renewed = true;
         }
-        if let Some(asgi) = self.asgi.renewed(py, known)? {
+        if let Some(asgi) = self.asgi.renewed(py, lent)? {
             scope.set_item(intern!(py, "asgi"), asgi)?;
             is_renewed = true;
         }
-        if let Some(extensions) = self.extensions.renewed(py, known)? {
+        if let Some(extensions) = self.extensions.renewed(py, lent)? {
             scope.set_item(intern!(py, "extensions"), extensions)?;
             is_renewed = true;
         }
-        if references(py, &self.state) != known || !self.state.bind(py).is_empty() {
+        if !self.state.is_fresh(py, lent) {
             let state = PyDict::new(py);
             scope.set_item(intern!(py, "state"), &state)?;
-            self.state = state.unbind();
+            self.state = Spare::new(State(state.unbind()));
             is_renewed = true;
         }
         if is_renewed {
-            self.reusable = None;
+            self.reusable = Spare::default();
         }
         Ok(())
     }
@@ -432,10 +442,9 @@ impl ScopeTemplate {
             self.put(intern!(py, "server"), addresses.server.bind(py))?;
             self.server_in_template = Some(addresses.server.clone_ref(py));
         }
-        if let Some((reusable, _)) = &self.reusable {
-            reusable
-                .bind(py)
-                .set_item(intern!(py, "client"), &addresses.client)?;
+        if let Some(reusable) = self.reusable.lent() {
+            let reusable = reusable.dict.bind(py);
+            reusable.set_item(intern!(py, "client"), &addresses.client)?;
             self.is_client_in_reusable = true;
         } else {
             self.scope

@@ -10,15 +10,29 @@ use pyo3::ffi::Py_ssize_t;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::ownership::references;
+use crate::reuse::{Known, Reuse, Spare};
 
 #[derive(Default)]
 pub(super) struct FieldLists {
     names: Cache<Py<PyBytes>>,
     lines: Cache<Py<PyTuple>>,
     sections: Sections,
-    /// The list that the latest request with a known section has got, and the one it is a copy of.
-    latest: Option<(Py<PyList>, Py<PyList>)>,
+    /// The list that the latest request with a known section has got.
+    latest: Spare<CopiedList>,
+}
+
+/// A list, and the one that it is a copy of.
+struct CopiedList {
+    list: Py<PyList>,
+    original: Py<PyList>,
+}
+
+impl Reuse for CopiedList {
+    #[inline]
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        Known::ASGI_HEADERS.are_all(py, &self.list, lent)
+            && is_same(self.list.bind(py), self.original.bind(py))
+    }
 }
 
 /// The list for a request.
@@ -44,27 +58,27 @@ impl FieldLists {
             return Ok(FieldList::Single(made));
         };
         let original = original.bind(py);
-        if let Some((_, copied)) = &self.latest
-            && copied.is(original)
-        {
+        let is_latest = |latest: &CopiedList| latest.original.is(original);
+        if self.latest.lent().is_some_and(is_latest) {
             return Ok(FieldList::Latest);
         }
         let copy = original.get_slice(0, original.len());
-        self.latest = Some((copy.clone().unbind(), original.clone().unbind()));
+        self.latest = Spare::new(CopiedList {
+            list: copy.clone().unbind(),
+            original: original.clone().unbind(),
+        });
         Ok(FieldList::Renewed(copy))
     }
 
-    /// Whether the latest list is as it was made, and known as often as we know it: `known`.
+    /// Whether the latest list, if there is one, is as it was made; it is `lent` to so many scopes.
     #[inline]
-    pub(super) fn is_as_made(&self, py: Python<'_>, known: Py_ssize_t) -> bool {
-        self.latest.as_ref().is_none_or(|(latest, original)| {
-            references(py, latest) == known && is_same(latest.bind(py), original.bind(py))
-        })
+    pub(super) fn is_as_made(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        self.latest.is_empty() || self.latest.is_fresh(py, lent)
     }
 
     /// Has the next request get another one.
     pub(super) fn forget(&mut self) {
-        self.latest = None;
+        self.latest = Spare::default();
     }
 
     fn make<'py>(&mut self, py: Python<'py>, head: &Head) -> PyResult<Bound<'py, PyList>> {

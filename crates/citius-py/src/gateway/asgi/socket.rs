@@ -210,7 +210,7 @@ impl AsgiSocket {
         let media = start.headers.content_type.as_ref();
         let refusal = Refusal {
             status: start.status,
-            content_type: media.map(|media| Bytes::copy_from_slice(media.as_bytes(py))),
+            content_type: media.map(|media| Bytes::copy_from_slice(media)),
             fields: start.fields().into_owned(),
             body: body.into(),
         };

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use crate::completion::{self, complete_in_turn};
 use crate::exchange::{Exchange, LazySubject, Role};
+use crate::form::Fed;
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::gateway::{compiled, ws};
@@ -58,19 +59,21 @@ impl Role for AwaitsBody {
 /// How long the body of an open exchange may be.
 #[cold]
 pub(super) fn body_limit(handle: &ReactorHandle, exchange: &Exchange) -> BodyLimit {
-    let of_request = |request: &Py<Request>| request.get().route().map(Arc::clone);
-    let route = if let Some(awaits) = exchange.role::<compiled::AwaitsBody>() {
-        Some(Arc::clone(&awaits.route.info))
+    let limits = &handle.limits;
+    let of_request = |request: &Py<Request>| {
+        let request = request.get();
+        let route = request.route()?;
+        Some(route.body_limit(limits, request.head()))
+    };
+    let limit = if let Some(awaits) = exchange.role::<compiled::AwaitsBody>() {
+        Some(BodyLimit::held(limits, awaits.route.info.body_bytes_max))
     } else if let Some(awaits) = exchange.role::<AwaitsBody>() {
-        Some(Arc::clone(&awaits.route.info))
+        of_request(&awaits.request)
     } else {
         let role = exchange.role::<NativeRequest>();
         role.and_then(|role| of_request(&role.request))
     };
-    match route {
-        Some(route) => route.body_limit(&handle.limits),
-        None => BodyLimit::held(&handle.limits, None),
-    }
+    limit.unwrap_or_else(|| BodyLimit::held(limits, None))
 }
 
 /// A request head is complete: finds its route and calls the handler now or when the body is there.
@@ -129,7 +132,7 @@ pub(super) fn request(
 /// Holds a body to the limit of its route; `true`: it is announced longer, and the request is answered.
 #[inline(never)]
 fn refuses_body(turn: &Turn<'_, '_>, route: &Route, head: &Head, reply: &mut Reply<'_>) -> bool {
-    let limit = route.info.body_limit(&turn.handle.limits);
+    let limit = route.info.body_limit(&turn.handle.limits, head);
     limit.enforce(turn.py, turn.handle, head, Some(&route.info.label), reply)
 }
 
@@ -223,8 +226,27 @@ pub(super) fn data(turn: &mut Turn<'_, '_>, bytes: &[u8], reply: &mut Reply<'_>)
         Some(request.clone_ref(py))
     };
     if let Some(request) = turn.handle.with(reply.id(), take).flatten() {
-        request.get().push_body(py, bytes);
+        match request.get().push_body(py, bytes) {
+            None => {}
+            Some(Fed::Want(bytes)) => reply.want(bytes),
+            // The handler refuses it, as it refuses other mistakes.
+            Some(Fed::Failed) => {
+                if let Some(awaits) = turn.handle.take_role::<AwaitsBody>(reply.id()) {
+                    call_awaiting(turn, *awaits, reply);
+                }
+            }
+        }
     }
+}
+
+/// Calls a handler that waits for the body of its request, unless files of a form in it are still being written.
+fn call_awaiting(turn: &mut Turn<'_, '_>, awaits: AwaitsBody, reply: &mut Reply<'_>) {
+    if awaits.request.get().awaits_files() {
+        return turn.handle.enter(reply.id(), awaits);
+    }
+    let AwaitsBody { request, route } = awaits;
+    let mut context = RequestContext::of_request(request.bind(turn.py));
+    call(turn, &route, None, &mut context, true, reply);
 }
 
 /// The body is complete.
@@ -232,10 +254,8 @@ pub(super) fn end(turn: &mut Turn<'_, '_>, trailers: Fields, reply: &mut Reply<'
     let (py, id) = (turn.py, reply.id());
     turn.tasks.enter_shared(py);
     if let Some(awaits) = turn.handle.take_role::<AwaitsBody>(id) {
-        let AwaitsBody { request, route } = *awaits;
-        request.get().end_body(py, trailers);
-        let mut context = RequestContext::of_request(request.bind(py));
-        return call(turn, &route, None, &mut context, true, reply);
+        awaits.request.get().end_body(py, trailers);
+        return call_awaiting(turn, *awaits, reply);
     }
     if let Some(awaits) = turn.handle.take_role::<compiled::AwaitsBody>(id) {
         return compiled::end(turn, *awaits, reply);
@@ -253,7 +273,14 @@ pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
     let py = turn.py;
     let stream = |role: &mut NativeRequest| role.stream.as_ref().map(|kept| kept.clone_ref(py));
     if let Some(stream) = turn.handle.with_role(reply.id(), stream).flatten() {
-        stream.get().has_room(py);
+        return stream.get().has_room(py);
+    }
+    let ended = |awaits: &mut AwaitsBody| awaits.request.get().has_body_ended();
+    // The files of a form are written.
+    if turn.handle.with_role(reply.id(), ended) == Some(true)
+        && let Some(awaits) = turn.handle.take_role::<AwaitsBody>(reply.id())
+    {
+        call_awaiting(turn, *awaits, reply);
     }
 }
 
@@ -278,9 +305,12 @@ fn await_body(
             .enter(reply.id(), NativeRequest { request, stream });
         call(turn, route, None, &mut context, false, reply);
     } else {
+        let form = route.info.form.as_ref();
+        let parses = form.is_some_and(|form| request.get().expect_form(form));
         let route = Arc::clone(route);
         turn.handle.enter(reply.id(), AwaitsBody { request, route });
-        reply.want(u64::MAX);
+        let window = u64::from(turn.handle.limits.body_window_bytes);
+        reply.want(if parses { window } else { u64::MAX });
     }
 }
 

@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
+use crate::form::FormSettings;
 use crate::gateway::compiled::{CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::reactor_handle::ReactorHandle;
@@ -119,7 +120,7 @@ impl Native {
 
     #[pyo3(signature = (
         method, pattern, handler, *, kind, name = "", args = SmallNames::default(), stream = false,
-        body_bytes_max = None, compress = None
+        body_bytes_max = None, compress = None, form = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -137,8 +138,9 @@ impl Native {
         stream: bool,
         body_bytes_max: Option<u64>,
         compress: Option<Vec<(String, u8)>>,
+        form: Option<FormSettings>,
     ) -> PyResult<()> {
-        let reads = (stream, body_bytes_max);
+        let reads = (stream, body_bytes_max, form);
         let (parsed, mut route) = self.route(py, pattern, (handler, name), kind, args, reads)?;
         if let Some(levels) = compress {
             let of = |(name, level): (String, u8)| Ok((coding_from(&name)?, level));
@@ -165,8 +167,14 @@ impl Native {
         name: &str,
         args: SmallNames,
     ) -> PyResult<()> {
-        let (parsed, route) =
-            self.route(py, pattern, (handler, name), kind, args, (false, None))?;
+        let (parsed, route) = self.route(
+            py,
+            pattern,
+            (handler, name),
+            kind,
+            args,
+            (false, None, None),
+        )?;
         let mut routes = lock(&self.routes);
         routes.has_sockets = true;
         routes
@@ -214,6 +222,7 @@ impl Native {
             params: Vec::new(),
             streams_body: false,
             body_bytes_max: None,
+            form: None,
             label: "no route".into(),
         };
         let route = Route {
@@ -314,7 +323,7 @@ impl Native {
         (handler, name): (Py<PyAny>, &str),
         kind: &str,
         args: SmallNames,
-        (streams_body, body_bytes_max): (bool, Option<u64>),
+        (streams_body, body_bytes_max, form): (bool, Option<u64>, Option<FormSettings>),
     ) -> PyResult<(Pattern, Route)> {
         let parsed = Pattern::parse(pattern).map_err(pattern_error)?;
         let argument = |name: Option<String>| match name {
@@ -345,6 +354,7 @@ impl Native {
             params: parsed.params.clone(),
             streams_body,
             body_bytes_max,
+            form,
             label: format!("route {pattern}, handler {name}").into(),
         };
         let route = Route {

@@ -21,7 +21,6 @@ pub(crate) mod room;
 pub(crate) mod session;
 pub(crate) mod socket;
 
-pub(crate) use receive::install_am_send;
 pub(crate) use session::Session;
 pub(crate) use socket::WebSocket;
 

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::awaitable::{Poll, PollAwaitable, impl_awaitable, install_am_send_of};
+use crate::awaitable::{Poll, PollAwaitable, impl_awaitable};
 use crate::gateway::ws::session::{Incoming, Session};
 use crate::outbox::OutboxOwner as _;
 use crate::support;
@@ -69,8 +69,3 @@ fn asgi_message(py: Python<'_>, message: Py<PyAny>) -> PyResult<Py<PyAny>> {
 }
 
 impl_awaitable!(NextMessage);
-
-/// Makes awaiting cheap. Once, before there are any of these objects.
-pub(crate) fn install_am_send(py: Python<'_>) {
-    install_am_send_of::<NextMessage>(py);
-}

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use citius_http::{Action, Fault, Fields, Method, Payload};
+use citius_http::{Action, Declared, Fault, Fields, Method, Payload};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -219,7 +219,7 @@ fn begin<S: Sink>(
         if let Some(first) = first {
             send_block(py, &first, state, sink)?;
         }
-        let is_complete = ended || state.due_bytes == Some(0) || is_head && state.is_sent;
+        let is_complete = ended || state.declared.left() == Some(0) || is_head && state.is_sent;
         if is_complete {
             end(py, state, context, sink);
         }
@@ -288,7 +288,7 @@ fn send_whole<S: Sink>(
     sink: &mut S,
 ) -> PyResult<()> {
     let total_bytes = body.len();
-    let status = state.response_head().status;
+    let status = state.start_state.status;
     match state.content_length() {
         Some(announced) if announced == total_bytes => state.forget_content_length(),
         Some(announced) if announced < total_bytes => {
@@ -311,7 +311,8 @@ fn send_whole<S: Sink>(
     }
     state.is_sent = true;
     state.is_committed = true;
-    let response = state.response_head();
+    let fields = state.start_state.fields();
+    let response = state.start_state.response_head(&fields);
     if let Err(fault) = sink.send(py, Action::Respond(response, body)) {
         respond::log_fault(py, fault, context);
     }
@@ -339,32 +340,21 @@ fn first_bytes(body: Payload<'_>, most: u64) -> Payload<'_> {
 fn start<S: Sink>(py: Python<'_>, state: &mut ResponseState, sink: &mut S) {
     state.is_sent = true;
     state.is_committed = true;
-    state.due_bytes = state.content_length();
+    state.declared = Declared::new(state.content_length());
     // What could be refused of it has been checked by `start_response`.
-    let _ = sink.send(py, Action::Start(state.response_head()));
+    let fields = state.start_state.fields();
+    let response = state.start_state.response_head(&fields);
+    let _ = sink.send(py, Action::Start(response));
+    drop(fields);
     let written = std::mem::take(&mut state.written);
     if !written.is_empty() {
         let offered = written.len() as u64;
-        let bytes = state.trimmed(offered);
+        let bytes = state.declared.count_most(offered);
         if bytes < offered {
             state.mistake = Some(TOO_LONG);
         }
         let body = first_bytes(Payload::Shared(Bytes::from(written)), bytes);
         let _ = sink.send(py, Action::Data(body));
-    }
-}
-
-impl ResponseState {
-    /// How many of the next `bytes` may be sent, which are due no longer then.
-    fn trimmed(&mut self, bytes: u64) -> u64 {
-        match &mut self.due_bytes {
-            None => bytes,
-            Some(due) => {
-                let most = bytes.min(*due);
-                *due -= most;
-                most
-            }
-        }
     }
 }
 
@@ -382,7 +372,7 @@ pub(super) fn send_block<S: Sink>(
         start(py, state, sink);
     }
     let offered = block.as_bytes().len() as u64;
-    let bytes = state.trimmed(offered);
+    let bytes = state.declared.count_most(offered);
     if bytes < offered {
         state.mistake = Some(TOO_LONG);
     }
@@ -408,8 +398,8 @@ fn end<S: Sink>(
             .subject(py)
             .log(py, context.handle, LEVEL_WARNING, &what);
     }
-    let is_bodiless = state.response_head().status.has_no_body() || is_head(py, context);
-    match state.due_bytes {
+    let is_bodiless = state.start_state.status.has_no_body() || is_head(py, context);
+    match state.declared.left() {
         Some(due) if due > 0 && !is_bodiless => {
             let what = format!(
                 ": the body is {due} bytes shorter than its content-length; the connection is cut"
@@ -540,7 +530,7 @@ impl Pump {
         let is_complete = {
             let state = &mut *shared.borrow_state();
             send_block(py, bytes, state, sink)?;
-            let is_complete = state.due_bytes == Some(0) || is_head(py, context);
+            let is_complete = state.declared.left() == Some(0) || is_head(py, context);
             if is_complete {
                 end(py, state, context, sink);
             }

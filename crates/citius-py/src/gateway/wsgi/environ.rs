@@ -17,8 +17,8 @@ use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObjectExt, intern};
 
 use super::environ_cache::{CachedEnviron, set_line};
-use crate::ownership::{references, version};
 use crate::request::latin;
+use crate::reuse::{Known, Reuse as _, SpareDict};
 
 /// Makes environs. Each thread that calls the application has its own.
 pub(super) struct EnvironFactory {
@@ -52,8 +52,7 @@ pub(super) struct Environ<'py> {
 struct Lent {
     /// Its place among the recent ones.
     at: usize,
-    /// The dict's version as it was lent.
-    version: u64,
+    spare: SpareDict,
 }
 
 /// What else the environ of a request has.
@@ -104,13 +103,13 @@ impl EnvironFactory {
         if may_lend && !has_more {
             if self.copies_due > 0 {
                 self.copies_due -= 1;
-            } else if let Some(version) = version(&dict) {
-                let lent = Some(Lent { at, version });
+            } else if let Some(spare) = SpareDict::new(&dict, Known::WSGI_ENVIRON) {
+                let lent = Some(Lent { at, spare });
                 return Ok(Environ { dict, lent });
             }
         }
         let copy = dict.copy()?;
-        cached.put(dict);
+        cached.put(SpareDict::new(&dict, Known::WSGI_ENVIRON));
         if has_more {
             return Self::finish(copy, head, extra);
         }
@@ -123,12 +122,14 @@ impl EnvironFactory {
     /// Keeps an environ for another request, if it was lent, is unchanged, and nothing else refers to it.
     #[inline]
     pub(super) fn give_back(&mut self, environ: Environ<'_>) {
-        let Some(lent) = environ.lent else {
+        let Environ { dict, lent } = environ;
+        let py = dict.py();
+        drop(dict);
+        let Some(mut lent) = lent else {
             return;
         };
-        let is_ours = references(environ.dict.py(), environ.dict.as_unbound()) == 1;
-        if is_ours && version(&environ.dict) == Some(lent.version) {
-            self.cached[lent.at].put(environ.dict);
+        if lent.spare.is_fresh(py, 0) {
+            self.cached[lent.at].put(Some(lent.spare));
         } else {
             self.copies_due = COPIES_AFTER_KEPT;
         }

@@ -14,13 +14,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::environ::Peers;
-use crate::ownership::{references, version};
 use crate::request::latin;
+use crate::reuse::{Spare, SpareDict};
 
 /// The environ of heads with the same field names in the same order.
 pub(super) struct CachedEnviron {
-    /// Says what `head_key` and `peer` say, and its version. Absent while a request has it, and if it was lost.
-    environ: Option<(Py<PyDict>, Option<u64>)>,
+    /// Says what `head_key` and `peer` say. Absent while a request has it, and if it was lost.
+    environ: Spare<SpareDict>,
     head_key: HeadKey,
     peer: Option<SocketAddr>,
     /// Of each field in turn; `None` for one that is not the application's to see.
@@ -57,7 +57,7 @@ impl CachedEnviron {
         let mut head_key = HeadKey::default();
         head_key.assign(head);
         Self {
-            environ: None,
+            environ: Spare::default(),
             head_key,
             peer: None,
             keys,
@@ -88,15 +88,10 @@ impl CachedEnviron {
         peers: &mut Peers,
     ) -> PyResult<Bound<'py, PyDict>> {
         // After an error no environ is kept, and so none that is half updated.
-        let kept = self.environ.take();
-        // Other code may have found it since it was given back.
-        let is_ours = |(environ, made): &(Py<PyDict>, Option<u64>)| {
-            references(template.py(), environ) == 1 && version(environ.bind(template.py())) == *made
-        };
-        let Some((environ, _)) = kept.filter(is_ours) else {
+        let Some(kept) = self.environ.take(template.py()) else {
             return self.build(template, root, head, peer, peers);
         };
-        let environ = environ.into_bound(template.py());
+        let environ = kept.dict.into_bound(template.py());
         if self.peer != peer {
             peers.set(&environ, peer)?;
             self.peer = peer;
@@ -117,9 +112,8 @@ impl CachedEnviron {
 
     /// Keeps the environ that [`update`](Self::update) has given out.
     #[inline]
-    pub(super) fn put(&mut self, environ: Bound<'_, PyDict>) {
-        let version = version(&environ);
-        self.environ = Some((environ.unbind(), version));
+    pub(super) fn put(&mut self, environ: Option<SpareDict>) {
+        self.environ = environ.into();
     }
 
     #[cold]

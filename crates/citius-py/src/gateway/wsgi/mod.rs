@@ -28,6 +28,7 @@ use crate::gateway::turn::Turn;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
+use crate::reuse::{Reuse as _, Spare};
 use crate::support::guarded;
 use crate::sync::lock;
 use crate::task::Tasks;
@@ -86,7 +87,7 @@ struct Queue {
 /// What one call at a time needs and does not make anew.
 pub(crate) struct CallScratch {
     environ_factory: EnvironFactory,
-    callables: Option<Callables>,
+    callables: Spare<Callables>,
 }
 
 #[pymethods]
@@ -236,7 +237,7 @@ impl Wsgi {
         }
         Ok(Box::new(CallScratch {
             environ_factory: EnvironFactory::new(self.template.clone_ref(py), &self.root),
-            callables: Some(Callables::new(py, limits)?),
+            callables: Spare::new(Callables::new(py, limits)?),
         }))
     }
 
@@ -245,22 +246,20 @@ impl Wsgi {
     }
 
     /// Keeps the callables of a call for another one, if nothing else can use them.
-    fn return_callables(&self, py: Python<'_>, callables: Callables) {
+    fn return_callables(&self, py: Python<'_>, mut callables: Callables) {
         // Without a GIL the number of references can only be read in the thread that has made the object.
-        if cfg!(Py_GIL_DISABLED) || !callables.are_ours(py) {
+        if cfg!(Py_GIL_DISABLED) || !callables.is_fresh(py, 0) {
             return;
         }
-        let left_over = {
-            let mut scratches = lock(&self.scratches);
-            match scratches
-                .iter_mut()
-                .rev()
-                .find(|scratch| scratch.callables.is_none())
-            {
-                Some(scratch) => scratch.callables.replace(callables),
-                None => Some(callables),
-            }
-        };
+        let mut left_over = Some(callables);
+        let mut scratches = lock(&self.scratches);
+        let mut latest_first = scratches.iter_mut().rev();
+        if let Some(scratch) = latest_first.find(|scratch| scratch.callables.is_empty())
+            && let Some(callables) = left_over.take()
+        {
+            scratch.callables.put(callables);
+        }
+        drop(scratches);
         drop(left_over);
     }
 }
@@ -291,11 +290,11 @@ impl CallScratch {
             dechunked_bytes,
         };
         let environ = self.environ_factory.make(py, head, peer, extra, may_lend)?;
-        let kept = self.callables.take();
-        let callables = match kept.and_then(|callables| callables.renewed(py)) {
+        let callables = match self.callables.take(py) {
             Some(callables) => callables,
             None => Callables::new(py, limits)?,
         };
+        callables.renew();
         Ok((environ, callables))
     }
 
@@ -303,7 +302,7 @@ impl CallScratch {
     #[inline]
     fn clear(&mut self, environ: Environ<'_>, callables: Callables) {
         self.environ_factory.give_back(environ);
-        self.callables = Some(callables);
+        self.callables.put(callables);
     }
 }
 

@@ -6,15 +6,16 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use citius_http::{Limits, ResponseHead};
+use citius_http::{Declared, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::call::Call;
 use super::start_state::StartState;
-use crate::ownership::is_known_only;
+use crate::reuse::{Known, Reuse};
 use crate::sync::lock;
 
 /// The response of one application call so far.
@@ -22,15 +23,15 @@ use crate::sync::lock;
 pub(super) struct ResponseState {
     /// `start_response` has been called.
     pub(super) is_started: bool,
-    start_state: StartState,
+    pub(super) start_state: StartState,
     /// There are body bytes: the head can no longer be replaced.
     pub(super) is_committed: bool,
     /// The head is on its way.
     pub(super) is_sent: bool,
     /// What `write` was given and could not send, because the reactor's own thread is at work here.
     pub(super) written: Vec<u8>,
-    /// Bytes that the announced length leaves to be sent, once the head is on its way.
-    pub(super) due_bytes: Option<u64>,
+    /// Once the head is on its way.
+    pub(super) declared: Declared,
     /// What is logged at the end of the response.
     pub(super) mistake: Option<&'static str>,
     /// The call that all of this is about.
@@ -38,20 +39,14 @@ pub(super) struct ResponseState {
 }
 
 impl ResponseState {
-    pub(super) fn response_head(&self) -> ResponseHead<'_> {
-        self.start_state.response_head()
-    }
-
     /// The announced length of the body.
     pub(super) fn content_length(&self) -> Option<u64> {
-        self.start_state
-            .content_length()
-            .filter(|_| self.is_started)
+        self.start_state.content_length.filter(|_| self.is_started)
     }
 
     /// Has the protocol say how long the body is, which it knows.
     pub(super) fn forget_content_length(&mut self) {
-        self.start_state.forget_content_length();
+        self.start_state.content_length = None;
     }
 
     /// Makes it ready for another call. What was announced is kept, to be known again.
@@ -60,7 +55,7 @@ impl ResponseState {
         self.is_committed = false;
         self.is_sent = false;
         self.written = Vec::new();
-        self.due_bytes = None;
+        self.declared = Declared::default();
         self.mistake = None;
         self.call = call;
     }
@@ -250,23 +245,20 @@ impl Callables {
         })
     }
 
-    /// Those for another request; `None` if anything but the server may still call one of them.
+    /// Has them serve another call: what they got since the call before belongs to no call.
     #[inline]
-    pub(super) fn renewed(self, py: Python<'_>) -> Option<Self> {
-        if !self.are_ours(py) {
-            return None;
-        }
-        // What the callables got since the call before belongs to no call.
+    pub(super) fn renew(&self) {
         self.shared.call.fetch_add(1, Ordering::Relaxed);
-        Some(self)
     }
+}
 
-    /// The method is ours alone; its owner is known to it as well, and `write` to its owner.
+impl Reuse for Callables {
     #[inline]
-    pub(super) fn are_ours(&self, py: Python<'_>) -> bool {
-        is_known_only(py, &self.start_response, 1)
-            && is_known_only(py, &self.start, 2)
-            && is_known_only(py, &self.write, 2)
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        Known::WSGI_START_RESPONSE.are_all(py, &self.start_response, lent)
+            && Known::WSGI_START.are_all(py, &self.start, lent)
+            && Known::WSGI_WRITE.are_all(py, &self.write, lent)
+            // These callables, and the state of both.
             && Arc::strong_count(&self.shared) == 3
     }
 }

@@ -1,60 +1,39 @@
 //! `start_response`'s arguments in, the validated head of a response out.
 //!
-//! Applications pass the same tuples, or equal ones, again and again, so the last few header lists are cached with the fields
-//! made of them, and a list that is found is neither validated nor encoded anew. Invariant: strings and tuples of strings are
-//! immutable, so the same ones have the same fields; `content-length` is read anew each time. Tests: `tests/wsgi/`.
+//! Applications pass the same status and headers, or equal ones, again and again: those are validated once
+//! ([`HeaderCache`]). `content-length` is read anew each time. Tests: `tests/wsgi/`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use citius_http::{FAST_PATHS, Fault, Fields, ResponseHead, Status, fields};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 
-/// The latest header lists of one application; that of the current call is one of them.
+use crate::gateway::response_headers::{HeaderCache, ResponseHeaders};
+
+/// What the latest call was given.
 pub(super) struct StartState {
-    /// At least one, the first of them empty to begin with.
-    recent: Vec<CachedHeaders>,
-    /// Which of them is the latest.
-    at: usize,
-    status: Status,
+    header_cache: HeaderCache<PyString>,
+    headers: Arc<ResponseHeaders>,
+    pub(super) content_length: Option<u64>,
+    pub(super) status: Status,
     /// The reason phrase, unless it is the registered one.
     reason: Vec<u8>,
     /// What `status` and `reason` were read from.
     status_text: Option<Py<PyString>>,
 }
 
-/// Header lists that are kept.
-const RECENT_MAX: usize = 4;
-/// Headers of an announcement that can be known again.
-const HEADERS_KEPT_MAX: usize = 32;
-/// Bytes of its lines.
-const LINES_KEPT_BYTES_MAX: usize = 2048;
 /// Bytes of a status that is known again.
 const STATUS_KEPT_BYTES_MAX: usize = 128;
-
-/// One list of headers, as it was given and as it is sent.
-#[derive(Default)]
-struct CachedHeaders {
-    media_type: Vec<u8>,
-    has_media_type: bool,
-    fields: Fields,
-    /// What it was made of, if `is_known`.
-    headers: Vec<Header>,
-    /// The same headers make the same response.
-    is_known: bool,
-}
-
-/// A header that was given: an exact tuple of two exact strings.
-struct Header {
-    pair: Py<PyTuple>,
-    /// Its value, if it is `Content-Length`.
-    length: Option<u64>,
-}
 
 impl Default for StartState {
     fn default() -> Self {
         Self {
-            recent: vec![CachedHeaders::default()],
-            at: 0,
+            header_cache: HeaderCache::default(),
+            headers: Arc::default(),
+            content_length: None,
             status: Status::OK,
             reason: Vec::new(),
             status_text: None,
@@ -63,25 +42,20 @@ impl Default for StartState {
 }
 
 impl StartState {
-    fn latest(&self) -> &CachedHeaders {
-        &self.recent[self.at]
+    /// The fields of the response, with length and reason phrase.
+    #[inline]
+    pub(super) fn fields(&self) -> Cow<'_, Fields> {
+        self.headers.fields_with(self.content_length, &self.reason)
     }
 
-    pub(super) fn response_head(&self) -> ResponseHead<'_> {
-        let latest = self.latest();
+    /// The head of the response, with its [`fields`](Self::fields).
+    #[inline]
+    pub(super) fn response_head<'a>(&'a self, fields: &'a Fields) -> ResponseHead<'a> {
         ResponseHead {
             status: self.status,
-            content_type: latest.has_media_type.then_some(&latest.media_type),
-            fields: &latest.fields,
+            content_type: self.headers.content_type.as_deref(),
+            fields,
         }
-    }
-
-    pub(super) fn content_length(&self) -> Option<u64> {
-        self.latest().fields.content_length
-    }
-
-    pub(super) fn forget_content_length(&mut self) {
-        self.recent[self.at].fields.content_length = None;
     }
 
     /// Takes what `start_response` was given. After an error nothing is announced.
@@ -95,27 +69,13 @@ impl StartState {
         if !self.status_text.as_ref().is_some_and(is_same) {
             self.read_status(status)?;
         }
-        self.set_headers(headers)?;
-        let fields = &mut self.recent[self.at].fields;
-        if fields.reason != self.reason {
-            fields.reason.clone_from(&self.reason);
-        }
+        let parse = |parsed: &mut ResponseHeaders| {
+            headers
+                .try_iter()?
+                .try_for_each(|header| add_header(parsed, &header?))
+        };
+        (self.headers, self.content_length) = self.header_cache.read(headers, parse)?;
         Ok(())
-    }
-
-    #[inline]
-    fn set_headers(&mut self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
-        if FAST_PATHS && let Ok(list) = headers.cast_exact::<PyList>() {
-            if self.recent[self.at].matches(list) {
-                return Ok(());
-            }
-            let known = (0..self.recent.len()).find(|&at| self.recent[at].matches(list));
-            if let Some(known) = known {
-                self.at = known;
-                return Ok(());
-            }
-        }
-        self.parse_headers(headers)
     }
 
     /// Keeps the text if it is an exact `str`.
@@ -128,145 +88,42 @@ impl StartState {
             .map(|text| text.clone().unbind());
         Ok(())
     }
-
-    fn parse_headers(&mut self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
-        if self.recent.len() < RECENT_MAX {
-            self.recent.push(CachedHeaders::default());
-            self.at = self.recent.len() - 1;
-        } else {
-            self.at = (self.at + 1) % RECENT_MAX;
-        }
-        let cached = &mut self.recent[self.at];
-        cached.clear();
-        let outcome = match headers.cast_exact::<PyList>() {
-            Ok(list) => list.iter().try_for_each(|header| cached.add(&header)),
-            Err(_) => headers
-                .try_iter()?
-                .try_for_each(|header| cached.add(&header?)),
-        };
-        if outcome.is_err() {
-            cached.clear();
-            return outcome;
-        }
-        let n_lengths = cached.headers.iter().filter(|h| h.length.is_some());
-        cached.is_known &= n_lengths.count() <= 1
-            && cached.fields.lines().len() + cached.media_type.len() <= LINES_KEPT_BYTES_MAX;
-        if !cached.is_known {
-            cached.headers.clear();
-        }
-        Ok(())
-    }
 }
 
-impl CachedHeaders {
-    fn clear(&mut self) {
-        self.media_type.clear();
-        self.has_media_type = false;
-        self.fields.clear();
-        self.headers.clear();
-        self.is_known = true;
-    }
-
-    /// Whether `list` equals the one this was made of, apart from the length, which is taken from it.
-    #[inline]
-    fn matches(&mut self, list: &Bound<'_, PyList>) -> bool {
-        if !self.is_known || list.len() != self.headers.len() {
-            return false;
-        }
-        let mut length = None;
-        for (header, given) in self.headers.iter().zip(list.iter()) {
-            if header.pair.is(&given) {
-                length = length.or(header.length);
-            } else if header.compare(&given, &mut length).is_none() {
-                return false;
-            }
-        }
-        self.fields.content_length = length;
-        true
-    }
-
-    #[inline]
-    fn add(&mut self, header: &Bound<'_, PyAny>) -> PyResult<()> {
-        let pair = header
-            .cast::<PyTuple>()
-            .ok()
-            .filter(|pair| pair.len() == 2)
-            .ok_or_else(|| {
-                PyTypeError::new_err("start_response: headers is a list of (name, value) tuples")
-            })?;
-        let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
-        let (name_text, value_text) = (native_string(&name)?, native_string(&value)?);
-        with_latin(name_text, |name| {
-            with_latin(value_text, |value| self.push(name, value))
+fn add_header(parsed: &mut ResponseHeaders, header: &Bound<'_, PyAny>) -> PyResult<()> {
+    let pair = header
+        .cast::<PyTuple>()
+        .ok()
+        .filter(|pair| pair.len() == 2)
+        .ok_or_else(|| {
+            PyTypeError::new_err("start_response: headers is a list of (name, value) tuples")
         })?;
-        self.is_known &= self.headers.len() < HEADERS_KEPT_MAX
-            && header.is_exact_instance_of::<PyTuple>()
-            && name.is_exact_instance_of::<PyString>()
-            && value.is_exact_instance_of::<PyString>()
-            // Its value belongs to one client and hardly comes again.
-            && !name_text.eq_ignore_ascii_case("set-cookie");
-        if self.is_known {
-            let is_length = name_text.eq_ignore_ascii_case("content-length");
-            self.headers.push(Header {
-                pair: pair.clone().unbind(),
-                length: self.fields.content_length.filter(|_| is_length),
-            });
-        }
-        Ok(())
-    }
-
-    fn push(&mut self, name: &[u8], value: &[u8]) -> PyResult<()> {
-        if name.len() == 12 && name.eq_ignore_ascii_case(b"content-type") && !self.has_media_type {
-            if !value.iter().all(|&byte| fields::is_value_byte(byte)) {
-                return Err(refused(Fault::ResponseFieldValue, name));
-            }
-            self.has_media_type = true;
-            self.media_type.extend_from_slice(value.trim_ascii());
-            return Ok(());
-        }
-        if is_hop_by_hop(name, value) {
-            return Err(PyValueError::new_err(format!(
-                "start_response: {}: {} is between the server and its peer (PEP 3333, \"Other HTTP \
-                 Features\"); leave it out, the server sends what is needed",
-                String::from_utf8_lossy(name),
-                String::from_utf8_lossy(value),
-            )));
-        }
-        self.fields
-            .push(name, value)
-            .map_err(|fault| refused(fault, name))
-    }
+    let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
+    with_latin(native_string(&name)?, |name| {
+        with_latin(native_string(&value)?, |value| push(parsed, name, value))
+    })
 }
 
-impl Header {
-    /// Compares with a pair of another list: something if they are equal. A length may differ, and goes to
-    /// `length`.
-    fn compare(&self, given: &Bound<'_, PyAny>, length: &mut Option<u64>) -> Option<()> {
-        let own = self.pair.bind(given.py());
-        let given = given.cast_exact::<PyTuple>().ok()?;
-        if given.len() != 2 {
-            return None;
+fn push(parsed: &mut ResponseHeaders, name: &[u8], value: &[u8]) -> PyResult<()> {
+    if name.eq_ignore_ascii_case(b"content-type") && parsed.content_type.is_none() {
+        if !value.iter().all(|&byte| fields::is_value_byte(byte)) {
+            return Err(refused(Fault::ResponseFieldValue, name));
         }
-        is_same_text(
-            &*own.get_borrowed_item(0).ok()?,
-            &*given.get_borrowed_item(0).ok()?,
-        )?;
-        let value = given.get_borrowed_item(1).ok()?;
-        if self.length.is_none() {
-            return is_same_text(&*own.get_borrowed_item(1).ok()?, &value);
-        }
-        let digits = text(&value)?.as_bytes().trim_ascii();
-        *length = Some(fields::parse_decimal(digits)?);
-        Some(())
+        parsed.content_type = Some(value.trim_ascii().to_vec());
+        return Ok(());
     }
-}
-
-fn is_same_text(own: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>) -> Option<()> {
-    (own.is(given) || text(own)? == text(given)?).then_some(())
-}
-
-fn text<'a>(value: &'a Bound<'_, PyAny>) -> Option<&'a str> {
-    value.cast_exact::<PyString>().ok()?.to_str().ok()
+    if is_hop_by_hop(name, value) {
+        return Err(PyValueError::new_err(format!(
+            "start_response: {}: {} is between the server and its peer (PEP 3333, \"Other HTTP \
+             Features\"); leave it out, the server sends what is needed",
+            String::from_utf8_lossy(name),
+            String::from_utf8_lossy(value),
+        )));
+    }
+    parsed
+        .fields
+        .push(name, value)
+        .map_err(|fault| refused(fault, name))
 }
 
 /// Whether an application may not send this field (RFC 9110 §7.6.1).

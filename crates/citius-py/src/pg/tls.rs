@@ -1,0 +1,166 @@
+//! TLS between a session and its server: what comes is opened before the protocol sees it, what goes is sealed behind it.
+//!
+//! The carrier of the bytes, loop or reactor, does not know of it. Tests: `tests/pg/test_tls.py`.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use citius_tls::{Client, ClientSession, ClientSettings, IdentityFiles, Verification, Version};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::errors::error_of;
+use crate::sync::lock;
+
+/// The rules that connections to servers are secured by, read from files.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct PgTls(Client);
+
+#[pymethods]
+impl PgTls {
+    #[new]
+    #[pyo3(signature = (verification, *, authorities = Vec::new(), identity = None, password = None,
+                        version_min = "tls1.2", protocols = Vec::new()))]
+    fn new(
+        verification: &str,
+        authorities: Vec<PathBuf>,
+        identity: Option<(PathBuf, PathBuf)>,
+        password: Option<String>,
+        version_min: &str,
+        protocols: Vec<String>,
+    ) -> PyResult<Self> {
+        let settings = ClientSettings {
+            verification: match verification {
+                "full" => Verification::Full,
+                "authority" => Verification::Authority,
+                "off" => Verification::Off,
+                other => return Err(unexpected("full, authority or off", other)),
+            },
+            authorities,
+            identity: identity.map(|(certificate, key)| IdentityFiles { certificate, key }),
+            password,
+            version_min: match version_min {
+                "tls1.2" => Version::Tls12,
+                "tls1.3" => Version::Tls13,
+                other => return Err(unexpected("tls1.2 or tls1.3", other)),
+            },
+            protocols: protocols.into_iter().map(String::into_bytes).collect(),
+        };
+        Client::load(settings)
+            .map(Self)
+            .map_err(PyValueError::new_err)
+    }
+
+    /// One connection to the server of this name or address, for bytes that are no session's.
+    fn stream(&self, server_name: &str) -> PyResult<PgTlsStream> {
+        let session = self.session(server_name)?;
+        Ok(PgTlsStream(Mutex::new(session)))
+    }
+}
+
+impl PgTls {
+    fn session(&self, server_name: &str) -> PyResult<ClientSession> {
+        self.0.session(server_name).map_err(PyValueError::new_err)
+    }
+}
+
+fn unexpected(expected: &str, got: &str) -> PyErr {
+    PyValueError::new_err(format!("expected {expected}, got {got:?}"))
+}
+
+/// TLS of one connection: bytes in, bytes out.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct PgTlsStream(Mutex<ClientSession>);
+
+#[pymethods]
+impl PgTlsStream {
+    /// Takes what has come and returns the plaintext of it.
+    fn receive<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let mut plaintext = Vec::new();
+        let received = lock(&self.0).receive(data, &mut plaintext);
+        match received {
+            Ok(()) => Ok(PyBytes::new(py, &plaintext)),
+            Err(failure) => Err(tls_failed(py, failure)),
+        }
+    }
+
+    /// Takes plaintext to send, and returns what is to be sent now.
+    fn transmit<'py>(&self, py: Python<'py>, data: &[u8]) -> Bound<'py, PyBytes> {
+        let mut bytes = Vec::new();
+        let mut session = lock(&self.0);
+        session.send(data);
+        session.transmit(&mut bytes);
+        PyBytes::new(py, &bytes)
+    }
+
+    /// Whether the handshake goes on.
+    #[getter]
+    fn is_handshaking(&self) -> bool {
+        lock(&self.0).is_handshaking()
+    }
+}
+
+pub(crate) fn tls_failed(py: Python<'_>, failure: String) -> PyErr {
+    error_of(py, "tls_failed", failure)
+}
+
+/// TLS of a session.
+pub(crate) struct Secured {
+    tls: ClientSession,
+    /// Sealed bytes that came back from the carrier.
+    unsent: Vec<u8>,
+    is_bound: bool,
+}
+
+/// What has come of ciphertext.
+pub(crate) struct Opened {
+    pub(crate) plaintext: Vec<u8>,
+    /// The handshake has just ended: the hash of the server's certificate, if it has one.
+    pub(crate) server_end_point: Option<Vec<u8>>,
+    /// Something is to be sent in return.
+    pub(crate) has_output: bool,
+    pub(crate) failure: Option<String>,
+}
+
+impl Secured {
+    pub(crate) fn new(tls: &Bound<'_, PgTls>, server_name: &str) -> PyResult<Mutex<Self>> {
+        Ok(Mutex::new(Self {
+            tls: tls.get().session(server_name)?,
+            unsent: Vec::new(),
+            is_bound: false,
+        }))
+    }
+
+    pub(crate) fn open(&mut self, bytes: &[u8]) -> Opened {
+        let mut plaintext = Vec::new();
+        let failure = self.tls.receive(bytes, &mut plaintext).err();
+        let mut server_end_point = None;
+        if !self.is_bound && !self.tls.is_handshaking() {
+            self.is_bound = true;
+            server_end_point = self.tls.server_end_point();
+        }
+        Opened {
+            plaintext,
+            server_end_point,
+            has_output: self.tls.wants_write(),
+            failure,
+        }
+    }
+
+    /// Takes plaintext and appends all that is to be sent.
+    pub(crate) fn seal(&mut self, plaintext: &[u8], bytes: &mut Vec<u8>) {
+        bytes.append(&mut self.unsent);
+        self.tls.send(plaintext);
+        self.tls.transmit(bytes);
+    }
+
+    /// Takes sealed bytes that were not sent; they go first.
+    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+        self.unsent.splice(..0, bytes.iter().copied());
+    }
+
+    pub(crate) fn has_output(&self) -> bool {
+        !self.unsent.is_empty() || self.tls.wants_write()
+    }
+}

@@ -1,0 +1,178 @@
+//! Python objects that serve one request after another, and when they may (I18).
+//!
+//! In: objects that a request has had. Out: the same ones for the next request, if they are like fresh ones: every reference to
+//! them is one of the server's ([`Known`]), no weak one was added, and nothing has changed them ([`Reuse::is_fresh`]). [`Spare`] asks
+//! when it hands them out, because code may have found them since the request that had them (`gc.get_objects()`).
+//!
+//! Another thread can drop references but cannot create one: creating a reference requires holding one, and we hold the only
+//! one. A stale count is therefore too high at worst, and the object is then not reused. Without a GIL this holds only in the
+//! thread that made the object, because the references of that thread and of all others are two counts.
+//!
+//! `docs/internals/reuse.md` has the invariant and the test of each constant of [`Known`] (`tests/tidy/test_reuse.py`).
+
+use citius_http::FAST_PATHS;
+use pyo3::ffi::Py_ssize_t;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+mod object;
+
+pub(crate) use self::object::{Field, Memory, version};
+use self::object::{has_weak_references, references};
+
+/// Objects that serve again.
+pub(crate) trait Reuse {
+    /// Whether they are as fresh ones are. `lent` references to them are the caller's, besides those that are [`Known`].
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool;
+}
+
+/// What the next request gets, if it is fresh then; without [`FAST_PATHS`] it never is.
+pub(crate) struct Spare<T>(Option<T>);
+
+impl<T> Default for Spare<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> From<Option<T>> for Spare<T> {
+    #[inline]
+    fn from(object: Option<T>) -> Self {
+        Self(object)
+    }
+}
+
+impl<T: Reuse> Spare<T> {
+    pub(crate) fn new(object: T) -> Self {
+        Self(Some(object))
+    }
+
+    /// Hands it out, if it is fresh. Dropping it otherwise may run Python code.
+    #[inline]
+    pub(crate) fn take(&mut self, py: Python<'_>) -> Option<T> {
+        let mut object = self.0.take()?;
+        (FAST_PATHS && object.is_fresh(py, 0)).then_some(object)
+    }
+
+    /// Whether a request may have it that stays here meanwhile: `lent` references to it are the caller's.
+    #[inline]
+    pub(crate) fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        let is_fresh = |object: &mut T| FAST_PATHS && object.is_fresh(py, lent);
+        self.0.as_mut().is_some_and(is_fresh)
+    }
+
+    /// Keeps `object` for the next request, in the place of another one.
+    #[inline]
+    pub(crate) fn put(&mut self, object: T) -> &mut T {
+        self.0.insert(object)
+    }
+}
+
+impl<T> Spare<T> {
+    /// What a request has got from here or was kept for it: not to be handed to another one.
+    #[inline]
+    pub(crate) fn lent(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The end of its service: it is the caller's.
+    #[inline]
+    pub(crate) fn retire(&mut self) -> Option<T> {
+        self.0.take()
+    }
+}
+
+/// A dictionary that is fresh while its contents are those that it was kept with.
+pub(crate) struct SpareDict {
+    pub(crate) dict: Py<PyDict>,
+    known: Known,
+    version: u64,
+}
+
+impl SpareDict {
+    /// `None` where dictionaries have no versions: no change would show.
+    #[inline]
+    pub(crate) fn new(dict: &Bound<'_, PyDict>, known: Known) -> Option<Self> {
+        Some(Self {
+            version: version(dict)?,
+            dict: dict.clone().unbind(),
+            known,
+        })
+    }
+}
+
+impl Reuse for SpareDict {
+    #[inline]
+    fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
+        self.known.are_all(py, &self.dict, lent)
+            && version(self.dict.bind(py)) == Some(self.version)
+    }
+}
+
+/// How many references to an object the server itself has, while no request has the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known(Py_ssize_t);
+
+impl Known {
+    /// The scope's own: that of its [`Spare`].
+    pub(crate) const ASGI_SCOPE: Self = Self(1);
+    /// The maker's. The scopes that it is in are lent.
+    pub(crate) const ASGI_STATE: Self = Self(1);
+    /// The same.
+    pub(crate) const ASGI_HEADERS: Self = Self(1);
+    /// The same, of `scope["asgi"]` and `scope["extensions"]`.
+    pub(crate) const ASGI_DICT: Self = Self(1);
+    /// Of a container in one of those: its dictionary's, and the one by which it is looked at.
+    pub(crate) const ASGI_INNER: Self = Self(2);
+    /// That of the callables.
+    pub(crate) const ASGI_RECEIVE: Self = Self(1);
+    /// The same.
+    pub(crate) const ASGI_SEND: Self = Self(1);
+    /// That of the callables, and those of `receive` and `send`, which are its methods.
+    pub(crate) const ASGI_CYCLE: Self = Self(3);
+    /// That of its [`Spare`], or of the call that has had it.
+    pub(crate) const WSGI_ENVIRON: Self = Self(1);
+    /// That of the callables.
+    pub(crate) const WSGI_START_RESPONSE: Self = Self(1);
+    /// That of the callables, and the method's that is `start_response`.
+    pub(crate) const WSGI_START: Self = Self(2);
+    /// That of the callables, and the one of what returns it.
+    pub(crate) const WSGI_WRITE: Self = Self(2);
+    /// That of the spare, and the wake-up's, of a task that waits for its driver.
+    pub(crate) const TASK: Self = Self(2);
+    /// That of the spare, and the task's.
+    pub(crate) const TASK_CONTEXT: Self = Self(2);
+    /// That of the spare, and the task's two: its coroutine, and what it waits for.
+    pub(crate) const TASK_DRIVER: Self = Self(3);
+    /// The driver's.
+    pub(crate) const TASK_WAKEUP: Self = Self(1);
+    /// That of [`Tasks`](crate::task::Tasks).
+    pub(crate) const SHARED_CONTEXT: Self = Self(1);
+
+    /// Those that an object has which was just made.
+    pub(crate) fn counted<T>(py: Python<'_>, object: &Py<T>) -> Self {
+        Self(references(py, object))
+    }
+
+    /// Whether there is no other reference to `object` than these and `lent`, and no weak one.
+    #[inline]
+    pub(crate) fn are_all<T>(self, py: Python<'_>, object: &Py<T>, lent: Py_ssize_t) -> bool {
+        self.are_all_strong(py, object, lent) && !has_weak_references(py, object)
+    }
+
+    /// Whether there is no other than these and `lent`. Weak ones show elsewhere ([`Memory`]).
+    #[inline]
+    pub(crate) fn are_all_strong<T>(
+        self,
+        py: Python<'_>,
+        object: &Py<T>,
+        lent: Py_ssize_t,
+    ) -> bool {
+        references(py, object) == self.0 + lent
+    }
+}

@@ -1,0 +1,221 @@
+//! What the memory of an object says: its references, its weak references, its version, its fields.
+//!
+//! In: an object. Out: counts and words, which [`super`] compares with those of a fresh object. Nothing is changed here.
+//! Tests: `tests/{asgi,eager}/test_isolation.py`, `tests/wsgi/test_repeats.py`.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// How many references there are to an object.
+#[inline]
+pub(super) fn references<T>(_py: Python<'_>, object: &Py<T>) -> ffi::Py_ssize_t {
+    // SAFETY: `object` is a live reference, and the thread is attached, as `_py` says.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+}
+
+/// Whether each weak reference that is added from now on becomes the first one.
+///
+/// The interpreter puts them in front, but those with a callback behind a plain `weakref.ref` or proxy.
+fn shows_new_weak_references<T>(py: Python<'_>, object: &Py<T>) -> bool {
+    let first = weak_references(py, object);
+    if first.is_null() {
+        return true;
+    }
+    // Without a GIL it may be going just now.
+    if cfg!(Py_GIL_DISABLED) {
+        return false;
+    }
+    // SAFETY: what is in the list is alive, and the GIL is held, so that it stays so.
+    let first = unsafe { Bound::from_borrowed_ptr(py, first.cast()) };
+    let callback = first.getattr(intern!(py, "__callback__"));
+    callback.is_ok_and(|callback| !callback.is_none())
+}
+
+/// Whether there are weak references to an object.
+#[inline]
+pub(super) fn has_weak_references<T>(py: Python<'_>, object: &Py<T>) -> bool {
+    !weak_references(py, object).is_null()
+}
+
+/// The list of the weak references to an object; null if there are none, or none are possible.
+#[inline]
+fn weak_references<T>(_py: Python<'_>, object: &Py<T>) -> *mut c_void {
+    let object = object.as_ptr();
+    // SAFETY: a live object has a type.
+    let kind = unsafe { ffi::Py_TYPE(object) };
+    // SAFETY: and that lives as long.
+    let offset = unsafe { (*kind).tp_weaklistoffset };
+    if offset == 0 {
+        return ptr::null_mut();
+    }
+    // SAFETY: that is within every object of this type, or just before it where the interpreter manages them (3.13).
+    let list = unsafe { object.byte_offset(offset) };
+    // SAFETY: the pointer to the first weak reference lies there, as long as the object lives.
+    let list = unsafe { AtomicPtr::from_ptr(list.cast::<*mut c_void>()) };
+    list.load(Ordering::Relaxed)
+}
+
+/// The number that every change of the contents of `dict` makes another, and that no other content of any dict has had
+/// (PEP 509); `None` where Python counts no longer, or several threads may at once.
+#[allow(
+    deprecated,
+    clippy::unnecessary_wraps,
+    reason = "it is there until Python 3.13; where it has gone nothing is lent"
+)]
+#[inline]
+pub(crate) fn version(dict: &Bound<'_, PyDict>) -> Option<u64> {
+    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+    {
+        let dict = dict.as_ptr().cast::<ffi::PyDictObject>();
+        // SAFETY: a dict is a `PyDictObject`, and the GIL is held, so that it does not change meanwhile.
+        Some(unsafe { (*dict).ma_version_tag })
+    }
+    #[cfg(any(Py_3_14, Py_GIL_DISABLED))]
+    {
+        let _ = dict;
+        None
+    }
+}
+
+/// What the memory of an object held: its type, each of its fields, its dictionary and the first of its weak references.
+///
+/// Whatever is done to an object of a C type that has no containers of its own shows there, by whichever way.
+pub(crate) struct Memory {
+    words: Box<[usize]>,
+    /// How many of them lie before the object.
+    before: usize,
+}
+
+/// The type is what the header of every object ends with.
+const TYPE_AT: usize = size_of::<ffi::PyObject>() / size_of::<usize>() - 1;
+
+/// Types whose objects have their attributes behind them, where no field shows them (`Py_TPFLAGS_INLINE_VALUES`).
+const INLINE_VALUES: std::ffi::c_ulong = 1 << 2;
+/// Types whose dictionaries and weak references the interpreter keeps before the object
+/// (`Py_TPFLAGS_MANAGED_DICT`, `Py_TPFLAGS_MANAGED_WEAKREF`).
+const MANAGED: std::ffi::c_ulong = 1 << 3 | 1 << 4;
+
+impl Memory {
+    /// `None` if a change may not show.
+    pub(crate) fn of(py: Python<'_>, object: &Py<PyAny>) -> Option<Self> {
+        let flags = type_flags(py, object);
+        // In Python 3.12 they are there wherever the interpreter manages the dictionary.
+        let hides_values =
+            flags & INLINE_VALUES != 0 || flags & MANAGED != 0 && py.version_info() < (3, 13);
+        if hides_values || !shows_new_weak_references(py, object) {
+            return None;
+        }
+        Some(Self {
+            words: words(py, object).map(load).collect(),
+            before: if flags & MANAGED == 0 { 0 } else { 2 },
+        })
+    }
+
+    /// Whether the memory is as it was.
+    #[inline]
+    pub(crate) fn is_same(&self, py: Python<'_>, object: &Py<PyAny>) -> bool {
+        // Without a GIL, others may be writing just now.
+        if self.before != 0 || cfg!(Py_GIL_DISABLED) {
+            let mut pairs = self.words.iter().zip(words(py, object));
+            return pairs.all(|(held, word)| *held == load(word));
+        }
+        // SAFETY: the words from the type on lie within the object, whose size its type says; a class that is put in
+        // the place of it is one of objects as large.
+        let words = unsafe { object.as_ptr().cast::<usize>().add(TYPE_AT) };
+        // SAFETY: so do all that follow, and nothing writes to them while the GIL is held here.
+        let words = unsafe { std::slice::from_raw_parts(words, self.words.len()) };
+        *words == *self.words
+    }
+
+    /// Whether nothing has happened but that empty fields refer to `other` now; that is remembered.
+    pub(crate) fn has_become<T>(
+        &mut self,
+        py: Python<'_>,
+        object: &Py<PyAny>,
+        other: &Py<T>,
+    ) -> bool {
+        let other = other.as_ptr().addr();
+        self.words
+            .iter_mut()
+            .zip(words(py, object))
+            .all(|(held, word)| {
+                let word = load(word);
+                let is_expected = *held == word || *held == 0 && word == other;
+                *held = word;
+                is_expected
+            })
+    }
+}
+
+/// One field of the objects of a type, by its place in their memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Field(usize);
+
+impl Field {
+    /// The only field in which the memory of an object differs from what it was in `before`; `None` if there are
+    /// several, or it lies where the interpreter keeps it.
+    pub(crate) fn changed(py: Python<'_>, before: &Memory, object: &Py<PyAny>) -> Option<Self> {
+        let pairs = before.words.iter().zip(words(py, object));
+        let mut changed = pairs
+            .enumerate()
+            .filter(|(_, (held, word))| **held != load(word));
+        let (at, _) = changed.next()?;
+        let is_only = changed.next().is_none() && before.before == 0;
+        is_only.then_some(Self(TYPE_AT + at))
+    }
+
+    /// What the field holds in `object`, which is of that type.
+    #[inline]
+    pub(crate) fn of(self, _py: Python<'_>, object: &Py<PyAny>) -> usize {
+        // SAFETY: the field lies within the memory of every object of the type.
+        let word = unsafe { object.as_ptr().cast::<usize>().add(self.0) };
+        // SAFETY: it is aligned, and lives as long as the object; it is written whole.
+        load(unsafe { AtomicUsize::from_ptr(word) })
+    }
+}
+
+/// The words of an object's memory from its type on, and those that the interpreter keeps before it.
+#[inline]
+fn words<'a>(
+    py: Python<'a>,
+    object: &'a Py<PyAny>,
+) -> impl Iterator<Item = &'a AtomicUsize> + use<'a> {
+    // Between them and the object is the collector's header, but in an interpreter without a GIL.
+    let before = match (type_flags(py, object) & MANAGED != 0, cfg!(Py_GIL_DISABLED)) {
+        (false, _) => 0..0,
+        (true, false) => -4..-2,
+        (true, true) => -2..0,
+    };
+    let word = size_of::<usize>();
+    // SAFETY: a live object's type lives as long.
+    let size = unsafe { (*type_of(py, object)).tp_basicsize };
+    let object = object.as_ptr().cast::<usize>();
+    before
+        .chain(TYPE_AT.cast_signed()..size / word.cast_signed())
+        .map(move |at| {
+            // SAFETY: this lies within the allocation of the object, which the borrow keeps alive.
+            let word = unsafe { object.offset(at) };
+            // SAFETY: and is aligned as that is; who writes to it has the GIL, or writes it whole.
+            unsafe { AtomicUsize::from_ptr(word) }
+        })
+}
+
+fn load(word: &AtomicUsize) -> usize {
+    word.load(Ordering::Relaxed)
+}
+
+fn type_of(_py: Python<'_>, object: &Py<PyAny>) -> *mut ffi::PyTypeObject {
+    // SAFETY: a live object has a type.
+    unsafe { ffi::Py_TYPE(object.as_ptr()) }
+}
+
+fn type_flags(py: Python<'_>, object: &Py<PyAny>) -> std::ffi::c_ulong {
+    // SAFETY: a live object's type lives as long.
+    unsafe { ffi::PyType_GetFlags(type_of(py, object)) }
+}

@@ -1,0 +1,239 @@
+//! Temporary files for what requests bring, written by a thread of their own: a disk may keep a write waiting.
+//!
+//! In: bytes, from a turn. Out: files without names, which are gone when they are closed. Each write that is done becomes
+//! [`StreamCommand::Want`] for as many bytes of the request's body as it has taken, so that what waits for the disk is
+//! bounded by the window; when no write of the request is under way, [`StreamCommand::AwaitWritable`] follows. The bytes of all files that
+//! are being written are limited. The thread starts when it is first needed. Tests: `tests/server/test_uploads.py`.
+
+use std::fs::File;
+use std::io::{Error, Result, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, open, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::id::StreamId;
+use crate::mailbox::{Mailbox, StreamCommand};
+
+/// Writes the temporary files of one reactor.
+#[derive(Debug)]
+pub struct Spooler {
+    mailbox: Arc<Mailbox>,
+    jobs: Mutex<Option<Sender<Job>>>,
+    /// Bytes of all files that are being written.
+    total: Arc<AtomicU64>,
+    bytes_max: u64,
+}
+
+/// One temporary file that is being written.
+#[derive(Debug)]
+pub struct Spool {
+    shared: Arc<Shared>,
+    size: u64,
+    total: Arc<AtomicU64>,
+}
+
+/// The writes of one request that are under way.
+#[derive(Clone, Debug, Default)]
+pub struct Pending(Arc<AtomicU64>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    has_failed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Unopened,
+    Open(File),
+    Failed(Error),
+}
+
+struct Job {
+    shared: Arc<Shared>,
+    bytes: Vec<u8>,
+    wanted: u64,
+    pending: Pending,
+    id: StreamId,
+}
+
+impl Spooler {
+    /// One that posts to this mailbox.
+    pub fn new(mailbox: Arc<Mailbox>, bytes_max: u64) -> Self {
+        Self {
+            mailbox,
+            jobs: Mutex::default(),
+            total: Arc::default(),
+            bytes_max,
+        }
+    }
+
+    /// A new file, which exists when it is first written.
+    pub fn open(&self) -> Spool {
+        Spool {
+            shared: Arc::default(),
+            size: 0,
+            total: Arc::clone(&self.total),
+        }
+    }
+
+    /// Bytes that all files may have together.
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// Whether there is room for so many bytes more.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.total.load(Ordering::Relaxed).saturating_add(bytes) <= self.bytes_max
+    }
+
+    /// Has `bytes` appended to a file of the request `id`; when that is done, so many bytes of its body are `wanted`.
+    ///
+    /// # Errors
+    /// There is no thread to write them.
+    pub fn write(
+        &self,
+        spool: &mut Spool,
+        bytes: Vec<u8>,
+        wanted: u64,
+        pending: &Pending,
+        id: StreamId,
+    ) -> Result<()> {
+        let count = bytes.len() as u64;
+        let mut jobs = lock(&self.jobs);
+        let sender = match &mut *jobs {
+            Some(sender) => sender,
+            none => none.insert(self.start()?),
+        };
+        self.total.fetch_add(count, Ordering::Relaxed);
+        spool.size += count;
+        pending.0.fetch_add(count, Ordering::AcqRel);
+        let job = Job {
+            shared: Arc::clone(&spool.shared),
+            bytes,
+            wanted,
+            pending: pending.clone(),
+            id,
+        };
+        // The thread ends after its sender.
+        sender.send(job).map_err(|_| Errno::PIPE.into())
+    }
+
+    fn start(&self) -> Result<Sender<Job>> {
+        let (sender, jobs) = channel();
+        let mailbox = Arc::clone(&self.mailbox);
+        let directory = std::env::temp_dir();
+        std::thread::Builder::new()
+            .name("citius-spool".to_owned())
+            .spawn(move || work(&jobs, &mailbox, &directory))?;
+        Ok(sender)
+    }
+}
+
+impl Spool {
+    /// The file, once no write of the request is pending; empty if nothing was written.
+    ///
+    /// # Errors
+    /// Why it could not be written.
+    pub fn into_file(self) -> Result<File> {
+        match std::mem::take(&mut *lock(&self.shared.state)) {
+            State::Open(file) => Ok(file),
+            State::Failed(error) => Err(error),
+            State::Unopened => open_unnamed(&std::env::temp_dir()),
+        }
+    }
+
+    /// Whether it could not be written.
+    pub fn has_failed(&self) -> bool {
+        self.shared.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Bytes that were handed in.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.size, Ordering::Relaxed);
+    }
+}
+
+impl Pending {
+    /// Whether all that was handed in is written.
+    pub fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+}
+
+/// Does jobs until the spooler is gone.
+fn work(jobs: &Receiver<Job>, mailbox: &Mailbox, directory: &Path) {
+    for job in jobs {
+        let count = job.bytes.len() as u64;
+        job.shared.append(&job.bytes, directory);
+        // Before the reactor can know of it: the file goes with its last owner.
+        drop((job.bytes, job.shared));
+        let left = job.pending.0.fetch_sub(count, Ordering::AcqRel) - count;
+        let mut must_wake = false;
+        if job.wanted > 0 {
+            must_wake |= mailbox.post(job.id, StreamCommand::Want(job.wanted));
+        }
+        if left == 0 {
+            must_wake |= mailbox.post(job.id, StreamCommand::AwaitWritable);
+        }
+        if must_wake {
+            mailbox.wake();
+        }
+    }
+}
+
+impl Shared {
+    fn append(&self, bytes: &[u8], directory: &Path) {
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Unopened) {
+            *state = match open_unnamed(directory) {
+                Ok(file) => State::Open(file),
+                Err(error) => State::Failed(error),
+            };
+        }
+        if let State::Open(file) = &mut *state
+            && let Err(error) = file.write_all(bytes)
+        {
+            *state = State::Failed(error);
+        }
+        if matches!(*state, State::Failed(_)) {
+            self.has_failed.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// A new file without a name.
+fn open_unnamed(directory: &Path) -> Result<File> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match open(directory, flags | OFlags::TMPFILE | OFlags::EXCL, mode) {
+        Ok(descriptor) => return Ok(descriptor.into()),
+        // Not every file system can do that.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut random = [0; 16];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    let path = directory.join(format!("citius-{:032x}", u128::from_ne_bytes(random)));
+    let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let descriptor = openat(CWD, &path, flags, mode)?;
+    unlinkat(CWD, &path, AtFlags::empty())?;
+    Ok(descriptor.into())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What the locks guard is whole after each statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

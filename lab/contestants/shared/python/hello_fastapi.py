@@ -1,0 +1,11 @@
+"""A hello on FastAPI."""
+
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
+
+app = FastAPI()
+
+
+@app.get("/", response_class=PlainTextResponse)
+async def hello():
+    return "Welcome!\n"

@@ -1,0 +1,12 @@
+"""A hello on Starlette."""
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+
+async def hello(request):
+    return PlainTextResponse("Welcome!\n")
+
+
+app = Starlette(routes=[Route("/", hello)])

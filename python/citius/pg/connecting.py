@@ -1,0 +1,242 @@
+"""The way to a session: addresses, sockets, TLS, which of several servers; and cancel requests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from citius._core import PgTls
+from citius.errors import ConfigError
+from citius.pg.errors import PostgresError, ProtocolError, ServerError, SessionLost, TlsFailed
+from citius.pg.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from citius._core import PgPool
+    from citius.pg.dsn import Target
+
+_TLS_REQUEST = bytes.fromhex("00000008 04d2162f")
+# "No pg_hba.conf entry", which may be there for a connection that is secured otherwise.
+_NO_ENTRY = "28000"
+# The server starts up, shuts down, or has no connection left: another one may have.
+_NOT_NOW = {"57P01", "57P03", "53300"}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connected socket, and how it is secured."""
+
+    target: Target
+    socket: socket.socket
+    tls: PgTls | None
+
+
+async def open_session(
+    core: PgPool, targets: Sequence[Target], on_closed: Callable[[Session], None]
+) -> Session:
+    """A session with the first server that gives one.
+
+    Raises:
+        PostgresError: None does; the error is that of the last.
+    """
+    if len(targets) > 1 and targets[0].is_any_order:
+        targets = random.sample(targets, len(targets))
+    wanted = targets[0].session_attributes
+    failures: list[PostgresError] = []
+    for attributes in ("standby", "any") if wanted == "prefer-standby" else (wanted,):
+        failures.clear()
+        for target in targets:
+            try:
+                return await _open_with(core, target, attributes, on_closed)
+            except PostgresError as error:
+                if isinstance(error, ServerError) and error.sqlstate not in _NOT_NOW:
+                    raise
+                failures.append(error)
+    if len(failures) == 1:
+        raise failures[0]
+    raise SessionLost("; ".join(map(str, failures)))
+
+
+async def _open_with(
+    core: PgPool, target: Target, attributes: str, on_closed: Callable[[Session], None]
+) -> Session:
+    session = await _open_at(core, target, on_closed)
+    try:
+        if attributes == "any" or await _has(core, session, attributes):
+            return session
+    except BaseException:
+        session.close()
+        raise
+    session.close()
+    raise SessionLost(
+        f"{target}: target_session_attrs={attributes}, and the server is something else"
+    )
+
+
+async def _has(core: PgPool, session: Session, attributes: str) -> bool:
+    async def ask(parameter: str, sql: str) -> bool:
+        # Servers from 14 on say it by themselves.
+        if (said := session.parameters.get(parameter)) is not None:
+            return said == "on"
+        return await core.fetch_value(sql, session=session.core)
+
+    is_standby = await ask("in_hot_standby", "SELECT pg_is_in_recovery()")
+    if attributes in ("primary", "standby"):
+        return is_standby == (attributes == "standby")
+    is_read_only = is_standby or await ask(
+        "default_transaction_read_only",
+        "SELECT current_setting('default_transaction_read_only')::bool",
+    )
+    return is_read_only == (attributes == "read-only")
+
+
+async def _open_at(core: PgPool, target: Target, on_closed: Callable[[Session], None]) -> Session:
+    tries = target.secured_tries
+    for number, is_secured in enumerate(tries):
+        is_last = number == len(tries) - 1
+        try:
+            return await _open_as(core, target, is_secured, on_closed)
+        except TlsFailed:
+            if is_last:
+                raise
+        except ServerError as error:
+            if is_last or error.sqlstate != _NO_ENTRY:
+                raise
+    raise AssertionError("there is one try at least")
+
+
+async def _open_as(
+    core: PgPool, target: Target, is_secured: bool, on_closed: Callable[[Session], None]
+) -> Session:
+    try:
+        async with asyncio.timeout(target.connect_timeout_s):
+            link = await connect(target, is_secured)
+            try:
+                session = Session(core, link, on_closed)
+            except ValueError as error:
+                link.socket.close()
+                raise ConfigError(f"TLS with PostgreSQL: {error}") from None
+            try:
+                await session.open()
+            except BaseException:
+                session.close()
+                raise
+            return session
+    except TimeoutError:
+        raise SessionLost(f"{target}: no response within {target.connect_timeout_s:g} s") from None
+    except OSError as error:
+        if isinstance(error, SessionLost):
+            raise
+        raise SessionLost(f"{target}: {error.strerror or error}") from error
+
+
+async def connect(target: Target, is_secured: bool) -> Link:
+    """A connected socket that does not block, and the rules of its TLS if the server speaks it."""
+    tls = tls_of(target) if is_secured else None
+    made = await _connect(target)
+    try:
+        if tls is not None and not target.tls.is_direct and not await _is_tls_spoken(target, made):
+            tls = None
+        return Link(target, made, tls)
+    except BaseException:
+        made.close()
+        raise
+
+
+def tls_of(target: Target) -> PgTls:
+    """The rules of a target's TLS; files are read each time, because certificates are renewed.
+
+    Raises:
+        ConfigError: A file cannot be used.
+    """
+    rules = target.tls
+    try:
+        return PgTls(
+            rules.verification,
+            authorities=list(rules.authorities),
+            identity=rules.identity,
+            password=rules.key_password,
+            version_min=rules.version_min,
+            protocols=["postgresql"],
+        )
+    except ValueError as error:
+        raise ConfigError(f"TLS with PostgreSQL: {error}") from None
+
+
+async def _is_tls_spoken(target: Target, made: socket.socket) -> bool:
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(made, _TLS_REQUEST)
+    # One byte: what came behind it in plain text would be taken for the server's.
+    said = await loop.sock_recv(made, 1)
+    if said == b"S":
+        return True
+    if said == b"N":
+        if target.tls.mode == "prefer":
+            return False
+        raise SessionLost(f"{target}: sslmode={target.tls.mode}, and the server does not speak TLS")
+    if said in (b"", b"E"):
+        raise SessionLost(f"{target}: the server has closed the connection")
+    raise ProtocolError(f"{target}: the server does not speak PostgreSQL's protocol")
+
+
+async def _connect(target: Target) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    address = target.address
+    if isinstance(address, str):
+        choices = [(socket.AF_UNIX, socket.SOCK_STREAM, 0, address)]
+    else:
+        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
+        choices = [(family, kind, protocol, where) for family, kind, protocol, _, where in found]
+    failure: OSError | None = None
+    for family, kind, protocol, where in choices:
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setblocking(False)
+            await loop.sock_connect(made, where)
+            if family != socket.AF_UNIX:
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        except OSError as error:
+            made.close()
+            failure = error
+        except BaseException:
+            made.close()
+            raise
+        else:
+            return made
+    raise failure or OSError(f"{target.host} has no address")
+
+
+async def cancel(session: Session, request: bytes) -> None:
+    """Send a cancel request, secured as the session is, and wait until the server has taken it."""
+    loop, target = asyncio.get_running_loop(), session.target
+    # When it fails, the statement ends by itself; the session is used again when it has.
+    with contextlib.suppress(OSError, TimeoutError, PostgresError, ConfigError):
+        async with asyncio.timeout(target.connect_timeout_s):
+            link = await connect(target, session.is_secured)
+            with link.socket as made:
+                if link.tls is not None:
+                    await _send_sealed(made, link.tls, target.host, request)
+                elif session.is_secured:
+                    return
+                else:
+                    await loop.sock_sendall(made, request)
+                while await loop.sock_recv(made, 64):
+                    pass
+
+
+async def _send_sealed(made: socket.socket, tls: PgTls, server_name: str, data: bytes) -> None:
+    loop, stream = asyncio.get_running_loop(), tls.stream(server_name)
+    await loop.sock_sendall(made, stream.transmit(b""))
+    while stream.is_handshaking:
+        received = await loop.sock_recv(made, 16 * 1024)
+        if not received:
+            raise SessionLost("the server has closed the connection")
+        stream.receive(received)
+        await loop.sock_sendall(made, stream.transmit(b""))
+    await loop.sock_sendall(made, stream.transmit(data))

@@ -1,0 +1,200 @@
+"""The places of workers: each slot has sockets of its own, which outlive its workers.
+
+A slot's sockets keep the connections that a worker which died had not accepted; its next worker takes them.
+Slots are added and removed here, and workers are started in them. When that happens is decided in control.py
+and rollout.py.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from citius.observability import logging
+from citius.serving.sockets import stop_accepting
+from citius.serving.supervisor.worker import start
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from citius._core import TlsTickets
+    from citius.observability.metrics import MetricsRegistry
+    from citius.serving.listeners import Listeners
+    from citius.serving.supervisor.worker import Worker
+    from citius.settings.config import Config
+    from citius.web.app import App
+
+STARVED_S = 1.0
+"""Pause before a worker is tried again that the system had no process, memory or descriptors for."""
+
+
+@dataclass(slots=True)
+class Slot:
+    """A place for one worker and its successor. Its sockets stay when workers go."""
+
+    index: int
+    listeners: list[socket.socket]
+    worker: Worker | None = None
+    successor: Worker | None = None
+    """It takes the worker's place when it is ready."""
+    leaving: list[Worker] = field(default_factory=list["Worker"])
+    deaths_young: int = 0
+    start_at: float = 0.0
+    """When the next worker may be started, or the next successor."""
+
+    @property
+    def workers(self) -> list[Worker]:
+        """All of its processes."""
+        return [w for w in (self.worker, self.successor, *self.leaving) if w is not None]
+
+
+class Slots:
+    """All slots.
+
+    Args:
+        close_inherited: What a new worker calls with its slot, to close what it has of the supervisor.
+    """
+
+    def __init__(
+        self,
+        target: App | str,
+        config: Config,
+        listeners: Listeners,
+        metrics: MetricsRegistry | None,
+        close_inherited: Callable[[Slot], None],
+    ) -> None:
+        self.config = config
+        """What the next worker is started with."""
+        count = config.workers
+        self.all = [Slot(index, listeners.of_slot(index, count)) for index in range(count)]
+        self.leaving: list[Slot] = []
+        """Slots that were removed and whose workers still drain."""
+        self._target = target
+        self._listeners = listeners
+        self._metrics = metrics
+        self._close_inherited = close_inherited
+        self._tickets: TlsTickets | None = None
+        """By which sessions of TLS are resumed with another worker."""
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether a worker serves in each."""
+        return all(slot.worker and slot.worker.is_ready for slot in self.all)
+
+    @property
+    def has_successor(self) -> bool:
+        """Whether a successor is on its way."""
+        return any(slot.successor for slot in self.all)
+
+    def workers(self) -> list[tuple[Slot, Worker]]:
+        """All processes, with their slots."""
+        return [(slot, worker) for slot in (*self.all, *self.leaving) for worker in slot.workers]
+
+    def start(self, slot: Slot) -> Worker | None:
+        """A new worker; ``None`` if the system is short of something, and then it is tried again."""
+        try:
+            self._renew_sockets(slot)
+            if self.config.is_tls and self._tickets is None:
+                from citius._core import TlsTickets
+
+                self._tickets = TlsTickets()
+            return start(
+                self._target,
+                self.config,
+                slot,
+                lambda: self._close_inherited(slot),
+                self._metrics,
+                self._tickets,
+                workers=len(self.all),
+            )
+        except OSError as error:
+            slot.start_at = time.monotonic() + STARVED_S
+            logging.error(f"a worker cannot be started: {error}; another try in {STARVED_S:g} s")
+            return None
+
+    def advance_tickets(self) -> None:
+        """Let the keys of TLS tickets that are due be replaced."""
+        if self._tickets is not None:
+            self._tickets.advance()
+
+    def add(self) -> None:
+        """Add a slot, with sockets of its own."""
+        made: list[socket.socket] = []
+        try:
+            for listener in self._listeners.all:
+                made.append(listener.one_more())
+                made[-1].listen(self.config.backlog)
+        except OSError as error:
+            logging.error(f"there cannot be another worker: {error}")
+            for one in made:
+                for listener in self._listeners.all:
+                    if one in listener.sockets:
+                        listener.sockets.remove(one)
+                one.close()
+            return
+        self.all.append(Slot(self.all[-1].index + 1, made))
+        logging.info(f"one worker more: {len(self.all)}")
+
+    def remove(self) -> Slot | None:
+        """Remove the last slot, whose workers drain; ``None`` if it is the only one."""
+        if len(self.all) == 1:
+            return None
+        slot = self.all.pop()
+        logging.info(f"one worker less: {len(self.all)}")
+        # The worker accepts what waits in its queue and closes the other descriptor; a client that connects
+        # in between tries again, and reaches another worker.
+        for made in slot.listeners:
+            for listener in self._listeners.all:
+                if made in listener.sockets and listener.is_by_port:
+                    stop_accepting(made)
+                    listener.sockets.remove(made)
+            made.close()
+        for worker in slot.workers:
+            worker.tell_to_stop()
+        self.leaving.append(slot)
+        return slot
+
+    def drop_if_left(self, slot: Slot) -> None:
+        """Forget a removed slot whose last worker has ended."""
+        if slot in self.leaving and not slot.workers:
+            self.leaving.remove(slot)
+
+    def close_own_sockets(self, slot: Slot) -> None:
+        """Until its next worker the kernel would queue connections here that others could take."""
+        if not any(other.worker for other in self.all if other is not slot):
+            return
+        for listener in self._listeners.all:
+            if not listener.is_by_port or not listener.is_ours:
+                continue
+            for made in [made for made in slot.listeners if made in listener.sockets]:
+                if len(listener.sockets) > 1:
+                    stop_accepting(made)
+                    listener.sockets.remove(made)
+                    slot.listeners.remove(made)
+                    made.close()
+
+    def close_sockets(self) -> None:
+        """Close the sockets of all."""
+        for slot in self.all:
+            for made in slot.listeners:
+                made.close()
+
+    def close_sockets_of_others(self, slot: Slot) -> None:
+        """Close in a worker what is not its slot's."""
+        for other in self.all:
+            if other is not slot:
+                for made in other.listeners:
+                    made.close()
+        for listener in self._listeners.all:
+            for made in listener.sockets:
+                if made not in slot.listeners:
+                    made.close()
+
+    def _renew_sockets(self, slot: Slot) -> None:
+        for listener in self._listeners.all:
+            if listener.is_by_port and not any(made in listener.sockets for made in slot.listeners):
+                made = listener.one_more()
+                made.listen(self.config.backlog)
+                slot.listeners.append(made)
