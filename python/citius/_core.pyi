@@ -996,6 +996,7 @@ class Reactor:
         h2c_upgrade: bool = True,
         tls: Tls | None = None,
         makes_room: bool = False,
+        on_memory: Callable[[], object] | None = None,
     ) -> Self:
         """
         Args:
@@ -1012,6 +1013,8 @@ class Reactor:
             http: Versions that are spoken.
             h2c_upgrade: Whether ``Upgrade: h2c`` is granted.
             tls: What connections are secured with; taken over, for one reactor only.
+            on_memory: Called when ``memory_news`` has something; then ``memory_turn`` is the turn, and bytes
+                that are not taken of a connection in memory hold its writer up.
 
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
@@ -1054,10 +1057,25 @@ class Reactor:
     @property
     def routes_open(self) -> str:
         """The routes of open requests, as far as they are watched, in a form to be read."""
-    def memory_open(self) -> int:
-        """Open a connection that lives in memory (for tests) and return its number."""
-    def memory_feed(self, connection: int, data: bytes) -> None:
-        """Bytes from the peer."""
+    def memory_turn(self) -> None:
+        """The turn of a reactor with ``on_memory``."""
+    def memory_open(
+        self,
+        client: tuple[str, int] | None = None,
+        scheme: str | None = None,
+        root_path: str | None = None,
+    ) -> int:
+        """Open a connection that lives in memory and return its number.
+
+        With a ``scheme`` its requests come from ``client`` whatever their fields say, and ``root_path``
+        (percent-encoded) has been taken off their paths.
+        """
+    def memory_feed(self, connection: int, data: bytes) -> int:
+        """Bytes from the peer; returns how many have not been read yet."""
+    def memory_news(self) -> list[int]:
+        """The connections in memory that have bytes to take, have read all they were fed, or are closed."""
+    def memory_of(self, request: Request) -> int | None:
+        """The connection that a request has come by; ``None`` if it is another reactor's."""
     def memory_eof(self, connection: int) -> None:
         """The peer closes."""
     def memory_take(self, connection: int) -> tuple[bytes, bool]:
