@@ -762,6 +762,8 @@ class PgPool:
         """A COPY; ``sink`` gets its data, or ``None`` when the server wants some."""
     def share(self, session: PgConnection) -> None:
         """Let a session take calls."""
+    def serve_waiting(self, session: PgConnection) -> None:
+        """Hand calls that wait to a session that does not share."""
     def unshare(self, session: PgConnection | None = None) -> PgConnection | None:
         """Take a session from those that share; the least busy one without an argument."""
     @property

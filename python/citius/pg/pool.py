@@ -330,6 +330,8 @@ class Pool(Statements):
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
+                # The transaction comes after the statements that wait already.
+                self._core.serve_waiting(session.core)
                 return waiter.set_result(session)
         self._core.share(session.core)
 

@@ -334,6 +334,22 @@ impl PgPool {
         Self::pump(slf);
     }
 
+    /// Hands calls that wait to a session that a transaction gets next, so that transactions do not always go first.
+    fn serve_waiting(slf: &Bound<'_, Self>, session: &Bound<'_, PgConnection>) {
+        let this = slf.get();
+        for _ in 0..this.depth {
+            let Some((since, call)) = lock(&this.sharing).queue.pop_front() else {
+                return;
+            };
+            if call.get().is_over() {
+                continue;
+            }
+            if let Err(call) = PgConnection::submit(session, call) {
+                return lock(&this.sharing).queue.push_front((since, call));
+            }
+        }
+    }
+
     /// Takes a session from those that share; the least busy one without an argument.
     #[pyo3(signature = (session = None))]
     fn unshare(&self, session: Option<Py<PgConnection>>) -> Option<Py<PgConnection>> {
