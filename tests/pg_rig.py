@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from citius import pg
+from rig import application
 
 PORT = 5432
 WAIT_S = 30.0
@@ -152,63 +153,7 @@ class Server:
 
 
 # An application under `citius serve`; its database is in the variable DSN.
-APP = """
-    from citius import pg
-    pool = pg.Pool(os.environ["DSN"], size=2, wait_s=5, depth=1)
-    app = App(lifespan=pool.lifespan)
-
-    @app.get("/one/{id}")
-    async def one(id: int) -> dict:
-        return await pool.fetch_one("SELECT $1::int AS id, 'n' || $1::int AS name", id, as_=dict)
-
-    @app.get("/rows")
-    async def rows() -> Response:
-        body = await pool.fetch_json("SELECT g AS id FROM generate_series(1, 3) g", items="items")
-        return Response(body, content_type="application/json")
-
-    @app.get("/big")
-    async def big() -> dict:
-        text = "x" * 3_000_000
-        return {"same": await pool.fetch_value("SELECT $1::text || 'y'", text) == text + "y"}
-
-    @app.get("/several")
-    async def several() -> list:
-        await asyncio.sleep(0.001)
-        first = await pg.gather(*(pool.fetch_value("SELECT $1::int", n) for n in range(5)))
-        async with pool.transaction() as tx:
-            return [*first, await tx.fetch_value("SELECT 5")]
-
-    @app.get("/slow")
-    async def slow() -> str:
-        await pool.fetch("SELECT pg_sleep(30)")
-        return "slept"
-
-    @app.get("/active")
-    async def active() -> int:
-        return await pool.fetch_value(
-            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(30)'")
-
-    @app.get("/carried")
-    async def carried() -> list:
-        return [session._reactor is not None for session in pool._sessions]
-
-    @app.get("/reattach")
-    async def reattach() -> str:
-        async def move() -> None:
-            session = next(iter(pool._sessions))
-            print("in a step", file=sys.stderr, flush=True)
-            time.sleep(0.5)  # requests of other connections are ready by then
-            reactor = session._reactor
-            session._move(None)
-            session._move(reactor)
-
-        await asyncio.get_running_loop().create_task(move())
-        return "moved"
-
-    @app.on_shutdown
-    async def late() -> None:
-        print("at the end:", await pool.fetch_value("SELECT 'alive'"), file=sys.stderr, flush=True)
-"""
+APP = application("postgres_app")
 
 
 def get(server: Any, path: str) -> tuple[int, bytes]:

@@ -15,6 +15,7 @@ from citius import App, Body, ConfigError, Cookie, Form, Header, Query, Response
 from citius.testing import Client, TestResponse
 from openapi_spec_validator import validate
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, RootModel, computed_field
+from rig import application
 from typing_extensions import TypedDict
 
 
@@ -395,21 +396,8 @@ class TestOtherRecords:
 
 
 def test_pydantic_is_not_imported_for_others() -> None:
-    program = """
-import sys
-from citius import App
-from citius.testing import Client
-app = App()
-@app.post("/")
-def post(value: dict[str, int], n: int = 1) -> dict[str, int]:
-    return value
-with Client(app) as client:
-    assert client.post("/", json={"a": 1}).json() == {"a": 1}
-    assert client.post("/", json={"a": "x"}).status_code == 422
-app.openapi()
-print("pydantic" in sys.modules, "pydantic_core" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    program = application("no_pydantic_app")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True)
     assert done.stdout == "False False\n", done.stderr
 
 
