@@ -62,21 +62,26 @@ def small(series: Series) -> Series:
 @pytest.fixture(scope="module")
 def citius(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], launch.Server]]:
     """Start Citius, in the manner that a wire takes: the fake speaks HTTP/1.1 alone."""
-    contestant = contestants.load([contestants.lab_root() / "contestants"])["citius"]
-    if (reason := contestant.missing()) is not None:
+    found = contestants.load([contestants.lab_root() / "contestants"])
+    if (reason := found["citius"].missing()) is not None:
         pytest.skip(reason)
     if shutil.which("openssl") is None:
         pytest.skip("no openssl here, which makes the certificate")
-    certificate.make(contestant.build_root)
+    certificate.make(found["citius"].build_root)
     log_path = tmp_path_factory.mktemp("citius") / "log"
     with contextlib.ExitStack() as stack:
         started: dict[str, launch.Server] = {}
 
         def start(wire: str) -> launch.Server:
-            manner = contestant.manner_of(wire)
+            contestant = found["citius-ws" if wire == wires.WS else "citius"]
+            manner = f"{contestant.name} {contestant.manner_of(wire)}"
             if manner not in started:
                 server = launch.Server(
-                    contestant, workers=1, cpus=(), log_path=log_path, manner=manner
+                    contestant,
+                    workers=1,
+                    cpus=(),
+                    log_path=log_path,
+                    manner=contestant.manner_of(wire),
                 )
                 started[manner] = stack.enter_context(server)
             return started[manner]
@@ -94,7 +99,8 @@ def test_every_series_is_understood(
     series = small(SERIES[name])
     if series.load.wire != wires.HTTP1:
         server = citius(series.load.wire)
-    case = replace(contract().cases["hello"], connections=8)
+    id = series.cases[0] if series.load.ws else "hello"
+    case = replace(contract().cases[id], connections=8)
     rate = 500.0 if series.load.fraction is not None else None
     shot = drive.Shot.of(series, case, window_s=0.2, warmup_s=0.05, rate=rate)
     fields = driver.measure(server, shot)
