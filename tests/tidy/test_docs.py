@@ -141,7 +141,7 @@ def check_command(line: str) -> None:
         assert command is not None
         command.make_context("serve", rest[1:])
     elif Path(program).name == "citius":
-        assert rest[0] in ("routes", "openapi", "load", "lab", "--version"), line
+        assert rest[0] in ("new", "dev", "routes", "openapi", "load", "lab", "--version"), line
     else:
         known = (
             "pip",
