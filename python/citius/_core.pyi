@@ -773,8 +773,12 @@ class PgPool:
     def fetch_json_one(self, *arguments: object, session: PgConnection | None = None) -> PgCall: ...
     def script(self, sql: str, session: PgConnection | None) -> PgCall:
         """Statements without parameters, by the simple protocol."""
+    def copy(self, sql: str, session: PgConnection, sink: Callable[[bytes | None], None]) -> PgCall:
+        """A COPY; ``sink`` gets its data, or ``None`` when the server wants some."""
     def share(self, session: PgConnection) -> None:
         """Let a session take calls."""
+    def serve_waiting(self, session: PgConnection) -> None:
+        """Hand calls that wait to a session that does not share."""
     def unshare(self, session: PgConnection | None = None) -> PgConnection | None:
         """Take a session from those that share; the least busy one without an argument."""
     @property
@@ -805,6 +809,10 @@ class PgConnection:
         """What is to be sent."""
     def terminate(self) -> None:
         """Say goodbye to the server."""
+    def copy_data(self, data: bytes) -> None:
+        """Send data of a COPY."""
+    def end_copy(self, why: str | None = None) -> None:
+        """End the data of a COPY; with a reason the server refuses it."""
     def attach(self, reactor: Reactor, fd: int) -> None:
         """Have a reactor carry the bytes."""
     def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
@@ -826,6 +834,23 @@ class PgConnection:
     @property
     def process(self) -> int | None:
         """The identifier of the session's server process."""
+
+@final
+class PgPortal:
+    """Rows in portions, of a session in a transaction."""
+
+    def __new__(
+        cls, pool: PgPool, session: PgConnection, rows_max: int, as_: object = None
+    ) -> Self: ...
+    def open(self, *arguments: object) -> PgCall:
+        """The first rows of a statement."""
+    def next(self) -> PgCall:
+        """The next rows."""
+    @property
+    def is_done(self) -> bool:
+        """Whether the last row has come."""
+    def close(self) -> None:
+        """Close it, with the next request of the session."""
 
 @final
 class PgTls:
@@ -925,6 +950,17 @@ def parse_urlencoded(raw: bytes) -> list[tuple[str, str]]:
 
     Percent-decoded; bytes that are not UTF-8 become U+FFFD.
     """
+
+@final
+class TemporaryFile:
+    """A temporary file without a name; closed in a thread, for giving back a large one takes long."""
+
+    def fileno(self) -> int:
+        """
+        Raises:
+            ValueError: It is closed.
+        """
+    def close(self) -> None: ...
 
 def parse_form(
     content_type: str, body: bytes, settings: FormLimits

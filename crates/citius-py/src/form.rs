@@ -7,16 +7,18 @@
 
 use std::io::Error;
 use std::mem;
-use std::os::fd::{IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Mutex;
 
 use citius_forms::{Event, Fault, Limits, Multipart, Part, urlencoded};
 use citius_http::{Head, parameters};
-use citius_reactor::{Pending, Spool, Spooler, StreamId};
-use pyo3::exceptions::PyOSError;
+use citius_reactor::{Pending, Spool, Spooler, StreamId, close};
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::support;
+use crate::sync::lock;
 
 /// What a route's forms may have, as `citius.FormLimits` says it.
 #[derive(Clone, Copy, Debug, FromPyObject)]
@@ -302,9 +304,33 @@ struct File<'py> {
     fields: Vec<(String, String)>,
     /// The content, if it is in memory.
     data: Option<Bound<'py, PyBytes>>,
-    /// The descriptor of the temporary file, which the receiver closes.
-    descriptor: Option<RawFd>,
+    temporary: Option<TemporaryFile>,
     size: u64,
+}
+
+/// A temporary file, which is closed in a thread.
+#[pyclass(frozen, module = "citius._core")]
+pub(crate) struct TemporaryFile(Mutex<Option<std::fs::File>>);
+
+#[pymethods]
+impl TemporaryFile {
+    fn fileno(&self) -> PyResult<RawFd> {
+        let file = lock(&self.0);
+        let file = file.as_ref().map(AsRawFd::as_raw_fd);
+        file.ok_or_else(|| PyValueError::new_err("the file is closed"))
+    }
+
+    fn close(&self) {
+        if let Some(file) = lock(&self.0).take() {
+            close(file);
+        }
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 /// Pairs of texts, and files.
@@ -315,13 +341,13 @@ pub(crate) fn parts(py: Python<'_>, taken: Result<Vec<Received>, Failure>) -> Py
     let taken = taken.map_err(|failure| failure.exception(py))?;
     let (fields, files) = (PyList::empty(py), PyList::empty(py));
     for (part, content) in taken {
-        let (data, descriptor, size) = match content {
+        let (data, temporary, size) = match content {
             Settled::Memory(bytes) if part.filename.is_none() => {
                 fields.append((part.name, String::from_utf8_lossy(&bytes)))?;
                 continue;
             }
             Settled::Memory(bytes) => (Some(PyBytes::new(py, &bytes)), None, bytes.len() as u64),
-            Settled::File(file, size) => (None, Some(file.into_raw_fd()), size),
+            Settled::File(file, size) => (None, Some(TemporaryFile(Mutex::new(Some(file)))), size),
         };
         files.append(File {
             name: part.name,
@@ -329,7 +355,7 @@ pub(crate) fn parts(py: Python<'_>, taken: Result<Vec<Received>, Failure>) -> Py
             content_type: part.content_type,
             fields: part.fields,
             data,
-            descriptor,
+            temporary,
             size,
         })?;
     }

@@ -75,6 +75,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numbers::read_real, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::parse_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::prefers_msgpack, module)?)?;
+    module.add_class::<form::TemporaryFile>()?;
     module.add_class::<request::Request>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;

@@ -55,6 +55,6 @@ pub use reactor::{Options, Reactor};
 pub use rustix::io::Errno;
 pub use rustix::time::Timespec;
 pub use service::{Notice, Reply, Service, TlsNotice};
-pub use spool::{Pending, Spool, Spooler};
+pub use spool::{Pending, Spool, Spooler, close};
 pub use upstream::UpstreamId;
 pub use wire::Protocols;

@@ -47,6 +47,21 @@ struct Shared {
     has_failed: AtomicBool,
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let State::Open(file) = std::mem::take(&mut *lock(&self.state)) {
+            close(file);
+        }
+    }
+}
+
+/// Closes a file that may be the last to hold a large content, in a thread: giving that back takes the system long.
+pub fn close(file: File) {
+    let thread = std::thread::Builder::new().name("citius-close".to_owned());
+    // Without a thread it is closed here, with the function that was not called.
+    drop(thread.spawn(move || drop(file)));
+}
+
 #[derive(Debug, Default)]
 enum State {
     #[default]

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import inspect
 import types
-from dataclasses import is_dataclass
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, is_typeddict
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
 
 from citius._core import Response
 from citius.errors import ConfigError
@@ -43,15 +42,26 @@ def is_body(annotation: Any) -> bool:
 
 
 def has_fields(annotation: Any) -> bool:
-    """Whether this is a class of records: a Struct, a dataclass, a TypedDict, or one of attrs."""
+    """Whether this is a class of records: a Struct, a dataclass, a TypedDict, one of attrs or pydantic."""
     cls: Any = get_origin(annotation) or annotation
     return isinstance(cls, type) and (
-        any(hasattr(cls, name) for name in _RECORDS) or is_typeddict(cls)
+        any(hasattr(cls, name) for name in _RECORDS) or is_typed_dict(cls)
     )
 
 
-# Of a msgspec.Struct, a dataclass and a class of attrs, which need not be imported.
-_RECORDS = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__")
+def is_typed_dict(cls: type) -> bool:
+    """Whether this is a TypedDict, of ``typing`` or of ``typing_extensions``."""
+    plain: Any = cls
+    return issubclass(cls, dict) and hasattr(plain, "__required_keys__")
+
+
+# Of a msgspec.Struct, a dataclass, a class of attrs and a model of pydantic, which need not be imported.
+_RECORDS = (
+    "__struct_fields__",
+    "__dataclass_fields__",
+    "__attrs_attrs__",
+    "__pydantic_core_schema__",
+)
 
 
 def without_none(annotation: Any) -> Any:
@@ -143,8 +153,8 @@ def instead_of(cls: type) -> str:
     """What to write in the place of a class that msgspec does not know."""
     if any(base.__module__.partition(".")[0] == "pydantic" for base in cls.__mro__):
         return (
-            "write the model as a msgspec.Struct or a dataclass, or take the request and call "
-            f"{cls.__name__}.model_validate_json(request.body())"
+            "a msgspec.Struct has no fields of pydantic's types: make it a dataclass or a model, or take the "
+            f"request and call {cls.__name__}.model_validate_json(request.body())"
         )
     return "use a msgspec.Struct, a dataclass, a TypedDict or a type that msgspec knows"
 
@@ -157,7 +167,7 @@ def is_of(value: Any, annotation: Any) -> bool:
         return is_of(value, annotation.__origin__)
     if isinstance(annotation, type) and get_origin(annotation) is None:
         cls: type[Any] = annotation
-        if not is_typeddict(cls):
+        if not is_typed_dict(cls):
             return isinstance(value, (int, float) if cls is float else cls)
     import msgspec
 
@@ -212,7 +222,7 @@ def name_of(annotation: Any) -> str:
 def copier_of(default: Any) -> Callable[[], Any] | None:
     """What copies a default that a handler could change for the next request; ``None`` for all others."""
     cls = cast("Any", type(default))
-    is_record = hasattr(cls, "__struct_fields__") or is_dataclass(cls)
+    is_record = any(hasattr(cls, name) for name in _RECORDS)
     if not is_record and cls not in (list, dict, set, bytearray):
         return None
     if not is_record and not default:

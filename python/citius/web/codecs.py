@@ -1,9 +1,9 @@
-"""JSON and MessagePack by msgspec: values to bytes, bytes to values of a type.
+"""JSON and MessagePack by msgspec, types of pydantic by pydantic: values to bytes, bytes to values of a type.
 
 The encoders are made when they are first needed (module ``__getattr__``), because a service that sends text
 never needs msgspec and its worker should not pay for it. Decoders raise ``HTTPError``: 400 for bytes that are
 no JSON or MessagePack, 422 for well-formed data of the wrong shape, with the place. The extension calls this
-module (citius-py/src/support.rs). Tests: ``tests/unit/test_support.py``.
+module (citius-py/src/support.rs). Tests: ``tests/unit/test_request_values.py``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import BadRequest, HTTPError, UnprocessableContent
+from citius.web.pydantic_types import adapter_of, encodable
+from citius.web.pydantic_types import decoder as decoder_of_pydantic
+from citius.web.pydantic_types import refusal_of as refusal_of_pydantic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +27,11 @@ def __getattr__(name: str) -> Any:
     if name == "encode_json":
         import msgspec
 
-        value = msgspec.json.Encoder().encode
+        value = msgspec.json.Encoder(enc_hook=encodable).encode
     elif name == "encode_msgpack":
         import msgspec
 
-        value = msgspec.msgpack.Encoder().encode
+        value = msgspec.msgpack.Encoder(enc_hook=encodable).encode
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
@@ -97,21 +100,30 @@ def decode_text(type: Any, data: bytes) -> Any:
     import msgspec
 
     text = data.decode()
+    adapter = adapter_of(type)
+    if adapter is not None:
+        return adapter.validate_python(text)
     return msgspec.convert(text if type is str else text.strip(), type, strict=False)
 
 
 def refusal_of(
     error: Exception, label: str, format: str, type: Any, data: bytes
 ) -> HTTPError | None:
-    """What a client is told whose body msgspec did not decode; ``None`` if it was not the body's fault."""
+    """What a client is told whose body was not decoded; ``None`` if it was not the body's fault."""
     import msgspec
+
+    def sent() -> Any:
+        return data.decode() if format == "text" else decoder(format, None)(data)
+
+    refusal = refusal_of_pydantic(error, label, sent)
+    if refusal is not None:
+        return refusal
 
     if isinstance(error, msgspec.ValidationError):
         from citius.web.mistakes import find_mistakes
 
-        value = data.decode() if format == "text" else decoder(format, None)(data)
         strict = format != "text"
-        errors = find_mistakes(value, type, error, "body", strict=strict)
+        errors = find_mistakes(sent(), type, error, "body", strict=strict)
         return UnprocessableContent("the body is not of the expected shape", errors=errors)
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
         return BadRequest(f"the body is no valid {label}: {error}")
@@ -124,6 +136,10 @@ def decoder(format: str, type: Any) -> Callable[[bytes], Any]:
         return kept
     import msgspec
 
+    adapter = None if type is None else adapter_of(type)
+    if adapter is not None:
+        decode = _decoders[format, type] = decoder_of_pydantic(format, adapter)
+        return decode
     wanted = Any if type is None else type
     made = msgspec.json.Decoder(wanted) if format == "json" else msgspec.msgpack.Decoder(wanted)
     decode = _decoders[format, type] = made.decode

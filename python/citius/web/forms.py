@@ -182,22 +182,25 @@ def refused(status: int, text: str) -> HTTPError:
 
 
 class _TemporaryFile(FileIO):
-    """A file that may be closed by letting go of it: no ``ResourceWarning``."""
+    """A file of the extension's; it may also be closed by letting go of it."""
 
-    def __del__(self) -> None:
-        self.close()
+    def __init__(self, file: _core.TemporaryFile) -> None:
+        super().__init__(file.fileno(), "rb", closefd=False)
+        self._file = file
 
-    def _dealloc_warn(self, source: object) -> None:
-        """Called by ``BufferedReader``, if that is the first to go."""
+    def close(self) -> None:
+        """Let go of the content."""
+        super().close()
+        self._file.close()
 
 
 def _upload(part: dict[str, Any]) -> tuple[str, UploadFile]:
     """A file as the extension tells of it, with its field's name."""
-    descriptor = part["descriptor"]
-    if descriptor is None:
+    temporary = part["temporary"]
+    if temporary is None:
         file: BinaryIO = BytesIO(part["data"])
     else:
-        file = BufferedReader(_TemporaryFile(descriptor, "rb"), 65536)
+        file = BufferedReader(_TemporaryFile(temporary), 65536)
         file.seek(0)
     upload = UploadFile(
         file,

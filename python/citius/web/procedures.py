@@ -15,6 +15,7 @@ from citius import errors
 from citius.errors import ConfigError, HTTPError, RpcError
 from citius.web.annotations import copier_of
 from citius.web.checks import describe
+from citius.web.pydantic_types import adapter_of, foreign_class, read_foreign
 from citius.web.signature import kind_of
 
 if TYPE_CHECKING:
@@ -98,7 +99,10 @@ class _Decoders:
     ) -> None:
         from msgspec import json, msgpack
 
-        def pair(decoder: Callable[[Any], Any]) -> tuple[_Call, _Call]:
+        def pair(plain: Callable[..., Any]) -> tuple[_Call, _Call]:
+            def decoder(type: Any) -> Any:
+                return plain(type, dec_hook=read_foreign)
+
             if with_dependencies is not None:
                 return _pair_with_dependencies(with_dependencies, decoder)
             return _pair(handler, parameters, decoder)
@@ -116,12 +120,12 @@ def _pair(
     handler: Callable[..., Any], parameters: tuple[Parameter, ...], decoder: Callable[[Any], Any]
 ) -> tuple[_Call, _Call]:
     if parameters and parameters[0].is_variable:
-        many: Any = list[parameters[0].type]
+        many: Any = list[_type_of(parameters[0])]
         return _spread(handler, decoder(many).decode), _unnamed(handler)
     by_name = _unpacked(handler, parameters, decoder(_struct(parameters)).decode)
     if parameters and all(p.is_required for p in parameters):
         # A tuple is unpacked faster than a structure is read.
-        whole: Any = tuple[tuple(p.type for p in parameters)]
+        whole: Any = tuple[tuple(map(_type_of, parameters))]
         if all(not p.is_keyword_only for p in parameters):
             return _spread(handler, decoder(whole).decode), by_name
     by_place = decoder(_struct(parameters, array_like=True)).decode
@@ -173,6 +177,12 @@ def _with_dependencies(endpoint: Endpoint, decode: Callable[[bytes], Any]) -> _C
     return wrapper.finish(endpoint.handler, arguments, endpoint.kind, None, None).call
 
 
+def _type_of(parameter: Parameter) -> Any:
+    """What msgspec decodes a parameter as."""
+    adapter = adapter_of(parameter.type)
+    return parameter.type if adapter is None else foreign_class(adapter)
+
+
 def _struct(
     parameters: tuple[Parameter, ...], *, array_like: bool = False, keywords: bool = False
 ) -> Any:
@@ -183,10 +193,10 @@ def _struct(
     for p in parameters:
         name = None if p.wire_name == p.name else p.wire_name
         if p.is_required:
-            fields.append((p.name, p.type, msgspec.field(name=name)))
+            fields.append((p.name, _type_of(p), msgspec.field(name=name)))
         else:
             default = msgspec.field(default_factory=_just(p.default), name=name)
-            fields.append((p.name, p.type, default))
+            fields.append((p.name, _type_of(p), default))
     return msgspec.defstruct(
         "params",
         fields,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import read_integer, read_real
 from citius.errors import UnprocessableContent, UnsupportedMediaType
+from citius.web import pydantic_types
 from citius.web.annotations import copier_of, is_body, wants_list, without_none
 from citius.web.codecs import decode, decode_text, refusal_of
 
@@ -36,6 +37,9 @@ def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
     # Text is never null, although msgspec would make `None` of "null".
     annotation = without_none(parameter.annotation)
     name, place = parameter.wire_name, parameter.source
+    adapter = pydantic_types.adapter_of(annotation)
+    if adapter is not None:
+        return pydantic_types.value_reader(adapter, name, place)
     import msgspec
 
     convert = msgspec.convert
@@ -64,10 +68,13 @@ def value_reader(parameter: Parameter) -> Callable[[Any, Mistakes], Any]:
 
 def record_reader(parameter: Parameter) -> Callable[[list[tuple[str, str]], Mistakes], Any]:
     """A function from names and texts to a type with fields, each taken by its own name."""
+    annotation, place = parameter.annotation, parameter.source
+    adapter = pydantic_types.adapter_of(annotation)
+    if adapter is not None:
+        return pydantic_types.record_reader(annotation, adapter, place)
     import msgspec
     import msgspec.inspect
 
-    annotation, place = parameter.annotation, parameter.source
     node = cast("Any", msgspec.inspect.type_info(annotation))
     dashed = place == "header"
     names = {

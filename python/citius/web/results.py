@@ -11,11 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Response
+from citius.web import pydantic_types
 from citius.web.annotations import name_of
 from citius.web.checks import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pydantic import TypeAdapter
 
     from citius.web.endpoint import Endpoint
 
@@ -59,6 +62,9 @@ def _is_encoded(body: object) -> bool:
 
 def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
     """A function that makes values be of a type, without the fields that the type lacks."""
+    adapter = pydantic_types.adapter_of(model)
+    if adapter is not None:
+        return _of_pydantic(model, adapter, endpoint)
     import msgspec
 
     convert = msgspec.convert
@@ -69,9 +75,27 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
         try:
             return convert(value, model, from_attributes=True)
         except msgspec.ValidationError as error:
-            raise TypeError(
-                f"{describe(endpoint.handler)} returned {value!r:.200}, which is not the declared "
-                f"{name_of(model)}: {error}"
-            ) from None
+            raise _misfit(value, model, endpoint, error) from None
 
     return keep
+
+
+def _of_pydantic(model: Any, adapter: TypeAdapter[Any], endpoint: Endpoint) -> Callable[[Any], Any]:
+    from pydantic import ValidationError
+
+    send = pydantic_types.sender(adapter)
+
+    def keep(value: Any) -> Any:
+        try:
+            return send(value)
+        except ValidationError as error:
+            raise _misfit(value, model, endpoint, error) from None
+
+    return keep
+
+
+def _misfit(value: Any, model: Any, endpoint: Endpoint, error: Exception) -> TypeError:
+    return TypeError(
+        f"{describe(endpoint.handler)} returned {value!r:.200}, which is not the declared {name_of(model)}: "
+        f"{error}"
+    )

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_arg
 
 from citius._core import Request, WebSocket
 from citius.errors import ConfigError
+from citius.web import pydantic_types
 from citius.web.annotations import (
     AS_SENT,
     constrained,
@@ -170,10 +171,16 @@ def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Paramete
     if one.default is not MISSING and marker.default is not MISSING:
         raise ConfigError(f"{where} has two defaults, {one.default!r} and that of {marker!r}")
     try:
-        annotation = constrained(annotation, marker.constraints())
+        annotation = _constrained(annotation, marker.constraints())
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where} has {marker!r}, which cannot hold: {error}") from None
     return Parameter(one.name, one.kind, annotation, default, marker=marker)
+
+
+def _constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
+    if constraints and pydantic_types.is_pydantic(annotation):
+        return pydantic_types.constrained(annotation, constraints)
+    return constrained(annotation, constraints)
 
 
 def read_result(function: Callable[..., Any]) -> Any:
@@ -367,20 +374,28 @@ def _check_type(handler: Callable[..., Any], parameter: Parameter, in_path: dict
         return _check_file(handler, parameter)
     if parameter.source in ("request", "raw_body") or annotation in AS_SENT[::2]:
         return
-    if parameter.source != "path" or needs_conversion(parameter, in_path):
-        foreign = foreign_type(annotation, f"the parameter {parameter.name} of {describe(handler)}")
+    where = f"the parameter {parameter.name} of {describe(handler)}"
+    adapter = pydantic_types.adapter_of(annotation)
+    if adapter is None and (parameter.source != "path" or needs_conversion(parameter, in_path)):
+        foreign = foreign_type(annotation, where)
         if foreign is not None:
             raise ConfigError(
-                f"the parameter {parameter.name} of {describe(handler)} has the type {annotation!r}: "
+                f"{where} has the type {annotation!r}: "
                 f"{qualified(foreign)} cannot be read from a request; {instead_of(foreign)}"
             )
     if parameter.source == "path" or parameter.is_required:
         return
-    if not is_of(parameter.default, annotation):
+    if not _is_of(parameter.default, annotation):
         raise ConfigError(
-            f"the parameter {parameter.name} of {describe(handler)} is annotated as {name_of(annotation)}, "
+            f"{where} is annotated as {name_of(annotation)}, "
             f"and its default is {parameter.default!r}; write {_with_default(parameter)}"
         )
+
+
+def _is_of(value: Any, annotation: Any) -> bool:
+    """Whether a default is of its parameter's type."""
+    adapter = pydantic_types.adapter_of(annotation)
+    return is_of(value, annotation) if adapter is None else pydantic_types.is_of(value, adapter)
 
 
 def _check_file(handler: Callable[..., Any], parameter: Parameter) -> None:
@@ -494,7 +509,7 @@ def procedure_parameters(handler: Callable[..., Any]) -> tuple[Parameter, ...]:
                 f"{describe(handler)} takes the HTTP request, which a call has none of; expose a "
                 "function that takes what it needs of it"
             )
-        if one.default is not MISSING and not is_of(one.default, one.type):
+        if one.default is not MISSING and not _is_of(one.default, one.type):
             raise ConfigError(
                 f"the parameter {one.name} of {describe(handler)} is annotated as "
                 f"{name_of(one.annotation)}, and its default is {one.default!r}"

@@ -16,6 +16,7 @@ import msgspec
 from citius._core import Response
 from citius.web.annotations import AS_SENT, is_body, wants_list, without_none
 from citius.web.openapi.schemas import Problem, Schemas, schema_without_null
+from citius.web.pydantic_types import encodable
 from citius.web.signature import path_parameters
 from citius.web.sources import MISSING
 
@@ -42,7 +43,10 @@ class _Document:
         shown = [one for one in endpoints if one.operation.include_in_schema]
         self._http = [one for one in shown if one.protocol == "http" and one.method != "HEAD"]
         self._others = [one for one in shown if one.protocol != "http"]
-        self._schemas = Schemas(a for one in shown for a in _annotations_of(one))
+        self._schemas = Schemas(
+            (received for one in shown for received in _received(one)),
+            (sent for one in shown for sent in _sent(one)),
+        )
         self._ids: set[str] = set()
         self._security: dict[str, Any] = {}
 
@@ -130,7 +134,7 @@ class _Document:
         if p.annotation not in (*AS_SENT, bytes):  # compiled handlers take text as bytes
             schema = self._schemas.of(without_none(p.annotation))
         if not p.is_required and p.default is not None and p.default is not MISSING:
-            schema["default"] = msgspec.to_builtins(p.default, str_keys=True)
+            schema["default"] = msgspec.to_builtins(p.default, str_keys=True, enc_hook=encodable)
         return schema
 
     def _body(self, endpoint: Endpoint) -> dict[str, Any] | None:
@@ -201,7 +205,7 @@ class _Document:
         if types is None or status in (204, 304):
             return made
         schema = (
-            {"schema": self._schemas.of(model)}
+            {"schema": self._schemas.of(model, is_sent=True)}
             if is_data(model)
             else {"schema": {"type": "string"}}
         )
@@ -232,7 +236,7 @@ class _Document:
             ],
         }
         if endpoint.protocol == "rpc" and is_data(endpoint.result):
-            made["result"] = self._schemas.of(endpoint.result)
+            made["result"] = self._schemas.of(endpoint.result, is_sent=True)
         return _given(made)
 
 
@@ -265,8 +269,8 @@ def _media_types(model: Any) -> list[str] | None:
 _DATA = ["application/json", "application/msgpack"]
 
 
-def _annotations_of(endpoint: Endpoint) -> Iterator[Any]:
-    """All types of an endpoint that need a schema."""
+def _received(endpoint: Endpoint) -> Iterator[Any]:
+    """All types of an endpoint's parameters that need a schema."""
     for p in endpoint.inputs:
         if p.source in ("request", "raw_body", "file", "socket", "app"):
             continue
@@ -274,6 +278,10 @@ def _annotations_of(endpoint: Endpoint) -> Iterator[Any]:
         yield without_none(p.annotation)
         if endpoint.protocol == "websocket":
             yield p.type
+
+
+def _sent(endpoint: Endpoint) -> Iterator[Any]:
+    """All types of an endpoint's responses that need a schema."""
     for model in (endpoint.result, *endpoint.operation.responses.values()):
         if not isinstance(model, str) and is_data(model):
             yield model
