@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -323,16 +322,19 @@ _LAB_IS_MISSING = (
 
 
 @cli.command("new")
-@click.argument("directory", type=click.Path(path_type=Path))
-def new_command(directory: Path) -> None:
+@click.argument("directory")
+def new_command(directory: str) -> None:
     """Make a project in DIRECTORY: an application with tests, types and a Dockerfile."""
+    from pathlib import Path
+
     from citius.scaffold import make
 
     try:
-        files = make(directory)
+        files = make(Path(directory))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    click.echo(f"{len(files)} files in {directory}; {directory / 'README.md'} says how to go on")
+    readme = os.path.join(directory, "README.md")
+    click.echo(f"{len(files)} files in {directory}; {readme} says how to go on")
 
 
 @cli.command(

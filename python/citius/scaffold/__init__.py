@@ -1,8 +1,8 @@
 """``citius new``: a small project that runs, is tested, typed and containerised, from ``project/``.
 
 Each file there ends in ``.in``. In their names ``PACKAGE`` stands for the package and ``DOT`` for a dot, in
-their texts ``{{name}}`` and ``{{package}}`` for what the user has said. Tests: ``tests/cli/test_new.py`` makes a
-project, runs its tests and checks its types.
+their texts ``{{name}}`` and ``{{package}}`` for what the user has said. Tests: ``tests/cli/test_new.py``,
+which runs the tests of a project and checks its types.
 """
 
 from __future__ import annotations
