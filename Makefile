@@ -20,7 +20,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench lab answer fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,10 @@ $(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
 
 test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI and others, on Citius and on their usual servers
 	$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks
+
+test-realworld: $(MADE)/extension ## the RealWorld project's collection: make test-realworld COLLECTION=path
+	@scripts/need npx
+	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION)
 
 test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
 	scripts/matrix

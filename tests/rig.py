@@ -46,11 +46,16 @@ class Server:
     """One ``citius serve`` process (and its workers)."""
 
     def __init__(
-        self, arguments: list[str], env: dict[str, str], cwd: Path, launcher: str = ""
+        self,
+        arguments: list[str],
+        env: dict[str, str],
+        cwd: Path,
+        launcher: str = "",
+        command: str = "serve",
     ) -> None:
         program = [launcher] if launcher else ["-m", "citius"]
         self.process = subprocess.Popen(
-            [sys.executable, *program, "serve", *arguments],
+            [sys.executable, *program, command, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,

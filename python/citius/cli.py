@@ -1,4 +1,4 @@
-"""The command line: ``citius serve``, ``citius routes``, ``citius openapi``, ``citius load``, ``citius lab``.
+"""The command line: ``citius serve`` and ``dev``, ``new``, ``routes``, ``openapi``, ``load``, ``lab``.
 
 The options of ``serve`` come from config.py; nothing about them is said here. ``load`` turns into the
 bundled load generator, ``lab`` is imported from its own package when it is asked for.
@@ -29,13 +29,18 @@ class _Commands(click.Group):
     """The commands; ``lab`` is a package of its own and may be absent."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["serve", "routes", "openapi", "load", "lab"]
+        return ["serve", "dev", "new", "routes", "openapi", "load", "lab"]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
                     ("serve", "Serve an application."),
+                    (
+                        "dev",
+                        "Serve an application that is being written: reloads, shows tracebacks.",
+                    ),
+                    ("new", "Make a project."),
                     ("routes", "List what a native application serves."),
                     ("openapi", "Print the OpenAPI document of a native application."),
                     ("load", "Send load to a server and measure its responses."),
@@ -314,6 +319,40 @@ _LAB_IS_MISSING = (
     "the lab and its load generator are not installed: pip install 'citius[lab]' "
     "(in a checkout of Citius: make build)"
 )
+
+
+@cli.command("new")
+@click.argument("directory")
+def new_command(directory: str) -> None:
+    """Make a project in DIRECTORY: an application with tests, types and a Dockerfile."""
+    from pathlib import Path
+
+    from citius.scaffold import make
+
+    try:
+        files = make(Path(directory))
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    readme = os.path.join(directory, "README.md")
+    click.echo(f"{len(files)} files in {directory}; {readme} says how to go on")
+
+
+@cli.command(
+    "dev",
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def dev_command(ctx: click.Context, arguments: tuple[str, ...]) -> None:
+    """Serve a TARGET that is being written: `citius serve --reload`, with its options.
+
+    With documentation at /docs, tracebacks in the browser, and warnings of handlers that keep the event
+    loop's thread.
+    """
+    serve = cli.commands["serve"]
+    with serve.make_context("dev", ["--reload", *arguments], parent=ctx) as inner:
+        serve.invoke(inner)
 
 
 @cli.command("openapi")

@@ -74,7 +74,7 @@ PAGES_WITH_CODE = [page for page in PAGES if blocks(page)]
 
 @pytest.mark.parametrize("page", PAGES_WITH_CODE, ids=page_id)
 def test_blocks_run(page: Path, tmp_path: Path) -> None:
-    """`python` runs; `console` is typed (`$ `) and answered; `sh` and `toml` are at least understood."""
+    """`python` runs; `console` is typed (`$ `) and answered; `py`, `sh`, `toml` are at least understood."""
     source = ""
     for info, text in blocks(page):
         if info == "python":
@@ -82,6 +82,8 @@ def test_blocks_run(page: Path, tmp_path: Path) -> None:
             run_python(text, tmp_path)
         elif info == "console":
             run_console(text, source, tmp_path)
+        elif info == "py":
+            compile(text, page_id(page), "exec")  # runs where its framework is: tests/frameworks
         elif info == "sh":
             for line in re.sub(r"\\\n", " ", text).splitlines():
                 check_command(line)
@@ -141,7 +143,7 @@ def check_command(line: str) -> None:
         assert command is not None
         command.make_context("serve", rest[1:])
     elif Path(program).name == "citius":
-        assert rest[0] in ("routes", "openapi", "load", "lab", "--version"), line
+        assert rest[0] in ("new", "dev", "routes", "openapi", "load", "lab", "--version"), line
     else:
         known = (
             "pip",

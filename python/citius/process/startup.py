@@ -13,6 +13,9 @@ from citius.errors import ConfigError
 HANDOVER_ENV = "CITIUS_HANDOVER"
 """Set by a server that hands its sockets to the next one: a reload, or USR2."""
 
+DEVELOPMENT_ENV = "_CITIUS_DEVELOPMENT"
+"""Set for the server below a reloader: documentation and tracebacks are served."""
+
 
 def enter(directory: str) -> None:
     """Change to the directory that all paths are relative to.

@@ -26,7 +26,7 @@ from watchfiles import watch
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import descriptors
-from citius.process.startup import HANDOVER_ENV, enter, started_in
+from citius.process.startup import DEVELOPMENT_ENV, HANDOVER_ENV, enter, started_in
 from citius.serving.bind import bind
 from citius.serving.handover import handover
 from citius.serving.prepare import EXIT_STARTUP, fail
@@ -185,6 +185,7 @@ class Reloader:
         value, fds = handover(listeners, life_fd=self._its_life_fd)
         environment = {k: v for k, v in os.environ.items() if k != "CITIUS_RELOAD"}
         environment[HANDOVER_ENV] = value
+        environment[DEVELOPMENT_ENV] = "1"
         self._start_at, self._started_at = None, time.monotonic()
         try:
             self._child = subprocess.Popen(

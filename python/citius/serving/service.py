@@ -18,6 +18,7 @@ from citius.observability import logging, observe
 from citius.observability.observe import Watch
 from citius.process import reactors
 from citius.process.forks import end_child
+from citius.process.startup import DEVELOPMENT_ENV
 from citius.serving.interfaces.wsgi import WsgiApp
 from citius.serving.listeners import speaks_of
 from citius.serving.sockets import listen
@@ -100,7 +101,7 @@ class Service:
                 compiled_threads=config.compiled_threads,
                 compiled_queue_max=config.compiled_queue_max,
                 interpret_compiled=config.interpret_compiled,
-                development=config.reload,
+                development=DEVELOPMENT_ENV in os.environ,
             )
         else:
             self._gateway = app.freeze(self._make_pool)

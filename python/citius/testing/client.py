@@ -15,9 +15,11 @@ import asyncio
 import itertools
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from citius._core import Reactor
+from citius.testing.bodies import encode_body, pairs, urlencode
+from citius.testing.cookies import Cookies
 from citius.testing.websocket import Socket, WebSocketRefused
 from citius.web.headers import Headers
 from citius.web.interop.http1 import ProtocolError, ResponseReader
@@ -28,9 +30,20 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from citius._core import Request
+    from citius.testing.bodies import Files, Pairs
     from citius.web.app import App
 
 _T = TypeVar("_T")
+
+HOST: Final = "testserver"
+"""The host of requests that name none."""
+
+REDIRECTS_MAX: Final = 20
+"""Redirects that are followed for one request."""
+
+
+class TooManyRedirects(Exception):
+    """A response redirects again after ``REDIRECTS_MAX`` redirects."""
 
 
 class TestResponse:
@@ -42,6 +55,8 @@ class TestResponse:
         self.status_code = status_code
         self.headers = headers
         self.content = content
+        self.history: list[TestResponse] = []
+        """The redirects that led to it."""
 
     @property
     def text(self) -> str:
@@ -105,6 +120,8 @@ class Client:
         headers: Fields of every request.
         timeout_s: Seconds until a request without a response raises ``TimeoutError``.
         interpret_compiled: Call functions with ``compiled=True`` as plain Python, without numba.
+        follow_redirects: Ask again where a redirect points to, unless a request says otherwise.
+        scheme: What the application takes for the scheme of the requests.
     """
 
     def __init__(
@@ -116,12 +133,16 @@ class Client:
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 10.0,
         interpret_compiled: bool = False,
+        follow_redirects: bool = False,
+        scheme: Literal["http", "https"] = "http",
     ) -> None:
-        self.cookies: dict[str, str] = {}
-        """Cookies that responses have set; sent with every request."""
+        self.cookies = Cookies()
+        """Cookies that responses have set, and that tests set: ``client.cookies["name"] = "value"``."""
         self._app = app
         self._raise_errors = raise_errors
-        self._headers = dict(headers or {})
+        self._headers = [(name.lower(), value) for name, value in (headers or {}).items()]
+        self._follow_redirects = follow_redirects
+        self._scheme = scheme
         self._timeout_s = timeout_s
         self._error: BaseException | None = None
         self._pool: BlockingPool | None = None
@@ -185,12 +206,15 @@ class Client:
         method: str,
         path: str,
         *,
-        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
-        params: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        headers: Pairs | None = None,
+        params: Pairs | None = None,
         content: bytes | str | Iterable[bytes] | None = None,
         json: object = None,
         msgpack: object = None,
-        form: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        form: Pairs | None = None,
+        files: Files | None = None,
+        auth: tuple[str, str] | None = None,
+        follow_redirects: bool | None = None,
     ) -> TestResponse:
         """Send a request and wait for its response.
 
@@ -202,13 +226,30 @@ class Client:
             content: The body; an iterable is sent in chunks, one turn each.
             json: A body to be encoded.
             msgpack: A body to be encoded.
-            form: A body to be URL-encoded.
+            form: A body to be URL-encoded; with ``files``, its fields beside them.
+            files: A multipart body: content, ``(name, content)`` or ``(name, content, media type)``.
+            auth: User and password for basic authentication.
+            follow_redirects: Ask again where a redirect points to; as the client was made, if ``None``.
         """
-        with self.stream(
-            method, path, headers=headers, params=params, content=content, json=json,
-            msgpack=msgpack, form=form,
-        ) as streamed:  # fmt: skip
-            return TestResponse(streamed.status_code, streamed.headers, streamed.read())
+        body, content_type = encode_body(content, json, msgpack, form, files)
+        fields = self._fields(headers, content_type, auth)
+        path = _with_query(path, params)
+        follows = self._follow_redirects if follow_redirects is None else follow_redirects
+        history: list[TestResponse] = []
+        while True:
+            with self.exchange(method, path, fields, body) as streamed:
+                response = TestResponse(streamed.status_code, streamed.headers, streamed.read())
+            response.history = history
+            location = response.headers.get("location")
+            if not follows or response.status_code not in _REDIRECTS or location is None:
+                return response
+            if len(history) >= REDIRECTS_MAX:
+                raise TooManyRedirects(f"{REDIRECTS_MAX} redirects, the last one to {location}")
+            history = [*history, response]
+            if _becomes_get(response.status_code, method):
+                method, body = "GET", None
+                fields = [one for one in fields if not one[0].startswith("content-")]
+            path, fields = _redirected(path, location, fields)
 
     @contextmanager
     def stream(
@@ -216,31 +257,36 @@ class Client:
         method: str,
         path: str,
         *,
-        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
-        params: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        headers: Pairs | None = None,
+        params: Pairs | None = None,
         content: bytes | str | Iterable[bytes] | None = None,
         json: object = None,
         msgpack: object = None,
-        form: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        form: Pairs | None = None,
+        files: Files | None = None,
+        auth: tuple[str, str] | None = None,
     ) -> Generator[StreamedTestResponse]:
         """Send a request and read the response in pieces; leaving the block disconnects."""
-        body, content_type = _encode_body(content, json, msgpack, form)
-        fields = dict(self._headers)
-        fields.update({k.lower(): v for k, v in _pairs(headers)})
-        if content_type is not None:
-            fields.setdefault("content-type", content_type)
-        if self.cookies:
-            fields.setdefault("cookie", "; ".join(f"{k}={v}" for k, v in self.cookies.items()))
-        if params is not None:
-            path += ("&" if "?" in path else "?") + _urlencode(params)
-        connection = _Connection(self._reactor.memory_open(), method)
+        body, content_type = encode_body(content, json, msgpack, form, files)
+        fields = self._fields(headers, content_type, auth)
+        with self.exchange(method, _with_query(path, params), fields, body) as streamed:
+            yield streamed
+
+    @contextmanager
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        fields: list[tuple[str, str]],
+        body: bytes | Iterable[bytes] | None,
+    ) -> Generator[StreamedTestResponse]:
+        """``stream`` with the fields, in lower case, and the body as they are sent."""
+        connection = _Connection(self._connect(), method)
         self._connections[connection.number] = connection
         try:
             self._send(connection, method, path, fields, body)
-            self._wait(lambda: connection.status is not None)
+            response_headers = self._wait_for_head(connection, path, fields)
             assert connection.status is not None, "just waited for"
-            response_headers = Headers(connection.fields)
-            self._keep_cookies(response_headers)
             yield StreamedTestResponse(
                 connection.status, response_headers, lambda: self._pieces(connection)
             )
@@ -281,7 +327,7 @@ class Client:
         self,
         path: str,
         *,
-        headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+        headers: Pairs | None = None,
         subprotocols: Iterable[str] = (),
     ) -> Generator[Socket]:
         """Open a WebSocket; leaving the block closes it and waits for the application's close frame.
@@ -289,26 +335,21 @@ class Client:
         Raises:
             WebSocketRefused: The application responded with something else.
         """
-        fields = {
-            "connection": "upgrade",
-            "upgrade": "websocket",
-            "sec-websocket-version": "13",
-            "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
-            **self._headers,
-            **{k.lower(): v for k, v in _pairs(headers)},
-        }
+        fields = [
+            ("connection", "upgrade"),
+            ("upgrade", "websocket"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            *self._fields(headers, None, None),
+        ]
         if offered := ", ".join(subprotocols):
-            fields["sec-websocket-protocol"] = offered
-        if self.cookies:
-            fields.setdefault("cookie", "; ".join(f"{k}={v}" for k, v in self.cookies.items()))
-        connection = _Connection(self._reactor.memory_open(), "GET")
+            fields.append(("sec-websocket-protocol", offered))
+        connection = _Connection(self._connect(), "GET")
         self._connections[connection.number] = connection
         try:
             self._send(connection, "GET", path, fields, None)
-            self._wait(lambda: connection.status is not None)
+            response_headers = self._wait_for_head(connection, path, fields)
             assert connection.status is not None, "just waited for"
-            response_headers = Headers(connection.fields)
-            self._keep_cookies(response_headers)
             if connection.status != 101:
                 content = b"".join(self._pieces(connection))
                 raise WebSocketRefused(TestResponse(connection.status, response_headers, content))
@@ -323,20 +364,46 @@ class Client:
 
     # --- inside ---------------------------------------------------------------------------------
 
+    def _connect(self) -> int:
+        if self._scheme == "http":
+            return self._reactor.memory_open()
+        return self._reactor.memory_open(None, self._scheme)
+
+    def _fields(
+        self, headers: Pairs | None, content_type: str | None, auth: tuple[str, str] | None
+    ) -> list[tuple[str, str]]:
+        """The fields of a request; those of the client that it does not have itself come first."""
+        own = [(name.lower(), value) for name, value in pairs(headers)]
+        if content_type is not None and all(name != "content-type" for name, _ in own):
+            own.append(("content-type", content_type))
+        if auth is not None:
+            from base64 import b64encode
+
+            own.append(("authorization", f"Basic {b64encode(':'.join(auth).encode()).decode()}"))
+        names = {name for name, _ in own}
+        return [one for one in self._headers if one[0] not in names] + own
+
     def _send(
         self,
         connection: _Connection,
         method: str,
         path: str,
-        fields: dict[str, str],
+        fields: list[tuple[str, str]],
         body: bytes | Iterable[bytes] | None,
     ) -> None:
-        fields.setdefault("host", "testserver")
-        if isinstance(body, bytes):
-            fields.setdefault("content-length", str(len(body)))
-        elif body is not None:
-            fields.setdefault("transfer-encoding", "chunked")
-        lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in fields.items()), "", ""]
+        names = {name for name, _ in fields}
+        fields = list(fields)
+        if "host" not in names:
+            fields.append(("host", HOST))
+        if "cookie" not in names:
+            host = _host_of(fields)
+            cookies = self.cookies.header(host, path.partition("?")[0], self._scheme == "https")
+            fields += [("cookie", cookies)] if cookies else []
+        if isinstance(body, bytes) and "content-length" not in names:
+            fields.append(("content-length", str(len(body))))
+        elif body is not None and not isinstance(body, bytes) and "transfer-encoding" not in names:
+            fields.append(("transfer-encoding", "chunked"))
+        lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in fields), "", ""]
         self._feed(connection, "\r\n".join(lines).encode("latin-1"))
         if isinstance(body, bytes):
             self._feed(connection, body)
@@ -412,14 +479,15 @@ class Client:
         self._pool = BlockingPool(threads_max=4, queue_max=64)
         return self._pool
 
-    def _keep_cookies(self, headers: Headers) -> None:
+    def _wait_for_head(
+        self, connection: _Connection, path: str, fields: list[tuple[str, str]]
+    ) -> Headers:
+        """The fields of the response, whose cookies are kept."""
+        self._wait(lambda: connection.status is not None)
+        headers = Headers(connection.fields)
         for line in headers.getlist("set-cookie"):
-            pair, _, attributes = line.partition(";")
-            name, _, value = pair.partition("=")
-            if "max-age=0" in attributes.lower().replace(" ", ""):
-                self.cookies.pop(name.strip(), None)
-            else:
-                self.cookies[name.strip()] = value.strip()
+            self.cookies.receive(line, _host_of(fields), path)
+        return headers
 
     async def _end_tasks(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -437,37 +505,37 @@ class _Connection(ResponseReader):
         self.number = number
 
 
-def _encode_body(
-    content: bytes | str | Iterable[bytes] | None, json: object, msgpack: object, form: Any
-) -> tuple[bytes | Iterable[bytes] | None, str | None]:
-    """The body and its media type."""
-    if sum(given is not None for given in (content, json, msgpack, form)) > 1:
-        raise TypeError("a request has one body: give one of content, json, msgpack, form")
-    if json is not None:
-        from citius.web.codecs import encode_json
-
-        return encode_json(json), "application/json"
-    if msgpack is not None:
-        from citius.web.codecs import encode_msgpack
-
-        return encode_msgpack(msgpack), "application/msgpack"
-    if form is not None:
-        return _urlencode(form).encode(), "application/x-www-form-urlencoded"
-    if isinstance(content, str):
-        return content.encode(), "text/plain; charset=utf-8"
-    return content, None
+def _host_of(fields: list[tuple[str, str]]) -> str:
+    """The host that a request is for, without its port."""
+    host = next((value for name, value in fields if name == "host"), HOST)
+    name, _, port = host.rpartition(":")
+    return (name if port.isdecimal() else host).lower()
 
 
-def _urlencode(pairs: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
-    from urllib.parse import urlencode
+def _with_query(path: str, params: Pairs | None) -> str:
+    if params is None:
+        return path
+    return path + ("&" if "?" in path else "?") + urlencode(params)
 
-    return urlencode(_pairs(pairs))
+
+def _becomes_get(status: int, method: str) -> bool:
+    """Whether the request is repeated without its body (RFC 9110 §15.4)."""
+    return (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST")
 
 
-def _pairs(
-    fields: Mapping[str, str] | Iterable[tuple[str, str]] | None,
-) -> list[tuple[str, str]]:
-    if fields is None:
-        return []
-    keys = getattr(fields, "keys", None)
-    return list(fields.items()) if keys is not None else list(fields)  # pyright: ignore
+def _redirected(
+    path: str, location: str, fields: list[tuple[str, str]]
+) -> tuple[str, list[tuple[str, str]]]:
+    """Path and fields of the request that a redirect asks for."""
+    from urllib.parse import urljoin, urlsplit
+
+    before = _host_of(fields)
+    target = urlsplit(urljoin(f"http://{before}{path}", location))
+    if target.hostname != before:
+        # What is for one host is not told to another.
+        fields = [one for one in fields if one[0] not in ("host", "authorization", "cookie")]
+        fields.append(("host", target.netloc))
+    return (target.path or "/") + (f"?{target.query}" if target.query else ""), fields
+
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})

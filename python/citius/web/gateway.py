@@ -57,6 +57,10 @@ def make_gateway(
     Raises:
         ConfigError: A route or a signature that cannot work.
     """
+    if development and app.error_handlers.find_last_resort() is None:
+        from citius.web.debug import traceback_page
+
+        app.error_handlers.by_type[Exception] = traceback_page
     if app.has_asgi_middleware:
         from citius.web.interop.middleware import noting
 

@@ -13,7 +13,6 @@ import msgspec
 from citius import (
     App,
     Event,
-    EventStream,
     Header,
     HTTPError,
     NotFound,
@@ -21,6 +20,7 @@ from citius import (
     Request,
     Response,
     WebSocket,
+    event_stream,
     file_response,
 )
 
@@ -142,12 +142,12 @@ async def cut():
 
 
 @app.get("/events")
-async def events() -> EventStream:
+async def events() -> Response:
     async def made():
         for number in range(3):
             yield Event({"number": number}, event="count", id=str(number))
 
-    return EventStream(made())
+    return event_stream(made())
 
 
 @app.get("/file")

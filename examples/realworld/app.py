@@ -1,0 +1,446 @@
+"""The back end of RealWorld ("Conduit"): `citius serve examples/realworld/app.py`.
+
+Users with tokens, profiles, articles, comments, tags, favourites and feeds, as that project specifies them.
+`REALWORLD_DB` names the database (in memory without it), `REALWORLD_SECRET` signs the tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import jwt
+import msgspec
+from citius import (
+    App,
+    Depends,
+    Forbidden,
+    HTTPError,
+    NotFound,
+    OpenAPI,
+    Query,
+    Request,
+    Response,
+    Router,
+    Unauthorized,
+)
+from citius.web.problems import problem
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from store import Row, Store, Taken
+
+SECRET = os.environ.get("REALWORLD_SECRET") or secrets.token_hex(32)
+TOKEN_S = 7 * 24 * 3600
+
+
+class Out(msgspec.Struct, rename="camel"):
+    """What the API sends and takes, in camel case."""
+
+
+class User(Out):
+    email: str
+    token: str
+    username: str
+    bio: str | None = None
+    image: str | None = None
+
+
+class Profile(Out):
+    username: str
+    bio: str | None
+    image: str | None
+    following: bool
+
+
+class Article(Out):
+    slug: str
+    title: str
+    description: str
+    body: str
+    tag_list: list[str]
+    created_at: str
+    updated_at: str
+    favorited: bool
+    favorites_count: int
+    author: Profile
+
+
+class Comment(Out):
+    id: int
+    created_at: str
+    updated_at: str
+    body: str
+    author: Profile
+
+
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
+Email = Annotated[str, msgspec.Meta(pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)]
+
+
+class NewUser(Out):
+    email: Email
+    username: Text
+    password: Text
+
+
+class Login(Out):
+    email: str
+    password: str
+
+
+class UserChange(Out):
+    email: Email | None = None
+    username: Text | None = None
+    password: Text | None = None
+    bio: str | None = None
+    image: str | None = None
+
+
+class NewArticle(Out):
+    title: Text
+    description: Text
+    body: Text
+    tag_list: list[Text] = []
+
+
+class ArticleChange(Out):
+    title: Text | None = None
+    description: Text | None = None
+    body: Text | None = None
+
+
+class NewComment(Out):
+    body: Text
+
+
+class UserIn(Out):
+    user: NewUser
+
+
+class LoginIn(Out):
+    user: Login
+
+
+class UserChangeIn(Out):
+    user: UserChange
+
+
+class ArticleIn(Out):
+    article: NewArticle
+
+
+class ArticleChangeIn(Out):
+    article: ArticleChange
+
+
+class CommentIn(Out):
+    comment: NewComment
+
+
+class UserOut(Out):
+    user: User
+
+
+class ProfileOut(Out):
+    profile: Profile
+
+
+class ArticleOut(Out):
+    article: Article
+
+
+class ArticlesOut(Out):
+    articles: list[Article]
+    articles_count: int
+
+
+class CommentOut(Out):
+    comment: Comment
+
+
+class CommentsOut(Out):
+    comments: list[Comment]
+
+
+class TagsOut(Out):
+    tags: list[str]
+
+
+# --- what handlers depend on -------------------------------------------------------------------------
+
+
+def open_store():
+    """The database, as long as the application serves."""
+    store = Store(os.environ.get("REALWORLD_DB", ":memory:"))
+    yield store
+    store.close()
+
+
+Kept = Annotated[Store, Depends(open_store, scope="app")]
+
+
+def reader(request: Request, store: Kept) -> Row | None:
+    """The user whose token the request has; ``None`` for one without a token."""
+    kind, _, token = request.header("authorization", "").partition(" ")
+    if not token:
+        return None
+    if kind not in ("Token", "Bearer"):
+        raise Unauthorized
+    try:
+        claims = jwt.decode(
+            token, SECRET, algorithms=["HS256"], options={"require": ["exp", "sub"]}
+        )
+    except jwt.PyJWTError:
+        raise Unauthorized from None
+    user = store.user(id=int(claims["sub"]))
+    if user is None:
+        raise Unauthorized
+    return user
+
+
+Reader = Annotated[Row | None, Depends(reader)]
+
+
+def member(user: Reader) -> Row:
+    """The same, where a token is needed."""
+    if user is None:
+        raise Unauthorized
+    return user
+
+
+Member = Annotated[Row, Depends(member)]
+
+
+def id_of(user: Row | None) -> int | None:
+    return None if user is None else user["id"]
+
+
+def hashed(password: str, salt: bytes | None = None) -> str:
+    """A password as it is stored; slow to make, so made in a thread."""
+    salt = salt or secrets.token_bytes(16)
+    return f"{salt.hex()}:{hashlib.scrypt(password.encode(), salt=salt, n=2**14, r=8, p=1).hex()}"
+
+
+def is_password(password: str, kept: str) -> bool:
+    salt = bytes.fromhex(kept.partition(":")[0])
+    return hmac.compare_digest(hashed(password, salt), kept)
+
+
+def user_out(user: Row) -> UserOut:
+    claims = {"sub": str(user["id"]), "exp": int(time.time()) + TOKEN_S}
+    token = jwt.encode(claims, SECRET, algorithm="HS256")
+    return UserOut(User(user["email"], token, user["username"], user["bio"], user["image"]))
+
+
+def profile_of(row: Row, following: bool) -> Profile:
+    return Profile(row["username"], row["bio"], row["image"], following)
+
+
+def article_of(row: Row) -> Article:
+    return Article(
+        row["slug"], row["title"], row["description"], row["body"],
+        row["tags"].split("\0") if row["tags"] else [], row["created_at"], row["updated_at"],
+        bool(row["favorited"]), row["favorites_count"], profile_of(row, bool(row["following"])),
+    )  # fmt: skip
+
+
+def comment_of(row: Row) -> Comment:
+    author = profile_of(row, bool(row["following"]))
+    return Comment(row["id"], row["created_at"], row["updated_at"], row["body"], author)
+
+
+def slug_of(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or secrets.token_hex(4)
+
+
+def found(store: Store, slug: str, user: Row | None) -> Row:
+    article = store.article(slug, id_of(user))
+    if article is None:
+        raise NotFound("there is no such article")
+    return article
+
+
+def own(article: Row, user: Row) -> Row:
+    if article["author"] != user["id"]:
+        raise Forbidden("it is not yours")
+    return article
+
+
+# --- users and profiles ------------------------------------------------------------------------------
+
+users = Router(tags=["User and Authentication"])
+
+
+@users.post("/users", status_code=201, blocking=True)
+def register(store: Kept, data: UserIn) -> UserOut:
+    new = data.user
+    return user_out(store.add_user(new.email, new.username, hashed(new.password)))
+
+
+@users.post("/users/login", blocking=True)
+def login(store: Kept, data: LoginIn) -> UserOut:
+    user = store.user(email=data.user.email)
+    # A user that is not there takes as long as a wrong password.
+    kept = hashed("") if user is None else user["password"]
+    if not is_password(data.user.password, kept) or user is None:
+        raise Unauthorized("email or password is wrong")
+    return user_out(user)
+
+
+@users.get("/user")
+def current_user(user: Member) -> UserOut:
+    return user_out(user)
+
+
+@users.put("/user", blocking=True)
+def change_user(store: Kept, user: Member, data: UserChangeIn) -> UserOut:
+    changed = {k: v for k, v in msgspec.structs.asdict(data.user).items() if v is not None}
+    if "password" in changed:
+        changed["password"] = hashed(changed["password"])
+    store.change_user({**user, **changed})
+    return user_out({**user, **changed})
+
+
+def profile_out(
+    store: Store, username: str, user: Row | None, follow: bool | None = None
+) -> ProfileOut:
+    other = store.user(username=username)
+    if other is None:
+        raise NotFound("there is no such user")
+    if follow is not None and user is not None:
+        store.follow(user["id"], other["id"], follow)
+    return ProfileOut(profile_of(other, store.follows(id_of(user), other["id"])))
+
+
+@users.get("/profiles/{username}")
+def profile(store: Kept, username: str, user: Reader) -> ProfileOut:
+    return profile_out(store, username, user)
+
+
+@users.post("/profiles/{username}/follow")
+def follow(store: Kept, username: str, user: Member) -> ProfileOut:
+    return profile_out(store, username, user, True)
+
+
+@users.delete("/profiles/{username}/follow")
+def unfollow(store: Kept, username: str, user: Member) -> ProfileOut:
+    return profile_out(store, username, user, False)
+
+
+# --- articles ----------------------------------------------------------------------------------------
+
+articles = Router(prefix="/articles", tags=["Articles"])
+Limit = Annotated[int, Query(ge=1, le=100)]
+Offset = Annotated[int, Query(ge=0)]
+
+
+def page_of(page: tuple[list[Row], int]) -> ArticlesOut:
+    rows, count = page
+    return ArticlesOut([article_of(row) for row in rows], count)
+
+
+@articles.get("/")
+def all_articles(
+    store: Kept, user: Reader, tag: str | None = None, author: str | None = None,
+    favorited: str | None = None, limit: Limit = 20, offset: Offset = 0,
+) -> ArticlesOut:  # fmt: skip
+    return page_of(
+        store.articles(
+            id_of(user), tag=tag, author=author, favorited=favorited, limit=limit, offset=offset
+        )
+    )
+
+
+@articles.get("/feed")
+def feed(store: Kept, user: Member, limit: Limit = 20, offset: Offset = 0) -> ArticlesOut:
+    return page_of(store.articles(user["id"], feed=True, limit=limit, offset=offset))
+
+
+@articles.post("/", status_code=201)
+def add_article(store: Kept, user: Member, data: ArticleIn) -> ArticleOut:
+    new = data.article
+    slug = slug_of(new.title)
+    store.add_article(user["id"], slug, new.title, new.description, new.body, new.tag_list)
+    return ArticleOut(article_of(found(store, slug, user)))
+
+
+@articles.get("/{slug}")
+def one_article(store: Kept, slug: str, user: Reader) -> ArticleOut:
+    return ArticleOut(article_of(found(store, slug, user)))
+
+
+@articles.put("/{slug}")
+def change_article(store: Kept, slug: str, user: Member, data: ArticleChangeIn) -> ArticleOut:
+    article, change = own(found(store, slug, user), user), data.article
+    if change.title is not None:
+        slug = slug_of(change.title)
+    store.change_article(
+        article["id"], slug, change.title or article["title"],
+        change.description or article["description"], change.body or article["body"],
+    )  # fmt: skip
+    return ArticleOut(article_of(found(store, slug, user)))
+
+
+@articles.delete("/{slug}")
+def remove_article(store: Kept, slug: str, user: Member) -> None:
+    store.remove_article(own(found(store, slug, user), user)["id"])
+
+
+@articles.post("/{slug}/favorite")
+def favorite(store: Kept, slug: str, user: Member) -> ArticleOut:
+    store.favorite(user["id"], found(store, slug, user)["id"], True)
+    return ArticleOut(article_of(found(store, slug, user)))
+
+
+@articles.delete("/{slug}/favorite")
+def unfavorite(store: Kept, slug: str, user: Member) -> ArticleOut:
+    store.favorite(user["id"], found(store, slug, user)["id"], False)
+    return ArticleOut(article_of(found(store, slug, user)))
+
+
+@articles.get("/{slug}/comments")
+def comments(store: Kept, slug: str, user: Reader) -> CommentsOut:
+    rows = store.comments(found(store, slug, user)["id"], id_of(user))
+    return CommentsOut([comment_of(row) for row in rows])
+
+
+@articles.post("/{slug}/comments", status_code=201)
+def add_comment(store: Kept, slug: str, user: Member, data: CommentIn) -> CommentOut:
+    article = found(store, slug, user)["id"]
+    made = store.add_comment(article, user["id"], data.comment.body)
+    return CommentOut(comment_of(store.comments(article, user["id"], made)[0]))
+
+
+@articles.delete("/{slug}/comments/{id:int}")
+def remove_comment(store: Kept, slug: str, id: int, user: Member) -> None:
+    rows = store.comments(found(store, slug, user)["id"], user["id"], id)
+    if not rows:
+        raise NotFound("there is no such comment")
+    store.remove_comment(own(rows[0], user)["id"])
+
+
+api = Router(prefix="/api")
+api.include(users)
+api.include(articles)
+
+
+@api.get("/tags", tags=["Tags"])
+def tags(store: Kept) -> TagsOut:
+    return TagsOut(store.tags())
+
+
+app = App(openapi=OpenAPI(title="RealWorld Conduit API", version="1.0.0"))
+app.include(api)
+
+
+@app.exception_handler(Taken)
+def taken(request: Request, error: Taken) -> Response:
+    return problem(request, HTTPError(422, "it is taken already"))

@@ -1,0 +1,236 @@
+"""Transports of httpx that call an application without a socket: suites written for httpx run unchanged.
+
+    with httpx.Client(transport=Transport(app), base_url="http://testserver") as client:
+        assert client.get("/").text == "Hello"
+
+Both ``httpx.Client`` and ``httpx.AsyncClient`` take it. ``with`` runs the start-up and shutdown hooks;
+without it there are none. Parser, limits, gateway and streams are those of ``citius serve``.
+Tests: ``tests/interop/test_transport.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from citius.settings.config import Config
+from citius.testing.client import Client
+from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk, request_head
+from citius.web.interop.memory import MemoryServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+
+    from citius._core import Request
+    from citius.testing.client import StreamedTestResponse
+    from citius.web.app import App
+    from citius.web.interop.memory import MemoryConnection
+
+Fields = list[tuple[bytes, bytes]]
+
+
+class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """Calls a native application for ``httpx.Client`` and ``httpx.AsyncClient``.
+
+    Args:
+        app: The application.
+        raise_errors: Raise in the test what a handler raised unexpectedly, instead of showing its 500.
+        client: The address that requests come from, for ``httpx.AsyncClient``.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        raise_errors: bool = True,
+        client: tuple[str, int] | None = ("127.0.0.1", 123),
+    ) -> None:
+        self._app = app
+        self._raise_errors = raise_errors
+        self._client = client
+        self._sync: dict[str, Client] = {}
+        self._server: MemoryServer | None = None
+        self._errors: dict[int, BaseException] = {}
+
+    # --- httpx.Client ---------------------------------------------------------------------------
+
+    def __enter__(self) -> Transport:
+        self._client_of("http").__enter__()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Run the shutdown hooks, if the start-up hooks ran."""
+        for client in self._sync.values():
+            client.close()
+        self._sync.clear()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return the response, whose body is still to come."""
+        client = self._client_of(request.url.scheme)
+        fields = [
+            (k.decode("latin-1").lower(), v.decode("latin-1")) for k, v in request.headers.raw
+        ]
+        body: Any = request.stream if _is_chunked(request) else request.read()
+        target = request.url.raw_path.decode("ascii")
+        manager = client.exchange(request.method, target, fields, body or None)
+        streamed = manager.__enter__()
+        return httpx.Response(
+            streamed.status_code,
+            headers=streamed.headers.multi_items(),
+            stream=_SyncStream(streamed, manager),
+        )
+
+    def _client_of(self, scheme: str) -> Client:
+        made = self._sync.get(scheme)
+        if made is None:
+            is_tls = scheme == "https"
+            made = self._sync[scheme] = Client(
+                self._app, raise_errors=self._raise_errors, scheme="https" if is_tls else "http"
+            )
+        return made
+
+    # --- httpx.AsyncClient ----------------------------------------------------------------------
+
+    async def __aenter__(self) -> Transport:
+        self._server = self._new_server()
+        await self._server.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Run the shutdown hooks, if the start-up hooks ran."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return the response, whose body is still to come."""
+        if self._server is None:
+            self._server = self._new_server()
+        connection = self._server.connect(self._client, request.url.scheme)
+        stream = _AsyncStream(connection, request.method, self._error_of)
+        try:
+            await _send(connection, request)
+            reader = await stream.read_head()
+        except BaseException:
+            connection.close()
+            raise
+        assert reader.status is not None, "the head has been read"
+        return httpx.Response(reader.status, headers=reader.fields, stream=stream)
+
+    def _new_server(self) -> MemoryServer:
+        return MemoryServer(self._app, Config(), self._note if self._raise_errors else None)
+
+    def _note(self, request: Request, error: BaseException) -> None:
+        connection = None if self._server is None else self._server.connection_of(request)
+        if connection is not None:
+            self._errors[id(connection)] = error
+
+    def _error_of(self, connection: MemoryConnection) -> BaseException | None:
+        return self._errors.pop(id(connection), None)
+
+
+def _is_chunked(request: httpx.Request) -> bool:
+    return request.headers.get("transfer-encoding", "").lower() == "chunked"
+
+
+async def _send(connection: MemoryConnection, request: httpx.Request) -> None:
+    """Send head and body; a handler that streams gets the pieces as they come."""
+    fields: Fields = [(name.lower(), value) for name, value in request.headers.raw]
+    connection.feed(request_head(request.method, request.url.raw_path, fields))
+    is_chunked = _is_chunked(request)
+    async for piece in _async_pieces(request):
+        # Not waited for: a handler may respond without reading it.
+        connection.feed(chunk(piece) if is_chunked else piece)
+    if is_chunked:
+        connection.feed(LAST_CHUNK)
+
+
+async def _async_pieces(request: httpx.Request) -> AsyncIterator[bytes]:
+    stream = request.stream
+    if isinstance(stream, httpx.AsyncByteStream):
+        async for piece in stream:
+            yield piece
+    else:
+        yield request.read()
+
+
+class _SyncStream(httpx.SyncByteStream):
+    """The body of a response of the test client."""
+
+    def __init__(
+        self, streamed: StreamedTestResponse, manager: AbstractContextManager[object]
+    ) -> None:
+        self._streamed = streamed
+        self._manager: AbstractContextManager[object] | None = manager
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._streamed
+
+    def close(self) -> None:
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            manager.__exit__(None, None, None)
+
+
+class _AsyncStream(httpx.AsyncByteStream):
+    """The response of a connection in memory."""
+
+    def __init__(self, connection: MemoryConnection, method: str, error_of: Any) -> None:
+        self._connection = connection
+        self._reader = ResponseReader(method)
+        self._error_of = error_of
+
+    async def read_head(self) -> ResponseReader:
+        """Wait for the head.
+
+        Raises:
+            BaseException: What the handler has raised unexpectedly.
+        """
+        while self._reader.status is None:
+            await self._receive()
+        self._raise_error()
+        return self._reader
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            if piece := self._reader.take_body():
+                yield piece
+            elif self._reader.complete:
+                return
+            else:
+                await self._receive()
+
+    async def aclose(self) -> None:
+        self._connection.close()
+
+    async def _receive(self) -> None:
+        data = await self._connection.receive()
+        try:
+            self._reader.receive(data, not data)
+        except ProtocolError:
+            self._raise_error()
+            raise
+
+    def _raise_error(self) -> None:
+        error = self._error_of(self._connection)
+        if error is not None:
+            raise error
