@@ -18,7 +18,7 @@ use pyo3::types::PyDict;
 mod object;
 
 pub(crate) use self::object::{Field, Memory, version};
-use self::object::{has_weak_references, references};
+use self::object::{has_weak_references, hide, references};
 
 /// Objects that serve again.
 pub(crate) trait Reuse {
@@ -91,26 +91,41 @@ impl<T> Spare<T> {
 pub(crate) struct SpareDict {
     pub(crate) dict: Py<PyDict>,
     known: Known,
-    version: u64,
+    /// `None`: no code can find it to change it.
+    version: Option<u64>,
 }
 
 impl SpareDict {
-    /// `None` where dictionaries have no versions: no change would show.
+    /// One that a request has. `None` where dictionaries have no versions: no change would show.
     #[inline]
-    pub(crate) fn new(dict: &Bound<'_, PyDict>, known: Known) -> Option<Self> {
-        Some(Self {
-            version: version(dict)?,
-            dict: dict.clone().unbind(),
+    pub(crate) fn lent(dict: &Bound<'_, PyDict>, known: Known) -> Option<Self> {
+        let version = version(dict)?;
+        Some(Self::with_version(dict, known, Some(version)))
+    }
+
+    /// One of which requests get copies. `None` where it can be found and changed unseen.
+    #[inline]
+    pub(crate) fn template(dict: &Bound<'_, PyDict>, known: Known) -> Option<Self> {
+        let version = version(dict);
+        let is_safe = version.is_some() || hide(dict);
+        is_safe.then(|| Self::with_version(dict, known, version))
+    }
+
+    #[inline]
+    fn with_version(dict: &Bound<'_, PyDict>, known: Known, version: Option<u64>) -> Self {
+        let dict = dict.clone().unbind();
+        Self {
+            dict,
             known,
-        })
+            version,
+        }
     }
 }
 
 impl Reuse for SpareDict {
     #[inline]
     fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool {
-        self.known.are_all(py, &self.dict, lent)
-            && version(self.dict.bind(py)) == Some(self.version)
+        self.known.are_all(py, &self.dict, lent) && version(self.dict.bind(py)) == self.version
     }
 }
 

@@ -83,6 +83,23 @@ pub(crate) fn version(dict: &Bound<'_, PyDict>) -> Option<u64> {
     }
 }
 
+/// Hides a dictionary from `gc.get_objects()` and `gc.get_referrers()`. `false` where its copies would be hidden too, so that
+/// cycles which they are part of would never be collected.
+#[inline]
+pub(super) fn hide(dict: &Bound<'_, PyDict>) -> bool {
+    #[cfg(Py_3_14)]
+    {
+        // SAFETY: a live dictionary, which the interpreter may have or not have among the tracked ones.
+        unsafe { ffi::PyObject_GC_UnTrack(dict.as_ptr().cast()) };
+        true
+    }
+    #[cfg(not(Py_3_14))]
+    {
+        let _ = dict;
+        false
+    }
+}
+
 /// What the memory of an object held: its type, each of its fields, its dictionary and the first of its weak references.
 ///
 /// Whatever is done to an object of a C type that has no containers of its own shows there, by whichever way.

@@ -343,7 +343,7 @@ impl ScopeTemplate {
             Some(reusable) => reusable.dict.bind(py).clone(),
             None => self.copy(py)?,
         };
-        self.reusable = SpareDict::new(&scope, Known::ASGI_SCOPE).into();
+        self.reusable = SpareDict::lent(&scope, Known::ASGI_SCOPE).into();
         Ok(scope)
     }
 

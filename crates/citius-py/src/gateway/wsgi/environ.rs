@@ -103,13 +103,13 @@ impl EnvironFactory {
         if may_lend && !has_more {
             if self.copies_due > 0 {
                 self.copies_due -= 1;
-            } else if let Some(spare) = SpareDict::new(&dict, Known::WSGI_ENVIRON) {
+            } else if let Some(spare) = SpareDict::lent(&dict, Known::WSGI_ENVIRON) {
                 let lent = Some(Lent { at, spare });
                 return Ok(Environ { dict, lent });
             }
         }
         let copy = dict.copy()?;
-        cached.put(SpareDict::new(&dict, Known::WSGI_ENVIRON));
+        cached.put(SpareDict::template(&dict, Known::WSGI_ENVIRON));
         if has_more {
             return Self::finish(copy, head, extra);
         }
