@@ -230,7 +230,7 @@ def pooled(act: Any = None, **options: Any) -> Any:
     def test(server: Server) -> None:
         async def main() -> None:
             async with pg.Pool(server.dsn, **options) as pool:
-                await asyncio.wait_for(act(pool), 30)
+                await asyncio.wait_for(act(pool), 100)
 
         asyncio.run(main())
 

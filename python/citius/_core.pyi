@@ -778,8 +778,12 @@ class PgPool:
     def fetch_json_one(self, *arguments: object, session: PgConnection | None = None) -> PgCall: ...
     def script(self, sql: str, session: PgConnection | None) -> PgCall:
         """Statements without parameters, by the simple protocol."""
+    def copy(self, sql: str, session: PgConnection, sink: Callable[[bytes | None], None]) -> PgCall:
+        """A COPY; ``sink`` gets its data, or ``None`` when the server wants some."""
     def share(self, session: PgConnection) -> None:
         """Let a session take calls."""
+    def serve_waiting(self, session: PgConnection) -> None:
+        """Hand calls that wait to a session that does not share."""
     def unshare(self, session: PgConnection | None = None) -> PgConnection | None:
         """Take a session from those that share; the least busy one without an argument."""
     @property
@@ -810,6 +814,10 @@ class PgConnection:
         """What is to be sent."""
     def terminate(self) -> None:
         """Say goodbye to the server."""
+    def copy_data(self, data: bytes) -> None:
+        """Send data of a COPY."""
+    def end_copy(self, why: str | None = None) -> None:
+        """End the data of a COPY; with a reason the server refuses it."""
     def attach(self, reactor: Reactor, fd: int) -> None:
         """Have a reactor carry the bytes."""
     def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
@@ -831,6 +839,23 @@ class PgConnection:
     @property
     def process(self) -> int | None:
         """The identifier of the session's server process."""
+
+@final
+class PgPortal:
+    """Rows in portions, of a session in a transaction."""
+
+    def __new__(
+        cls, pool: PgPool, session: PgConnection, rows_max: int, as_: object = None
+    ) -> Self: ...
+    def open(self, *arguments: object) -> PgCall:
+        """The first rows of a statement."""
+    def next(self) -> PgCall:
+        """The next rows."""
+    @property
+    def is_done(self) -> bool:
+        """Whether the last row has come."""
+    def close(self) -> None:
+        """Close it, with the next request of the session."""
 
 @final
 class PgTls:
@@ -1001,6 +1026,7 @@ class Reactor:
         h2c_upgrade: bool = True,
         tls: Tls | None = None,
         makes_room: bool = False,
+        on_memory: Callable[[], object] | None = None,
     ) -> Self:
         """
         Args:
@@ -1017,6 +1043,8 @@ class Reactor:
             http: Versions that are spoken.
             h2c_upgrade: Whether ``Upgrade: h2c`` is granted.
             tls: What connections are secured with; taken over, for one reactor only.
+            on_memory: Called when ``memory_news`` has something; then ``memory_turn`` is the turn, and bytes
+                that are not taken of a connection in memory hold its writer up.
 
         Raises:
             ValueError: A limit, a mount, a peer or a header that cannot be; the message says why.
@@ -1059,10 +1087,25 @@ class Reactor:
     @property
     def routes_open(self) -> str:
         """The routes of open requests, as far as they are watched, in a form to be read."""
-    def memory_open(self) -> int:
-        """Open a connection that lives in memory (for tests) and return its number."""
-    def memory_feed(self, connection: int, data: bytes) -> None:
-        """Bytes from the peer."""
+    def memory_turn(self) -> None:
+        """The turn of a reactor with ``on_memory``."""
+    def memory_open(
+        self,
+        client: tuple[str, int] | None = None,
+        scheme: str | None = None,
+        root_path: str | None = None,
+    ) -> int:
+        """Open a connection that lives in memory and return its number.
+
+        With a ``scheme`` its requests come from ``client`` whatever their fields say, and ``root_path``
+        (percent-encoded) has been taken off their paths.
+        """
+    def memory_feed(self, connection: int, data: bytes) -> int:
+        """Bytes from the peer; returns how many have not been read yet."""
+    def memory_news(self) -> list[int]:
+        """The connections in memory that have bytes to take, have read all they were fed, or are closed."""
+    def memory_of(self, request: Request) -> int | None:
+        """The connection that a request has come by; ``None`` if it is another reactor's."""
     def memory_eof(self, connection: int) -> None:
         """The peer closes."""
     def memory_take(self, connection: int) -> tuple[bytes, bool]:

@@ -4,6 +4,7 @@
 
 import asyncio
 import os
+import time
 
 from citius import App
 
@@ -24,6 +25,17 @@ async def slow(ms: int):
 @app.get("/version")
 def version():
     return VERSION
+
+
+@app.get("/orphan")
+def orphan():
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0:
+            time.sleep(0.2)
+        os._exit(0)
+    os.waitpid(child, 0)
+    return "left"
 
 
 VERSION = "one"

@@ -11,17 +11,7 @@ from wspeer import BINARY, CLOSE, TEXT, RawSocket, frame
 
 ECHO = application("asgi_echo_app")
 
-LOG = """
-    seen = []
-
-    async def tell(scope, receive, send):
-        await answer(send, repr(seen).encode())
-
-    async def app(scope, receive, send):
-        if scope["type"] == "http":
-            return await tell(scope, receive, send)
-        await socket(scope, receive, send)
-"""
+ENDS = application("asgi_ends_app")
 
 
 def test_echo(serve_asgi) -> None:
@@ -97,22 +87,7 @@ def test_an_exception_closes_with_1011(serve_asgi) -> None:
 
 
 def test_ends(serve_asgi) -> None:
-    server = serve_asgi(
-        LOG
-        + """
-    async def socket(scope, receive, send):
-        await receive()
-        await send({"type": "websocket.accept"})
-        if scope["path"] == "/ours":
-            await send({"type": "websocket.close", "code": 4005, "reason": "enough"})
-        seen.append(await receive())
-        seen.append(await receive())
-        try:
-            await send({"type": "websocket.send", "text": "late"})
-        except OSError as error:
-            seen.append(type(error).__name__)
-    """
-    )
+    server = serve_asgi(ENDS)
     gone = "{'type': 'websocket.disconnect', 'code': %d, 'reason': '%s'}"
 
     def sees(code: int, reason: str) -> None:
@@ -167,19 +142,8 @@ def test_state_and_lifespan(serve_asgi) -> None:
 
 
 def test_a_slow_reader_holds_the_application_back(serve_asgi) -> None:
-    server = serve_asgi(
-        LOG
-        + """
-    async def socket(scope, receive, send):
-        await receive()
-        await send({"type": "websocket.accept"})
-        for n in range(50_000):
-            await send({"type": "websocket.send", "bytes": b"x" * 1000})
-            seen[:] = [n]
-    """,
-        "--write-stall-ms", "0",
-    )  # fmt: skip
-    client = RawSocket(server).accepted()
+    server = serve_asgi(ENDS, "--write-stall-ms", "0")
+    client = RawSocket(server, "/flood").accepted()
     last: list[bytes] = [b"", b"x"]
 
     def rests() -> bool:

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from rig import Server, children, is_alive, wait_for
+from rig import Server, application, children, is_alive, wait_for
 
 APP = """
 @app.get("/")
@@ -41,21 +41,7 @@ def test_a_directory_that_is_not_there(serve) -> None:
     assert "--reload-dir: there is no directory nowhere" in server.err
 
 
-ENDS = """
-@app.get("/")
-def hello():
-    return str(os.getpid())
-
-@app.get("/end")
-def end():
-    os.kill(os.getpid(), 9)
-
-@app.get("/stream")
-async def stream():
-    while True:
-        yield b"x"
-        await asyncio.sleep(0.05)
-"""
+ENDS = application("reload_ends_app").read_text()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from citius import App, ConfigError
 from citius.testing import Client
+from rig import application
 
 numba = pytest.importorskip("numba", reason="numba is not installed")
 import numpy as np  # noqa: E402
@@ -279,25 +280,12 @@ def test_parameters_need_types_that_native_code_has() -> None:
     assert "the body of a request is bytes" in refused(part, "/")
 
 
-SCRIPT = """
-import pathlib, sys
-from citius import App
-from citius.testing import Client
-FACTOR = {factor}
-app = App()
-@app.get("/", compiled=True)
-def handler(n: int):
-    return n * FACTOR
-client = Client(app)
-print(client.get("/?n=3").text)
-files = [path for path in pathlib.Path(sys.argv[1]).rglob("*") if path.is_file()]
-print(sorted(path.suffix for path in files))
-"""
+SCRIPT = application("kept_code_app").read_text()
 
 
 def test_native_code_is_kept_on_disk_and_made_anew_after_a_change(tmp_path: Path) -> None:
     def run(factor: int) -> list[str]:
-        (tmp_path / "main.py").write_text(SCRIPT.format(factor=factor))
+        (tmp_path / "main.py").write_text(SCRIPT.replace("FACTOR = 5", f"FACTOR = {factor}"))
         done = subprocess.run(
             [sys.executable, "main.py", str(tmp_path / "cache")], cwd=tmp_path, text=True,
             capture_output=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},

@@ -11,7 +11,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from rig import Peer, Server
+from rig import Peer, Server, application
 from transcript import Block, fits_socket, parse, variants
 
 VECTORS = Path(__file__).parents[2] / "vectors/h1"
@@ -23,32 +23,15 @@ TRANSCRIPTS = {
 }
 
 # What the echo application of the testkit does: any method, any target.
-ECHO = """
-def echo(request):
-    head = request.method.encode() + b" " + request.raw_path
-    if request.raw_query:
-        head += b"?" + request.raw_query
-    body = request.body()
-    return Response(b"%b %d\\n" % (head, len(body)) + body, content_type="text/plain")
-
-METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"]
-app.route("/", methods=METHODS)(echo)
-app.route("/{path:path}", methods=METHODS)(echo)
-
-@app.middleware
-def everything_else(request, next):
-    response = next(request)
-    return echo(request) if response.status_code in (204, 404, 405) else response
-"""
+ECHO = application("echo_app")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory):
     directory = tmp_path_factory.mktemp("echo")
-    (directory / "main.py").write_text("from citius import *\napp = App()\n" + ECHO)
     # What HTTP/2 begins with is a fault in HTTP/1.1, and these are its rules.
     options = ["--http", "1", "--no-access-log", "--no-server-header", "--no-date-header"]
-    made = Server(["main.py", "--port", "0", *options], {}, directory).wait_ready()
+    made = Server([str(ECHO), "--port", "0", *options], {}, directory).wait_ready()
     try:
         yield made
         assert made.get("/").body == b"GET / 0\n", "a transcript ended the server"

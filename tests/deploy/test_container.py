@@ -18,29 +18,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from rig import application
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
-APP = """
-import os
-from citius import App
-
-app = App()
-
-@app.get("/")
-def confinement():
-    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-    return {"uid": os.getuid(), "caps": status["CapEff"].strip() + status["CapBnd"].strip(),
-            "no_new_privs": status["NoNewPrivs"].strip(), "parent": os.getppid()}
-
-@app.get("/write/{path:path}")
-def write(path: str):
-    try:
-        open("/" + path, "w").close()
-    except OSError as error:
-        return type(error).__name__
-    return "written"
-"""
+APP = application("confinement_app").read_text()
 
 pytestmark = pytest.mark.skipif(
     shutil.which("bwrap") is None or os.getuid() != 0,

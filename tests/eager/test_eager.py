@@ -68,36 +68,7 @@ def test_a_kept_task_stays_its_requests(server: Server) -> None:
         )
 
 
-KNOWN = """
-import weakref
-known, watched = weakref.WeakKeyDictionary(), {}
-
-async def watch():
-    while True:
-        for task in asyncio.all_tasks():
-            if id(task) not in watched:
-                watched[id(task)] = PLAIN(task)
-            app.state.seen |= task.get_name() == "citius-request"
-        task = None
-        await asyncio.sleep(0.001)
-
-@app.on_startup
-async def begin():
-    app.state.seen = False
-    app.state.watching = asyncio.ensure_future(watch())
-
-@app.on_shutdown
-async def end():
-    app.state.watching.cancel()
-
-@app.get("/seen")
-async def seen():
-    return str(app.state.seen)
-
-@app.get("/{whom}")
-async def whose(whom: str):
-    return known.setdefault(asyncio.current_task(), whom)
-"""
+KNOWN = application("known_tasks_app")
 
 
 @pytest.mark.skipif(not FAST_PATHS, reason="no task waits for the next request")
@@ -105,7 +76,7 @@ async def whose(whom: str):
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_who_knows_a_task_weakly_does_not_know_the_next_one(serve, loop: str, plain: str) -> None:
     # Code that watches all tasks may have known a request's before it began.
-    server = serve(KNOWN.replace("PLAIN", plain), "--loop", loop, "--no-access-log")
+    server = serve(KNOWN, "--loop", loop, "--no-access-log", env={"PLAIN": plain})
     wait_for(lambda: server.get("/seen").body == b"True", "the watcher to see the spare task")
     for name in "abcde":
         assert server.get(f"/{name}").body.decode() == name

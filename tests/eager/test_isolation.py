@@ -90,18 +90,7 @@ def test_a_token_of_an_earlier_request_resets_nothing(server: Server) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks tell their context from 3.12 on")
 def test_a_context_is_handed_out_by_its_task(serve) -> None:
-    server = serve("""
-    import weakref
-    variable = contextvars.ContextVar("variable", default="unset")
-    known = []
-
-    @app.get("/")
-    async def index():
-        mine = asyncio.current_task().get_context()
-        seen = [one() is mine for one in known]
-        known.append(weakref.ref(mine))
-        return seen
-    """)
+    server = serve(application("task_contexts_app"))
     with server.connect() as peer:
         for number in range(3):
             assert json.loads(peer.request("GET", "/").body) == [False] * number

@@ -20,7 +20,7 @@ from rig import Peer, wait_for
 HERE = Path(__file__).parent
 APPS = HERE / "apps"
 READY = re.compile(
-    r"serves on https?://\S+:(\d+)|running on http://\S+:(\d+)|Listening at: http://\S+:(\d+)"
+    r"serves on https?://\S+:(\d+)|(?i:running on) http://\S+:(\d+)|Listening at: http://\S+:(\d+)"
 )
 Seen = TypeVar("Seen")
 
@@ -91,6 +91,38 @@ def uvicorn(target: str, folder: Path, **env: str) -> Running:
     """The reference for ASGI."""
     command = [sys.executable, "-m", "uvicorn", target, "--port", "0", "--no-access-log"]
     return Running(command, folder, env)
+
+
+def hypercorn(target: str, folder: Path, **env: str) -> Running:
+    """Another server for ASGI."""
+    command = [sys.executable, "-m", "hypercorn", target, "--bind", "127.0.0.1:0"]
+    return Running(command, folder, env)
+
+
+def granian(target: str, folder: Path, **env: str) -> Running:
+    """A server for ASGI in Rust; it does not choose a port."""
+    command = [sys.executable, "-m", "granian", target, "--interface", "asgi", "--port"]
+    server = Running([*command, str(free_port())], folder, env)
+    try:
+        # Its supervisor says that it listens before a worker does.
+        wait_for(lambda: is_listening(server.port), "granian's worker to listen", 30)
+    except BaseException:
+        server.kill()
+        raise
+    return server
+
+
+def is_listening(port: int) -> bool:
+    """Whether a connection is accepted."""
+    with socket.socket() as peer:
+        return peer.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port() -> int:
+    """A port that nothing listens on at present."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
 
 
 def gunicorn(target: str, folder: Path, **env: str) -> Running:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 import warnings
+from pathlib import Path
 
 import pytest
 from citius.go import ChannelMisuse, WaitGroup, after, chan, go, select, sleep
 from places import LOOPS, check_alone, run_async
+from rig import application
 
 
 def test_a_lone_thread_that_waits_is_told() -> None:
@@ -275,30 +277,7 @@ def test_a_child_forked_while_a_goroutine_begins_to_wait() -> None:
     """)
 
 
-WAITING_HANDLER = """
-from citius.go import ChannelMisuse, chan, go
-
-@app.get("/")
-def wait():
-    try:
-        chan().recv()
-    except ChannelMisuse as error:
-        return str(error)
-
-@app.get("/blocking", blocking=True)
-def blocking():
-    channel = chan()
-    go(channel.send, "in a thread")
-    return channel.recv()[0]
-"""
-
-WAITING_WSGI = """
-def application(environ, start_response):
-    start_response("200 OK", [])
-    return [wait().encode()]
-
-app = application
-"""
+WAITING_HANDLER = application("channel_misuse_app")
 
 
 @pytest.mark.parametrize("interface", ["native", "wsgi"])
@@ -307,7 +286,7 @@ def test_a_handler_on_the_servers_own_thread_must_not_wait(serve, interface: str
         server = serve(WAITING_HANDLER, "--loop", "none")
         assert server.get("/blocking").body == b"in a thread"
     else:
-        server = serve(WAITING_HANDLER + WAITING_WSGI, "--threads", "0")
+        server = serve(Path(f"{WAITING_HANDLER}:application"), "--threads", "0")
     assert b"blocking=True" in server.get("/").body
     server.signal(signal.SIGTERM)
     assert server.wait() == 0

@@ -8,7 +8,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
 if find_spec("gevent") is None:
     pytest.skip("gevent is not installed", allow_module_level=True)
@@ -17,42 +17,7 @@ GEVENT = ("--loop", "gevent")
 # What gevent's own import warns of is not ours to judge.
 LENIENT = {"PYTHONWARNINGS": "default"}
 
-APP = """
-gate = threading.Event()
-
-@app.get("/wait")
-def wait():
-    print("waits", file=sys.stderr, flush=True)
-    try:
-        gate.wait()
-    finally:
-        print("through", file=sys.stderr, flush=True)
-    return "waited"
-
-@app.get("/open")
-def open_gate():
-    gate.set()
-    return type(threading.current_thread()).__name__
-
-@app.get("/ticks")
-def ticks():
-    def pieces():
-        try:
-            for n in range(1000):
-                time.sleep(0.005)
-                yield f"{n} "
-        finally:
-            print("pieces through", file=sys.stderr, flush=True)
-    return pieces()
-
-@app.post("/sum", stream=True)
-def total(request):
-    return str(sum(len(piece) for piece in request.stream()))
-
-@app.get("/fails")
-def fails():
-    raise ValueError("a reason")
-"""
+APP = application("gevent_app")
 
 
 @pytest.fixture

@@ -99,22 +99,7 @@ def test_sockets_are_side_by_side(server: Server) -> None:
 
 # --- a driver that knows nothing of greenlets -----------------------------------------------------
 
-WITH_REDIS = """
-import redis
-store = redis.Redis(unix_socket_path={path!r}, socket_timeout=20, decode_responses=True)
-
-@app.get("/alive")
-def alive():
-    return str(store.incr("alive"))
-
-@app.get("/pop/{{key}}")
-def pop(key):
-    return " ".join(store.blpop(key, timeout=15) or ["nothing"])
-
-@app.get("/push/{{key}}/{{value}}")
-def push(key, value):
-    return store.rpush(key, value)
-"""
+WITH_REDIS = application("redis_app")
 
 
 @pytest.fixture
@@ -136,8 +121,8 @@ def redis_path(tmp_path: Path) -> Iterator[str]:
 
 def test_a_driver_blocks_one_greenlet_only(serve, redis_path: str) -> None:
     """Eight wait in the store for what another eight requests bring."""
-    source = WITH_REDIS.format(path=redis_path)
-    server = serve(source, "--loop", "gevent", env={"PYTHONWARNINGS": "default"})
+    env = {"PYTHONWARNINGS": "default", "REDIS": redis_path}
+    server = serve(WITH_REDIS, "--loop", "gevent", env=env)
     with ExitStack() as stack:
         waiting = [stack.enter_context(server.connect()) for _ in range(8)]
         for n, peer in enumerate(waiting):

@@ -10,72 +10,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from rig import Server
+from rig import Server, application
 
-APP = """
-@app.get("/")
-def hello():
-    return "Hello"
-
-@app.get("/version")
-def version(request):
-    return request.http_version
-
-@app.post("/echo")
-def echo(request):
-    return request.body()
-
-@app.get("/pieces")
-async def pieces():
-    for number in range(100):
-        await asyncio.sleep(0)
-        yield str(number) * 1000
-"""
+APP = application("http2_clients_app")
 
 PIECES = "".join(str(number) * 1000 for number in range(100))
 
-GO = """\
-package main
-
-import (
-	"bytes"
-	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"sync"
-)
-
-func main() {
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
-	base := os.Args[1]
-	large := bytes.Repeat([]byte("go"), 1<<20)
-	var wait sync.WaitGroup
-	for range 50 {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			answer, err := client.Post(base+"/echo", "application/octet-stream", bytes.NewReader(large))
-			if err != nil {
-				panic(err)
-			}
-			body, err := io.ReadAll(answer.Body)
-			if err != nil || !bytes.Equal(body, large) || answer.ProtoMajor != 2 {
-				panic(fmt.Sprint(answer.Proto, len(body), err))
-			}
-		}()
-	}
-	wait.Wait()
-	answer, err := client.Get(base + "/pieces")
-	if err != nil {
-		panic(err)
-	}
-	body, err := io.ReadAll(answer.Body)
-	fmt.Println(answer.Proto, len(body), err)
-}
-"""
+GO = Path(__file__).with_name("client.go")
 
 
 @pytest.fixture
@@ -142,7 +83,6 @@ def test_go(server: Server, tmp_path: Path) -> None:
     version = re.search(r"go1\.(\d+)", run("go", "version"))
     if version is None or int(version[1]) < 24:
         pytest.skip("Go speaks HTTP/2 without TLS from 1.24 on")
-    (tmp_path / "client.go").write_text(GO)
     url = f"http://127.0.0.1:{server.port}"
-    said = run("go", "run", str(tmp_path / "client.go"), url, timeout_s=110)
+    said = run("go", "run", str(GO), url, timeout_s=110)
     assert said.split() == ["HTTP/2.0", str(len(PIECES)), "<nil>"]

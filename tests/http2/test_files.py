@@ -8,24 +8,9 @@ from pathlib import Path
 
 import pytest
 from h2peer import connect
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-APP = """
-@app.get("/text")
-def text():
-    return Response("word " * 10_000, content_type="text/plain")
-
-@app.get("/pieces")
-async def pieces():
-    async def parts():
-        for _ in range(100):
-            yield "word " * 100
-    return Response(parts(), content_type="text/plain")
-
-@app.get("/open")
-def opened():
-    return open("large.bin", "rb")
-"""
+APP = application("http2_files_app")
 
 
 @pytest.fixture

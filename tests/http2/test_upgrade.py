@@ -6,23 +6,9 @@ import json
 
 import pytest
 from h2peer import PREFACE, H2Peer, connect, settings
-from rig import Server
+from rig import Server, application
 
-APP = """
-@app.get("/")
-def facts(request):
-    return {"version": request.http_version, "headers": [name for name, _ in request.headers.items()]}
-
-@app.post("/")
-def echo(request):
-    return request.body()
-
-@app.get("/pieces")
-async def pieces():
-    yield b"one"
-    await asyncio.sleep(0.01)
-    yield b"two"
-"""
+APP = application("h2c_upgrade_app")
 
 ASKS = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
 

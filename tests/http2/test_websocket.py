@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import h2peer
 import pytest
 from h2peer import CANCEL, DATA, END_STREAM, NO_ERROR, H2Peer, connect
-from rig import wait_for
+from rig import application, wait_for
 from wspeer import BINARY, CLOSE, TEXT, Frame, RawSocket, deflated, frame
 
 ENABLE_CONNECT_PROTOCOL = 8
 
-APP = """
-seen = []
-
-@app.get("/seen")
-def tell():
-    return seen
-
-@app.websocket("/echo/{name}")
-async def echo(ws, name):
-    await ws.accept("b" if "b" in ws.subprotocols else None, {"x-version": ws.request.http_version})
-    async for message in ws:
-        await ws.send(message)
-    seen.append(f"{name} {ws.close_code}")
-
-@app.websocket("/flood")
-async def flood(ws):
-    for n in range(2000):
-        await ws.send("x" * 1000)
-
-@app.websocket("/no")
-async def no(ws):
-    raise Forbidden("no")
-
-room = app.room("all")
-
-@app.websocket("/room")
-async def join(ws):
-    room.join(ws)
-    async for message in ws:
-        room.send(message)
-"""
+APP = application("websockets_app")
 
 
 class Tunnel:
@@ -178,22 +149,8 @@ def test_stopping(serve) -> None:
 
 @pytest.mark.parametrize("interface", ["asgi", "wsgi"])
 def test_other_interfaces(serve, interface: str) -> None:
-    server = serve(
-        f"""
-        async def asgi(scope, receive, send):
-            assert (scope["type"], scope["http_version"], scope["scheme"]) == ("websocket", "2", "ws")
-            await receive()
-            await send({{"type": "websocket.accept"}})
-            message = await receive()
-            await send({{"type": "websocket.send", "text": message["text"]}})
-
-        def wsgi(environ, start_response):
-            raise AssertionError("no CONNECT comes here")
-
-        app = {interface}
-        """,
-        "--interface", interface,
-    )  # fmt: skip
+    target = Path(f"{application('http2_interfaces_app')}:{interface}")
+    server = serve(target, "--interface", interface)
     with connect(server) as peer:
         tunnel = Tunnel(peer, 1, "/")
         if interface == "wsgi":
@@ -203,61 +160,9 @@ def test_other_interfaces(serve, interface: str) -> None:
         assert tunnel.frame().payload == b"hello"
 
 
-WAITS = """
-from citius import SerialWebSocket
+WAITS = application("websocket_waits_app")
 
-ended = []
-
-@app.get("/ended")
-async def tell_ended():
-    return len(ended)
-
-@app.get("/pool")
-def pool() -> str:
-    return "a thread is free"
-
-@app.websocket("/serial")
-def serial(ws: SerialWebSocket):
-    try:
-        ws.receive()
-    finally:
-        ended.append("serial")
-
-@app.websocket("/async")
-async def before_accepting(ws):
-    try:
-        await asyncio.sleep(600)
-    finally:
-        ended.append("async")
-
-@app.websocket("/late")
-async def accepts_too_late(ws):
-    try:
-        while ws.close_code is None:
-            await asyncio.sleep(0.001)
-    except asyncio.CancelledError:
-        pass
-    try:
-        await ws.accept()
-    finally:
-        ended.append("late")
-"""
-
-ASGI_WAITS = """
-ended = []
-
-async def app(scope, receive, send):
-    if scope["type"] == "http":
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": str(len(ended)).encode()})
-        return
-    assert (await receive())["type"] == "websocket.connect"
-    assert await receive() == {"type": "websocket.disconnect", "code": 1006, "reason": ""}
-    try:
-        await send({"type": "websocket.accept"})
-    except OSError:
-        ended.append("asgi")
-"""
+ASGI_WAITS = application("websocket_waits_asgi_app")
 
 
 def end_before_accepted(peer: H2Peer, stream: int, path: str) -> None:

@@ -9,48 +9,9 @@ from pathlib import Path
 
 import pytest
 from h2peer import DATA, END_STREAM, connect, frame
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-APP = """\
-import json, time
-
-events = []
-
-class Pieces:
-    def __iter__(self):
-        for _ in range(10_000):
-            yield b"x" * 16384
-    def close(self):
-        events.append("closed")
-
-def app(environ, start_response):
-    path = environ["PATH_INFO"]
-    if path == "/environ":
-        names = ("SERVER_PROTOCOL", "REQUEST_METHOD", "HTTP_HOST", "QUERY_STRING", "REMOTE_ADDR",
-                 "wsgi.url_scheme", "CONTENT_LENGTH", "HTTP_X_A")
-        data = json.dumps({name: environ.get(name) for name in names}).encode()
-    elif path == "/echo":
-        data = environ["wsgi.input"].read()
-    elif path == "/upload":
-        events.append("called")
-        try:
-            environ["wsgi.input"].read()
-        except ConnectionResetError:
-            events.append("reset")
-        data = b""
-    elif path == "/events":
-        data = json.dumps(events).encode()
-    elif path == "/file":
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return environ["wsgi.file_wrapper"](open("main.py", "rb"))
-    elif path == "/endless":
-        start_response("200 OK", [])
-        return Pieces()
-    else:
-        data = path.encode()
-    start_response("200 OK", [("Content-Length", str(len(data)))])
-    return [data]
-"""
+APP = application("http2_wsgi_app")
 
 WAYS = {"alone": [], "threads": ["--threads", "2"], "greenlets": ["--loop", "gevent"]}
 
@@ -59,8 +20,7 @@ WAYS = {"alone": [], "threads": ["--threads", "2"], "greenlets": ["--loop", "gev
 def server(request, tmp_path: Path) -> Iterator[Server]:
     if request.param == "greenlets" and find_spec("gevent") is None:
         pytest.skip("gevent is not installed")
-    (tmp_path / "main.py").write_text(APP)
-    made = Server(["main.py", "--port", "0", *WAYS[request.param]], {}, tmp_path).wait_ready()
+    made = Server([str(APP), "--port", "0", *WAYS[request.param]], {}, tmp_path).wait_ready()
     yield made
     made.kill()
 
@@ -81,7 +41,7 @@ def test_bodies_and_files(server: Server) -> None:
         assert peer.get(3, "/x").body == b"/x"
         peer.send(frame(DATA, END_STREAM, 1, b"def"))
         assert peer.answer(1).body == b"abcdef"
-        assert peer.get(5, "/file").body == APP.encode()
+        assert peer.get(5, "/file").body == APP.read_bytes()
 
 
 @pytest.mark.parametrize("server", ["threads", "greenlets"], indirect=True)

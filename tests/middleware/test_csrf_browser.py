@@ -7,25 +7,9 @@ from pathlib import Path
 
 import pytest
 from browser import Browser
-from rig import Server
+from rig import Server, application
 
-APP = """
-from citius.web.middleware import CSRF, Sessions, csrf_field, session
-
-app.middleware(Sessions("a secret of sixteen bytes"))
-app.middleware(CSRF(tokens=True))
-
-@app.get("/")
-def page(request):
-    session(request)["user"] = "me"
-    form = f"<form method=post action=/pay>{csrf_field(request)}<input name=sum><button></button></form>"
-    return Response(form, content_type="text/html")
-
-@app.post("/pay")
-def pay(request):
-    return Response(session(request)["user"] + " paid " + request.form()["sum"],
-                    content_type="text/html")
-"""
+APP = application("csrf_browser_app")
 
 OTHER = """
 @app.get("/")

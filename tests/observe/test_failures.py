@@ -5,44 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
-NATIVE = """
-import msgspec
-@app.get("/def")
-def raising(): raise RuntimeError("a defect")
-@app.get("/request")
-def raising_with_request(request): raise RuntimeError("a defect")
-@app.get("/async/{id:int}")
-async def stepped(id: int): raise RuntimeError("a defect")
-@app.get("/late")
-async def late():
-    await asyncio.sleep(0)
-    raise RuntimeError("a defect")
-@app.get("/blocking", blocking=True)
-def threaded(): raise RuntimeError("a defect")
-@app.get("/stream")
-def streamed():
-    yield b"piece"
-    raise RuntimeError("a defect")
-@app.get("/async-stream")
-async def astreamed():
-    yield b"piece"
-    raise RuntimeError("a defect")
-@app.get("/unencodable")
-def unencodable(): return {"a": object()}
-async def value(): return 1
-@app.get("/unawaited")
-def unawaited(): return value()
-@app.exception_handler(KeyError)
-def bad_error_handler(request, error): raise RuntimeError("a defect")
-@app.get("/error-handler")
-def keyed(): raise KeyError("k")
-@app.websocket("/ws")
-async def ws(socket):
-    await socket.accept()
-    raise RuntimeError("a defect")
-"""
+NATIVE = application("failing_handlers_app")
 
 CASES = [
     ("/def?a=b", "raising", "/def", "RuntimeError: a defect"),
@@ -89,7 +54,9 @@ def test_native_handlers(manage) -> None:
         wait_for(lambda count=count: exceptions(managed) == count, f"{path} to be counted once")
         text = entry(managed.server, path)
         line = text.splitlines()[0]
-        assert re.search(rf"route {re.escape(route)}, handler {handler} \(.*main\.py:\d+\)", line)
+        assert re.search(
+            rf"route {re.escape(route)}, handler {handler} \(.*failing_handlers_app\.py:\d+\)", line
+        )
         assert re.search(r"request id [0-9a-f]{32}\]", line), line
         assert message in text
 
@@ -99,7 +66,9 @@ def test_native_websockets(manage) -> None:
     open_socket(managed.server, "/ws?a")
     wait_for(lambda: exceptions(managed) == 1, "the exception to be counted")
     line = entry(managed.server, "/ws?a").splitlines()[0]
-    assert re.search(r"failed \[route /ws, handler ws \(.*main\.py:\d+\)\]", line), line
+    assert re.search(
+        r"failed \[route /ws, handler ws \(.*failing_handlers_app\.py:\d+\)\]", line
+    ), line
 
 
 def open_socket(server: Server, path: str) -> None:
@@ -111,25 +80,7 @@ def open_socket(server: Server, path: str) -> None:
         peer.read_until(b"\r\n\r\n")
 
 
-ASGI = """
-async def app(scope, receive, send):
-    if scope["type"] == "lifespan":
-        raise NotImplementedError
-    if scope["path"] == "/endpoint":
-        scope["endpoint"] = app
-    if scope["path"] == "/late":
-        await asyncio.sleep(0)
-    if scope["type"] == "websocket" and scope["path"] == "/accepted":
-        await receive()
-        await send({"type": "websocket.accept"})
-    if scope["path"] == "/started":
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"a", "more_body": True})
-    if scope["path"] == "/complete":
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"a"})
-    raise RuntimeError("a defect")
-"""
+ASGI = application("failing_asgi_app")
 
 
 def test_asgi_applications(manage) -> None:
@@ -139,12 +90,14 @@ def test_asgi_applications(manage) -> None:
         ask(managed.server, path)
         wait_for(lambda count=count: exceptions(managed) == count, f"{path} to be counted once")
         text = entry(managed.server, path)
-        called = "handler app" if path == "/endpoint" else "application main:app"
-        told = rf"\[{called} \(.*main\.py:\d+\), request id [0-9a-f]{{32}}\]"
+        called = "handler app" if path == "/endpoint" else "application failing_asgi_app:app"
+        told = rf"\[{called} \(.*failing_asgi_app\.py:\d+\), request id [0-9a-f]{{32}}\]"
         assert re.search(told, text.splitlines()[0])
         assert "Traceback" in text
         assert "RuntimeError: a defect" in text
-    assert re.search(r"handler app \(.*main\.py:\d+\)", entry(managed.server, "/endpoint"))
+    assert re.search(
+        r"handler app \(.*failing_asgi_app\.py:\d+\)", entry(managed.server, "/endpoint")
+    )
 
 
 def test_asgi_websockets(manage) -> None:
@@ -193,18 +146,7 @@ def test_an_application_that_is_an_object_goes_by_its_class(serve) -> None:
     server.wait_for_log(r"GET /a failed \[application main:Shop \(.*main\.py:\d+\)\]")
 
 
-TOO_LONG = """
-def app(environ, start_response):
-    write = start_response("200 OK", [("content-length", "3")])
-    def pieces():
-        yield b"a"
-        yield b"bcd"
-    if environ["PATH_INFO"] == "/written":
-        write(b"a")
-        write(b"bcd")
-        return []
-    return pieces()
-"""
+TOO_LONG = application("wsgi_too_long_app")
 
 
 @pytest.mark.parametrize("threads", ["0", "2"])
@@ -214,5 +156,5 @@ def test_a_body_that_is_too_long_names_its_request(serve, threads: str) -> None:
         assert server.get(f"{path}?a").body == b"abc"
         server.wait_for_log(
             rf"GET {path}\?a: a body is longer than its content-length; what is more was left out.*"
-            r"\[application main:app"
+            r"\[application wsgi_too_long_app:app"
         )

@@ -6,27 +6,9 @@ import signal
 import socket
 
 import pytest
-from rig import wait_for
+from rig import application, wait_for
 
-CHECKED = """
-healthy = True
-@app.readiness
-async def database():
-    if not healthy: raise ConnectionError("refused")
-@app.readiness
-def disk(): return True
-@app.get("/break")
-def break_it():
-    global healthy
-    healthy = False
-    return "broken"
-@app.get("/wait/{path}")
-async def wait(path):
-    print("begun", flush=True)
-    while not os.path.exists(path):
-        await asyncio.sleep(0.01)
-    return "done"
-"""
+CHECKED = application("checks_app")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -7,28 +7,9 @@ import signal
 import threading
 
 import pytest
-from rig import wait_for
+from rig import application, wait_for
 
-APP = """
-@app.get("/")
-def root(): return "hello"
-@app.get("/items/{id:int}")
-async def item(id: int): return {"id": id}
-@app.get("/boom")
-def boom(): raise RuntimeError("as the test wants it")
-@app.get("/pid")
-def pid(): return str(os.getpid())
-@app.get("/slow", blocking=True)
-def slow(): time.sleep(30)
-@app.get("/hang")
-def hang(): time.sleep(2)
-"""
-BURN = """
-@app.get("/burn")
-def burn():
-    while time.process_time() < 1.6: pass
-    return str(os.getpid())
-"""
+APP = application("metrics_app")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -63,7 +44,7 @@ def test_what_is_counted(manage, workers: str, openmetrics: bool) -> None:
 
 
 def test_cpu_time_does_not_fall_when_a_worker_is_replaced(manage) -> None:
-    managed = manage(APP + BURN, "-w", "1", "--supervisor", "--no-access-log")
+    managed = manage(APP, "-w", "1", "--supervisor", "--no-access-log")
     managed.wait_ready()
     victim = int(managed.server.get("/burn").body)
 

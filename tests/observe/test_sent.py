@@ -11,23 +11,11 @@ from typing import Any
 
 import h2peer
 import pytest
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
 SIZE = 16_000_000
 SHORT = 2_000_000
-APP = """
-path = os.path.join(os.path.dirname(__file__), "large")
-@app.get("/file/{size:int}")
-def file(size: int): return open(f"{path}-{size}", "rb")
-@app.get("/bytes/{size:int}")
-def large(size: int): return bytes(size)
-@app.get("/stream/{size:int}")
-async def stream(size: int):
-    for _ in range(size // 100_000):
-        yield bytes(100_000)
-@app.get("/small")
-def small(): return "small"
-"""
+APP = application("sent_bytes_app")
 REQUEST = b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n"
 STREAM = REQUEST % f"/stream/{SIZE}".encode()
 FILE = REQUEST % f"/file/{SIZE}".encode()

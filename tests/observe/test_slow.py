@@ -6,42 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from rig import application
 
 if TYPE_CHECKING:
     from rig import Server
 
 KEPT = r"kept the event loop's thread for \d+ ms"
 
-NATIVE = """
-@app.get("/quick")
-def quick(): return "quick"
-@app.get("/slow/{n:int}")
-def slow(n: int):
-    time.sleep(0.05)
-    return "slow"
-@app.post("/body")
-def body(data: bytes):
-    time.sleep(0.05)
-    return "slow"
-@app.get("/first-step")
-async def first_step():
-    time.sleep(0.05)
-    await asyncio.sleep(0)
-    return "slow"
-@app.get("/later-step")
-async def later_step():
-    await asyncio.sleep(0)
-    time.sleep(0.05)
-    return "slow"
-@app.get("/waits")
-async def waits():
-    await asyncio.sleep(0.1)
-    return "waited"
-@app.get("/thread", blocking=True)
-def thread():
-    time.sleep(0.1)
-    return "waited"
-"""
+NATIVE = application("slow_handlers_app")
 
 ASGI = """
 async def app(scope, receive, send):
@@ -79,7 +51,7 @@ def test_a_slow_handler_is_named(serve, path: str, handler: str) -> None:
     assert server.get(path).status == 200
     (line,) = ended(server)
     assert f"GET {path} kept the event loop's thread for" in line
-    assert re.search(rf"\[.*{handler} \(.*main\.py:\d+\)", line), line
+    assert re.search(rf"\[.*{handler} \(.*slow_handlers_app\.py:\d+\)", line), line
 
 
 def test_a_slow_handler_of_a_request_with_content_is_named(serve) -> None:
@@ -90,9 +62,9 @@ def test_a_slow_handler_of_a_request_with_content_is_named(serve) -> None:
     assert "POST /body kept" in line
 
 
-@pytest.mark.parametrize(("application", "interface"), [(ASGI, "asgi"), (WSGI, "wsgi")])
-def test_applications_are_named_by_their_request(serve, application: str, interface: str) -> None:
-    server = serve(application, "--interface", interface, "--slow-handler-ms", "30")
+@pytest.mark.parametrize(("source", "interface"), [(ASGI, "asgi"), (WSGI, "wsgi")])
+def test_applications_are_named_by_their_request(serve, source: str, interface: str) -> None:
+    server = serve(source, "--interface", interface, "--slow-handler-ms", "30")
     assert server.get("/items?x=1").body == b"slow"
     (line,) = ended(server)
     assert "GET /items?x=1 kept the event loop's thread for" in line
@@ -143,10 +115,7 @@ def test_zero_never_tells(serve) -> None:
 
 
 def test_many_handlers_of_one_read_are_not_taken_for_a_slow_one(serve) -> None:
-    source = (
-        NATIVE + '\n@app.get("/short")\ndef short():\n    time.sleep(0.01)\n    return "short"\n'
-    )
-    server = serve(source, "--slow-handler-ms", "40")
+    server = serve(NATIVE, "--slow-handler-ms", "40")
     request = b"GET /short HTTP/1.1\r\nhost: test\r\n\r\n"
     with server.connect() as peer:
         for _ in range(2):

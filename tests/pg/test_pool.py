@@ -204,6 +204,25 @@ async def test_an_exhausted_pool_says_so(pool) -> None:
     assert pool.queued == 0
 
 
+@pooled(size=1, wait_s=60)
+async def test_transactions_do_not_always_go_before_statements(pool) -> None:
+    is_over = False
+
+    async def transact() -> None:
+        while not is_over:
+            async with pool.transaction() as tx:
+                await tx.execute("SELECT 1")
+
+    tasks = [asyncio.create_task(transact()) for _ in range(4)]
+    await asyncio.sleep(0)
+    try:
+        calls = (pool.fetch_value("SELECT $1::int", number) for number in range(20))
+        assert await asyncio.wait_for(pg.gather(*calls), 20) == [*range(20)]
+    finally:
+        is_over = True
+        await asyncio.gather(*tasks)
+
+
 @pooled(size=1)
 async def test_a_cancelled_statement_is_cancelled_on_the_server(pool) -> None:
     """And the session serves on; what stood behind it in the pipeline is done all the same."""

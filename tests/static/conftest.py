@@ -7,22 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rig import Server
+from rig import Server, application
 from static_site import LARGE
 
-APP = """
-@app.get("/assets/{rest:path}")
-def shadowed(rest):
-    return "from the application"
-
-@app.get("/app")
-def answer():
-    return "from the application"
-
-@app.get("/descriptors")
-def descriptors():
-    return len(os.listdir("/proc/self/fd"))
-"""
+APP = application("shadowed_app")
 
 
 @pytest.fixture

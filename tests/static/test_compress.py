@@ -197,23 +197,7 @@ def test_a_coding_that_is_none(serve) -> None:
     assert "expected br, zstd or gzip, got 'deflate'" in server.err
 
 
-LARGE = """
-async def app(scope, receive, send):
-    if scope["path"] == "/rss":
-        pages = int(open("/proc/self/statm").read().split()[1])
-        body = str(pages * os.sysconf("SC_PAGE_SIZE")).encode()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        return await send({"type": "http.response.body", "body": body})
-    headers = [(b"content-type", b"text/plain")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    if scope["path"] == "/bytes":
-        body = open("large", "rb").read()
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-    else:
-        file = open("large", "rb")
-        await send({"type": "http.response.zerocopysend", "file": file.fileno(), "more_body": True})
-    await send({"type": "http.response.body", "body": b"end"})
-"""
+LARGE = application("large_streams_app")
 
 
 @pytest.mark.parametrize("path", ["/file", "/bytes"])
@@ -247,37 +231,7 @@ def test_large_pieces_of_a_stream_take_turns(serve, tmp_path, coding: str, path:
     assert plain.digest() == expected.digest()
 
 
-LEVELS = """
-import random as dice
-dice.seed(7)
-WORDS = [bytes(dice.choices(b"abcdefghij", k=dice.randrange(2, 9))).decode() for _ in range(300)]
-TEXT = " ".join(dice.choices(WORDS, k=5000))
-
-@app.get("/default")
-def default():
-    return TEXT
-
-@app.get("/hard", compress="br=11, gzip=9")
-def hard():
-    return TEXT
-
-@app.get("/hard-late", compress="br=11, gzip=9")
-async def hard_late(request):
-    await asyncio.sleep(0)
-    return TEXT
-
-@app.get("/hard-stream", compress="br=11, gzip=9")
-def hard_stream():
-    return Response(iter([TEXT]), content_type="text/plain")
-
-@app.get("/stream")
-def stream():
-    return Response(iter([TEXT]), content_type="text/plain")
-
-@app.get("/never", compress=False)
-def never():
-    return TEXT
-"""
+LEVELS = application("compression_levels_app")
 
 
 @pytest.mark.parametrize("coding", ["br", "gzip"])

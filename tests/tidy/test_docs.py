@@ -155,6 +155,9 @@ def check_command(line: str) -> None:
             "kill",
             "wrk",
             "pytest",
+            "uvicorn",
+            "hypercorn",
+            "granian",
         )
         assert Path(program).name.removesuffix("3") in known, f"{line}: is that a command?"
 

@@ -12,26 +12,9 @@ import pytest
 import trustme
 from h2peer import H2Peer, StreamResponse
 from pki import Pki, connect, metric, run
-from rig import Server, children, wait_for
+from rig import Server, application, children, wait_for
 
-EVENTS = """
-ended = []
-
-@app.get("/ticks/{name}")
-def ticks(name):
-    async def pieces():
-        try:
-            for number in range(100_000):
-                yield f"data: {number}\\n\\n"
-                await asyncio.sleep(0.05)
-        finally:
-            ended.append(name)
-    return Response(pieces(), content_type="text/event-stream")
-
-@app.get("/ends")
-def ends():
-    return ended
-"""
+EVENTS = application("handshake_events_app")
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 

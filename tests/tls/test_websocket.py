@@ -15,72 +15,13 @@ import h2.events
 import h2.settings
 import pytest
 from pki import Pki, connect
-from rig import TIMEOUT_S, Peer, Server, wait_for
+from rig import TIMEOUT_S, Peer, Server, application, wait_for
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import ClientConnection
 from websockets.sync.client import connect as connect_websocket
 from wspeer import BINARY, CLOSE, PING, PONG, TEXT, Frame, deflated, frame
 
-APPS = {
-    "native": """
-        ends = []
-
-        @app.get("/ends")
-        def tell():
-            return ends
-
-        @app.get("/large")
-        def large():
-            return b"x" * 3_000_000
-
-        @app.websocket("/about")
-        async def about(ws):
-            tls = ws.request.tls
-            await ws.send_json([ws.request.scheme, ws.request.http_version, tls.version, tls.server_name])
-
-        @app.websocket("/echo")
-        async def echo(ws):
-            async for message in ws:
-                await ws.send(message)
-            ends.append(ws.close_code)
-
-        @app.websocket("/flood")
-        async def flood(ws):
-            for n in range(2000):
-                await ws.send("x" * 1000)
-
-        room = app.room("all")
-
-        @app.websocket("/room")
-        async def join(ws):
-            room.join(ws)
-            async for message in ws:
-                room.send(message)
-        """,
-    "asgi": """
-        ends = []
-
-        async def app(scope, receive, send):
-            if scope["type"] == "http":
-                body = b"x" * 3_000_000 if scope["path"] == "/large" else json.dumps(ends).encode()
-                await send({"type": "http.response.start", "status": 200, "headers": []})
-                return await send({"type": "http.response.body", "body": body})
-            await receive()
-            await send({"type": "websocket.accept"})
-            if scope["path"] == "/about":
-                tls = scope["extensions"]["tls"]
-                name = {0x0303: "TLSv1.2", 0x0304: "TLSv1.3"}[tls["tls_version"]]
-                seen = json.dumps([scope["scheme"], scope["http_version"], name, "localhost"])
-                return await send({"type": "websocket.send", "text": seen})
-            if scope["path"] == "/flood":
-                for n in range(2000):
-                    await send({"type": "websocket.send", "text": "x" * 1000})
-                return
-            while (message := await receive())["type"] == "websocket.receive":
-                await send({**message, "type": "websocket.send"})
-            ends.append(message["code"])
-        """,
-}
+APPS = {"native": application("websockets_app"), "asgi": application("websockets_asgi_app")}
 LARGE = "ä" * 500_000
 
 

@@ -67,8 +67,23 @@ impl Parameters {
     }
 
     /// Bind, Execute and Sync. Writes nothing if that fails.
+    #[inline]
     pub(crate) fn write(
         &self,
+        statement: &str,
+        description: &Description,
+        output: &mut BytesMut,
+    ) -> Result<(), Fault> {
+        self.bind("", statement, description, output)?;
+        output.put_slice(EXECUTE_SYNC);
+        Ok(())
+    }
+
+    /// Bind to a portal. Writes nothing if that fails.
+    #[inline]
+    pub(crate) fn bind(
+        &self,
+        portal: &str,
         statement: &str,
         description: &Description,
         output: &mut BytesMut,
@@ -78,6 +93,7 @@ impl Parameters {
         };
         let columns = description.formats.len();
         let len = 4
+            + portal.len()
             + 1
             + statement.len()
             + 1
@@ -93,6 +109,7 @@ impl Parameters {
         output.reserve(len + 1 + EXECUTE_SYNC.len());
         output.put_u8(b'B');
         output.put_i32(announced);
+        output.put_slice(portal.as_bytes());
         output.put_u8(0);
         output.put_slice(statement.as_bytes());
         output.put_u8(0);
@@ -107,7 +124,6 @@ impl Parameters {
         for &format in &description.formats {
             output.put_u16(u16::from(format));
         }
-        output.put_slice(EXECUTE_SYNC);
         Ok(())
     }
 }

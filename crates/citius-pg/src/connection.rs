@@ -31,6 +31,12 @@ pub enum Event<'a> {
     Row(Row<'a>),
     /// All rows of a statement have come; so many were returned or changed.
     Complete(u64),
+    /// As many rows as were asked for have come; the portal has more.
+    Suspended,
+    /// The server waits for the data of a COPY.
+    CopyIn,
+    /// Data of a COPY, cut where the server likes.
+    CopyData(&'a [u8]),
     /// The request that has waited longest has failed, or without one the session.
     Failed(Box<ServerError>),
     /// The request that has waited longest is over.
@@ -39,8 +45,8 @@ pub enum Event<'a> {
     Notice(Box<ServerError>),
     /// A parameter of the session has this value.
     Parameter(String, String),
-    /// Another session has said `NOTIFY`: channel and payload.
-    Notification(String, String),
+    /// A session has said `NOTIFY`: its process, the channel and the payload.
+    Notification(i32, String, String),
 }
 
 /// What a session is in the middle of.
@@ -59,6 +65,7 @@ enum Request {
     Prepare,
     Execute,
     Script,
+    Copy,
 }
 
 /// The client's side of a session.
@@ -147,6 +154,76 @@ impl Connection {
         Ok(())
     }
 
+    /// Executes a prepared statement in a portal of its own, up to so many rows; the portal lives as long as the
+    /// transaction, so there has to be one.
+    ///
+    /// # Errors
+    /// The parameters are too many or too long; nothing is sent.
+    pub fn open_portal(
+        &mut self,
+        portal: &str,
+        rows_max: u32,
+        name: &str,
+        description: &Description,
+        parameters: &Parameters,
+    ) -> Result<(), Fault> {
+        parameters.bind(portal, name, description, &mut self.output)?;
+        self.resume_portal(portal, rows_max)
+    }
+
+    /// Goes on in a portal, for so many rows.
+    ///
+    /// # Errors
+    /// The name has a zero byte in it.
+    pub fn resume_portal(&mut self, portal: &str, rows_max: u32) -> Result<(), Fault> {
+        let rows_max = i32::try_from(rows_max).unwrap_or(i32::MAX);
+        frontend::execute(portal, rows_max, &mut self.output)
+            .map_err(|_| Fault::Protocol("a zero byte in the name of a portal"))?;
+        frontend::sync(&mut self.output);
+        self.requests.push_back(Request::Execute);
+        Ok(())
+    }
+
+    /// Closes a portal, together with the next request.
+    pub fn close_portal(&mut self, portal: &str) {
+        // A name of ours has no zero byte.
+        let _ = frontend::close(b'P', portal, &mut self.output);
+    }
+
+    /// Executes a COPY with the client. No request may be made until it is done: the server would take it for data.
+    ///
+    /// # Errors
+    /// The text has a zero byte in it; nothing is sent.
+    pub fn copy(&mut self, sql: &str) -> Result<(), Fault> {
+        self.script(sql)?;
+        self.requests.pop_back();
+        self.requests.push_back(Request::Copy);
+        Ok(())
+    }
+
+    /// Sends data of a COPY, after [`Event::CopyIn`].
+    pub fn copy_data(&mut self, data: &[u8]) {
+        // Pieces, because a message has at most 2 GiB.
+        for piece in data.chunks(COPY_MESSAGE_BYTES) {
+            self.output.reserve(piece.len() + 5);
+            self.output.put_u8(b'd');
+            self.output
+                .put_u32(u32::try_from(piece.len() + 4).unwrap_or(u32::MAX));
+            self.output.put_slice(piece);
+        }
+    }
+
+    /// Ends the data of a COPY.
+    pub fn copy_done(&mut self) {
+        frontend::copy_done(&mut self.output);
+    }
+
+    /// Has the server refuse the COPY.
+    pub fn copy_fail(&mut self, why: &str) {
+        let why = why.replace('\0', "?");
+        let _ = frontend::copy_fail(&why, &mut self.output);
+    }
+
     /// Forgets a prepared statement, together with the next request: no response is waited for.
     pub fn forget(&mut self, name: &str) {
         // A name of ours has no zero byte.
@@ -189,16 +266,22 @@ impl Connection {
     fn take<'a>(&mut self, tag: u8, body: &'a [u8]) -> Result<Option<Event<'a>>, Fault> {
         let request = self.requests.front().copied();
         Ok(match (tag, request) {
-            (b'D', Some(Request::Execute | Request::Script)) => Some(Event::Row(Row::of(body)?)),
+            (b'D', Some(Request::Execute | Request::Script | Request::Copy)) => {
+                Some(Event::Row(Row::of(body)?))
+            }
             // BindComplete, ParseComplete
             (b'2', Some(Request::Execute)) | (b'1', Some(Request::Prepare)) => None,
             // CloseComplete
             (b'3', _) if self.is_open => None,
-            (b'C', Some(Request::Execute | Request::Script)) => {
+            (b'C', Some(Request::Execute | Request::Script | Request::Copy)) => {
                 Some(Event::Complete(count_of(body)))
             }
             // EmptyQueryResponse
-            (b'I', Some(Request::Execute | Request::Script)) => Some(Event::Complete(0)),
+            (b'I', Some(Request::Execute | Request::Script | Request::Copy)) => {
+                Some(Event::Complete(0))
+            }
+            (b's', Some(Request::Execute)) => Some(Event::Suspended),
+            (b'd', Some(Request::Copy)) => Some(Event::CopyData(body)),
             (b'Z', _) => Some(self.end(body)?),
             _ => return self.take_rare(tag, body),
         })
@@ -240,7 +323,8 @@ impl Connection {
                 Event::Parameter(text(body.name())?, text(body.value())?)
             }
             Message::NotificationResponse(body) => {
-                Event::Notification(text(body.channel())?, text(body.message())?)
+                let (channel, payload) = (text(body.channel())?, text(body.message())?);
+                Event::Notification(body.process_id(), channel, payload)
             }
             Message::ParameterDescription(body) if request == Some(Request::Prepare) => {
                 self.description.set_parameters(&body)?;
@@ -253,7 +337,9 @@ impl Connection {
             Message::NoData if request == Some(Request::Prepare) => {
                 Event::Prepared(core::mem::take(&mut self.description))
             }
-            Message::RowDescription(body) if request == Some(Request::Script) => {
+            Message::RowDescription(body)
+                if matches!(request, Some(Request::Script | Request::Copy)) =>
+            {
                 let mut columns = Description::default();
                 columns.set_columns(&body)?;
                 Event::Columns(columns.without_binary())
@@ -262,6 +348,7 @@ impl Connection {
                 self.key = Some((body.process_id(), body.secret_key()));
                 return Ok(None);
             }
+            Message::CopyInResponse(_) if request == Some(Request::Copy) => Event::CopyIn,
             // What is pipelined behind it would be taken for its data.
             Message::CopyInResponse(_) => return Err(Fault::Copy),
             Message::CopyOutResponse(_) | Message::CopyData(_) | Message::CopyDone
@@ -333,6 +420,9 @@ fn count_of(body: &[u8]) -> u64 {
     };
     number.iter().try_fold(0, digit).unwrap_or(0)
 }
+
+/// Bytes of data in one message of a COPY.
+const COPY_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
 /// What asks a server whether it speaks TLS; it says `S` or `N`.
 pub const TLS_REQUEST: [u8; 8] = *b"\0\0\0\x08\x04\xd2\x16\x2f";

@@ -14,7 +14,7 @@ pub enum Fault {
     Protocol(&'static str),
     /// A message is longer than [`MESSAGE_BYTES_MAX`](crate::MESSAGE_BYTES_MAX).
     MessageTooLong,
-    /// The server waits for the data of a COPY, which is not spoken here.
+    /// The server waits for the data of a COPY that was executed like any other statement.
     Copy,
     /// The server asks for a way of authentication that is not spoken here, or could not prove that it knows the password.
     Authentication(String),
@@ -29,7 +29,7 @@ impl fmt::Display for Fault {
             Self::MessageTooLong => {
                 f.write_str("the server has sent a message that is longer than 256 MiB")
             }
-            Self::Copy => f.write_str("COPY FROM STDIN is not supported"),
+            Self::Copy => f.write_str("COPY FROM STDIN is done by copy_in"),
             Self::Authentication(what) => f.write_str(what),
         }
     }

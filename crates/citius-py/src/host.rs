@@ -3,12 +3,17 @@
 //! The reactor is behind a lock that is only tried, never waited for (I13): what a handler, a signal handler or another thread
 //! requests during a turn is done when the turn ends. Tests: `tests/server/`.
 
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
-use citius_reactor::{ConnectionId, ListenerProtocol, Mailbox, Service, UpstreamId, exact_us};
+use citius_http::Origin;
+use citius_http::origin::{Client, Scheme};
+use citius_reactor::{
+    ConnectionId, ListenerProtocol, Mailbox, Options, Peer, Service, UpstreamId, exact_us,
+};
 use citius_static::Mounts;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -21,6 +26,7 @@ use crate::gateway::{Dispatch, Gateway};
 use crate::go::caller::Serving;
 use crate::reactor_handle::{Callbacks, ReactorHandle};
 use crate::report::LEVEL_ERROR;
+use crate::request::Request;
 use crate::settings::{Settings, protocols_from};
 use crate::support::{call_back, clear_exception, guarded};
 use crate::sync::{Flag, lock};
@@ -38,6 +44,8 @@ pub(crate) struct Reactor {
     descriptor: RawFd,
     stopped: Flag,
     on_drained: Mutex<Option<Py<PyAny>>>,
+    /// Called after turns that have news of connections in memory.
+    on_memory: Option<Py<PyAny>>,
     connections: AtomicUsize,
     requests_open: AtomicUsize,
     requests_total: AtomicU64,
@@ -115,9 +123,9 @@ impl Reactor {
             .as_ref()
             .and_then(|observer| observer.request_id_field().map(Box::from));
         let (makes_room, tls) = (settings.makes_room, settings.tls.take());
+        let on_memory = settings.on_memory.take();
         let options = settings.options(limits.clone(), observer)?;
-        let mut reactor = citius_reactor::Reactor::new(options)
-            .map_err(|error| os_error("epoll set", &error.into()))?;
+        let mut reactor = new_reactor(options, on_memory.is_some())?;
         if makes_room {
             reactor.make_room();
         }
@@ -148,6 +156,7 @@ impl Reactor {
             event_loop,
             stopped: Flag::default(),
             on_drained: Mutex::default(),
+            on_memory,
             connections: AtomicUsize::new(0),
             requests_open: AtomicUsize::new(0),
             requests_total: AtomicU64::new(0),
@@ -257,17 +266,66 @@ impl Reactor {
         self.requests_total.load(Ordering::Relaxed)
     }
 
-    fn memory_open(&self) -> PyResult<u64> {
-        let id = self.try_core().ok_or_else(busy)?.reactor.open_memory();
-        Ok(u64::from(id.generation) << 32 | u64::from(id.index))
+    /// The turn of a reactor with `on_memory`: by another method, so that one without it does not ask.
+    fn memory_turn(slf: &Bound<'_, Self>) {
+        Self::turn(slf);
+        let this = slf.get();
+        let has_news = this
+            .try_core()
+            .is_some_and(|core| core.reactor.has_memory_news());
+        if has_news {
+            let callback = this.on_memory.as_ref();
+            call_back(
+                slf.py(),
+                callback.map(|callback| callback.clone_ref(slf.py())),
+            );
+        }
     }
 
-    fn memory_feed(slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<()> {
-        if data.is_empty() {
-            Ok(())
-        } else {
-            slf.get().feed(slf, connection, data)
+    #[pyo3(signature = (client = None, scheme = None, root_path = None))]
+    fn memory_open(
+        &self,
+        client: Option<(String, u16)>,
+        scheme: Option<&str>,
+        root_path: Option<&str>,
+    ) -> PyResult<u64> {
+        let address = client.and_then(|(host, port)| {
+            let host: IpAddr = host.parse().ok()?;
+            Some(SocketAddr::new(host, port))
+        });
+        let origin = scheme.map(|scheme| {
+            Box::new(Origin {
+                client: Some(address.map_or(Client::Hidden, Client::Address)),
+                scheme: Some(match scheme {
+                    "https" | "wss" => Scheme::Https,
+                    _ => Scheme::Http,
+                }),
+                prefix: root_path.filter(|path| !path.is_empty()).map(Box::from),
+                ..Origin::default()
+            })
+        });
+        let peer = address.map_or(Peer::Local, Peer::Internet);
+        let mut core = self.try_core().ok_or_else(busy)?;
+        let id = core.reactor.open_memory(peer, origin);
+        Ok(memory_number(id))
+    }
+
+    fn memory_feed(slf: &Bound<'_, Self>, connection: u64, data: &[u8]) -> PyResult<usize> {
+        let this = slf.get();
+        if !data.is_empty() {
+            this.feed(slf, connection, data)?;
         }
+        let mut core = this.try_core().ok_or_else(busy)?;
+        Ok(core.reactor.unread_memory(memory_id(connection)))
+    }
+
+    fn memory_of(&self, request: &Request) -> Option<u64> {
+        Arc::ptr_eq(&self.handle, &request.handle).then(|| memory_number(request.id.connection))
+    }
+
+    fn memory_news(&self) -> PyResult<Vec<u64>> {
+        let news = self.try_core().ok_or_else(busy)?.reactor.memory_news();
+        Ok(news.into_iter().map(memory_number).collect())
     }
 
     fn memory_eof(slf: &Bound<'_, Self>, connection: u64) -> PyResult<()> {
@@ -303,7 +361,12 @@ impl Reactor {
         self.handle.set_home(|| {
             let event_loop = self.event_loop.as_ref()?.bind(slf.py());
             let call_soon = event_loop.getattr("call_soon").ok()?.unbind();
-            Some((call_soon, slf.getattr("turn").ok()?.unbind()))
+            let turn = if self.on_memory.is_some() {
+                "memory_turn"
+            } else {
+                "turn"
+            };
+            Some((call_soon, slf.getattr(turn).ok()?.unbind()))
         });
     }
 
@@ -430,6 +493,15 @@ impl Reactor {
     }
 }
 
+fn new_reactor(options: Options, tells_memories: bool) -> PyResult<citius_reactor::Reactor> {
+    let mut reactor = citius_reactor::Reactor::new(options)
+        .map_err(|error| os_error("epoll set", &error.into()))?;
+    if tells_memories {
+        reactor.tell_memories();
+    }
+    Ok(reactor)
+}
+
 fn do_upstream(
     reactor: &mut citius_reactor::Reactor,
     service: &mut Dispatch<'_, '_>,
@@ -457,6 +529,11 @@ fn memory_id(connection: u64) -> ConnectionId {
         index: connection as u32,
         generation: (connection >> 32) as u32,
     }
+}
+
+/// The number of a connection in memory, as Python knows it.
+fn memory_number(id: ConnectionId) -> u64 {
+    u64::from(id.generation) << 32 | u64::from(id.index)
 }
 
 fn busy() -> PyErr {

@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     h2c_upgrade: bool,
     pub(crate) tls: Option<Py<Tls>>,
     pub(crate) makes_room: bool,
+    pub(crate) on_memory: Option<Py<PyAny>>,
 }
 
 impl Settings {
@@ -56,6 +57,7 @@ impl Settings {
             h2c_upgrade: take(keywords, "h2c_upgrade", true)?,
             tls: take(keywords, "tls", None)?,
             makes_room: take(keywords, "makes_room", false)?,
+            on_memory: take(keywords, "on_memory", None)?,
         };
         match keywords.keys().iter().next() {
             None => Ok(settings),

@@ -1,6 +1,6 @@
 //! Python functions that Rust calls, imported when they are first used, and how panics and callbacks are handled.
 //!
-//! Late imports keep msgspec and the parsers out of a process that never needs them. Tests: `tests/unit/test_support.py`.
+//! Late imports keep msgspec and the parsers out of a process that never needs them. Tests: `tests/unit/test_request_values.py`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

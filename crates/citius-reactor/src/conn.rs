@@ -7,7 +7,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use citius_compress::Streams;
-use citius_http::{FileRange, Limits, Millis, Output};
+use citius_http::{FileRange, Limits, Millis, Origin, Output};
 use citius_observe::Note;
 use citius_tls::{Session, Stop, TlsScratch};
 use rustix::event::epoll::EventFlags;
@@ -35,7 +35,7 @@ pub(crate) enum Transport {
     Socket(OwnedFd),
     /// The same with TLS between it and the protocol.
     Tls(Box<Secured>),
-    /// Two buffers, for tests that need no socket.
+    /// Two buffers, for an owner in the same process.
     Memory(Memory),
 }
 
@@ -54,6 +54,12 @@ pub(crate) struct Memory {
     pub(crate) incoming: Vec<u8>,
     pub(crate) incoming_ended: bool,
     pub(crate) outgoing: Vec<u8>,
+    /// What the owner knows of the client; it counts as a trusted proxy's word.
+    pub(crate) origin: Option<Box<Origin>>,
+    /// The owner is told of news, and takes what is outgoing before there is much more of it.
+    pub(crate) is_told: bool,
+    /// Bytes have come out or gone in since the owner was told last.
+    pub(crate) has_news: bool,
 }
 
 /// How far a connection is.
@@ -244,6 +250,7 @@ impl Conn {
                 let n = memory.incoming.len().min(buffer.len());
                 buffer[..n].copy_from_slice(&memory.incoming[..n]);
                 memory.incoming.drain(..n);
+                memory.has_news |= n > 0;
                 if n == 0 && !memory.incoming_ended {
                     Err(Errno::AGAIN)
                 } else {
@@ -311,6 +318,10 @@ impl Conn {
             },
             (Transport::Memory(memory), _) => {
                 let before = memory.outgoing.len();
+                if memory.is_told && before >= MEMORY_BYTES_MAX {
+                    return Err(Errno::AGAIN);
+                }
+                memory.has_news = true;
                 for piece in self.output.pieces() {
                     memory.outgoing.extend_from_slice(piece);
                 }
@@ -433,6 +444,8 @@ impl Secured {
 const FILE_BYTES_PER_FLUSH: u64 = 256 * 1024;
 /// Bytes read at once of a file that cannot be sent by the kernel.
 const FILE_BYTES_PER_READ: u64 = 64 * 1024;
+/// Bytes in memory that an owner has not taken, beyond which no more are written; a socket's buffer is about as large.
+const MEMORY_BYTES_MAX: usize = 64 * 1024;
 /// Pieces given to the kernel at once; more wait for the next round.
 const PIECES_MAX: usize = 64;
 

@@ -96,8 +96,8 @@ impl Reactor {
             // Before it is answered, so that the response says `connection: close`.
             self.drain_wire(conn);
         }
-        if let Transport::Tls(secured) = &conn.transport {
-            head.tls = secured.session.facts().cloned();
+        if !matches!(conn.transport, Transport::Socket(_)) {
+            describe_peer(&conn.transport, &mut head);
         }
         if conn.is_trusted {
             self.proxies.apply(&mut head);
@@ -224,5 +224,18 @@ impl Reactor {
             compressor: self.compressor.as_ref(),
             codecs: &mut self.codecs,
         }
+    }
+}
+
+/// What is known of the peer of a connection that is not in clear text.
+fn describe_peer(transport: &Transport, head: &mut Head) {
+    match transport {
+        Transport::Tls(secured) => head.tls = secured.session.facts().cloned(),
+        Transport::Memory(memory) => {
+            if memory.origin.is_some() {
+                head.origin.clone_from(&memory.origin);
+            }
+        }
+        Transport::Socket(_) => {}
     }
 }

@@ -22,6 +22,7 @@ mod input;
 mod leaving;
 mod listener;
 mod mailbox;
+mod memories;
 mod memory;
 mod messages;
 mod output;

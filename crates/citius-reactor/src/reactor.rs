@@ -19,6 +19,7 @@ use crate::file::Files;
 use crate::id::{ConnectionId, StreamId};
 use crate::listener::{Listener, ListenerProtocol};
 use crate::mailbox::{Mailbox, StreamCommand};
+use crate::memories::Memories;
 use crate::shortage::Shortage;
 use crate::slow::SlowHandlers;
 use crate::socket::Codecs;
@@ -99,6 +100,7 @@ pub struct Reactor {
     pub(crate) started_at: Millis,
     pub(crate) slow: SlowHandlers,
     pub(crate) upstreams: Upstreams,
+    pub(crate) memories: Memories,
 }
 
 /// Whether polling again within a turn has lately found anything.
@@ -218,6 +220,7 @@ impl Reactor {
             started_at: 0,
             slow: SlowHandlers::default(),
             upstreams: Upstreams::default(),
+            memories: Memories::default(),
         };
         reactor.hold_spares();
         Ok(reactor)

@@ -260,7 +260,13 @@ impl Reactor {
                 reactor.lend_output(conn);
                 conn.comes_again = false;
                 match conn.transport {
-                    Transport::Memory(_) => reactor.receive(conn, service),
+                    Transport::Memory(_) if conn.phase == Phase::Open && !conn.peer_closed => {
+                        reactor.receive(conn, service)
+                    }
+                    Transport::Memory(_) if matches!(conn.phase, Phase::Lingering { .. }) => {
+                        reactor.linger(conn)
+                    }
+                    Transport::Memory(_) => reactor.flush(conn, service),
                     Transport::Socket(_) | Transport::Tls(_) => {
                         if conn.is_held_back && conn.phase == Phase::Open {
                             reactor.parse_held(conn, service);
@@ -284,7 +290,7 @@ impl Reactor {
             self.come_again(conn);
         }
         let Some(descriptor) = conn.descriptor() else {
-            return;
+            return self.memories.note(conn);
         };
         let limits = &self.tools.limits;
         let hears = match conn.phase {
@@ -335,6 +341,8 @@ impl Reactor {
             if !conn.resets {
                 conn.shut_down();
             }
+        } else {
+            self.memories.note_end(&mut conn);
         }
         self.tell_refused(&mut conn, service);
         if self.watch.is_on {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use citius_http::{Action, Fault, Fields, FileRange, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, File, Files, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply,
+    ConnectionId, File, Files, ListenerProtocol, Options, Peer, Protocols, Proxies, Reactor, Reply,
     ResponseAction, Service, StreamCommand, StreamId, Timespec,
 };
 use rustix::io::Errno;
@@ -291,7 +291,7 @@ fn a_file_that_shrinks_cuts_the_connection_and_is_named() {
 fn a_connection_in_memory_gets_the_same_bytes() {
     let content = pattern(300_000);
     let mut rig = Rig::new("memory", &content);
-    let id = rig.reactor.open_memory();
+    let id = rig.reactor.open_memory(Peer::Local, None);
     let paths = requests(&["/plain", "/file", "/plain"]);
     rig.reactor.feed_memory(id, &paths, &mut rig.service);
     let mut taken = rig.reactor.take_memory(id).expect("open");

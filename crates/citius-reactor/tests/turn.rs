@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, Status};
 use citius_reactor::{
-    ConnectionId, ListenerProtocol, Options, Protocols, Proxies, Reactor, Reply, ResponseAction,
-    Service, StreamCommand, StreamId,
+    ConnectionId, ListenerProtocol, Options, Peer, Protocols, Proxies, Reactor, Reply,
+    ResponseAction, Service, StreamCommand, StreamId,
 };
 
 /// Answers with the path at once; `/long` after more than a turn may take, `/late` when told to, `/panic` not at all.
@@ -115,7 +115,7 @@ fn respond(body: &'static [u8]) -> StreamCommand {
 #[test]
 fn pipelined_requests_are_answered_in_one_turn_and_in_order() {
     let (mut reactor, mut service) = (reactor(), Paths::default());
-    let id = reactor.open_memory();
+    let id = reactor.open_memory(Peer::Local, None);
     reactor.feed_memory(id, &requests(&["/a", "/b", "/c"]), &mut service);
     assert_eq!(bodies(&mut reactor, id).as_deref(), Some("/a/b/c"));
     assert_eq!(reactor.requests_total(), 3);
@@ -124,7 +124,7 @@ fn pipelined_requests_are_answered_in_one_turn_and_in_order() {
 #[test]
 fn late_answers_leave_in_the_order_of_their_requests() {
     let (mut reactor, mut service) = (reactor(), Paths::default());
-    let id = reactor.open_memory();
+    let id = reactor.open_memory(Peer::Local, None);
     reactor.feed_memory(id, &requests(&["/late", "/b", "/late", "/d"]), &mut service);
     assert_eq!(bodies(&mut reactor, id).as_deref(), Some(""));
     let (first, third) = (service.late[0], service.late[1]);
@@ -148,12 +148,12 @@ fn late_answers_leave_in_the_order_of_their_requests() {
 #[test]
 fn letters_to_a_connection_that_is_gone_reach_nobody() {
     let (mut reactor, mut service) = (reactor(), Paths::default());
-    let before = reactor.open_memory();
+    let before = reactor.open_memory(Peer::Local, None);
     reactor.feed_memory(before, &requests(&["/late"]), &mut service);
     reactor.feed_memory(before, b"", &mut service);
     assert_eq!(bodies(&mut reactor, before), None);
     assert!(service.gone.contains(&before));
-    let after = reactor.open_memory();
+    let after = reactor.open_memory(Peer::Local, None);
     assert_eq!(after.index, before.index, "the place is used again");
     assert!(
         reactor
@@ -189,7 +189,10 @@ fn what_a_turn_had_no_time_for_is_answered_although_the_peer_has_closed_its_side
 #[test]
 fn a_panic_costs_the_connection_it_happened_on() {
     let (mut reactor, mut service) = (reactor(), Paths::default());
-    let (unlucky, other) = (reactor.open_memory(), reactor.open_memory());
+    let (unlucky, other) = (
+        reactor.open_memory(Peer::Local, None),
+        reactor.open_memory(Peer::Local, None),
+    );
     reactor.feed_memory(unlucky, &requests(&["/a", "/panic", "/b"]), &mut service);
     assert_eq!((service.panicked, bodies(&mut reactor, unlucky)), (1, None));
     reactor.feed_memory(other, &requests(&["/still-here"]), &mut service);
@@ -200,7 +203,10 @@ fn a_panic_costs_the_connection_it_happened_on() {
 #[test]
 fn a_drain_answers_what_is_open_and_closes_what_is_idle() {
     let (mut reactor, mut service) = (reactor(), Paths::default());
-    let (idle, busy) = (reactor.open_memory(), reactor.open_memory());
+    let (idle, busy) = (
+        reactor.open_memory(Peer::Local, None),
+        reactor.open_memory(Peer::Local, None),
+    );
     reactor.feed_memory(idle, &requests(&["/a"]), &mut service);
     reactor.feed_memory(busy, &requests(&["/late"]), &mut service);
     reactor.drain(&mut service);

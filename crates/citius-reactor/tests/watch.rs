@@ -8,8 +8,8 @@ use citius_http::{Action, Fault, Fields, Head, Limits, Payload, ResponseHead, St
 use citius_observe::observer::Options as Watching;
 use citius_observe::{Counter, Format, Lines, MetricsSlot, Observer, Sink};
 use citius_reactor::{
-    ConnectionId, Network, Options, Protocols, Proxies, Reactor, Reply, ResponseAction, Service,
-    StreamCommand, StreamId,
+    ConnectionId, Network, Options, Peer, Protocols, Proxies, Reactor, Reply, ResponseAction,
+    Service, StreamCommand, StreamId,
 };
 
 /// Answers with the request's id; `/late` when told to, `/wrong` with what cannot be sent.
@@ -112,7 +112,7 @@ impl Rig {
     }
 
     fn ask(&mut self, text: &str) -> String {
-        let id = self.reactor.open_memory();
+        let id = self.reactor.open_memory(Peer::Local, None);
         self.feed(id, text.as_bytes())
     }
 
@@ -138,7 +138,7 @@ fn every_request_has_one_line_and_one_count() {
     rig.ask(&[get("/a"), get("/b")].concat());
     rig.ask(&get("/a").replace("GET", "HEAD"));
     rig.ask(&get("/wrong"));
-    let late = rig.reactor.open_memory();
+    let late = rig.reactor.open_memory(Peer::Local, None);
     rig.feed(late, get("/late").as_bytes());
     let id = rig.service.late.pop().expect("it waits");
     let (start, data, end) = (
@@ -155,7 +155,7 @@ fn every_request_has_one_line_and_one_count() {
         let _ = rig.reactor.mailbox().post(id, StreamCommand::Act(post));
     }
     rig.reactor.turn(&mut rig.service);
-    let left = rig.reactor.open_memory();
+    let left = rig.reactor.open_memory(Peer::Local, None);
     rig.feed(left, get("/late").as_bytes());
     rig.feed(left, b"");
     assert_eq!(rig.slot.codes(), [(200, 4), (499, 1), (500, 1)]);
@@ -185,7 +185,7 @@ fn what_is_not_understood_is_told_too() {
         "POST / HTTP/1.1\r\nHost: a\r\n",
         "Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
     );
-    let id = rig.reactor.open_memory();
+    let id = rig.reactor.open_memory(Peer::Local, None);
     rig.feed(
         id,
         [&head.replace(" / ", " /late "), body].concat().as_bytes(),
@@ -221,12 +221,12 @@ fn a_refused_head_is_logged_with_what_was_read_of_it() {
     // The answers before it have left by then.
     rig.ask(&[&get("/a"), "DELETE /b HTTP/1.1\r\n bad\r\n\r\n"].concat());
     // A body that is dropped, and is malformed, has no head.
-    let late = rig.reactor.open_memory();
+    let late = rig.reactor.open_memory(Peer::Local, None);
     let chunked = "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     rig.feed(late, chunked.as_bytes());
     rig.feed(late, b"GET /body HTTP/1.1\r\n\r\n");
     // It ends before it is complete.
-    let cut = rig.reactor.open_memory();
+    let cut = rig.reactor.open_memory(Peer::Local, None);
     rig.feed(cut, b"GET /cut HTTP/1.1\r\nHos");
     rig.feed(cut, b"");
     let all = rig.log();
@@ -257,9 +257,9 @@ fn too_many_open_requests_are_shed() {
         ..Limits::default()
     };
     let mut rig = Rig::new(limits, |_| {});
-    let one = rig.reactor.open_memory();
+    let one = rig.reactor.open_memory(Peer::Local, None);
     rig.feed(one, [get("/late"), get("/late")].concat().as_bytes());
-    let other = rig.reactor.open_memory();
+    let other = rig.reactor.open_memory(Peer::Local, None);
     let response = rig.feed(other, get("/a").as_bytes());
     assert!(response.starts_with("HTTP/1.1 503"), "{response}");
     assert!(response.contains("retry-after: 1\r\n"), "{response}");

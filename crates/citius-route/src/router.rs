@@ -9,6 +9,9 @@ use crate::percent::{decode, normalize};
 /// Parameter values in the order of [`Pattern::params`], percent-decoded.
 pub type Captures = SmallVec<[Vec<u8>; 2]>;
 
+/// The method of routes for every method, as far as a path has no route for the method itself.
+const ANY_METHOD: &str = "*";
+
 /// All routes of one application; `T` is the value of a route.
 #[derive(Clone, Debug)]
 pub struct Router<T> {
@@ -253,7 +256,9 @@ impl<T> Candidate<T> {
                 .find(|(known, _)| known == wanted)
                 .map(|(_, value)| value)
         };
-        exact(method).or_else(|| if method == "HEAD" { exact("GET") } else { None })
+        exact(method)
+            .or_else(|| if method == "HEAD" { exact("GET") } else { None })
+            .or_else(|| exact(ANY_METHOD))
     }
 
     fn capture(&self, values: &[&str], captures: &mut Captures) {
@@ -279,6 +284,7 @@ impl<T> Candidate<T> {
 
 /// Sorts methods and adds those the server answers by itself.
 fn complete_allow(methods: &mut Vec<&str>) -> String {
+    methods.retain(|&method| method != ANY_METHOD);
     if methods.contains(&"GET") {
         methods.push("HEAD");
     }
@@ -359,6 +365,29 @@ mod tests {
         check(&routes, ("GET", "/caf%c3%a9"), "1");
         check(&routes, ("GET", "/a%20b"), "2");
         check(&routes, ("GET", "/f/a/b"), "404");
+    }
+
+    #[test]
+    fn a_route_for_every_method_yields_to_one_for_the_method() {
+        let router = router(&[
+            ("*", "/x/{rest:path}"),
+            ("GET", "/x/a"),
+            ("PUT", "/x/{rest:path}"),
+        ]);
+        let found = |method: &str, path: &str| match router.find(
+            method,
+            path.as_bytes(),
+            &mut Captures::default(),
+        ) {
+            Found::Route(number) => Some(*number),
+            _ => None,
+        };
+        assert_eq!(found("PROPFIND", "/x/b/c"), Some(0));
+        assert_eq!(found("PUT", "/x/b"), Some(2));
+        assert_eq!(found("GET", "/x/a"), Some(1));
+        assert_eq!(found("POST", "/x/a"), Some(0));
+        assert_eq!(found("GET", "/y"), None);
+        assert_eq!(router.allow_all(), "GET, HEAD, OPTIONS, PUT");
     }
 
     #[test]

@@ -14,6 +14,8 @@ On any other asyncio loop it works too, by callbacks of that loop. ``docs/guides
 
 from __future__ import annotations
 
+from citius.pg.copying import CopyOut
+from citius.pg.cursors import Cursor
 from citius.pg.errors import (
     CheckViolation,
     DeadlockDetected,
@@ -34,6 +36,7 @@ from citius.pg.errors import (
     TlsFailed,
     UniqueViolation,
 )
+from citius.pg.listening import Listener, Notification
 from citius.pg.pool import Pool
 from citius.pg.statements import Call, Statements, gather
 from citius.pg.transactions import Transaction
@@ -41,11 +44,15 @@ from citius.pg.transactions import Transaction
 __all__ = [
     "Call",
     "CheckViolation",
+    "CopyOut",
+    "Cursor",
     "DeadlockDetected",
     "ForeignKeyViolation",
     "IntegrityError",
     "InvalidPassword",
+    "Listener",
     "NotNullViolation",
+    "Notification",
     "Pool",
     "PoolClosed",
     "PoolExhausted",

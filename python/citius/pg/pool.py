@@ -5,24 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from citius._core import PgPool
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.pg import dsn as dsns
 from citius.pg.connecting import cancel, open_session
+from citius.pg.copying import CopyOut, copy_in
+from citius.pg.cursors import Cursor
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
+from citius.pg.listening import Listener
 from citius.pg.statements import METHODS, Statements, execute_rows
 from citius.pg.transactions import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 
     from citius._core import PgCall
+    from citius.pg.copying import CopySource
     from citius.pg.session import Session
     from citius.pg.transactions import Isolation
 
+_Row = TypeVar("_Row")
 # How long a statement that no code waits for may go on before the server is told to cancel it: most end
 # sooner.
 _CANCEL_AFTER_S = 0.05
@@ -63,6 +68,7 @@ class Pool(Statements):
         self._by_core: dict[int, Session] = {}
         self._waiting: deque[asyncio.Future[Session]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
+        self.listeners: set[Listener] = set()
         self._is_looking = self._is_watching = self._is_ending = False
 
     @contextlib.asynccontextmanager
@@ -116,6 +122,8 @@ class Pool(Statements):
             task.cancel()
         if self._tasks:
             await asyncio.wait(list(self._tasks))
+        for listener in list(self.listeners):
+            await listener.close()
         for session in list(self._sessions):
             self._forget(session)
             session.close()
@@ -142,6 +150,52 @@ class Pool(Statements):
         """Execute a statement with each row of parameters in one transaction; the number of rows changed."""
         async with self.transaction() as transaction:
             return await execute_rows(transaction, sql, rows)
+
+    @overload
+    def cursor(self, sql: Any, /, *arguments: object, rows_max: int = 500) -> Cursor[Any]: ...
+    @overload
+    def cursor(
+        self, sql: Any, /, *arguments: object, as_: type[_Row], rows_max: int = 500
+    ) -> Cursor[_Row]: ...
+    def cursor(
+        self, sql: Any, /, *arguments: object, as_: Any = None, rows_max: int = 500
+    ) -> Cursor[Any]:
+        """Rows in portions: ``async with pool.cursor(sql, …) as rows: async for row in rows``."""
+        return Cursor(
+            self.transaction(), (sql, *arguments), as_=as_, rows_max=rows_max, is_own=True
+        )
+
+    def copy_out(self, sql: str) -> CopyOut:
+        """Data of ``COPY … TO STDOUT``: ``async with pool.copy_out(sql) as chunks``."""
+        return CopyOut(self, sql)
+
+    async def copy_in(self, sql: str, source: CopySource) -> int:
+        """Do ``COPY … FROM STDIN``; the number of rows.
+
+        Args:
+            sql: With any format, if the source is bytes; rows are sent in the text format.
+            source: Bytes; or an iterator, perhaps asynchronous, of bytes or of rows (tuples, lists).
+        """
+        session, is_clean = await self.acquire(), False
+        try:
+            rows = await copy_in(self, session, sql, source)
+            is_clean = True
+            return rows
+        finally:
+            (self.release if is_clean else self.roll_back)(session)
+
+    def listen(
+        self, *channels: str, queue_max: int = 1000, on_gap: Callable[[], None] | None = None
+    ) -> Listener:
+        """Notifications: ``async with pool.listen("channel") as notifications``.
+
+        Args:
+            channels: Their names; the case of letters counts.
+            queue_max: Notifications that wait for the consumer; with more the oldest is dropped.
+            on_gap: Called when notifications may have been missed: one was dropped, or the connection was
+                lost and made again.
+        """
+        return Listener(self, channels, queue_max, on_gap)
 
     @property
     def sessions(self) -> int:
@@ -276,6 +330,8 @@ class Pool(Statements):
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
+                # The transaction comes after the statements that wait already.
+                self._core.serve_waiting(session.core)
                 return waiter.set_result(session)
         self._core.share(session.core)
 

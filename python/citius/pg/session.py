@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from citius._core import PgConnection
 from citius.process import reactors
@@ -27,9 +27,11 @@ class Session:
         self._socket: socket.socket | None = link.socket
         self._reactor: Reactor | None = None
         self._unsent = b""
-        self._is_flushing = False
+        self._is_flushing = self._is_held = False
+        self._drained: asyncio.Future[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self.parameters: dict[str, str] = {}
+        self.on_notification: Callable[[str, str, int], None] | None = None
         self.is_closed = self.is_cancelling = False
         self.target = target = link.target
         self.is_secured = link.tls is not None
@@ -71,8 +73,43 @@ class Session:
         self.core.end("it was closed")
         self._close_socket()
 
+    # --- for streams: the loop carries the bytes, so that reading can wait ---
+
+    def hold(self) -> None:
+        """Have the loop carry the bytes until ``let_go``."""
+        self._is_held = True
+        self._move(None)
+
+    def let_go(self) -> None:
+        """Undo ``hold``, and read again."""
+        self._is_held = False
+        self.resume_reading()
+        if not self.is_closed:
+            self._move(reactors.current())
+
+    def pause_reading(self) -> None:
+        """Let the server wait."""
+        if self._socket is not None and self._reactor is None:
+            self._loop.remove_reader(self._socket)
+
+    def resume_reading(self) -> None:
+        """Undo ``pause_reading``."""
+        if self._socket is not None and self._reactor is None:
+            self._loop.add_reader(self._socket, self._read)
+
+    async def drained(self) -> None:
+        """Send, and wait until the socket has taken it."""
+        self._flush()
+        # A source that never waits leaves the loop to others here.
+        await asyncio.sleep(0)
+        while self._unsent and not self.is_closed:
+            self._drained = self._loop.create_future()
+            await self._drained
+
     def _close_socket(self) -> None:
         self.is_closed = True
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
         reactors.unfollow(self._move)
         if self._reactor is not None:
             self._move(None)
@@ -84,7 +121,7 @@ class Session:
 
     def _move(self, reactor: Reactor | None) -> None:
         """Have ``reactor`` carry the bytes, or the loop."""
-        if self._socket is None or reactor is self._reactor:
+        if self._socket is None or reactor is self._reactor or (reactor and self._is_held):
             return
         before, self._reactor = self._reactor, reactor
         if before is not None:
@@ -107,6 +144,9 @@ class Session:
         elif kind == "parameter":
             assert isinstance(value, tuple)
             self.parameters[value[0]] = value[1]
+        elif kind == "notification":
+            if self.on_notification is not None:
+                self.on_notification(*cast("tuple[str, str, int]", value))
         elif kind == "closed":
             assert isinstance(value, BaseException)
             if not self._opened.done():
@@ -155,3 +195,5 @@ class Session:
             self._loop.add_writer(self._socket, self._flush)
         elif waited:
             self._loop.remove_writer(self._socket)
+            if self._drained is not None and not self._drained.done():
+                self._drained.set_result(None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
+from citius.pg.copying import CopyOut, copy_in
+from citius.pg.cursors import Cursor
 from citius.pg.errors import PostgresError
 from citius.pg.statements import METHODS, Statements, execute_rows
 
@@ -12,12 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
+    from citius._core import PgConnection, PgPool
+    from citius.pg.copying import CopySource
     from citius.pg.pool import Pool
     from citius.pg.session import Session
 
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 _ISOLATIONS: tuple[str, ...] = get_args(Isolation)
 _FAILED = 2
+_Row = TypeVar("_Row")
 
 
 class Transaction(Statements):
@@ -117,6 +122,30 @@ class Transaction(Statements):
     async def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         """Execute a statement with each row of parameters; the number of rows changed."""
         return await execute_rows(self, sql, rows)
+
+    @overload
+    def cursor(self, sql: Any, /, *arguments: object, rows_max: int = 500) -> Cursor[Any]: ...
+    @overload
+    def cursor(
+        self, sql: Any, /, *arguments: object, as_: type[_Row], rows_max: int = 500
+    ) -> Cursor[_Row]: ...
+    def cursor(
+        self, sql: Any, /, *arguments: object, as_: Any = None, rows_max: int = 500
+    ) -> Cursor[Any]:
+        """Rows in portions: ``async with tx.cursor(sql, …) as rows: async for row in rows``."""
+        return Cursor(self, (sql, *arguments), as_=as_, rows_max=rows_max, is_own=False)
+
+    def copy_out(self, sql: str) -> CopyOut:
+        """Data of ``COPY … TO STDOUT``: ``async with tx.copy_out(sql) as chunks``."""
+        return CopyOut(self._pool, sql, self._live_session())
+
+    async def copy_in(self, sql: str, source: CopySource) -> int:
+        """Do ``COPY … FROM STDIN`` with bytes or rows; the number of rows."""
+        return await copy_in(self._pool, self._live_session(), sql, source)
+
+    def place(self) -> tuple[PgPool, PgConnection]:
+        """Where its statements are executed."""
+        return self._pool.core, self._live_session().core
 
     def not_open(self) -> BaseException:
         """What a method raises before the block and after it."""

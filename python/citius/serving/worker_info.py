@@ -1,6 +1,6 @@
 """Which worker this process is, for applications that divide pools, shards or jobs among workers.
 
-Set once per process, before the application is imported. Tests are in tests/supervisor/test_supervision.py.
+Set once per process, before the application is imported. Tests are in tests/supervisor/test_watching.py.
 """
 
 from __future__ import annotations

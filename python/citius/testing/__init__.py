@@ -8,8 +8,9 @@ assert client.get("/").text == "Hello"
 
 from __future__ import annotations
 
-from citius.testing.client import Client, ProtocolError, StreamedTestResponse, TestResponse
+from citius.testing.client import Client, StreamedTestResponse, TestResponse
 from citius.testing.websocket import Socket, WebSocketRefused
+from citius.web.interop.http1 import ProtocolError
 
 __all__ = [
     "Client",

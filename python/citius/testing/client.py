@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from citius._core import Reactor
 from citius.testing.websocket import Socket, WebSocketRefused
 from citius.web.headers import Headers
+from citius.web.interop.http1 import ProtocolError, ResponseReader
 from citius.web.pool import BlockingPool
 
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from citius.web.app import App
 
 _T = TypeVar("_T")
-
-
-class ProtocolError(Exception):
-    """The bytes that came back are no complete HTTP/1.1 response."""
 
 
 class TestResponse:
@@ -432,81 +429,12 @@ class Client:
         await self._loop.shutdown_asyncgens()
 
 
-class _Connection:
-    """One request's connection, seen from the client: bytes in, head and body out."""
+class _Connection(ResponseReader):
+    """One request's connection, seen from the client."""
 
     def __init__(self, number: int, method: str) -> None:
+        super().__init__(method)
         self.number = number
-        self.status: int | None = None
-        self.fields: list[tuple[str, str]] = []
-        self.body = bytearray()
-        self.complete = False
-        self._method = method
-        self._received = bytearray()
-        self._left: int | None = None
-        self._chunked = False
-
-    def receive(self, data: bytes, closed: bool) -> None:
-        """Take what came; ``closed`` means nothing will follow."""
-        self._received += data
-        while self.status is None and b"\r\n\r\n" in self._received:
-            self._read_head()
-        if self.status is not None and not self.complete:
-            self._read_body(closed)
-        if closed and not self.complete:
-            raise ProtocolError(
-                f"the connection was closed in the middle of a response (status {self.status})"
-            )
-
-    def _read_head(self) -> None:
-        end = self._received.index(b"\r\n\r\n")
-        start_line, *lines = bytes(self._received[:end]).decode("latin-1").split("\r\n")
-        del self._received[: end + 4]
-        version, status, *_ = start_line.split(" ", 2)
-        if not version.startswith("HTTP/1.") or not status.isdecimal():
-            raise ProtocolError(f"expected a status line, got {start_line!r}")
-        if status.startswith("1") and status != "101":
-            return  # an interim response; the final one follows
-        pairs = (line.partition(":") for line in lines)
-        self.fields = [(name.lower(), value.strip()) for name, _, value in pairs]
-        self.status = int(status)
-        fields = dict(self.fields)
-        self._chunked = fields.get("transfer-encoding", "").lower() == "chunked"
-        if self._method == "HEAD" or self.status in (204, 304):
-            self._left, self._chunked = 0, False
-        elif not self._chunked and "content-length" in fields:
-            self._left = int(fields["content-length"])
-
-    def _read_body(self, closed: bool) -> None:
-        if self._chunked:
-            while not self.complete and self._read_chunk():
-                pass
-            return
-        taken = len(self._received) if self._left is None else self._left
-        piece = self._received[:taken]
-        self.body += piece
-        del self._received[:taken]
-        if self._left is None:
-            self.complete = closed  # a body without a length ends with the connection
-        else:
-            self._left -= len(piece)
-            self.complete = self._left == 0
-
-    def _read_chunk(self) -> bool:
-        """Take one whole chunk; ``False`` if there is none yet."""
-        line_end = self._received.find(b"\r\n")
-        if line_end < 0:
-            return False
-        size = int(bytes(self._received[:line_end]), 16)
-        end = line_end + 2 + size
-        if size == 0:
-            self.complete = b"\r\n\r\n" in self._received[line_end:]  # trailers or none
-            return False
-        if len(self._received) < end + 2:
-            return False
-        self.body += self._received[line_end + 2 : end]
-        del self._received[: end + 2]
-        return True
 
 
 def _encode_body(

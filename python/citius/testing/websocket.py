@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from citius.errors import ConnectionClosed
+from citius.web.interop.frames import BINARY, CLOSE, PING, PONG, TEXT, frame, split_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +35,6 @@ class Socket:
         self._client = client
         self._connection = connection
         self._messages: list[str | bytes] = []
-        self._partial = b""
         self._has_said_close = False
         # Responses to control frames: they are sent when no wait is under way.
         self._replies: list[tuple[int, bytes]] = []
@@ -42,15 +42,15 @@ class Socket:
     def send(self, message: str | bytes) -> None:
         """Send a message."""
         if isinstance(message, str):
-            self._frame(_TEXT, message.encode())
+            self._frame(TEXT, message.encode())
         else:
-            self._frame(_BINARY, message)
+            self._frame(BINARY, message)
 
     def send_json(self, value: object) -> None:
         """Send an object as JSON, in a text message."""
         import msgspec
 
-        self._frame(_TEXT, msgspec.json.encode(value))
+        self._frame(TEXT, msgspec.json.encode(value))
 
     def receive(self) -> str | bytes:
         """The next message.
@@ -80,7 +80,7 @@ class Socket:
     def close(self, code: int = 1000, reason: str = "") -> None:
         """Close it, and wait for the server's side of that; messages that still come are kept."""
         if self.close_code is None and not self._connection.complete:
-            self._frame(_CLOSE, code.to_bytes(2, "big") + reason.encode())
+            self._frame(CLOSE, code.to_bytes(2, "big") + reason.encode())
             self._has_said_close = True
             self._wait(lambda: self._take_frames() or self._is_over())
 
@@ -98,48 +98,22 @@ class Socket:
             self._frame(opcode, payload)
 
     def _frame(self, opcode: int, payload: bytes) -> None:
-        size = len(payload)
-        if size < 126:
-            head = bytes((0x80 | opcode, 0x80 | size))
-        elif size < 1 << 16:
-            head = bytes((0x80 | opcode, 0xFE)) + size.to_bytes(2, "big")
-        else:
-            head = bytes((0x80 | opcode, 0xFF)) + size.to_bytes(8, "big")
-        # A mask of zeros: there is no proxy to protect here.
-        self._client._feed(self._connection, head + bytes(4) + payload)  # pyright: ignore[reportPrivateUsage]
+        self._client._feed(self._connection, frame(opcode, payload))  # pyright: ignore[reportPrivateUsage]
 
     def _take_frames(self) -> None:
-        self._partial += bytes(self._connection.body)
-        self._connection.body.clear()
-        while (frame := _split_frame(self._partial)) is not None:
-            opcode, payload, self._partial = frame
-            if opcode == _TEXT:
+        received = self._connection.body
+        while (found := split_frame(received)) is not None:
+            opcode, payload, size = found
+            del received[:size]
+            if opcode == TEXT:
                 self._messages.append(payload.decode())
-            elif opcode == _BINARY:
+            elif opcode == BINARY:
                 self._messages.append(payload)
-            elif opcode == _PING:
-                self._replies.append((_PONG, payload))
-            elif opcode == _CLOSE:
+            elif opcode == PING:
+                self._replies.append((PONG, payload))
+            elif opcode == CLOSE:
                 self.close_code = int.from_bytes(payload[:2], "big") if payload else 1005
                 self.close_reason = payload[2:].decode()
                 if not self._has_said_close:
                     self._has_said_close = True
-                    self._replies.append((_CLOSE, payload))
-
-
-_TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
-
-
-def _split_frame(data: bytes) -> tuple[int, bytes, bytes] | None:
-    """Opcode and payload of the first frame, and what follows; the server sends whole messages, unmasked."""
-    if len(data) < 2:
-        return None
-    size, start = data[1], 2
-    if size >= 126:
-        start = 4 if size == 126 else 10
-        size = int.from_bytes(data[2:start], "big")
-        if len(data) < start:
-            return None
-    if len(data) < start + size:
-        return None
-    return data[0] & 0x0F, data[start : start + size], data[start + size :]
+                    self._replies.append((CLOSE, payload))

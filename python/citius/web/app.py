@@ -12,7 +12,16 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    overload,
+)
 
 from citius._core import Native, Room
 from citius.errors import ConfigError
@@ -29,10 +38,14 @@ from citius.web.static import Mount
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from contextlib import AbstractAsyncContextManager
+    from weakref import ref
 
     from citius._core import Request
     from citius.settings.config import Config
     from citius.web.endpoint import Endpoint
+    from citius.web.interop.asgi import ASGIAdapter
+    from citius.web.interop.scopes import ASGIApplication
+    from citius.web.interop.wsgi import WSGIApplication
     from citius.web.middleware.base import AnyMiddleware as Middleware
     from citius.web.pool import BlockingPool
     from citius.web.sources import Depends
@@ -43,6 +56,7 @@ if TYPE_CHECKING:
 _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
 _MiddlewareT = TypeVar("_MiddlewareT", bound="Middleware")
 _HookT = TypeVar("_HookT", bound="Hook")
+_P = ParamSpec("_P")
 _CheckT = TypeVar("_CheckT", bound="Callable[[], object]")
 
 
@@ -87,6 +101,9 @@ class App(Router):
         self._readiness: list[Callable[[], object]] = []
         self._on_room: Callable[[str, Room], object] | None = None
         self._redirect_slashes = redirect_slashes
+        self._asgi: ref[ASGIAdapter] | None = None
+        self._lifespans: list[lifecycle.Hooks] = []
+        self._has_asgi_middleware = False
 
     # --- declaring ------------------------------------------------------------------------------
 
@@ -105,17 +122,37 @@ class App(Router):
                 self._on_room(name, room)
         return room
 
-    def mount(self, prefix: str, app: App) -> None:
+    def mount(self, prefix: str, app: App | ASGIApplication) -> None:
         """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
 
-        The route ``/`` of ``app`` becomes ``prefix`` itself.
+        The route ``/`` of ``app`` becomes ``prefix`` itself. An ASGI application gets all requests and
+        WebSockets there, and its lifespan; at ``"/"`` it gets those that no route is for.
         """
         self._check_open()
-        checks.check_prefix(prefix, "the prefix of a mount")
-        checks.check_mounted(app, prefix, App)
-        if app is self or any(mounted is self for _, mounted, *_ in app.walk()):
-            raise ConfigError(f"mounting at {prefix} would make the application contain itself")
-        self._mounts.append((prefix, app))
+        if isinstance(app, App):
+            checks.check_prefix(prefix, "the prefix of a mount")
+            if app is self or any(mounted is self for _, mounted, *_ in app.walk()):
+                raise ConfigError(f"mounting at {prefix} would make the application contain itself")
+            self._mounts.append((prefix, app))
+            return
+        checks.check_asgi(app, prefix)
+        from citius.web.interop.mounts import ASGIMount
+
+        mount = ASGIMount(checks.prefix_of_mount(prefix), app)
+        self._own_routes += mount.routes()
+        self._own_sockets += mount.sockets()
+        self._lifespans.append(mount.hooks())
+
+    def mount_wsgi(self, prefix: str, app: WSGIApplication) -> None:
+        """Call a WSGI application for all requests under ``prefix``, in threads.
+
+        At ``"/"`` it gets the requests that no route is for.
+        """
+        self._check_open()
+        checks.check_wsgi(app, prefix)
+        from citius.web.interop.wsgi import wsgi_routes
+
+        self._own_routes += wsgi_routes(checks.prefix_of_mount(prefix), app)
 
     def static(
         self,
@@ -224,6 +261,27 @@ class App(Router):
         self._middleware.append(middleware)
         return middleware
 
+    def add_middleware(
+        self,
+        middleware: Callable[Concatenate[ASGIApplication, _P], ASGIApplication],
+        *args: _P.args,
+        **options: _P.kwargs,
+    ) -> None:
+        """Wrap every request in ASGI middleware: ``app.add_middleware(GZipMiddleware, minimum_size=500)``.
+
+        It stands in the order of all middleware, the first one outermost, and is not called for WebSockets.
+
+        Args:
+            middleware: Called with an ASGI application, ``args`` and ``options``; makes another.
+            args: Further arguments of it.
+            options: Its keyword arguments.
+        """
+        self._check_open()
+        from citius.web.interop.middleware import native_middleware
+
+        self._middleware.append(native_middleware(middleware, args, options))
+        self._has_asgi_middleware = True
+
     def on_startup(self, hook: _HookT) -> _HookT:
         """Call ``hook`` before the server listens; an exception from it ends the start."""
         self._check_open()
@@ -258,6 +316,29 @@ class App(Router):
         from citius.serving.server import serve
 
         raise SystemExit(serve(self, config))
+
+    def asgi(self, config: Config | None = None) -> ASGIAdapter:
+        """This application as an ASGI 3 application: for other servers, and for ASGI middleware around it.
+
+        Args:
+            config: Limits, threads and compression; sockets and workers are the server's. The defaults
+                without it.
+        """
+        made = self.asgi_adapter
+        if made is None or config is not None:
+            from weakref import ref
+
+            from citius.web.interop.asgi import ASGIAdapter
+
+            made = ASGIAdapter(self, config)
+            # Weak: what it serves with keeps the application.
+            self._asgi = ref(made)
+        return made
+
+    @property
+    def asgi_adapter(self) -> ASGIAdapter | None:
+        """What ``asgi`` has made, while it is in use."""
+        return None if self._asgi is None else self._asgi()
 
     # --- serving (what server.py and testing.py call) -------------------------------------------
 
@@ -304,11 +385,11 @@ class App(Router):
         Dependencies of the application are called after them. If one of these raises, the lifespans that
         were entered are left before the exception is passed on.
         """
-        await lifecycle.start(self, [app._hooks for app in self._apps()], self._of_app)
+        await lifecycle.start(self, self._all_hooks(), self._of_app)
 
     async def stop(self) -> None:
         """Undo ``start`` in reverse; every hook is called even if one before it raised or was cancelled."""
-        await lifecycle.stop([app._hooks for app in self._apps()], self._of_app)
+        await lifecycle.stop(self._all_hooks(), self._of_app)
 
     def share_rooms(self, share: Callable[[str, Room], object]) -> None:
         """Call ``share(name, room)`` for every room there is and will be, to make it one with others'."""
@@ -372,6 +453,11 @@ class App(Router):
         """This application and those below it, each once however often it is mounted."""
         return list({id(app): app for _, app, _, _ in self.walk()}.values())
 
+    def _all_hooks(self) -> list[lifecycle.Hooks]:
+        """Its own, those of mounted applications, then the lifespans of mounted ASGI applications."""
+        apps = self._apps()
+        return [app._hooks for app in apps] + [one for app in apps for one in app._lifespans]
+
     def walk(
         self,
         prefix: str = "",
@@ -422,6 +508,11 @@ class App(Router):
     def redirects_slashes(self) -> bool:
         """Whether a path that exists with another slash at its end is redirected there."""
         return self._redirect_slashes
+
+    @property
+    def has_asgi_middleware(self) -> bool:
+        """Whether ASGI middleware wants to hear of exceptions, in it or in an application below it."""
+        return any(app._has_asgi_middleware for app in self._apps())
 
     @property
     def own_middleware(self) -> tuple[Middleware, ...]:

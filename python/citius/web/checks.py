@@ -205,20 +205,67 @@ def check_included(router: Any, expected: type, into: object) -> None:
         raise ConfigError("a router cannot include itself")
 
 
-def check_mounted(app: object, prefix: str, expected: type) -> None:
-    """Refuse to mount what is no ``citius.App``.
+def prefix_of_mount(prefix: str) -> str:
+    """The prefix of an ASGI or WSGI application, empty for ``/``.
+
+    Raises:
+        ConfigError: It does not begin with a slash, or ends with one.
+    """
+    if prefix == "/":
+        return ""
+    check_prefix(prefix, "the prefix of a mount")
+    return prefix
+
+
+def check_asgi(app: object, prefix: str) -> None:
+    """Refuse to mount what is neither a ``citius.App`` nor an ASGI application.
 
     Raises:
         ConfigError: It is something else.
     """
-    if isinstance(app, expected):
+    if _can_be_called(app, 3) and not isinstance(app, type):
         return
+    hint = "; use `mount_wsgi` for a WSGI application" if _can_be_called(app, 2) else ""
+    raise ConfigError(
+        f"mount({prefix!r}, …) takes a citius.App or an ASGI application (scope, receive, send), got "
+        f"{_described_as_got(app)}{hint}"
+    )
+
+
+def check_wsgi(app: object, prefix: str) -> None:
+    """Refuse to mount what is no WSGI application.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if _can_be_called(app, 2) and not isinstance(app, type):
+        return
+    hint = "; use `mount` for an ASGI application" if _can_be_called(app, 3) else ""
+    raise ConfigError(
+        f"mount_wsgi({prefix!r}, …) takes a WSGI application (environ, start_response), got "
+        f"{_described_as_got(app)}{hint}"
+    )
+
+
+def _can_be_called(app: object, count: int) -> bool:
+    """Whether it takes that many arguments, as far as it tells."""
+    if not callable(app):
+        return False
+    try:
+        signature = inspect.signature(app)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def _described_as_got(app: object) -> str:
     cls: type[Any] = type(app)
     got = f"the class {app.__qualname__}" if isinstance(app, type) else f"a {cls.__qualname__}"
-    raise ConfigError(
-        f"mount({prefix!r}, …) takes a citius.App, got {got} of {getattr(app, '__module__', 'builtins')}; "
-        "an ASGI or WSGI application is served by a `citius serve` of its own, or mounts what it needs itself"
-    )
+    return f"{got} of {getattr(app, '__module__', 'builtins')}"
 
 
 def check_error_key(what: object) -> None:

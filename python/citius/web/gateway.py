@@ -57,6 +57,10 @@ def make_gateway(
     Raises:
         ConfigError: A route or a signature that cannot work.
     """
+    if app.has_asgi_middleware:
+        from citius.web.interop.middleware import noting
+
+        report = noting(report)
     needs_pool = all_in_pool or _needs_pool(app, interpret_compiled)
     pool = make_pool() if needs_pool else None
     native = Native(

@@ -1,6 +1,8 @@
 # RFC 9110 §10.1.1: ignored in HTTP/1.0
+? continue 100-continue\r\n
+? unknown x\r\n
 > POST / HTTP/1.0\r\n
-> Expect: 100-continue\r\n
+> Expect: \?
 > Content-Length: 2\r\n
 > \r\n
 > ab

@@ -1,6 +1,6 @@
 //! What a coroutine awaits: one statement and what becomes of it.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -9,6 +9,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use super::connection::PgConnection;
 use super::pool::PgPool;
+use super::portal::Portal;
 use super::rows::Shape;
 use crate::awaitable::Poll;
 use crate::sync::lock;
@@ -20,6 +21,24 @@ pub(crate) enum Work {
     Statement(Py<PyString>, Py<PyTuple>),
     /// Statements without parameters, by the simple protocol.
     Script(Py<PyString>),
+    /// A statement whose rows come in portions: the first of them.
+    Open(Arc<Portal>, Py<PyString>, Py<PyTuple>),
+    /// The next portion.
+    Resume(Arc<Portal>),
+    /// A COPY, and who is told of its data: bytes that have come, or `None` when the server wants some.
+    Copy(Py<PyString>, Py<PyAny>),
+}
+
+impl Work {
+    /// The text and the parameters of what has to be prepared.
+    pub(crate) fn statement(&self) -> Option<(&Py<PyString>, &Py<PyTuple>)> {
+        match self {
+            Self::Statement(sql, arguments) | Self::Open(_, sql, arguments) => {
+                Some((sql, arguments))
+            }
+            Self::Script(_) | Self::Resume(_) | Self::Copy(..) => None,
+        }
+    }
 }
 
 /// A statement on its way; it starts when it is awaited.

@@ -66,6 +66,10 @@ struct Session {
     backlog: VecDeque<Py<PgCall>>,
     parameters: Parameters,
     fatal: Option<Box<ServerError>>,
+    /// A COPY is under way: the server would take any request for its data.
+    is_copying: bool,
+    /// Portals to be closed with the next request.
+    closing: Vec<String>,
     is_closed: bool,
 }
 
@@ -113,8 +117,9 @@ const STATEMENTS_MAX: usize = 1000;
 impl Session {
     /// Takes a call; what it needs is sent, or it waits for that.
     fn add(&mut self, py: Python<'_>, pool: &PgPool, call: Py<PgCall>, ended: &mut Ended) {
-        if let Work::Statement(sql, _) = &call.get().work {
+        if let Some((sql, _)) = call.get().work.statement() {
             match pool.statement_id(sql.bind(py)) {
+                Ok(_) if self.is_copying => {}
                 Ok(id) if self.statements.contains_key(&id) => {}
                 Ok(id) => {
                     if let Err(error) = self.prepare(py, id, sql.bind(py)) {
@@ -137,11 +142,12 @@ impl Session {
         if self.statements.len() >= STATEMENTS_MAX {
             let protocol = &mut self.protocol;
             self.statements.retain(|_, prepared| match prepared {
-                Prepared::Ready(statement) => {
+                // A portal ends with its statement.
+                Prepared::Ready(statement) if Arc::strong_count(statement) == 1 => {
                     protocol.forget(&statement.name);
                     false
                 }
-                Prepared::Pending => true,
+                Prepared::Ready(_) | Prepared::Pending => true,
             });
         }
         let prepared = self.protocol.prepare(&name_of(id), sql.to_str()?);
@@ -153,7 +159,14 @@ impl Session {
 
     /// Sends calls in their order, up to the first whose statement is not prepared.
     fn pump(&mut self, py: Python<'_>, pool: &PgPool, ended: &mut Ended) {
-        while let Some(call) = self.backlog.pop_front() {
+        if !self.is_copying {
+            for portal in self.closing.drain(..) {
+                self.protocol.close_portal(&portal);
+            }
+        }
+        while !self.is_copying
+            && let Some(call) = self.backlog.pop_front()
+        {
             if call.get().is_over() {
                 ended.push((call, Ok(py.None())));
                 continue;
@@ -193,7 +206,10 @@ impl Session {
         pool: &PgPool,
         call: &Py<PgCall>,
     ) -> PyResult<Readiness> {
-        let Work::Statement(sql, _) = &call.get().work else {
+        if let Work::Resume(portal) = &call.get().work {
+            return Ok(Readiness::Ready(portal.statement()));
+        }
+        let Some((sql, _)) = call.get().work.statement() else {
             return Ok(Readiness::Ready(None));
         };
         let id = pool.statement_id(sql.bind(py))?;
@@ -215,17 +231,33 @@ impl Session {
         call: &Py<PgCall>,
         statement: Option<&(u32, Arc<Statement>)>,
     ) -> PyResult<()> {
-        let sent = match (&call.get().work, statement) {
-            (Work::Statement(_, arguments), Some((_, statement))) => {
-                encode(
-                    arguments.bind(py),
-                    &statement.description,
-                    &mut self.parameters,
-                )?;
+        let work = &call.get().work;
+        if let (Some((_, arguments)), Some((_, statement))) = (work.statement(), statement) {
+            let (arguments, description) = (arguments.bind(py), &statement.description);
+            encode(arguments, description, &mut self.parameters)?;
+        }
+        let sent = match (work, statement) {
+            (Work::Statement(..), Some((_, statement))) => {
                 self.protocol
                     .execute(&statement.name, &statement.description, &self.parameters)
             }
-            (Work::Script(sql) | Work::Statement(sql, _), _) => {
+            (Work::Open(portal, ..), Some((id, statement))) => {
+                portal.set_statement(*id, statement);
+                self.protocol.open_portal(
+                    &portal.name,
+                    portal.rows_max,
+                    &statement.name,
+                    &statement.description,
+                    &self.parameters,
+                )
+            }
+            (Work::Resume(portal), _) => self.protocol.resume_portal(&portal.name, portal.rows_max),
+            (Work::Copy(sql, _), _) => {
+                let sent = self.protocol.copy(sql.bind(py).to_str()?);
+                self.is_copying = sent.is_ok();
+                sent
+            }
+            (Work::Script(sql) | Work::Statement(sql, _) | Work::Open(_, sql, _), _) => {
                 self.protocol.script(sql.bind(py).to_str()?)
             }
         };
@@ -244,15 +276,27 @@ impl Session {
             Event::Complete(count) => {
                 if let Some(Request::Execute(execution)) = self.requests.front_mut() {
                     execution.count = count;
+                    if let Work::Open(portal, ..) | Work::Resume(portal) =
+                        &execution.call.get().work
+                    {
+                        portal.end();
+                    }
                 }
             }
+            Event::CopyIn => self.copied(py, None, heard),
+            Event::CopyData(data) => self.copied(py, Some(data), heard),
             Event::Done(status) => {
                 heard.status = Some(status);
                 match self.requests.pop_front() {
                     Some(Request::Execute(execution)) if execution.is_to_repeat => {
                         heard.repeated.push(execution.call);
                     }
-                    Some(Request::Execute(execution)) => ended.push(execution.finish(py)),
+                    Some(Request::Execute(execution)) => {
+                        if let Work::Copy(..) = &execution.call.get().work {
+                            self.is_copying = false;
+                        }
+                        ended.push(execution.finish(py));
+                    }
                     _ => {}
                 }
             }
@@ -266,7 +310,30 @@ impl Session {
             Event::Open => heard.is_open = true,
             Event::Notice(notice) => heard.notices.push(*notice),
             Event::Parameter(name, value) => heard.parameters.push((name, value)),
-            Event::Columns(_) | Event::Notification(..) => {}
+            Event::Notification(process, channel, payload) => {
+                heard.notifications.push((channel, payload, process));
+            }
+            Event::Columns(_) | Event::Suspended => {}
+        }
+    }
+
+    /// Data of a COPY, or without it the server's wish for some.
+    fn copied(&self, py: Python<'_>, data: Option<&[u8]>, heard: &mut Heard<'_>) {
+        let Some(Request::Execute(execution)) = self.requests.front() else {
+            return;
+        };
+        let call = execution.call.get();
+        let Work::Copy(_, sink) = &call.work else {
+            return;
+        };
+        if call.is_over() {
+            return;
+        }
+        let (_, copied) = heard
+            .copied
+            .get_or_insert_with(|| (sink.clone_ref(py), data.map(|_| Vec::new())));
+        if let (Some(copied), Some(data)) = (copied, data) {
+            copied.extend_from_slice(data);
         }
     }
 
@@ -312,10 +379,8 @@ impl Session {
                 // All that wait for this statement; the others keep their order.
                 let waiting = std::mem::take(&mut self.backlog);
                 for call in waiting {
-                    let is_its = match &call.get().work {
-                        Work::Statement(sql, _) => heard.id_of(py, sql) == Some(id),
-                        Work::Script(_) => false,
-                    };
+                    let statement = call.get().work.statement();
+                    let is_its = statement.is_some_and(|(sql, _)| heard.id_of(py, sql) == Some(id));
                     if is_its && !(is_stray && call.get().is_free()) {
                         ended.push((call, Err(server_error(py, &error))));
                     } else {
@@ -368,6 +433,9 @@ struct Heard<'a> {
     status: Option<TransactionStatus>,
     notices: Vec<ServerError>,
     parameters: Vec<(String, String)>,
+    notifications: Vec<(String, String, i32)>,
+    /// Who gets the data of a COPY, and what has come of it; `None`: the server wants some.
+    copied: Option<(Py<PyAny>, Option<Vec<u8>>)>,
     fault: Option<Fault>,
 }
 
@@ -382,7 +450,20 @@ impl<'a> Heard<'a> {
             status: None,
             notices: Vec::new(),
             parameters: Vec::new(),
+            notifications: Vec::new(),
+            copied: None,
             fault: None,
+        }
+    }
+
+    /// Hands the data of a COPY on, before its end is told.
+    fn tell_copied(&mut self, py: Python<'_>) {
+        let Some((sink, data)) = self.copied.take() else {
+            return;
+        };
+        let data = data.map(|data| PyBytes::new(py, &data));
+        if let Err(error) = sink.call1(py, (data,)) {
+            error.write_unraisable(py, None);
         }
     }
 
@@ -513,6 +594,7 @@ impl PgConnection {
             this.load.fetch_sub(1, Ordering::Relaxed);
             PgPool::queue_first(this.pool.bind(py), call);
         }
+        heard.tell_copied(py);
         this.tell_ended(py, ended, may_step);
         Self::tell_heard(slf, heard);
         PgPool::pump(this.pool.bind(py));
@@ -525,6 +607,9 @@ impl PgConnection {
         }
         for notice in &heard.notices {
             this.tell(py, "notice", server_error(py, notice).into_value(py));
+        }
+        for notification in heard.notifications {
+            this.tell(py, "notification", notification);
         }
         if heard.is_open {
             this.tell(py, "open", py.None());
@@ -605,6 +690,27 @@ impl PgConnection {
             output.clear();
         } else if let Some(secured) = &mut secured {
             secured.seal(&[], bytes);
+        }
+    }
+
+    /// Sends more of the COPY that is under way; without one nothing.
+    fn speak(&self, py: Python<'_>, act: impl FnOnce(&mut Session)) {
+        let is_sent = match &mut *lock(&self.session) {
+            Some(session) if session.is_copying && !session.is_closed => {
+                act(session);
+                true
+            }
+            _ => false,
+        };
+        if is_sent {
+            self.note_unsent(py);
+        }
+    }
+
+    /// Has a portal closed with the next request.
+    pub(crate) fn close_portal(&self, name: &str) {
+        if let Some(session) = &mut *lock(&self.session) {
+            session.closing.push(name.to_owned());
         }
     }
 
@@ -741,6 +847,8 @@ impl PgConnection {
             backlog: VecDeque::new(),
             parameters: Parameters::default(),
             fatal: None,
+            is_copying: false,
+            closing: Vec::new(),
             is_closed: false,
         };
         Ok(Self {
@@ -782,6 +890,20 @@ impl PgConnection {
             session.protocol.terminate();
         }
         self.note_unsent(py);
+    }
+
+    /// Sends data of a COPY.
+    fn copy_data(&self, py: Python<'_>, data: &[u8]) {
+        self.speak(py, |session| session.protocol.copy_data(data));
+    }
+
+    /// Ends the data of a COPY; with a reason the server refuses it.
+    #[pyo3(signature = (why = None))]
+    fn end_copy(&self, py: Python<'_>, why: Option<&str>) {
+        self.speak(py, |session| match why {
+            None => session.protocol.copy_done(),
+            Some(why) => session.protocol.copy_fail(why),
+        });
     }
 
     /// Has a reactor carry the bytes.

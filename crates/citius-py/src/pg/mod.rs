@@ -12,6 +12,7 @@ mod decode;
 mod encode;
 mod errors;
 mod pool;
+mod portal;
 mod rows;
 mod tls;
 
@@ -19,6 +20,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PgPool>()?;
     module.add_class::<connection::PgConnection>()?;
     module.add_class::<call::PgCall>()?;
+    module.add_class::<portal::PgPortal>()?;
     module.add_class::<tls::PgTls>()?;
     module.add_class::<tls::PgTlsStream>()?;
     Ok(())

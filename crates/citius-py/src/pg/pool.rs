@@ -179,19 +179,26 @@ impl PgPool {
         shape: Shape,
     ) -> PyResult<Py<PgCall>> {
         let py = slf.py();
-        let Ok(sql) = arguments.get_borrowed_item(0) else {
-            return Err(PyTypeError::new_err("expected a statement"));
-        };
-        let rest = arguments.get_slice(1, arguments.len());
-        let (sql, arguments) = if let Ok(sql) = sql.cast_exact::<PyString>() {
-            (sql.to_owned(), rest)
-        } else {
-            let render = py.import("citius.pg.templates")?.getattr("render")?;
-            render.call1((sql, rest))?.extract()?
-        };
+        let (sql, arguments) = rendered(arguments)?;
         let work = Work::Statement(sql.unbind(), arguments.unbind());
         PgCall::new(py, slf.clone().unbind(), session, work, shape)
     }
+}
+
+/// The text of a statement and its parameters.
+#[inline]
+pub(crate) fn rendered<'py>(
+    arguments: &Bound<'py, PyTuple>,
+) -> PyResult<(Bound<'py, PyString>, Bound<'py, PyTuple>)> {
+    let Ok(sql) = arguments.get_borrowed_item(0) else {
+        return Err(PyTypeError::new_err("expected a statement"));
+    };
+    let rest = arguments.get_slice(1, arguments.len());
+    if let Ok(sql) = sql.cast_exact::<PyString>() {
+        return Ok((sql.to_owned(), rest));
+    }
+    let templates = arguments.py().import("citius.pg.templates")?;
+    templates.getattr("render")?.call1((sql, rest))?.extract()
 }
 
 #[pymethods]
@@ -300,6 +307,23 @@ impl PgPool {
         )
     }
 
+    /// A COPY on a session that nothing else uses; `sink` gets its data, or `None` when the server wants some.
+    fn copy(
+        slf: &Bound<'_, Self>,
+        sql: Bound<'_, PyString>,
+        session: Py<PgConnection>,
+        sink: Py<PyAny>,
+    ) -> PyResult<Py<PgCall>> {
+        let work = Work::Copy(sql.unbind(), sink);
+        PgCall::new(
+            slf.py(),
+            slf.clone().unbind(),
+            Some(session),
+            work,
+            Shape::Count,
+        )
+    }
+
     /// Lets a session take calls.
     fn share(slf: &Bound<'_, Self>, session: Py<PgConnection>) {
         let mut sharing = lock(&slf.get().sharing);
@@ -308,6 +332,22 @@ impl PgPool {
         }
         drop(sharing);
         Self::pump(slf);
+    }
+
+    /// Hands calls that wait to a session that a transaction gets next, so that transactions do not always go first.
+    fn serve_waiting(slf: &Bound<'_, Self>, session: &Bound<'_, PgConnection>) {
+        let this = slf.get();
+        for _ in 0..this.depth {
+            let Some((since, call)) = lock(&this.sharing).queue.pop_front() else {
+                return;
+            };
+            if call.get().is_over() {
+                continue;
+            }
+            if let Err(call) = PgConnection::submit(session, call) {
+                return lock(&this.sharing).queue.push_front((since, call));
+            }
+        }
     }
 
     /// Takes a session from those that share; the least busy one without an argument.

@@ -53,7 +53,7 @@ impl RowType {
         }
     }
 
-    fn copy(&self, py: Python<'_>) -> Self {
+    pub(crate) fn copy(&self, py: Python<'_>) -> Self {
         match self {
             Self::Tuple => Self::Tuple,
             Self::Dict => Self::Dict,

@@ -1,22 +1,21 @@
 """ASGI applications: the lifespan protocol, and what happens once per process.
 
-Requests go through ``crates/citius-py/src/gateway/asgi/``. The lifespan runs in a task of its own, as the
-specification says; the ``state`` that the application fills is copied into the scope of each request.
+Requests go through ``crates/citius-py/src/gateway/asgi/``. The lifespan (citius/web/interop/lifespan.py)
+runs in a task of its own, as the specification says; the ``state`` that the application fills is copied
+into the scope of each request.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Asgi
-from citius.errors import StartupError
-from citius.observability import logging
+from citius.web.interop.lifespan import Lifespan
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
-    from citius.settings.config import Lifespan
+    from citius.settings.config import Lifespan as Mode
     from citius.web.pool import BlockingPool
 
     Message = MutableMapping[str, Any]
@@ -30,7 +29,7 @@ class AsgiApp:
         app: Callable[..., Any],
         *,
         root_path: str = "",
-        lifespan: Lifespan = "auto",
+        lifespan: Mode = "auto",
         debug: bool = False,
         notice: str = "",
     ) -> None:
@@ -48,7 +47,7 @@ class AsgiApp:
         self.state: dict[str, Any] = {}
         self._root_path = root_path.rstrip("/")
         self._debug = debug
-        self._lifespan = None if lifespan == "off" else _Lifespan(app, self.state, lifespan)
+        self._lifespan = None if lifespan == "off" else Lifespan(app, self.state, lifespan)
 
     @property
     def needs_loop(self) -> str:
@@ -72,93 +71,6 @@ class AsgiApp:
         """Send ``lifespan.shutdown`` and wait for the application's response."""
         if self._lifespan is not None:
             await self._lifespan.stop()
-
-
-class _Lifespan:
-    """The lifespan task and its messages."""
-
-    def __init__(self, app: Callable[..., Any], state: dict[str, Any], mode: Lifespan) -> None:
-        self._app = app
-        self._state = state
-        self._mode = mode
-        self._inbox: asyncio.Queue[Message] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
-        self._started: asyncio.Future[str | None]
-        self._stopped: asyncio.Future[str | None]
-
-    async def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._started, self._stopped = loop.create_future(), loop.create_future()
-        scope: Message = {
-            "type": "lifespan",
-            "asgi": {"version": "3.0", "spec_version": "2.0"},
-            "state": self._state,
-        }
-        self._inbox.put_nowait({"type": "lifespan.startup"})
-        self._task = loop.create_task(self._run(scope), name="citius-lifespan")
-        failure = await self._started
-        if failure is not None:
-            raise StartupError(f"the application's start-up failed{failure}")
-
-    async def stop(self) -> None:
-        if self._task is None or self._task.done():
-            return
-        self._inbox.put_nowait({"type": "lifespan.shutdown"})
-        failure = await self._stopped
-        if failure is not None:
-            logging.error(f"the application's shutdown failed{failure}")
-        # Work after the application's last message is part of its shutdown.
-        await asyncio.wait([self._task], timeout=1.0)
-
-    async def _run(self, scope: Message) -> None:
-        try:
-            result: Awaitable[Any] = self._app(scope, self._inbox.get, self._send)
-            await result
-        except BaseException as error:
-            self._ended(error)
-            if not isinstance(error, Exception):
-                raise
-        else:
-            self._ended(None)
-
-    def _ended(self, error: BaseException | None) -> None:
-        """The application has returned or raised: wake ``start`` or ``stop``, or fail the start."""
-        if self._started.done():
-            if not self._stopped.done():
-                if isinstance(error, Exception):
-                    logging.log_exception("the application's lifespan failed", error)
-                self._stopped.set_result(None)
-            return
-        if error is None:
-            # As in other servers: an application that returns without a response has no start-up.
-            logging.log(10, "the application returned from its lifespan without a response")
-            self._started.set_result(None)
-        elif self._mode == "on":
-            if isinstance(error, Exception):
-                logging.log_exception("the application's lifespan failed", error)
-            self._started.set_result(
-                f": {type(error).__name__}: {error}. If it has no lifespan, use --lifespan off"
-            )
-        else:
-            logging.log(
-                10,
-                "the application does not support lifespan events: it raised "
-                f"{type(error).__name__}: {error} (--lifespan on makes that an error)",
-            )
-            self._started.set_result(None)
-
-    async def _send(self, message: Message) -> None:
-        kind = message["type"]
-        detail = f": {message['message']}" if message.get("message") else ""
-        expected = self._stopped if self._started.done() else self._started
-        phase = "shutdown" if self._started.done() else "startup"
-        if kind not in (f"lifespan.{phase}.complete", f"lifespan.{phase}.failed"):
-            raise RuntimeError(
-                f"expected 'lifespan.{phase}.complete' or 'lifespan.{phase}.failed', got {kind!r}"
-            )
-        if expected.done():
-            raise RuntimeError(f"the lifespan is over, but {kind!r} was sent")
-        expected.set_result(detail if kind.endswith(".failed") else None)
 
 
 def from_asgi2(app: Callable[[Message], Callable[..., Awaitable[Any]]]) -> Callable[..., Any]:

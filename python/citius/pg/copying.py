@@ -1,0 +1,253 @@
+"""COPY: bytes of a table to and from the client, as they come, or rows that become its text format."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import decimal
+import enum
+import ipaddress
+import uuid
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+
+import msgspec
+
+from citius.pg.errors import PostgresError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from citius.pg.pool import Pool
+    from citius.pg.session import Session
+
+CopyItem: TypeAlias = "bytes | bytearray | memoryview | tuple[object, ...] | list[object]"
+CopySource: TypeAlias = (
+    "bytes | bytearray | memoryview | Iterable[CopyItem] | AsyncIterable[CopyItem]"
+)
+
+# Bytes that are sent at once, and that wait for a consumer before the server has to.
+_CHUNK_BYTES = 64 * 1024
+_WAITING_BYTES_MAX = 256 * 1024
+
+
+class CopyOut:
+    """Data of ``COPY … TO STDOUT``: ``async with pool.copy_out(sql) as chunks``, then ``async for``.
+
+    What the consumer has not taken is bounded; the server waits for it. Leaving the block early cancels the
+    COPY, which fails the transaction that it is part of.
+    """
+
+    def __init__(self, pool: Pool, sql: str, session: Session | None = None) -> None:
+        self._pool, self._sql, self._session = pool, sql, session
+        self._is_own = session is None
+        self._chunks: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._is_paused = False
+        self._task: asyncio.Task[int] | None = None
+        self._news: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._task is not None:
+            raise RuntimeError("a COPY is entered once")
+        if self._session is None:
+            self._session = await self._pool.acquire()
+        self._session.hold()
+        call = self._pool.core.copy(self._sql, self._session.core, self._take)
+        self._task = asyncio.get_running_loop().create_task(_wait_for(call))
+        self._task.add_done_callback(self._ended)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        task, session = self._task, self._session
+        assert task is not None
+        assert session is not None
+        is_clean = task.done() and not task.cancelled() and task.exception() is None
+        task.cancel()
+        self._chunks.clear()
+        # What comes now is dropped where it comes.
+        session.let_go()
+        if self._is_own:
+            (self._pool.release if is_clean else self._pool.roll_back)(session)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._task is None or self._session is None:
+            raise RuntimeError("use `async with pool.copy_out(…) as chunks`")
+        while not self._chunks:
+            if self._task.done():
+                self._task.result()
+                raise StopAsyncIteration
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        chunk = self._chunks.popleft()
+        self._waiting_bytes -= len(chunk)
+        if self._is_paused and self._waiting_bytes <= _WAITING_BYTES_MAX // 2:
+            self._is_paused = False
+            self._session.resume_reading()
+        return chunk
+
+    def _take(self, data: bytes | None) -> None:
+        assert self._session is not None
+        if data is None:
+            # COPY FROM STDIN: there is no data here.
+            return self._session.core.end_copy("copy_out is for COPY … TO STDOUT")
+        self._chunks.append(data)
+        self._waiting_bytes += len(data)
+        if not self._is_paused and self._waiting_bytes > _WAITING_BYTES_MAX:
+            self._is_paused = True
+            self._session.pause_reading()
+        self._tell()
+
+    def _ended(self, task: asyncio.Task[int]) -> None:
+        if not task.cancelled():
+            task.exception()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+
+async def _wait_for(call: Any) -> int:
+    return await call
+
+
+async def copy_in(pool: Pool, session: Session, sql: str, source: CopySource) -> int:
+    """Send the data of ``COPY … FROM STDIN``; the number of rows.
+
+    If the source fails, so does the COPY; nothing of it is kept.
+    """
+    loop = asyncio.get_running_loop()
+    wanted: asyncio.Future[None] = loop.create_future()
+
+    def take(data: bytes | None) -> None:
+        if data is None and not wanted.done():
+            wanted.set_result(None)
+
+    session.hold()
+    task = loop.create_task(_wait_for(pool.core.copy(sql, session.core, take)))
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    try:
+        await asyncio.wait({wanted, task}, return_when=asyncio.FIRST_COMPLETED)
+        if not wanted.done():
+            task.result()
+            raise ValueError("copy_in is for COPY … FROM STDIN")
+        await _send(session, task, source)
+        return await task
+    except BaseException:
+        session.core.end_copy("the client has no more data")
+        raise
+    finally:
+        task.cancel()
+        session.let_go()
+
+
+async def _send(session: Session, task: asyncio.Task[int], source: CopySource) -> None:
+    try:
+        async for chunk in _chunks(source):
+            if task.done():
+                # The server has refused a line.
+                return
+            session.core.copy_data(chunk)
+            await session.drained()
+    except Exception as error:
+        session.core.end_copy(f"{type(error).__name__}: {error}")
+        with contextlib.suppress(PostgresError):
+            await task
+        raise
+    session.core.end_copy()
+    await session.drained()
+
+
+async def _chunks(source: CopySource) -> AsyncIterator[bytes]:
+    if isinstance(source, str):
+        raise TypeError("the data of a COPY is bytes, or rows; got str")
+    if isinstance(source, bytes | bytearray | memoryview):
+        view = memoryview(source).cast("B")
+        for at in range(0, len(view), _CHUNK_BYTES):
+            yield bytes(view[at : at + _CHUNK_BYTES])
+        return
+    held = bytearray()
+    if isinstance(source, AsyncIterable):
+        async for item in source:
+            held += _encoded(item)
+            if len(held) >= _CHUNK_BYTES:
+                yield bytes(held)
+                held.clear()
+    else:
+        for item in source:
+            held += _encoded(item)
+            if len(held) >= _CHUNK_BYTES:
+                yield bytes(held)
+                held.clear()
+    if held:
+        yield bytes(held)
+
+
+def _encoded(item: object) -> bytes:
+    if isinstance(item, tuple | list):
+        return ("\t".join(map(_field, cast("list[object]", item))) + "\n").encode()
+    if isinstance(item, bytes):
+        return item
+    if isinstance(item, bytearray | memoryview):
+        return bytes(cast("bytearray", item))
+    raise TypeError(f"the data of a COPY is bytes, or rows; got {type(item).__name__}")
+
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_PLAIN = (
+    int, float, decimal.Decimal, uuid.UUID, ipaddress.IPv4Address, ipaddress.IPv6Address,
+    ipaddress.IPv4Interface, ipaddress.IPv6Interface, ipaddress.IPv4Network, ipaddress.IPv6Network,
+)  # fmt: skip
+
+
+def _field(value: object) -> str:
+    """A value in the text format of COPY."""
+    return "\\N" if value is None else text_of(value).translate(_ESCAPES)
+
+
+def text_of(value: object) -> str:
+    """A value in the text format of the type that it has in the database.
+
+    Raises:
+        TypeError: It has none.
+    """
+    if isinstance(value, str):
+        # Of an enum its value.
+        return str.__str__(value.value) if isinstance(value, enum.Enum) else value
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    if isinstance(value, enum.Enum):
+        return text_of(value.value)
+    if isinstance(value, _PLAIN):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "\\x" + bytes(cast("bytes", value)).hex()
+    if isinstance(value, dt.datetime | dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
+    if isinstance(value, dict):
+        return msgspec.json.encode(cast("object", value)).decode()
+    if isinstance(value, list | tuple):
+        return "{" + ",".join(map(_element, cast("list[object]", value))) + "}"
+    raise TypeError(f"{type(value).__name__} has no text format here: give the row's text")
+
+
+def _element(value: object) -> str:
+    if value is None:
+        return "NULL"
+    text = text_of(value)
+    if isinstance(value, list | tuple):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

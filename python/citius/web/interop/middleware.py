@@ -1,0 +1,174 @@
+"""ASGI middleware inside a native application: ``App.add_middleware``.
+
+The middleware is called with a scope made of the request, in the request's context; what it calls in turn
+is the rest of the native chain, as one ASGI application. What it puts into the scope is there for handlers
+(``asgi_scope``). It hears of exceptions that no handler expects as it does under Starlette: they are raised
+again after their response. Tests: ``tests/interop/test_middleware.py``,
+``tests/frameworks/test_asgi_middleware.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+from citius._core import FileBody, Response, prefers_msgpack
+from citius.web import codecs
+from citius.web.interop.calls import BODY, REPORTED, TRAILERS, respond
+from citius.web.interop.scopes import KEY, asgi_scope, scope_of, state_of
+from citius.web.middleware.fields import add_vary
+from citius.web.streaming import Driven
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from citius._core import Request
+    from citius.web.interop.scopes import ASGIApplication, Message, Receive, Scope, Send
+
+    Report = Callable[[Request, BaseException], object]
+    Next = Callable[[Request], Awaitable[Response]]
+
+# The key of a scope that leads from the innermost application back to the native request.
+_NATIVE = "citius"
+# Where a request's state keeps an exception that has been reported.
+_ERROR = "asgi_error"
+
+
+class ASGIMiddleware:
+    """ASGI middleware as native middleware."""
+
+    def __init__(self, made: ASGIApplication) -> None:
+        self._made = made
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, request: Request, call_next: Next) -> Response:
+        """Call the middleware around the rest of the chain."""
+        outer = asgi_scope(request)
+        if outer is None:
+            scope = scope_of(request, "http")
+            scope["state"] = {}
+        else:
+            scope = dict(outer)
+        scope[_NATIVE] = (request, call_next)
+        state_of(request)[KEY] = scope
+        return await respond(self._made, scope, request, self._tasks, cancels=True)
+
+
+def native_middleware(
+    middleware: Callable[..., ASGIApplication], args: tuple[Any, ...], options: dict[str, Any]
+) -> Callable[[Request, Next], Awaitable[Response]]:
+    """The native middleware that a class of ASGI middleware is."""
+    made = ASGIMiddleware(middleware(_innermost, *args, **options))
+
+    async def asgi_middleware(request: Request, call_next: Next) -> Response:
+        return await made(request, call_next)
+
+    name = getattr(middleware, "__qualname__", repr(middleware))
+    asgi_middleware.__qualname__ = asgi_middleware.__name__ = f"add_middleware({name})"
+    return asgi_middleware
+
+
+def noting(report: Report) -> Report:
+    """``report``, which also keeps the exception for the ASGI middleware around it."""
+
+    def note(request: Request, error: BaseException) -> None:
+        state_of(request)[_ERROR] = error
+        report(request, error)
+
+    return note
+
+
+async def _innermost(scope: Scope, receive: Receive, send: Send) -> None:
+    """The rest of the native chain as an ASGI application."""
+    if scope["type"] != "http":
+        return
+    request, call_next = cast("tuple[Request, Next]", scope[_NATIVE])
+    state_of(request)[KEY] = scope
+    response = await call_next(request)
+    async with aclosing(_messages(request, response)) as messages:
+        async for message in messages:
+            await send(message)
+    state = state_of(request)
+    error: BaseException | None = state.pop(_ERROR, None)
+    if error is not None:
+        state[REPORTED] = True
+        raise error
+
+
+async def _messages(request: Request, response: Response) -> AsyncGenerator[Message]:
+    """The response as ASGI has it."""
+    body: Any = response.body
+    cls = cast("type[Any]", type(body))
+    is_stream = hasattr(cls, "__aiter__") or hasattr(cls, "__next__")
+    if is_stream or isinstance(body, FileBody):
+        whole, content_type = b"", response.content_type
+    else:
+        whole, content_type = _whole(request, response)
+    headers = [
+        (name.lower().encode("latin-1"), value.encode("latin-1"))
+        for name, value in response.headers.multi_items()
+    ]
+    if content_type is not None:
+        headers.append((b"content-type", content_type.encode("latin-1")))
+    start: Message = {
+        "type": "http.response.start", "status": response.status_code, "headers": headers,
+    }  # fmt: skip
+    if response.trailers is not None:
+        start[TRAILERS] = response.trailers
+    if isinstance(body, FileBody):
+        yield start
+        yield {"type": "http.response.body", "body": b"", BODY: body}
+    elif is_stream:
+        yield start
+        async with aclosing(_pieces(body)) as pieces:
+            async for piece in pieces:
+                data = piece.encode() if isinstance(piece, str) else bytes(piece)
+                yield {"type": "http.response.body", "body": data, "more_body": True}
+        yield {"type": "http.response.body", "body": b""}
+    else:
+        if response.status_code not in (204, 304) and b"content-length" not in dict(headers):
+            headers.append((b"content-length", str(len(whole)).encode()))
+        yield start
+        yield {"type": "http.response.body", "body": whole}
+
+
+def _whole(request: Request, response: Response) -> tuple[bytes, str | None]:
+    """The body as the extension would encode it, and its media type."""
+    body: Any = response.body
+    content_type = response.content_type
+    if body is None:
+        return b"", content_type
+    if isinstance(body, str):
+        return body.encode(), content_type or "text/plain; charset=utf-8"
+    if isinstance(body, bytes | bytearray) or type(body) is memoryview:
+        whole = bytes(body)
+        return whole, content_type or ("application/octet-stream" if whole else None)
+    if content_type is not None:
+        return codecs.encode_json(body), content_type
+    add_vary(response, "accept")
+    if prefers_msgpack(request.header("accept", "")):
+        return codecs.encode_msgpack(body), "application/msgpack"
+    return codecs.encode_json(body), "application/json"
+
+
+async def _pieces(body: Any) -> AsyncGenerator[Any]:
+    """The pieces of an iterator; of one that may block from a thread."""
+    try:
+        if hasattr(cast("type[Any]", type(body)), "__aiter__"):
+            async for piece in body:
+                yield piece
+        elif isinstance(body, Driven):
+            end, iterator = object(), cast("Any", body)
+            while (piece := await asyncio.to_thread(next, iterator, end)) is not end:
+                yield piece
+        else:
+            for piece in body:
+                yield piece
+    finally:
+        aclose = getattr(body, "aclose", None)
+        close = getattr(body, "close", None)
+        if aclose is not None:
+            await aclose()
+        elif close is not None:
+            close()

@@ -1,0 +1,16 @@
+# RFC 9112 §7.1
+? bare_cr abc\r0\r\n
+? nothing abc0\r\n
+> POST / HTTP/1.1\r\n
+> Host: a\r\n
+> Transfer-Encoding: chunked\r\n
+> \r\n
+> 3\r\n
+> \?
+> \r\n
+> GET /smuggled HTTP/1.1\r\n
+> Host: a\r\n
+> \r\n
+= fault ChunkEnd blame=peer
+< HTTP/1.1 400 Bad Request\r\n...
+= close linger

@@ -1,9 +1,0 @@
-# COMP-ABSOLUTE-FORM: 2xx preferred; 400 warns
-> GET http://a/ HTTP/1.1\r\n
-> Host: a\r\n
-> \r\n
-< HTTP/1.1 200 OK\r\n
-< content-type: text/plain\r\n
-< content-length: 8\r\n
-< \r\n
-< GET / 0\n

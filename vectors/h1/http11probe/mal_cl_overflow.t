@@ -1,8 +1,0 @@
-# MAL-CL-OVERFLOW: 400 or close
-> POST / HTTP/1.1\r\n
-> Host: a\r\n
-> Content-Length: 99999999999999999999\r\n
-> \r\n
-= fault ContentLengthSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

@@ -1,8 +1,0 @@
-# RFC9112-6.1-CL-NON-NUMERIC: 400 or close
-> POST / HTTP/1.1\r\n
-> Host: a\r\n
-> Content-Length: abc\r\n
-> \r\n
-= fault ContentLengthSyntax blame=peer
-< HTTP/1.1 400 Bad Request\r\n...
-= close linger

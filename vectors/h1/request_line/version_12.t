@@ -1,7 +1,0 @@
-# RFC 9110 §2.5 would have it taken for 1.1; nobody sends it but to test
-> GET / HTTP/1.2\r\n
-> Host: a\r\n
-> \r\n
-= fault VersionUnsupported blame=peer
-< HTTP/1.1 505 HTTP Version Not Supported\r\n...
-= close linger
