@@ -167,6 +167,7 @@ class Response:
         | Iterable[tuple[str, str]]
         | Callable[[], Mapping[str, str] | Iterable[tuple[str, str]]]
         | None = None,
+        background: Callable[[], object] | Sequence[Callable[[], object]] | None = None,
     ) -> Self:
         """
         Args:
@@ -174,8 +175,10 @@ class Response:
                 and str, or an object to be encoded.
             trailers: The trailer section of a streamed body (RFC 9110 §6.5), or a function that makes
                 it when the body is complete; sent where the framing can carry one (chunked, HTTP/2).
+            background: What is called after the response, as ``citius.defer`` does it.
         """
     trailers: Any
+    background: Any
     @property
     def headers(self) -> MutableHeaders: ...
 
@@ -408,6 +411,8 @@ class Native:
         Raises:
             ValueError: The pattern is malformed or contradicts an earlier one.
         """
+    def redirect_slashes(self) -> None:
+        """Redirect paths that exist with a slash at their end, or without theirs, there (308)."""
     def add_procedure(
         self,
         name: str,

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from citius import App, Request
+from citius import App, Request, Response
 from citius.testing import Client
 from citius.web import background
 from citius.web.background import defer, pending
-from rig import Server
+from rig import Server, wait_for
 
 
 def test_deferred_work() -> None:
@@ -135,3 +135,107 @@ def test_a_stop_waits(serve: Callable[..., Server], tmp_path: Any) -> None:
     server.signal(signal.SIGTERM)
     server.process.wait(20)
     assert (tmp_path / "done.txt").read_text() == "done"
+
+
+def test_work_of_a_response() -> None:
+    app, done = App(), list[str]()
+
+    async def later() -> None:
+        done.append("async")
+
+    @app.get("/async")
+    async def asked() -> Response:
+        return Response("asked", background=later)
+
+    @app.get("/def")
+    def plain() -> Response:
+        response = Response("plain")
+        response.background = [lambda: done.append("first"), lambda: done.append("second")]
+        return response
+
+    @app.get("/blocking", blocking=True)
+    def blocking() -> Response:
+        return Response("blocking", background=lambda: done.append("thread"))
+
+    @app.get("/wrong", blocking=True)
+    def wrong() -> Response:
+        return Response("wrong", background=later)
+
+    with Client(app, raise_errors=False) as client:
+        assert client.get("/async").text == "asked"
+        assert client.get("/def").text == "plain"
+        assert client.get("/blocking").text == "blocking"
+        assert client.get("/wrong").status_code == 500
+    assert sorted(done) == ["async", "first", "second", "thread"]
+
+
+CONTINUES = """
+import asyncio
+from citius import Request
+log = []
+go_on = asyncio.Event()
+
+async def work(request: Request) -> str:
+    log.append("begun")
+    try:
+        await go_on.wait()
+        log.append("done")
+        if "fail" in request.path:
+            raise ValueError("written half")
+    except asyncio.CancelledError:
+        log.append("cancelled")
+        raise
+    return "worked"
+
+app.get("/continues", on_disconnect="continue")(work)
+app.get("/fails", on_disconnect="continue")(work)
+app.get("/cancelled")(work)
+
+@app.get("/log")
+async def taken() -> str:
+    return " ".join(log)
+
+@app.get("/go")
+async def go() -> str:
+    go_on.set()
+    return "went"
+"""
+
+
+def test_a_handler_goes_on_without_its_client(serve: Callable[..., Server]) -> None:
+    server = serve(CONTINUES)
+    for path in ("/cancelled", "/continues", "/fails"):
+        begun = server.get("/log").body.count(b"begun")
+        with server.connect() as peer:
+            peer.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            wait_for(
+                lambda begun=begun: server.get("/log").body.count(b"begun") > begun, "the handler"
+            )
+            peer.reset()
+        if path == "/cancelled":
+            wait_for(lambda: b"cancelled" in server.get("/log").body, "the cancellation")
+    assert server.get("/go").body == b"went"
+    wait_for(lambda: server.get("/log").body.count(b"done") == 2, "the handlers' ends")
+    assert server.get("/log").body.count(b"cancelled") == 1
+    server.wait_for_log("failed after its client had disconnected")
+    assert server.get("/continues").body == b"worked"
+    assert server.get("/fails").status == 500
+
+
+def test_a_stop_waits_for_it(serve: Callable[..., Server]) -> None:
+    server = serve(
+        CONTINUES
+        + """
+@app.on_shutdown
+def told() -> None:
+    print("log:", *log, flush=True)
+"""
+    )
+    with server.connect() as peer:
+        peer.send(b"GET /continues HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(lambda: b"begun" in server.get("/log").body, "the handler")
+        peer.reset()
+    assert server.get("/go").body == b"went"
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert "log: begun done" in server.out

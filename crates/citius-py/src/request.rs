@@ -155,7 +155,9 @@ impl Request {
         let is_multipart = form::is_multipart(head);
         if is_multipart {
             let made = Form::new(head, settings, self.handle.limits.body_bytes_max);
-            lock(&self.body).form = Some(Box::new(FormState::Coming(made)));
+            let state = Box::new(FormState::Coming(made));
+            let replaced = lock(&self.body).form.replace(state);
+            drop(replaced);
         }
         is_multipart
     }

@@ -251,6 +251,10 @@ fn send_response<S: Sink>(
     sink: &mut S,
 ) -> PyResult<SendOutcome> {
     let parts = response.get().parts(py);
+    if let Some(background) = &parts.background {
+        let request = context.request(py, true)?.clone();
+        support::DEFER_ALL.get(py)?.call1((request, background))?;
+    }
     let checked = match (parts.checked_status(), parts.fields(py)?) {
         (Ok(status), Ok(fields)) => Ok((status, fields)),
         (Err(fault), _) | (_, Err(fault)) => Err(fault),

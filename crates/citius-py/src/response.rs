@@ -26,12 +26,16 @@ pub(crate) struct Parts {
     headers: Option<Py<PyList>>,
     /// What the trailer section of a streamed body is made of.
     pub(crate) trailers: Option<Py<PyAny>>,
+    /// What is called after the response.
+    pub(crate) background: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Response {
     #[new]
-    #[pyo3(signature = (body = None, status_code = 200, headers = None, content_type = None, trailers = None))]
+    #[pyo3(signature = (
+        body = None, status_code = 200, headers = None, content_type = None, trailers = None, background = None
+    ))]
     fn new(
         py: Python<'_>,
         body: Option<Py<PyAny>>,
@@ -39,6 +43,7 @@ impl Response {
         headers: Option<&Bound<'_, PyAny>>,
         content_type: Option<Py<PyString>>,
         trailers: Option<Py<PyAny>>,
+        background: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let headers = headers.map(pairs).transpose()?.map(Bound::unbind);
         let body = body.unwrap_or_else(|| PyBytes::new(py, b"").into_any().unbind());
@@ -48,6 +53,7 @@ impl Response {
             content_type,
             headers,
             trailers,
+            background,
         };
         Ok(Self {
             parts: Mutex::new(parts),
@@ -105,6 +111,18 @@ impl Response {
     }
 
     #[getter]
+    fn background(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let parts = lock(&self.parts);
+        parts.background.as_ref().map(|work| work.clone_ref(py))
+    }
+
+    #[setter]
+    fn set_background(&self, background: Option<Py<PyAny>>) {
+        let replaced = std::mem::replace(&mut lock(&self.parts).background, background);
+        drop(replaced);
+    }
+
+    #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let empty = PyList::empty(py).unbind();
         let list = lock(&self.parts).headers.get_or_insert(empty).clone_ref(py);
@@ -122,14 +140,21 @@ impl Response {
         };
         visit.call(&parts.body)?;
         visit.call(&parts.headers)?;
-        visit.call(&parts.trailers)
+        visit.call(&parts.trailers)?;
+        visit.call(&parts.background)
     }
 
     fn __clear__(&self, py: Python<'_>) {
         let nothing = py.None();
         let mut parts = lock(&self.parts);
         let body = std::mem::replace(&mut parts.body, nothing);
-        let cleared = (body, parts.headers.take(), parts.trailers.take());
+        let headers = parts.headers.take();
+        let cleared = (
+            body,
+            headers,
+            parts.trailers.take(),
+            parts.background.take(),
+        );
         drop(parts);
         drop(cleared);
     }
@@ -148,6 +173,7 @@ impl Response {
                 .trailers
                 .as_ref()
                 .map(|trailers| trailers.clone_ref(py)),
+            background: parts.background.as_ref().map(|work| work.clone_ref(py)),
         }
     }
 }

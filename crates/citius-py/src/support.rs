@@ -74,6 +74,7 @@ pub(crate) static STATE: Function = Function::new("types", "SimpleNamespace");
 pub(crate) static BODY_STREAM: Function = Function::new("citius.web.bodies", "BodyStream");
 pub(crate) static READ: Function = Function::new("citius.web.bodies", "read");
 pub(crate) static PUMP_ASYNC: Function = Function::new("citius.web.streaming", "pump_async");
+pub(crate) static DEFER_ALL: Function = Function::new("citius.web.background", "defer_all");
 pub(crate) static RPC_ERROR: Function = Function::new("citius.web.procedures", "error_of");
 pub(crate) static DESCRIBE: Function = Function::new("citius.web.checks", "describe");
 pub(crate) static DESCRIBE_APPLICATION: Function =

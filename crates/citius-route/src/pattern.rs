@@ -1,4 +1,4 @@
-//! Route patterns: `/items/{id:int}/files/{rest:path}`.
+//! Route patterns: `/items/{id:int}/files/{name}.json`, `/assets/{rest:path}`.
 
 use std::fmt::{self, Write};
 
@@ -123,11 +123,17 @@ impl Pattern {
             if converter == Converter::Path && !rest.is_empty() {
                 return Err(error(format!("nothing may follow {{{name}:path}}")));
             }
-            if !shape.ends_with('/') {
-                return Err(error(format!("parameter {name:?} must fill its segment")));
+            if converter == Converter::Path && !shape.ends_with('/') {
+                return Err(error(format!("{{{name}:path}} must begin a segment")));
             }
-            if !rest.is_empty() && !rest.starts_with('/') {
-                return Err(error(format!("parameter {name:?} must fill its segment")));
+            if shape
+                .rsplit('/')
+                .next()
+                .is_some_and(|begun| begun.contains('{'))
+            {
+                return Err(error(format!(
+                    "parameter {name:?} is the second in its segment"
+                )));
             }
             write!(shape, "{{{star}p{}}}", params.len()).expect("a String takes any text");
             params.push(Param {
@@ -192,8 +198,8 @@ mod tests {
             ("/{}", "is not an identifier"),
             ("/{a}/{a}", "occurs twice"),
             ("/{a:path}/b", "nothing may follow"),
-            ("/x{a}", "fill its segment"),
-            ("/{a}.json", "fill its segment"),
+            ("/x{a:path}", "must begin a segment"),
+            ("/{a}.{b}", "second in its segment"),
         ] {
             let message = Pattern::parse(pattern).expect_err(pattern).to_string();
             assert!(message.contains(part), "{message}");

@@ -125,11 +125,6 @@ impl<T: Clone> Router<T> {
                     .all(|(a, b)| a.converter == b.converter)
         };
         if let Some(candidate) = candidates.iter_mut().find(same) {
-            if candidate.params != pattern.params {
-                return Err(PatternError(format!(
-                    "route pattern {shape:?}: its parameters have other names in an earlier route"
-                )));
-            }
             if candidate.methods.iter().any(|(known, _)| known == method) {
                 return Err(PatternError(format!(
                     "route {method} {shape:?} exists already"
@@ -423,6 +418,36 @@ mod tests {
         let again = Pattern::parse("/a/{id}").expect("valid");
         assert!(router.insert("GET", &again, 1).is_err());
         let renamed = Pattern::parse("/a/{name}").expect("valid");
-        assert!(router.insert("POST", &renamed, 1).is_err());
+        assert!(router.insert("GET", &renamed, 1).is_err());
+    }
+
+    #[test]
+    fn methods_of_one_path_may_name_its_parameters_differently() {
+        let routes = [("GET", "/a/{id}/x"), ("POST", "/a/{name}/x")];
+        check(&routes, ("GET", "/a/1/x"), "0 id=1");
+        check(&routes, ("POST", "/a/1/x"), "1 name=1");
+        check(&routes, ("PUT", "/a/1/x"), "405 GET, HEAD, OPTIONS, POST");
+    }
+
+    #[test]
+    fn a_parameter_may_have_text_before_and_after_it_in_its_segment() {
+        let routes = [
+            ("GET", "/i/{name}.json"),
+            ("GET", "/i/{name}"),
+            ("GET", "/i/{name}.tar.gz"),
+            ("GET", "/v{version:int}/{id:int}.json"),
+            ("GET", "/u/@{name}"),
+            ("GET", "/{r:path}"),
+        ];
+        check(&routes, ("GET", "/i/a.json"), "0 name=a");
+        check(&routes, ("GET", "/i/a.b.json"), "0 name=a.b");
+        check(&routes, ("GET", "/i/a.xml"), "1 name=a.xml");
+        check(&routes, ("GET", "/i/a.tar.gz"), "2 name=a");
+        check(&routes, ("GET", "/v2/7.json"), "3 version=2&id=7");
+        check(&routes, ("GET", "/v2/x.json"), "5 r=v2/x.json");
+        check(&routes, ("GET", "/u/@ann"), "4 name=ann");
+        check(&routes, ("GET", "/u/ann"), "5 r=u/ann");
+        check(&routes, ("GET", "/i/.json"), "1 name=.json");
+        check(&routes, ("GET", "/i/a%2Ejson"), "0 name=a");
     }
 }

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     Hook = Callable[[], Any]
 
 _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
-_ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]")
 _MiddlewareT = TypeVar("_MiddlewareT", bound="Middleware")
 _HookT = TypeVar("_HookT", bound="Hook")
 _P = ParamSpec("_P")
@@ -70,6 +69,8 @@ class App(Router):
         tags: Groups of the documentation that all routes belong to.
         dependencies: Dependencies of all routes whose values no handler takes.
         openapi: What the documentation says of the application, and where it is.
+        redirect_slashes: Redirect a path that has no route to the one with a slash at its end, or without
+            its own, if that has one (308).
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class App(Router):
         tags: Sequence[str] = (),
         dependencies: Sequence[Depends] = (),
         openapi: OpenAPI | None = None,
+        redirect_slashes: bool = False,
     ) -> None:
         super().__init__(tags=tags, dependencies=dependencies)
         if lifespan is not None:
@@ -95,10 +97,10 @@ class App(Router):
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
         self._middleware: list[Middleware] = []
-        self._errors = ErrorHandlers()
         self._hooks = lifecycle.Hooks(lifespan, app=self)
         self._readiness: list[Callable[[], object]] = []
         self._on_room: Callable[[str, Room], object] | None = None
+        self._redirect_slashes = redirect_slashes
         self._asgi: ref[ASGIAdapter] | None = None
         self._lifespans: list[lifecycle.Hooks] = []
         self._has_asgi_middleware = False
@@ -194,6 +196,7 @@ class App(Router):
                 precompressed=precompressed,
                 optional=optional,
                 middleware=middleware,
+                is_root=prefix == "/",
             )
         )
 
@@ -278,27 +281,6 @@ class App(Router):
 
         self._middleware.append(native_middleware(middleware, args, options))
         self._has_asgi_middleware = True
-
-    def exception_handler(
-        self, what: type[BaseException] | int
-    ) -> Callable[[_ErrorHandlerT], _ErrorHandlerT]:
-        """Answer exceptions of a class, or an error status, with the decorated ``(request, exception)``.
-
-        The handler of the closest class wins. A status covers ``HTTPError`` with that status, 404
-        and 405 for paths and methods without a route, and 500 unhandled exceptions.
-        """
-        self._check_open()
-        checks.check_error_key(what)
-
-        def add(handler: _ErrorHandlerT) -> _ErrorHandlerT:
-            checks.check_error_handler(handler)
-            if isinstance(what, int):
-                self._errors.by_status[what] = handler
-            else:
-                self._errors.by_type[what] = handler
-            return handler
-
-        return add
 
     def on_startup(self, hook: _HookT) -> _HookT:
         """Call ``hook`` before the server listens; an exception from it ends the start."""
@@ -521,6 +503,11 @@ class App(Router):
     def error_handlers(self) -> ErrorHandlers:
         """Its own error handlers."""
         return self._errors
+
+    @property
+    def redirects_slashes(self) -> bool:
+        """Whether a path that exists with another slash at its end is redirected there."""
+        return self._redirect_slashes
 
     @property
     def has_asgi_middleware(self) -> bool:

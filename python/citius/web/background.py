@@ -23,7 +23,7 @@ from citius.web.checks import describe
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from concurrent.futures import Future
 
     from citius._core import Request
@@ -63,6 +63,34 @@ def defer(
     _deferred_of(request.app).add(request, function, partial(function, *args, **keywords))
 
 
+def defer_all(
+    request: Request, work: Callable[[], object] | Sequence[Callable[[], object]]
+) -> None:
+    """Defer what a response has in ``background``: a function without parameters, or several."""
+    for one in (work,) if callable(work) else work:
+        defer(request, one)
+
+
+def continuing(app: object, handler: Callable[..., Any], where: str) -> Callable[..., Any]:
+    """A coroutine function that goes on when its caller is cancelled, and is waited for in a stop."""
+
+    async def run(*args: Any) -> Any:
+        task = asyncio.ensure_future(handler(*args))
+        _deferred_of(app).keep(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(report)
+            raise
+
+    def report(task: asyncio.Future[Any]) -> None:
+        # Its client is gone, and nothing else would say what became of it.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log_exception(f"{where} failed after its client had disconnected", error)
+
+    return run
+
+
 def pending(app: object) -> int:
     """How many deferred calls of an application are not done."""
     found = _registry.get(app)
@@ -100,7 +128,7 @@ class _Deferred:
         with self._lock:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(THREADS_MAX, "citius-deferred")
-        self._keep(self._threads.submit(_run, call, message))
+        self.keep(self._threads.submit(_run, call, message))
 
     def _begin_task(self, loop: AbstractEventLoop, call: partial[Any], message: str) -> None:
         async def run() -> None:
@@ -111,9 +139,10 @@ class _Deferred:
             except Exception as error:
                 log_exception(message, error)
 
-        self._keep(loop.create_task(run()))
+        self.keep(loop.create_task(run()))
 
-    def _keep(self, future: Settled) -> None:
+    def keep(self, future: Settled) -> None:
+        """Count it as open until it is done."""
         self._open.add(future)
         future.add_done_callback(self._open.discard)
 

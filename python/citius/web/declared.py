@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from citius.web.compiled import Compiled
+    from citius.web.compose import ErrorHandlers
     from citius.web.forms import FormLimits
     from citius.web.sources import Depends
 
@@ -35,6 +36,9 @@ class RouteOptions(TypedDict, total=False):
     form: FormLimits | None
     """What a form in the body may have; the body is parsed while it comes, also if the handler has no
     parameters of forms and calls ``request.form()``."""
+    on_disconnect: Literal["cancel", "continue"]
+    """What becomes of an ``async def`` handler that waits when its client disconnects; it is cancelled unless
+    this is ``"continue"``."""
     compress: str | bool
     """``False`` sends responses as they are; a text such as ``"br=9, gzip=6"`` has ``--compress`` work at
     these levels."""
@@ -116,6 +120,10 @@ class Route:
     compiled: Compiled | None = None
     """The native code that is called in place of ``handler``, or is made of it."""
     dependencies: tuple[Depends, ...] = ()
+    errors: tuple[ErrorHandlers, ...] = ()
+    """Error handlers of the routers that it is in, inner ones first."""
+    continues: bool = False
+    """Whether a handler that waits is not cancelled when its client disconnects."""
     operation: Operation = field(default_factory=Operation)
 
     def __post_init__(self) -> None:
@@ -160,10 +168,20 @@ def declare(pattern: str, handler: Callable[..., Any], options: RouteOptions) ->
         stream=options.get("stream", False),
         body_bytes_max=options.get("body_bytes_max"),
         form=options.get("form"),
+        continues=_continues(pattern, options),
         levels=levels_of(options.get("compress", True)),
         dependencies=tuple(options.get("dependencies", ())),
         operation=operation_of(options),
     )  # fmt: skip
+
+
+def _continues(pattern: str, options: RouteOptions) -> bool:
+    what = options.get("on_disconnect", "cancel")
+    if what not in ("cancel", "continue"):
+        raise ConfigError(
+            f"the route {pattern}: on_disconnect is 'cancel' or 'continue', got {what!r}"
+        )
+    return what == "continue"
 
 
 def declare_compiled(pattern: str, options: RouteOptions) -> Route:

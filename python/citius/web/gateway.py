@@ -90,11 +90,13 @@ def make_gateway(
             if route.compiled is None:
                 # Its arguments are those of the Python function around the native code.
                 endpoint = endpoint_of(route, endpoint.pattern, resolver)
-        add_route(native, route, endpoint, middleware, errors, pool, all_in_pool, report)
+        add_route(app, native, route, endpoint, middleware, errors, pool, all_in_pool, report)
     for endpoint in _sockets(app):
         add_socket(native, endpoint)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
+    if app.redirects_slashes:
+        native.redirect_slashes()
     set_unmatched(native, app.own_middleware, app.error_handlers, report)
     return native
 
@@ -116,7 +118,8 @@ def needs_loop(app: App) -> str:
         functions: list[Any] = [route.handler for route in routes if route.compiled is None]
         functions += [socket.handler for socket in inner.declared_sockets]
         functions += map(checks.step_of, middleware)
-        functions += [handler for handlers in errors for handler in handlers.all()]
+        of_routers = [handlers for route in routes for handlers in route.errors]
+        functions += [one for handlers in (*of_routers, *errors) for one in handlers.all()]
         for function in functions:
             if inspect.isasyncgenfunction(function) or kind_of(function, blocking=False) == "async":
                 return f"{checks.describe(function)} is `async def`"
@@ -137,7 +140,7 @@ def _routes(app: App, *, heads: bool = True) -> Iterator[Planned]:
         routes = inner.declared_routes
         for route in with_head(routes) if heads else routes:
             endpoint = endpoint_of(route, joined(prefix, route.pattern), resolver)
-            yield route, endpoint, middleware, errors
+            yield route, endpoint, middleware, (*route.errors, *errors)
 
 
 def _documentation(

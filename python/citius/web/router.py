@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from citius.errors import ConfigError
 from citius.web import checks
+from citius.web.compose import ErrorHandlers
 from citius.web.declared import (
     Route,
     RouteOptions,
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Unpack
 
+    from citius._core import Request
     from citius.web.sources import Depends
 
+_ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]")
 _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
 
 
@@ -53,13 +56,13 @@ class Router:
         self._own_routes: list[Route] = []
         self._own_sockets: list[SocketRoute] = []
         self._included: list[tuple[str, Router]] = []
+        self._errors = ErrorHandlers()
         self._frozen = False
 
     def include(self, router: Router, *, prefix: str = "") -> None:
         """Add the routes of ``router``, below ``prefix`` and the router's own prefix.
 
-        They get the middleware and the error handlers of the application; for routes with their own see
-        ``App.mount``.
+        They get the middleware of the application; for routes with their own see ``App.mount``.
         """
         self._check_open()
         if prefix:
@@ -171,6 +174,28 @@ class Router:
 
         return add
 
+    def exception_handler(
+        self, what: type[BaseException] | int
+    ) -> Callable[[_ErrorHandlerT], _ErrorHandlerT]:
+        """Respond to exceptions of a class, or an error status, with the decorated ``(request, exception)``.
+
+        The handlers of the innermost router come first, and of these that of the closest class. A status
+        covers ``HTTPError`` with that status and 500 unhandled exceptions; in an application 404 and 405 for
+        paths and methods without a route too.
+        """
+        self._check_open()
+        checks.check_error_key(what)
+
+        def add(handler: _ErrorHandlerT) -> _ErrorHandlerT:
+            checks.check_error_handler(handler)
+            if isinstance(what, int):
+                self._errors.by_status[what] = handler
+            else:
+                self._errors.by_type[what] = handler
+            return handler
+
+        return add
+
     @property
     def declared_routes(self) -> list[Route]:
         """Its routes and those that it includes, with prefixes, tags and dependencies."""
@@ -180,8 +205,9 @@ class Router:
                 pattern=joined(prefix, route.pattern),
                 dependencies=(*dependencies, *route.dependencies),
                 operation=replace(route.operation, tags=(*tags, *route.operation.tags)),
+                errors=errors,
             )
-            for router, prefix, tags, dependencies in self.walk_included()
+            for router, prefix, tags, dependencies, errors in self.walk_included()
             for route in router._own_routes
         ]
 
@@ -194,7 +220,7 @@ class Router:
                 pattern=joined(prefix, socket.pattern),
                 dependencies=(*dependencies, *socket.dependencies),
             )
-            for router, prefix, _, dependencies in self.walk_included()
+            for router, prefix, _, dependencies, _ in self.walk_included()
             for socket in router._own_sockets
         ]
 
@@ -203,13 +229,20 @@ class Router:
         prefix: str = "",
         tags: tuple[str, ...] = (),
         dependencies: tuple[Depends, ...] = (),
-    ) -> Iterator[tuple[Router, str, tuple[str, ...], tuple[Depends, ...]]]:
-        """This router and those below it, with the prefix, tags and dependencies of their routes."""
+        errors: tuple[ErrorHandlers, ...] = (),
+    ) -> Iterator[
+        tuple[Router, str, tuple[str, ...], tuple[Depends, ...], tuple[ErrorHandlers, ...]]
+    ]:
+        """This router and those below it, with what their routes share.
+
+        That is prefix, tags, dependencies, and from inner to outer the error handlers below this router.
+        """
         prefix += self._prefix
         tags, dependencies = (*tags, *self._tags), (*dependencies, *self._dependencies)
-        yield self, prefix, tags, dependencies
+        yield self, prefix, tags, dependencies, errors
         for inner, router in self._included:
-            yield from router.walk_included(prefix + inner, tags, dependencies)
+            below = (router._errors, *errors)
+            yield from router.walk_included(prefix + inner, tags, dependencies, below)
 
     def _check_open(self) -> None:
         if self._frozen:

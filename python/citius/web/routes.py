@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius._core import Request
+    from citius.web.app import App
     from citius.web.compose import Report
     from citius.web.declared import Route
     from citius.web.endpoint import Endpoint
@@ -119,6 +120,7 @@ def add_socket(native: Native, endpoint: Endpoint) -> None:
 
 
 def add_route(
+    app: App,
     native: Native,
     route: Route,
     endpoint: Endpoint,
@@ -134,6 +136,10 @@ def add_route(
         return _try_add(native, route, pattern, route.handler, route.kind, ())
     bound = bind_endpoint(endpoint, pool)
     call, args, kind = bound.call, bound.args, bound.kind
+    if route.continues and kind == "async":
+        from citius.web.background import continuing
+
+        call = continuing(app, call, endpoint.where)
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
     # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
     needs_await = kind == "blocking" and any(e.any_async for e in errors)

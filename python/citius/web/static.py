@@ -43,6 +43,8 @@ class Mount:
     """Leave the mount out if the directory is missing."""
     middleware: bool = True
     """Let middleware see its responses, if there is any."""
+    is_root: bool = False
+    """Serve what is there, and leave the rest to the routes: ``/`` of an application, mounted or not."""
 
     def __post_init__(self) -> None:
         prefix = self.prefix
@@ -54,7 +56,7 @@ class Mount:
     @property
     def falls_through(self) -> bool:
         """Whether what is not there is the application's business: only below a prefix is it clear."""
-        return not self.prefix
+        return self.is_root or not self.prefix
 
     @property
     def passes_middleware(self) -> bool:

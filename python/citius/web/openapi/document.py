@@ -7,6 +7,7 @@ asked by a fuzzer that reads it.
 from __future__ import annotations
 
 import inspect
+import re
 from http import HTTPStatus
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
@@ -53,9 +54,14 @@ class _Document:
     def make(self) -> dict[str, Any]:
         about = self._about
         paths: dict[str, dict[str, Any]] = {}
+        shapes: dict[str, str] = {}
         for endpoint in self._http:
             path = _path_of(endpoint.pattern)
-            paths.setdefault(path, {})[endpoint.method.lower()] = self._operation(endpoint)
+            operation = self._operation(endpoint)
+            # Of one path there is one form: that of the first method.
+            first = shapes.setdefault(re.sub(r"\{[^}]*\}", "{}", path), path)
+            _rename(operation, path, first)
+            paths.setdefault(first, {})[endpoint.method.lower()] = operation
         info = {"title": about.title, "version": about.version, "description": about.description}
         components = {"schemas": self._schemas.components, "securitySchemes": self._security}
         made = {
@@ -291,6 +297,14 @@ def _path_of(pattern: str) -> str:
     for name, converter in path_parameters(pattern).items():
         pattern = pattern.replace(f"{{{name}:{converter}}}", f"{{{name}}}")
     return pattern
+
+
+def _rename(operation: dict[str, Any], path: str, first: str) -> None:
+    """Call the path parameters of an operation as those of ``first``, which are the same in order."""
+    names = dict(zip(path_parameters(path), path_parameters(first), strict=True))
+    for one in operation.get("parameters", []):
+        if one["in"] == "path":
+            one["name"] = names[one["name"]]
 
 
 def _file_schema(p: Parameter) -> dict[str, Any]:

@@ -81,6 +81,8 @@ pub(crate) struct Routes {
     /// Those of WebSockets, all of the method GET.
     pub(super) sockets: Router<Arc<Route>>,
     pub(super) has_sockets: bool,
+    /// Whether a path that exists with another slash at its end is redirected there.
+    pub(super) redirects_slashes: bool,
     pub(super) unmatched: Option<Arc<Route>>,
     /// What may be called by name, where procedures are.
     pub(super) procedures: Arc<Procedures>,
@@ -213,6 +215,10 @@ impl Native {
             .ok_or_else(|| PyRuntimeError::new_err("the application is being served"))?;
         procedures.insert(name.as_bytes().to_vec(), Arc::new(procedure));
         Ok(())
+    }
+
+    fn redirect_slashes(&self) {
+        lock(&self.routes).redirects_slashes = true;
     }
 
     #[pyo3(signature = (handler, *, kind))]

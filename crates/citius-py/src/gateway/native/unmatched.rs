@@ -2,9 +2,10 @@
 //!
 //! The body of such a request is not read. Tests: `tests/gateway/`.
 
-use citius_http::{Action, Fields, Method, Payload, ResponseHead, Status};
+use citius_http::{Action, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::Reply;
 use citius_reactor::ws::Refusal;
+use citius_route::{Captures, Found};
 use pyo3::prelude::*;
 
 use super::routes::Routes;
@@ -42,6 +43,12 @@ pub(super) fn respond_unmatched(
         None if is_star => (204, Some(routes.router.allow_all())),
         None => (404, None),
     };
+    if status == 404
+        && routes.redirects_slashes
+        && let Some(location) = context.with_head(turn.py, |head| other_slash(routes, head))
+    {
+        return redirect(&location, context, reply);
+    }
     if let Some(route) = &routes.unmatched {
         let unmatched = Some((status, allow.as_deref().unwrap_or_default()));
         return call(turn, route, unmatched, context, ended, reply);
@@ -49,6 +56,45 @@ pub(super) fn respond_unmatched(
     let status = Status::new(status).expect("one of the three above");
     let format = context.with_head(turn.py, |head| ErrorFormat::of(head.field(b"accept")));
     respond_plainly(format, status, allow.as_deref(), context, reply);
+}
+
+/// Path and query of a request whose path exists with a slash at its end, or without the one that it has.
+fn other_slash(routes: &Routes, head: &Head) -> Option<Vec<u8>> {
+    let path = head.path();
+    let other = match path.strip_suffix(b"/") {
+        Some(without) => without.to_vec(),
+        None => [path, b"/"].concat(),
+    };
+    let method = String::from_utf8_lossy(head.slice(head.method_span));
+    let found = routes.router.find(&method, &other, &mut Captures::new());
+    if matches!(found, Found::Nothing) {
+        return None;
+    }
+    // Two slashes at the beginning would name another server.
+    let slashes = other.iter().take_while(|&&byte| byte == b'/').count();
+    let mut location = [b"/", &other[slashes..]].concat();
+    if !head.query().is_empty() {
+        location.push(b'?');
+        location.extend_from_slice(head.query());
+    }
+    Some(location)
+}
+
+fn redirect(location: &[u8], context: &mut RequestContext<'_>, reply: &mut Reply<'_>) {
+    let mut fields = Fields::default();
+    // A target that was accepted has no byte that a field value may not have.
+    if fields.push(b"location", location).is_ok() {
+        let response = ResponseHead {
+            status: Status::from_const(308),
+            content_type: None,
+            fields: &fields,
+        };
+        // Refused only when the connection is being cut already.
+        let _ = reply.send(Action::Respond(response, Payload::Copied(b"")));
+    }
+    if let Some(head) = context.head.take() {
+        reply.recycle(head);
+    }
 }
 
 pub(super) fn respond_plainly(

@@ -1,0 +1,165 @@
+"""Routing: error handlers of routers, parts of segments, names of parameters, slashes, static roots."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from citius import App, HTTPError, NotFound, Request, Response, Router
+from citius.testing import Client
+from openapi_spec_validator import validate
+
+
+class TestErrorHandlersOfRouters:
+    def make(self) -> App:
+        app = App()
+        outer, inner = Router(prefix="/outer"), Router(prefix="/inner")
+
+        def fail(what: str) -> None:
+            if what == "key":
+                raise KeyError(what)
+            raise NotFound(what) if what == "404" else ValueError(what)
+
+        for one in (app, outer, inner):
+            one.get("/{what}")(fail)
+        app.exception_handler(ValueError)(lambda request, error: Response("app", 400))
+        app.exception_handler(KeyError)(lambda request, error: Response("app", 400))
+        outer.exception_handler(KeyError)(lambda request, error: Response("outer", 400))
+        outer.exception_handler(404)(lambda request, error: Response("outer", 404))
+
+        @inner.exception_handler(KeyError)
+        async def awaited(request: Request, error: KeyError) -> Response:
+            return Response("inner", 400)
+
+        outer.include(inner)
+        app.include(outer)
+        return app
+
+    @pytest.mark.parametrize(
+        ("path", "expected"),
+        [
+            ("/key", "app"),
+            ("/value", "app"),
+            ("/outer/key", "outer"),
+            ("/outer/value", "app"),
+            ("/outer/404", "outer"),
+            ("/outer/inner/key", "inner"),
+            ("/outer/inner/404", "outer"),
+            ("/outer/inner/value", "app"),
+        ],
+    )
+    def test_the_innermost_wins(self, path: str, expected: str) -> None:
+        with Client(self.make()) as client:
+            assert client.get(path).text == expected
+
+    def test_those_of_a_router_are_for_its_routes_alone(self) -> None:
+        with Client(self.make()) as client:
+            assert client.get("/404").headers["content-type"] == "application/problem+json"
+            assert "outer" not in client.get("/nowhere/at/all").text
+
+    def test_with_middleware_and_threads(self) -> None:
+        app, router = App(), Router()
+
+        @app.middleware
+        def mark(request: Request, next: Any) -> Response:
+            response = next(request)
+            response.headers["x-seen"] = str(response.status_code)
+            return response
+
+        @router.get("/", blocking=True)
+        def fail() -> None:
+            raise HTTPError(418)
+
+        router.exception_handler(418)(lambda request, error: Response("tea", 418))
+        app.include(router)
+        with Client(app) as client:
+            response = client.get("/")
+            assert (response.text, response.headers["x-seen"]) == ("tea", "418")
+
+
+def test_a_parameter_is_a_part_of_its_segment() -> None:
+    app = App()
+    app.get("/items/{id:int}.json", name="of_json")(lambda id: f"json {id + 1}")
+    app.get("/items/{name}")(lambda name: f"name {name}")
+    app.get("/@{user}/v{version:int}")(lambda user, version: f"{user} {version}")
+    with Client(app) as client:
+        assert client.get("/items/6.json").text == "json 7"
+        assert client.get("/items/6.xml").text == "name 6.xml"
+        assert client.get("/@ann/v2").text == "ann 2"
+        assert client.get("/@ann/vx").status_code == 404
+    assert app.url_for("of_json", id=3) == "/items/3.json"
+    validate(app.openapi())
+    assert "/items/{id}.json" in app.openapi()["paths"]
+
+
+def test_methods_of_one_path_may_name_its_parameters_differently() -> None:
+    app = App()
+    app.get("/items/{id:int}")(lambda id: f"get {id}")
+    app.put("/items/{number:int}")(lambda number: f"put {number}")
+    with Client(app) as client:
+        assert client.get("/items/1").text == "get 1"
+        assert client.put("/items/1").text == "put 1"
+        assert client.delete("/items/1").headers["allow"] == "GET, HEAD, OPTIONS, PUT"
+    document = app.openapi()
+    validate(document)
+    assert list(document["paths"]) == ["/items/{id}"]
+    assert document["paths"]["/items/{id}"]["put"]["parameters"][0]["name"] == "id"
+
+
+class TestSlashes:
+    def make(self, *, redirect_slashes: bool) -> App:
+        app = App(redirect_slashes=redirect_slashes)
+        app.get("/a")(lambda: "a")
+        app.post("/b/")(lambda: "b")
+        app.get("/files/{rest:path}")(lambda rest: rest)
+        return app
+
+    @pytest.mark.parametrize(
+        ("method", "path", "location"),
+        [
+            ("GET", "/a/", "/a"),
+            ("GET", "/a/?x=1&y=%20", "/a?x=1&y=%20"),
+            ("POST", "/b", "/b/"),
+            ("GET", "/b", "/b/"),
+            ("GET", "/files", "/files/"),
+            ("GET", "/c/", None),
+            ("GET", "/c", None),
+            ("GET", "/", None),
+            ("GET", "//evil.example/", None),
+        ],
+    )
+    def test_redirects(self, method: str, path: str, location: str | None) -> None:
+        with Client(self.make(redirect_slashes=True)) as client:
+            response = client.request(method, path)
+            assert response.headers.get("location") == location
+            assert response.status_code == (404 if location is None else 308)
+
+    def test_no_other_server_is_named(self) -> None:
+        app = App(redirect_slashes=True)
+        app.get("/{a}/{b}/")(lambda a, b: "")
+        app.get("/{a}/{b}/{c}/{d}/")(lambda a, b, c, d: "")
+        with Client(app) as client:
+            response = client.get("//evil.example/x")
+            assert not response.headers.get("location", "").startswith("//")
+
+    def test_not_unless_it_is_wanted(self) -> None:
+        with Client(self.make(redirect_slashes=False)) as client:
+            assert client.get("/a/").status_code == 404
+
+
+@pytest.mark.parametrize("has_middleware", [False, True])
+def test_the_static_root_of_a_mounted_application_leaves_its_routes(
+    tmp_path: Path, has_middleware: bool
+) -> None:
+    (tmp_path / "file.txt").write_text("file")
+    app, inner = App(), App()
+    inner.static("/", tmp_path, index=None)
+    inner.get("/route")(lambda: "route")
+    if has_middleware:
+        inner.middleware(lambda request, next: next(request))
+    app.mount("/inner", inner)
+    app.get("/route")(lambda: "outer route")
+    with Client(app) as client:
+        assert client.get("/inner/file.txt").text == "file"
+        assert client.get("/inner/route").text == "route"
+        assert client.get("/inner/nothing").status_code == 404
+        assert client.get("/route").text == "outer route"
