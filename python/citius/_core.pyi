@@ -763,6 +763,7 @@ class PgPool:
         listener: Callable[[str, object], None],
         queue_max: int,
         depth: int,
+        has_names: bool,
     ) -> Self: ...
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None

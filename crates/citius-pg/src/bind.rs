@@ -129,4 +129,4 @@ impl Parameters {
 }
 
 /// Execute of the unnamed portal without a limit of rows, and Sync.
-const EXECUTE_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+pub(crate) const EXECUTE_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";

@@ -10,7 +10,7 @@ use postgres_protocol::message::backend::{self, Message};
 use postgres_protocol::message::frontend;
 
 use crate::authentication::{Login, Proof};
-use crate::bind::Parameters;
+use crate::bind::{EXECUTE_SYNC, Parameters};
 use crate::description::Description;
 use crate::fault::{Fault, ServerError};
 use crate::row::Row;
@@ -25,7 +25,7 @@ pub enum Event<'a> {
     Open,
     /// The statement that was to be prepared is.
     Prepared(Description),
-    /// Rows of a script follow, and look like this.
+    /// Rows of a script, or of a statement without a name, follow and look like this.
     Columns(Description),
     /// A row of the request that has waited longest.
     Row(Row<'a>),
@@ -149,9 +149,25 @@ impl Connection {
         description: &Description,
         parameters: &Parameters,
     ) -> Result<(), Fault> {
-        parameters.write(name, description, &mut self.output)?;
+        if name.is_empty() {
+            self.bind_described("", name, description, parameters)?;
+            self.output.put_slice(EXECUTE_SYNC);
+        } else {
+            parameters.write(name, description, &mut self.output)?;
+        }
         self.requests.push_back(Request::Execute);
         Ok(())
+    }
+
+    /// Prepares a statement without a name for the request that is made next, in the same transaction: for connections
+    /// that lead to another server process after each.
+    ///
+    /// # Errors
+    /// The text has a zero byte in it; nothing is sent.
+    pub fn prepare_for_next(&mut self, sql: &str, description: &Description) -> Result<(), Fault> {
+        let parameters = description.parameters.iter().copied();
+        frontend::parse("", sql, parameters, &mut self.output)
+            .map_err(|_| Fault::Protocol("a zero byte in the text of a statement"))
     }
 
     /// Executes a prepared statement in a portal of its own, up to so many rows; the portal lives as long as the
@@ -167,8 +183,25 @@ impl Connection {
         description: &Description,
         parameters: &Parameters,
     ) -> Result<(), Fault> {
-        parameters.bind(portal, name, description, &mut self.output)?;
+        if name.is_empty() {
+            self.bind_described(portal, name, description, parameters)?;
+        } else {
+            parameters.bind(portal, name, description, &mut self.output)?;
+        }
         self.resume_portal(portal, rows_max)
+    }
+
+    /// Binds what was prepared just now, and asks what its rows look like: they may differ from the description.
+    fn bind_described(
+        &mut self,
+        portal: &str,
+        name: &str,
+        description: &Description,
+        parameters: &Parameters,
+    ) -> Result<(), Fault> {
+        parameters.bind(portal, name, description, &mut self.output)?;
+        frontend::describe(b'P', portal, &mut self.output)
+            .map_err(|_| Fault::Protocol("a zero byte in the name of a portal"))
     }
 
     /// Goes on in a portal, for so many rows.
@@ -270,7 +303,7 @@ impl Connection {
                 Some(Event::Row(Row::of(body)?))
             }
             // BindComplete, ParseComplete
-            (b'2', Some(Request::Execute)) | (b'1', Some(Request::Prepare)) => None,
+            (b'2', Some(Request::Execute)) | (b'1', Some(_)) => None,
             // CloseComplete
             (b'3', _) if self.is_open => None,
             (b'C', Some(Request::Execute | Request::Script | Request::Copy)) => {
@@ -326,24 +359,9 @@ impl Connection {
                 let (channel, payload) = (text(body.channel())?, text(body.message())?);
                 Event::Notification(body.process_id(), channel, payload)
             }
-            Message::ParameterDescription(body) if request == Some(Request::Prepare) => {
-                self.description.set_parameters(&body)?;
-                return Ok(None);
-            }
-            Message::RowDescription(body) if request == Some(Request::Prepare) => {
-                self.description.set_columns(&body)?;
-                Event::Prepared(core::mem::take(&mut self.description))
-            }
-            Message::NoData if request == Some(Request::Prepare) => {
-                Event::Prepared(core::mem::take(&mut self.description))
-            }
-            Message::RowDescription(body)
-                if matches!(request, Some(Request::Script | Request::Copy)) =>
-            {
-                let mut columns = Description::default();
-                columns.set_columns(&body)?;
-                Event::Columns(columns.without_binary())
-            }
+            message @ (Message::ParameterDescription(_)
+            | Message::RowDescription(_)
+            | Message::NoData) => return self.take_description(&message),
             Message::BackendKeyData(body) if !self.is_open => {
                 self.key = Some((body.process_id(), body.secret_key()));
                 return Ok(None);
@@ -359,6 +377,33 @@ impl Connection {
             message if !self.is_open && !self.proof.is_done && tag == b'R' => {
                 self.proof.step(&self.login, &message, &mut self.output)?;
                 return Ok(None);
+            }
+            _ => return Err(UNEXPECTED),
+        }))
+    }
+
+    /// What a statement, or what is executed, looks like.
+    fn take_description<'a>(&mut self, message: &Message) -> Result<Option<Event<'a>>, Fault> {
+        Ok(Some(match (message, self.requests.front()) {
+            (Message::ParameterDescription(body), Some(Request::Prepare)) => {
+                self.description.set_parameters(body)?;
+                return Ok(None);
+            }
+            (Message::RowDescription(body), Some(Request::Prepare)) => {
+                self.description.set_columns(body)?;
+                Event::Prepared(core::mem::take(&mut self.description))
+            }
+            (Message::NoData, Some(Request::Prepare)) => {
+                Event::Prepared(core::mem::take(&mut self.description))
+            }
+            (Message::NoData, Some(Request::Execute)) => return Ok(None),
+            (Message::RowDescription(body), Some(request)) => {
+                let mut columns = Description::default();
+                columns.set_columns(body)?;
+                Event::Columns(match request {
+                    Request::Execute => columns,
+                    _ => columns.without_binary(),
+                })
             }
             _ => return Err(UNEXPECTED),
         }))

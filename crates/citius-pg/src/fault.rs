@@ -16,6 +16,8 @@ pub enum Fault {
     MessageTooLong,
     /// The server waits for the data of a COPY that was executed like any other statement.
     Copy,
+    /// A statement without a name returns other columns than those it was described with.
+    ColumnsChanged,
     /// The server asks for a way of authentication that is not spoken here, or could not prove that it knows the password.
     Authentication(String),
 }
@@ -30,6 +32,9 @@ impl fmt::Display for Fault {
                 f.write_str("the server has sent a message that is longer than 256 MiB")
             }
             Self::Copy => f.write_str("COPY FROM STDIN is done by copy_in"),
+            Self::ColumnsChanged => f.write_str(
+                "the statement's columns have changed since it was described; it has been executed",
+            ),
             Self::Authentication(what) => f.write_str(what),
         }
     }

@@ -47,6 +47,9 @@ class Pool(Statements):
         wait_s: How long they may wait; then they fail. Both raise ``PoolExhausted``, in a response 503.
         depth: Statements of one turn that share a session while others are idle. More are cheaper, and a slow
             one delays those behind it.
+        named_statements: Statements are prepared once per session, under a name. Behind a pooler that changes
+            the server process (pgbouncer in transaction mode) names get lost; the pool notices, and sends
+            statements with their text from then on, as it does from the beginning with ``False``.
     """
 
     def __init__(
@@ -57,10 +60,12 @@ class Pool(Statements):
         queue_max: int = 1000,
         wait_s: float = 10.0,
         depth: int = 8,
+        named_statements: bool = True,
     ) -> None:
         for name, value in (("size", size), ("queue_max", queue_max), ("depth", depth)):
             if value < 1:
                 raise ConfigError(f"{name} must be at least 1, got {value}")
+        self._has_names = named_statements
         self.targets = dsns.parse_all(dsn)
         self._size, self._queue_max, self._wait_s, self._depth = size, queue_max, wait_s, depth
         self._core: PgPool | None = None
@@ -94,7 +99,9 @@ class Pool(Statements):
             raise RuntimeError("the pool is open already")
         loop = asyncio.get_running_loop()
         self._is_ending = False
-        self._core = core = PgPool(loop, self._listen, self._queue_max, self._depth)
+        self._core = core = PgPool(
+            loop, self._listen, self._queue_max, self._depth, self._has_names
+        )
         # The methods are those of the extension: there is nothing in between.
         for name in METHODS:
             setattr(self, name, getattr(core, name))
@@ -367,6 +374,11 @@ class Pool(Statements):
             self._look()
         elif kind == "abandoned":
             self._watch()
+        elif kind == "nameless":
+            logging.warning(
+                "PostgreSQL: prepared statements get lost, as behind a pooler in transaction mode; they are "
+                "sent with their text from now on, as named_statements=False has it from the beginning"
+            )
 
     def _look(self) -> None:
         if not self._is_looking:

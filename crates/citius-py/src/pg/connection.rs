@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_pg::{
-    ChannelBinding, Connection, Event, Fault, Login, Parameters, ServerError, TransactionStatus,
-    cancel_request,
+    ChannelBinding, Connection, Description, Event, Fault, Login, Parameters, ServerError,
+    TransactionStatus, cancel_request,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -74,7 +74,8 @@ struct Session {
 }
 
 enum Request {
-    Prepare(u32),
+    /// The statement's number and the name that it gets.
+    Prepare(u32, String),
     Execute(Box<Execution>),
 }
 
@@ -122,7 +123,7 @@ impl Session {
                 Ok(_) if self.is_copying => {}
                 Ok(id) if self.statements.contains_key(&id) => {}
                 Ok(id) => {
-                    if let Err(error) = self.prepare(py, id, sql.bind(py)) {
+                    if let Err(error) = self.prepare(py, pool, id, sql.bind(py)) {
                         return ended.push((call, Err(error)));
                     }
                 }
@@ -136,6 +137,7 @@ impl Session {
     fn prepare(
         &mut self,
         py: Python<'_>,
+        pool: &PgPool,
         id: u32,
         sql: &Bound<'_, pyo3::types::PyString>,
     ) -> PyResult<()> {
@@ -150,10 +152,11 @@ impl Session {
                 Prepared::Ready(_) | Prepared::Pending => true,
             });
         }
-        let prepared = self.protocol.prepare(&name_of(id), sql.to_str()?);
+        let name = name_of(pool, id);
+        let prepared = self.protocol.prepare(&name, sql.to_str()?);
         prepared.map_err(|fault| protocol_error(py, &fault))?;
         self.statements.insert(id, Prepared::Pending);
-        self.requests.push_back(Request::Prepare(id));
+        self.requests.push_back(Request::Prepare(id, name));
         Ok(())
     }
 
@@ -214,12 +217,12 @@ impl Session {
         };
         let id = pool.statement_id(sql.bind(py))?;
         match self.statements.get(&id) {
-            Some(Prepared::Ready(statement)) => {
+            Some(Prepared::Ready(statement)) if pool.is_nameless() == statement.name.is_empty() => {
                 Ok(Readiness::Ready(Some((id, Arc::clone(statement)))))
             }
             Some(Prepared::Pending) => Ok(Readiness::Pending),
-            None => {
-                self.prepare(py, id, sql.bind(py))?;
+            Some(Prepared::Ready(_)) | None => {
+                self.prepare(py, pool, id, sql.bind(py))?;
                 Ok(Readiness::Pending)
             }
         }
@@ -235,6 +238,13 @@ impl Session {
         if let (Some((_, arguments)), Some((_, statement))) = (work.statement(), statement) {
             let (arguments, description) = (arguments.bind(py), &statement.description);
             encode(arguments, description, &mut self.parameters)?;
+        }
+        if let (Some((sql, _)), Some((_, statement))) = (work.statement(), statement)
+            && statement.name.is_empty()
+        {
+            let sql = sql.bind(py).to_str()?;
+            let sent = self.protocol.prepare_for_next(sql, &statement.description);
+            sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
         }
         let sent = match (work, statement) {
             (Work::Statement(..), Some((_, statement))) => {
@@ -301,9 +311,9 @@ impl Session {
                 }
             }
             Event::Prepared(description) => {
-                if let Some(&Request::Prepare(id)) = self.requests.front() {
-                    let statement = Arc::new(Statement::new(name_of(id), description));
-                    self.statements.insert(id, Prepared::Ready(statement));
+                if let Some(Request::Prepare(id, name)) = self.requests.front() {
+                    let statement = Arc::new(Statement::new(name.clone(), description));
+                    self.statements.insert(*id, Prepared::Ready(statement));
                 }
             }
             Event::Failed(error) => self.fail(py, error, heard, ended),
@@ -313,7 +323,19 @@ impl Session {
             Event::Notification(process, channel, payload) => {
                 heard.notifications.push((channel, payload, process));
             }
-            Event::Columns(_) | Event::Suspended => {}
+            Event::Columns(columns) => self.compare(py, &columns),
+            Event::Suspended => {}
+        }
+    }
+
+    /// What a statement without a name returns must be what its description says: values are read by that.
+    fn compare(&mut self, py: Python<'_>, columns: &Description) {
+        if let Some(Request::Execute(execution)) = self.requests.front_mut()
+            && let Some((id, statement)) = &execution.statement
+            && statement.description.columns != columns.columns
+        {
+            self.statements.remove(id);
+            execution.error = Some(protocol_error(py, &Fault::ColumnsChanged));
         }
     }
 
@@ -353,7 +375,7 @@ impl Session {
             Some(Request::Execute(execution)) => {
                 // The plan or the statement is not what it was: it is prepared anew the next time.
                 // One that is prepared anew already is another one.
-                if let (Some((id, statement)), "0A000" | "26000") =
+                if let (Some((id, statement)), "0A000" | "26000" | "08P01") =
                     (&execution.statement, error.code.as_str())
                     && matches!(
                         self.statements.get(id),
@@ -364,37 +386,66 @@ impl Session {
                     self.protocol.forget(&statement.name);
                 }
                 let call = execution.call.get();
-                execution.is_to_repeat = error.code == "57014"
-                    && heard.is_cancelling
+                // Nothing has been executed: the name was looked for first. One that is not ours is the statement's own.
+                let is_unknown = error.code == "26000"
+                    && execution.statement.as_ref().is_some_and(|(_, statement)| {
+                        !statement.name.is_empty() && error.message.contains(&statement.name)
+                    });
+                if is_unknown {
+                    heard.pool.lose_names(py);
+                }
+                execution.is_to_repeat = (is_unknown
+                    || error.code == "57014" && heard.is_cancelling)
                     && call.is_free()
                     && !call.is_over();
                 execution.error = Some(server_error(py, &error));
             }
-            Some(&mut Request::Prepare(id)) => {
-                self.statements.remove(&id);
-                // It may be there: Parse can have succeeded and Describe failed. Closing what is not is no error.
-                self.protocol.forget(&name_of(id));
-                // A cancel request that was for the call before it: those that may be prepared anew are.
-                let is_stray = error.code == "57014" && heard.is_cancelling;
-                // All that wait for this statement; the others keep their order.
-                let waiting = std::mem::take(&mut self.backlog);
-                for call in waiting {
-                    let statement = call.get().work.statement();
-                    let is_its = statement.is_some_and(|(sql, _)| heard.id_of(py, sql) == Some(id));
-                    if is_its && !(is_stray && call.get().is_free()) {
-                        ended.push((call, Err(server_error(py, &error))));
-                    } else {
-                        self.backlog.push_back(call);
-                    }
-                }
+            Some(Request::Prepare(id, name)) => {
+                let (id, name) = (*id, std::mem::take(name));
+                self.fail_prepare(py, id, &name, &error, heard, ended);
             }
             None => {}
         }
     }
+
+    /// A statement could not be prepared: so fail all that wait for it, and the others keep their order.
+    fn fail_prepare(
+        &mut self,
+        py: Python<'_>,
+        id: u32,
+        name: &str,
+        error: &ServerError,
+        heard: &Heard<'_>,
+        ended: &mut Ended,
+    ) {
+        self.statements.remove(&id);
+        let is_known = error.code == "42P05" && !name.is_empty();
+        if is_known {
+            heard.pool.lose_names(py);
+        }
+        // It may be there: Parse can have succeeded and Describe failed. Closing what is not is no error.
+        self.protocol.forget(name);
+        // A cancel request that was for the call before it: those that may be prepared anew are.
+        let is_stray = is_known || error.code == "57014" && heard.is_cancelling;
+        // All that wait for this statement; the others keep their order.
+        let waiting = std::mem::take(&mut self.backlog);
+        for call in waiting {
+            let statement = call.get().work.statement();
+            let is_its = statement.is_some_and(|(sql, _)| heard.id_of(py, sql) == Some(id));
+            if is_its && !(is_stray && call.get().is_free()) {
+                ended.push((call, Err(server_error(py, error))));
+            } else {
+                self.backlog.push_back(call);
+            }
+        }
+    }
 }
 
-fn name_of(id: u32) -> String {
-    format!("citius_{id}")
+fn name_of(pool: &PgPool, id: u32) -> String {
+    if pool.is_nameless() {
+        return String::new();
+    }
+    format!("{}{id}", pool.prefix)
 }
 
 impl Execution {

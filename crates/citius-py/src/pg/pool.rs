@@ -1,6 +1,7 @@
 //! The sessions of one application with one database, and the calls that wait for one.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -29,6 +30,11 @@ pub(crate) struct PgPool {
     listener: Py<PyAny>,
     queue_max: usize,
     depth: usize,
+    /// What names of statements begin with: no other pool's do. Behind a pooler two pools can come to the same server
+    /// process, where a name must not mean another's statement.
+    pub(crate) prefix: String,
+    /// Statements have no names, because they get lost; see `lose_names`.
+    is_nameless: AtomicBool,
     sharing: Mutex<Sharing>,
     is_pumping: AtomicBool,
 }
@@ -41,6 +47,13 @@ struct Sharing {
     latest: usize,
     queue: VecDeque<(u64, Py<PgCall>)>,
     is_closed: bool,
+}
+
+/// The keys of the hash are random, but the same in processes that were forked from one.
+fn prefix() -> String {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    format!("citius_{:x}_", hasher.finish())
 }
 
 /// Requests under way on one session; more wait in the queue.
@@ -63,6 +76,19 @@ impl PgPool {
         let id = self.next_statement.fetch_add(1, Ordering::Relaxed);
         statements.set_item(sql, id)?;
         Ok(id)
+    }
+
+    /// Whether statements are sent with their text each time.
+    pub(crate) fn is_nameless(&self) -> bool {
+        self.is_nameless.load(Ordering::Relaxed)
+    }
+
+    /// Names of statements are not known where they should be, or known where they should not: something between here and
+    /// the server changes the server process from one transaction to the next.
+    pub(crate) fn lose_names(&self, py: Python<'_>) {
+        if !self.is_nameless.swap(true, Ordering::Relaxed) {
+            self.tell(py, "nameless");
+        }
     }
 
     /// The session for the next call: one that has something to send already, so that it leaves in the same write; else
@@ -210,6 +236,7 @@ impl PgPool {
         listener: Py<PyAny>,
         queue_max: usize,
         depth: usize,
+        has_names: bool,
     ) -> Self {
         Self {
             event_loop,
@@ -218,6 +245,8 @@ impl PgPool {
             listener,
             queue_max,
             depth,
+            prefix: prefix(),
+            is_nameless: AtomicBool::new(!has_names),
             sharing: Mutex::default(),
             is_pumping: AtomicBool::new(false),
         }

@@ -1,0 +1,155 @@
+"""Every type of ``pg_type``: what Python gets is what psycopg gets, and what it gives back is the same value.
+
+Types that have no class here come as their text; psycopg's object, written by psycopg, is that text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from citius import pg
+
+psycopg = pytest.importorskip("psycopg", exc_type=ImportError)
+
+# A value of each type, in SQL.
+VALUES = {
+    "aclitem": "tester=r/tester",
+    "bit": "1",
+    "bool": "t",
+    "box": "(3,4),(1,2)",
+    "bpchar": "x",
+    "bytea": "\\x00ff",
+    "char": "c",
+    "cid": "7",
+    "cidr": "10.0.0.0/8",
+    "circle": "<(1,2),3>",
+    "date": "2024-02-29",
+    "datemultirange": "{[2024-01-01,2024-02-01),[2024-03-01,2024-04-01)}",
+    "daterange": "[2024-01-01,2024-02-01)",
+    "float4": "1.5",
+    "float8": "0.1",
+    "gtsvector": None,
+    "inet": "10.0.0.1/8",
+    "int2": "-32768",
+    "int2vector": "1 2 3",
+    "int4": "2147483647",
+    "int4multirange": "{[1,5),[7,9)}",
+    "int4range": "[1,5)",
+    "int8": "-9223372036854775808",
+    "int8multirange": "{}",
+    "int8range": "empty",
+    "interval": "1 day 02:03:04.5",
+    "json": '{"a": [1, null]}',
+    "jsonb": '{"a": [1.5, "x"]}',
+    "jsonpath": '$."a"[*]',
+    "line": "{1,2,3}",
+    "lseg": "[(1,2),(3,4)]",
+    "macaddr": "08:00:2b:01:02:03",
+    "macaddr8": "08:00:2b:01:02:03:04:05",
+    "money": "$1,234.56",
+    "name": "x",
+    "numeric": "-12345678901234567890.000120",
+    "nummultirange": "{[1.1,2.2)}",
+    "numrange": "(,2.5]",
+    "oid": "4294967295",
+    "oidvector": "1 2 3",
+    "path": "((1,2),(3,4))",
+    "pg_brin_bloom_summary": None,
+    "pg_brin_minmax_multi_summary": None,
+    "pg_dependencies": None,
+    "pg_lsn": "0/10",
+    "pg_mcv_list": None,
+    "pg_ndistinct": None,
+    "pg_node_tree": None,
+    "pg_snapshot": "10:20:10,14",
+    "point": "(1,2)",
+    "polygon": "((1,2),(3,4),(5,6))",
+    "refcursor": "c",
+    "regclass": "pg_type",
+    "regcollation": '"C"',
+    "regconfig": "english",
+    "regdictionary": "simple",
+    "regnamespace": "pg_catalog",
+    "regoper": "pg_catalog.||/",
+    "regoperator": "+(integer,integer)",
+    "regproc": "now",
+    "regprocedure": "now()",
+    "regrole": "tester",
+    "regtype": "integer",
+    "text": "héllo\n\\ \"' 😀",
+    "tid": "(1,2)",
+    "time": "23:59:59.999999",
+    "timestamp": "1969-12-31 23:59:59.999999",
+    "timestamptz": "2024-02-29 12:00:00+02",
+    "timetz": "12:00:00.5+02",
+    "tsmultirange": "{}",
+    "tsquery": "'a' & 'b'",
+    "tsrange": '["2024-01-01 00:00:00","2024-01-02 00:00:00")',
+    "tstzmultirange": "{}",
+    "tstzrange": '["2024-01-01 00:00:00+00",)',
+    "tsvector": "'a':1 'b':2",
+    "txid_snapshot": "10:20:10,14",
+    "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+    "varbit": "1011",
+    "varchar": "x",
+    "xid": "7",
+    "xid8": "7",
+    "xml": "<a>b</a>",
+}
+# Nothing but the server itself makes values of these; their input is refused.
+INTERNAL = {name for name, value in VALUES.items() if value is None}
+TYPES = sorted(VALUES.keys() - INTERNAL)
+
+
+def literal(text: str) -> str:
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def fetched(server, *statements: tuple[str, tuple[object, ...]]) -> list[object]:
+    async def main() -> list[object]:
+        async with pg.Pool(server.dsn, size=1) as pool:
+            return [await pool.fetch_value(sql, *arguments) for sql, arguments in statements]
+
+    return asyncio.run(main())
+
+
+@pytest.fixture(scope="module")
+def theirs(server):
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        yield connection
+
+
+def test_the_list_is_complete(server) -> None:
+    """Types of applications are tested with the servers that have them."""
+    [found] = fetched(
+        server,
+        (
+            "SELECT array_agg(typname::text) FROM pg_type t WHERE typnamespace = 'pg_catalog'::regnamespace "
+            "AND typtype IN ('b', 'r', 'm') AND NOT EXISTS "
+            "(SELECT 1 FROM pg_type e WHERE e.typarray = t.oid)",
+            (),
+        ),
+    )
+    assert set(found) <= VALUES.keys()
+
+
+def check(server, theirs, kind: str, text: str) -> None:
+    sql = f"SELECT {literal(text)}::{kind}"
+    [ours] = fetched(server, (sql, ()))
+    their = theirs.execute(sql).fetchone()[0]
+    if isinstance(ours, str) and not isinstance(their, str):
+        # No class here.
+        their = theirs.execute(f"SELECT %s::{kind}::text", [their]).fetchone()[0]
+    assert (ours, type(ours)) == (their, type(their))
+    # `json` keeps the spaces that it is given.
+    form = "jsonb::text" if kind == '"json"' else "text"
+    statements = (f"SELECT $1::{kind}::{form}", (ours,)), (f"{sql}::{form}", ())
+    back, in_sql = fetched(server, *statements)
+    assert back == in_sql
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_value(server, theirs, kind: str) -> None:
+    check(server, theirs, f'"{kind}"', VALUES[kind])

@@ -1,0 +1,129 @@
+"""Behind pgbouncer in transaction mode: each transaction may come to another server process."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from citius import pg
+from pg_rig import WAIT_S, Server, pooled, unprivileged
+
+
+@pytest.fixture(scope="module")
+def bouncer(server: Server, tmp_path_factory) -> Iterator[str]:
+    """A DSN of a pgbouncer with three connections to the server."""
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if program is None:
+        pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
+    directory = server.directory / "bouncer"
+    directory.mkdir()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (directory / "users").write_text('"tester" ""\n')
+    (directory / "ini").write_text(
+        f"[databases]\npostgres = host={server.directory} port={server.port}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = trust\nauth_file = {directory}/users\npool_mode = transaction\n"
+        "default_pool_size = 3\nserver_round_robin = 1\n"
+    )
+    user = unprivileged()
+    if user:
+        for path in (directory, *directory.iterdir()):
+            shutil.chown(path, user["user"], user["group"])
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [program, str(directory / "ini")], stdout=log, stderr=log, **user
+        )
+    try:
+        wait_for_port(port, process, directory / "log")
+        yield f"host=127.0.0.1 port={port} user=tester dbname=postgres sslmode=disable"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(WAIT_S)
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until, "pgbouncer does not start"
+            time.sleep(0.05)  # nothing tells when it listens
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "found out"])
+def test_statements_survive(bouncer: str, is_told: bool) -> None:
+    async def main() -> None:
+        pools = [pg.Pool(bouncer, size=4, named_statements=not is_told) for _ in range(2)]
+        async with pools[0] as one, pools[1] as two:
+            # Two pools: what one has prepared must not be taken for a statement of the other.
+            for step in range(30):
+                calls = [
+                    pool.fetch_value(f"SELECT $1::int + {kind + 100 * which}", step)
+                    for which, pool in enumerate((one, two))
+                    for kind in range(8)
+                ]
+                results = await asyncio.gather(*calls)
+                assert results == [
+                    step + kind + 100 * which for which in range(2) for kind in range(8)
+                ]
+
+            async def transact(number: int) -> int:
+                async with one.transaction() as tx:
+                    await tx.execute("SELECT set_config('app.number', $1, true)", str(number))
+                    await asyncio.sleep(0)
+                    return int(await tx.fetch_value("SELECT current_setting('app.number')"))
+
+            numbers = [*range(40)]
+            assert await asyncio.gather(*map(transact, numbers)) == numbers
+            async with one.cursor(
+                "SELECT g FROM generate_series(1, $1::int) g", 1000, rows_max=300
+            ) as rows:
+                assert len([row async for row in rows]) == 1000
+            assert await one.fetch_json("SELECT $1::int AS a", 5) == b'[{"a":5}]'
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pooled(size=1, named_statements=False)
+async def test_statements_without_names(pool) -> None:
+    await pool.execute("DROP TABLE IF EXISTS nameless")
+    await pool.execute("CREATE TABLE nameless AS SELECT 1 AS a")
+    for _ in range(3):
+        assert await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1) == [(1,)]
+    assert await pool.fetch_value("SELECT count(*) FROM pg_prepared_statements") == 0
+    # As many columns, of another type; and more columns.
+    await pool.execute("ALTER TABLE nameless ALTER a TYPE bigint")
+    with pytest.raises(pg.ProtocolError, match="have changed"):
+        await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1)
+    assert await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1) == [(1,)]
+    for column, error in (("b", pg.ProtocolError), ("c", pg.ServerError)):
+        await pool.execute(f"ALTER TABLE nameless ADD {column} text")
+        with pytest.raises(error):
+            await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1)
+        assert await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1)
+    assert await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1) == [(1, None, None)]
+    with pytest.raises(pg.ServerError, match="division"):
+        await pool.fetch("SELECT 1 / $1::int", 0)
+    assert await pool.execute("INSERT INTO nameless VALUES ($1, $2)", 2, "x") == 1
+
+
+@pooled(size=1)
+async def test_statements_that_are_forgotten_behind_the_pools_back(pool) -> None:
+    assert await pool.fetch_value("SELECT $1::int", 1) == 1
+    # A name that is the application's own says nothing about ours.
+    with pytest.raises(pg.ServerError, match="nothing"):
+        await pool.execute("EXECUTE nothing")
+    assert await pool.fetch_value("SELECT count(*) FROM pg_prepared_statements") > 0
+    await pool.execute("DEALLOCATE ALL")
+    assert await pool.fetch_value("SELECT $1::int", 2) == 2
