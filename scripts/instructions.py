@@ -1,0 +1,293 @@
+"""Instructions per request of the server, by callgrind: `instructions.py [--tree DIR] [NAME...]`.
+
+Each workload is served under valgrind by the package in `DIR/python` (default: this checkout) with the
+release extension that was built there. Some requests warm up, then two batches of different lengths follow;
+the figure is the difference of their counts divided by the difference of their lengths, so that start-up and
+the ends of a batch are not in it. It hardly depends on the load of the machine. `--tree` twice prints the
+ratio of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# A function of the C library that nothing else calls: callgrind writes a dump when it is entered.
+MARK = "getsid"
+WARM_UP, SHORT, LONG = 600, 600, 1800
+TOGETHER = 24
+
+NATIVE_SOURCE = """
+import os
+import msgspec
+from citius import App
+
+app = App()
+
+class Item(msgspec.Struct):
+    name: str
+    price: float
+    tags: list[str] = []
+
+@app.get("/")
+def hello():
+    return "Welcome!\\n"
+
+@app.get("/async")
+async def coroutine():
+    return "Welcome!\\n"
+
+@app.post("/items")
+def item(body: Item) -> Item:
+    return body
+
+@app.get("/mark")
+def mark():
+    return str(os.getsid(0))
+"""
+ASGI_SOURCE = """
+import os
+
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        raise RuntimeError
+    body = b"Welcome!\\n"
+    if scope["path"] == "/mark":
+        os.getsid(0)
+    elif scope["path"] == "/echo":
+        body = (await receive())["body"]
+    headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+"""
+WSGI_SOURCE = """
+import os
+
+def application(environ, start_response):
+    body = b"Welcome!\\n"
+    if environ["PATH_INFO"] == "/mark":
+        os.getsid(0)
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+    return [body]
+"""
+ITEM = b'{"name":"a keyboard","price":49.5,"tags":["input","usb"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An application, and how it is served."""
+
+    source: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is asked of an application."""
+
+    app: App
+    target: str = "/"
+    body: bytes = b""
+    together: int = 1
+    http2: bool = False
+
+
+NATIVE, ASGI = App(NATIVE_SOURCE), App(ASGI_SOURCE)
+WSGI = App(WSGI_SOURCE, ("--interface", "wsgi", "--threads", "0"))
+WORKLOADS = {
+    "native": Workload(NATIVE),
+    "native-pipelined": Workload(NATIVE, together=TOGETHER),
+    "native-async": Workload(NATIVE, "/async"),
+    "typed-json": Workload(NATIVE, "/items", ITEM),
+    "asgi": Workload(ASGI),
+    "asgi-receive": Workload(ASGI, "/echo", b"Welcome!\n"),
+    "wsgi": Workload(WSGI),
+    "h2": Workload(NATIVE, together=TOGETHER, http2=True),
+}
+
+
+class Http1:
+    """One HTTP/1.1 connection."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._socket = socket.create_connection(address)
+        self._rest = b""
+
+    def ask(self, workload: Workload, requests: int) -> None:
+        """Send requests, and read their responses."""
+        line = b"%s %s HTTP/1.1\r\n" % (
+            b"POST" if workload.body else b"GET",
+            workload.target.encode(),
+        )
+        head = b"Host: 127.0.0.1\r\nAccept: */*\r\n"
+        if workload.body:
+            head += b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(workload.body)
+        request = line + head + b"\r\n" + workload.body
+        while requests:
+            together = min(requests, workload.together)
+            self._socket.sendall(request * together)
+            for _ in range(together):
+                self._read_response()
+            requests -= together
+
+    def _read_response(self) -> None:
+        while (end := self._rest.find(b"\r\n\r\n") + 4) < 4:
+            self._receive()
+        head = self._rest[:end]
+        if not head.startswith(b"HTTP/1.1 200"):
+            sys.exit(f"instructions: {head!r}")
+        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+        end += int(length[1]) if length else 0
+        while len(self._rest) < end:
+            self._receive()
+        self._rest = self._rest[end:]
+
+    def _receive(self) -> None:
+        piece = self._socket.recv(65536)
+        if not piece:
+            sys.exit("instructions: the server closed the connection")
+        self._rest += piece
+
+
+class Http2:
+    """One HTTP/2 connection."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._socket = socket.create_connection(address)
+        self._stream = -1
+        self._rest = b""
+        room = (2**31 - 1 - 65535).to_bytes(4, "big")
+        preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        self._socket.sendall(preface + self._frame(4) + self._frame(8, payload=room))
+
+    @staticmethod
+    def _frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> bytes:
+        head = len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big")
+        return head + payload
+
+    def ask(self, workload: Workload, requests: int) -> None:
+        """Send requests, and read their responses."""
+        # :method GET, :scheme http, :path without indexing, :authority likewise (RFC 7541 §6).
+        target = workload.target.encode()
+        block = b"\x82\x86\x04" + bytes([len(target)]) + target + b"\x01\x09127.0.0.1"
+        while requests:
+            together = min(requests, workload.together)
+            frames = b""
+            for _ in range(together):
+                self._stream += 2
+                frames += self._frame(1, 5, self._stream, block)
+            self._socket.sendall(frames)
+            while together:
+                together -= self._read_frame()
+                requests -= 1 if self._ended else 0
+
+    def _read_frame(self) -> bool:
+        while len(self._rest) < 9 or len(self._rest) < 9 + int.from_bytes(self._rest[:3], "big"):
+            piece = self._socket.recv(65536)
+            if not piece:
+                sys.exit("instructions: the server closed the connection")
+            self._rest += piece
+        kind, flags = self._rest[3], self._rest[4]
+        self._rest = self._rest[9 + int.from_bytes(self._rest[:3], "big") :]
+        if kind in {3, 7}:
+            sys.exit(f"instructions: frame of type {kind}")
+        if kind == 4 and not flags:
+            self._socket.sendall(self._frame(4, 1))
+        self._ended = kind in {0, 1} and bool(flags & 1)
+        return self._ended
+
+
+def serve(tree: Path, app: App, directory: Path) -> tuple[subprocess.Popen[str], tuple[str, int]]:
+    """Start the server under callgrind."""
+    (directory / "main.py").write_text(app.source)
+    command = [
+        "valgrind", "--tool=callgrind", f"--dump-before={MARK}", "--callgrind-out-file=counts",
+        sys.executable, "-m", "citius", "serve", "main.py", "--port", "0", "--no-access-log",
+        *app.options,
+    ]  # fmt: skip
+    environ = os.environ | {"PYTHONPATH": str(tree / "python"), "PYTHONHASHSEED": "0"}
+    server = subprocess.Popen(
+        command, cwd=directory, env=environ, stderr=subprocess.PIPE, text=True
+    )
+    assert server.stderr is not None, "it is a pipe"
+    said = ""
+    for line in server.stderr:
+        said += line
+        if found := re.search(r"http://([\d.]+):(\d+)", line):
+            return server, (found[1], int(found[2]))
+    sys.exit(f"instructions: the server did not start\n{said}")
+
+
+def counts(tree: Path, app: App, names: list[str]) -> dict[str, float]:
+    """Return the instructions of one request of each workload of an application."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        server, address = serve(tree, app, directory)
+        try:
+            return {name: count(directory, address, WORKLOADS[name]) for name in names}
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+def count(directory: Path, address: tuple[str, int], workload: Workload) -> float:
+    """Return the instructions of one request."""
+    connection = Http2(address) if workload.http2 else Http1(address)
+    marks = Http1(address)
+
+    def mark() -> int:
+        """Have what was counted since the last mark written."""
+        number = len(list(directory.glob("counts.*"))) + 1
+        marks.ask(Workload(workload.app, "/mark"), 1)
+        deadline = time.monotonic() + 60
+        while not (directory / f"counts.{number}").exists():
+            if time.monotonic() > deadline:
+                sys.exit(f"instructions: no dump at {MARK}")
+            time.sleep(0.01)
+        return total(directory / f"counts.{number}")
+
+    connection.ask(workload, WARM_UP)
+    mark()
+    connection.ask(workload, SHORT)
+    short = mark()
+    connection.ask(workload, LONG)
+    long = mark()
+    return (long - short) / (LONG - SHORT)
+
+
+def total(dump: Path) -> int:
+    """Return what a dump counts."""
+    found = re.search(r"^(?:totals|summary): (\d+)", dump.read_text(errors="replace"), re.MULTILINE)
+    if found is None:
+        sys.exit("instructions: a dump without a total")
+    return int(found[1])
+
+
+def main() -> None:
+    """Count, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--tree", type=Path, action="append", help="checkout with a release extension"
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(WORKLOADS)}; all")
+    given = parser.parse_args()
+    trees = [tree.resolve() for tree in given.tree or [ROOT]]
+    for app in (NATIVE, ASGI, WSGI):
+        names = [name for name in given.names or WORKLOADS if WORKLOADS[name].app is app]
+        counted = [counts(tree, app, names) for tree in trees if names]
+        for name in names:
+            of_trees = [one[name] for one in counted]
+            ratio = f" {of_trees[-1] / of_trees[0]:>7.3f}" if len(trees) > 1 else ""
+            print(f"{name:20}" + "".join(f"{one:>10,.0f}" for one in of_trees) + ratio, flush=True)
+
+
+main()
