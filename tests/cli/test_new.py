@@ -65,8 +65,7 @@ def dev(project: Path) -> Iterator[Server]:
         "    raise ValueError(name)\n\n\n"
         '@app.get("/keeps")\n'
         "async def keeps() -> str:\n"
-        "    time.sleep(0.3)\n"
-        '    return "kept"\n'
+        '    return time.sleep(0.3) or "kept"\n'
     )
     server = Server(
         ["my_shop.broken:app", "--port", "0"], {"PYTHONDEVMODE": ""}, project, command="dev"

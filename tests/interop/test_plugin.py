@@ -6,56 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SUITE = """
-import asyncio
-
-import pytest
-from typing import Annotated
-from citius import App, Depends
-
-
-def settings():
-    return "real"
-
-
-@pytest.fixture
-def citius_app():
-    app = App()
-    app.state.started = False
-
-    @app.on_startup
-    def start():
-        app.state.started = True
-
-    @app.get("/")
-    def hello(word: Annotated[str, Depends(settings)]):
-        return f"{word} {app.state.started}"
-
-    return app
-
-
-def test_client(citius_client):
-    assert citius_client.get("/").text == "real True"
-
-
-def test_overrides(citius_overrides, citius_client):
-    ...
-
-
-def test_overridden(citius_app, citius_overrides):
-    from citius.testing import Client
-
-    citius_overrides[settings] = lambda: "false"
-    assert Client(citius_app).get("/").text == "false False"
-
-
-def test_async_client(citius_async_client):
-    async def main():
-        async with citius_async_client as client:
-            assert (await client.get("/")).text == "real True"
-
-    asyncio.run(main())
-"""
+SUITE = (Path(__file__).parents[1] / "applications" / "plugin_suite.py").read_text()
 WITHOUT = "def test_client(citius_client): ...\n"
 EMPTY = "import sys\n\ndef test_nothing():\n    assert 'citius._core' not in sys.modules\n"
 

@@ -15,7 +15,7 @@ from citius import App, Request, Response
 from citius.testing import Client
 from citius.web import background
 from citius.web.background import defer, pending
-from rig import Server, wait_for
+from rig import Server, application, wait_for
 
 
 def test_deferred_work() -> None:
@@ -169,37 +169,7 @@ def test_work_of_a_response() -> None:
     assert sorted(done) == ["async", "first", "second", "thread"]
 
 
-CONTINUES = """
-import asyncio
-from citius import Request
-log = []
-go_on = asyncio.Event()
-
-async def work(request: Request) -> str:
-    log.append("begun")
-    try:
-        await go_on.wait()
-        log.append("done")
-        if "fail" in request.path:
-            raise ValueError("written half")
-    except asyncio.CancelledError:
-        log.append("cancelled")
-        raise
-    return "worked"
-
-app.get("/continues", on_disconnect="continue")(work)
-app.get("/fails", on_disconnect="continue")(work)
-app.get("/cancelled")(work)
-
-@app.get("/log")
-async def taken() -> str:
-    return " ".join(log)
-
-@app.get("/go")
-async def go() -> str:
-    go_on.set()
-    return "went"
-"""
+CONTINUES = application("continuing_app")
 
 
 def test_a_handler_goes_on_without_its_client(serve: Callable[..., Server]) -> None:
@@ -223,14 +193,7 @@ def test_a_handler_goes_on_without_its_client(serve: Callable[..., Server]) -> N
 
 
 def test_a_stop_waits_for_it(serve: Callable[..., Server]) -> None:
-    server = serve(
-        CONTINUES
-        + """
-@app.on_shutdown
-def told() -> None:
-    print("log:", *log, flush=True)
-"""
-    )
+    server = serve(CONTINUES)
     with server.connect() as peer:
         peer.send(b"GET /continues HTTP/1.1\r\nHost: a\r\n\r\n")
         wait_for(lambda: b"begun" in server.get("/log").body, "the handler")

@@ -21,6 +21,7 @@ READS = {
         r"\W": "the name of a function of the application's",
     },
     "web/signature.py": {r"\{([^{}:]+)(?::([^{}]*))?\}": "the pattern of a route"},
+    "web/openapi/document.py": {r"\{[^}]*\}": "the path of a route"},
     "settings/loading.py": {r"\w+": "a message about an option"},
     "settings/envfile.py": {
         r"\\([\\'])": "a value in an environment file",
