@@ -101,10 +101,9 @@ fn field(line: &[u8]) -> Result<(String, String), Fault> {
     let (name, value) = line.split_at(colon);
     let value = value.get(1..).unwrap_or_default();
     let is_token = !name.is_empty() && name.iter().copied().all(is_token_byte);
-    let has_control = value
-        .iter()
-        .any(|&byte| byte < b' ' && byte != b'\t' || byte == 0x7f);
-    if !is_token || has_control {
+    // Browsers escape line ends and quotes alone: other control characters of a name come as they are.
+    let is_broken = value.iter().any(|byte| b"\r\n".contains(byte));
+    if !is_token || is_broken {
         return Err(Fault::FieldSyntax);
     }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();

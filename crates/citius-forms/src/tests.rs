@@ -183,7 +183,7 @@ fn broken() -> Vec<(String, Fault)> {
             Fault::FieldSyntax,
         ),
         (part(&format!("{NAME}\nX: y"), ""), Fault::FieldSyntax),
-        (part(&format!("{NAME}\0"), ""), Fault::FieldSyntax),
+        (part(&format!("{NAME}\rx"), ""), Fault::FieldSyntax),
         (part("X: y", ""), Fault::Disposition),
         ("--XX\r\n\r\n\r\n--XX--".into(), Fault::Disposition),
         (
@@ -260,6 +260,16 @@ fn a_form_may_have_as_much_as_its_limits_say() {
         check((part(&(head + "x"), "1") + "--XX--").as_bytes()).1,
         Err(Fault::HeadTooLong)
     );
+}
+
+#[test]
+fn a_name_keeps_the_control_characters_that_browsers_do_not_escape() {
+    let head = "Content-Disposition: form-data; name=\"a\0\u{1}\u{1f}\u{7f}\u{9b}b\"";
+    let (parts, end) = check((part(head, "1") + "--XX--").as_bytes());
+    assert_eq!(end, Ok(()));
+    assert_eq!(parts[0].0.name, "a\0\u{1}\u{1f}\u{7f}\u{9b}b");
+    let (_, end) = check((part(&head.replace('\0', "\r"), "1") + "--XX--").as_bytes());
+    assert_eq!(end, Err(Fault::FieldSyntax));
 }
 
 #[test]

@@ -18,7 +18,7 @@ from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
 from citius.web.annotations import AS_SENT, copier_of, wants_list
 from citius.web.readers import body_reader, file_reader, missing, record_reader, value_reader
-from citius.web.results import responder
+from citius.web.results import passed_type, responder
 from citius.web.signature import Kind, Parameter, http_parameters, needs_conversion, path_parameters
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None) -> Bound:
     for one in dependencies:
         wrapper.call(one)
     arguments = wrapper.read(endpoint.parameters)
-    return wrapper.finish(endpoint.handler, arguments, endpoint.kind, respond, pool)
+    return wrapper.finish(
+        endpoint.handler, arguments, endpoint.kind, respond, pool, passed_type(endpoint)
+    )
 
 
 def bind_parameters(
@@ -162,8 +164,12 @@ class Wrapper:
         kind: Kind,
         respond: Callable[[Any], Any] | None,
         pool: BlockingPool | None,
+        passed: type | None = None,
     ) -> Bound:
-        """The function that reads everything and calls the handler."""
+        """The function that reads everything and calls the handler.
+
+        ``respond`` would return values of ``passed`` as they are.
+        """
         self._names["handler"] = handler
         # Dependencies run in the task of the handler, which has a context of its own.
         awaits = kind == "async" and (respond is not None or self._has_calls)
@@ -174,7 +180,11 @@ class Wrapper:
         elif is_async and kind == "blocking":
             assert pool is not None, "a blocking route has made freeze ask for a pool"
             value = f"await {self._name(pool.as_async)}(lambda request: {value})(request)"
-        if respond is not None:
+        if respond is not None and passed is not None:
+            # Most values are of the declared type: no call for them.
+            responded = f"{self._name(respond)}(value)"
+            value = f"value if type(value := {value}) is {self._name(passed)} else {responded}"
+        elif respond is not None:
             value = f"{self._name(respond)}({value})"
         self._lines += [
             "if mistakes:",

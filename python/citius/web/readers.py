@@ -13,7 +13,7 @@ from citius._core import read_integer, read_real
 from citius.errors import UnprocessableContent, UnsupportedMediaType
 from citius.web import pydantic_types
 from citius.web.annotations import copier_of, is_body, wants_list, without_none
-from citius.web.codecs import decode, decode_text, refusal_of
+from citius.web.codecs import decode, decode_text, decoder, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,15 +153,30 @@ def body_reader(parameter: Parameter) -> Callable[[Request, Mistakes], Any]:
     copied = copier_of(default)
     may_be_text = not is_body(annotation) and not wants_list(annotation)
 
+    # Made for the first body: a worker that reads none never imports msgspec.
+    decode_json: Callable[[bytes], Any] | None = None
+
     def read_body(request: Request, mistakes: Mistakes) -> Any:
-        format, label = "json", "JSON"
+        nonlocal decode_json
         data = request._json_body()  # pyright: ignore[reportPrivateUsage]
         if data is None:
-            data = request.body()
-            content_type = request.header("content-type")
-            if not data and not parameter.is_required and content_type is None:
-                return copied() if copied else default
-            format, label = _format_of(content_type, may_be_text)
+            return read_other(request, mistakes)
+        if decode_json is None:
+            decode_json = decoder("json", annotation)
+        try:
+            return decode_json(data)
+        except Exception:
+            # Decoded once more, by what accepts more and says what is wrong.
+            return read("json", "JSON", data, mistakes)
+
+    def read_other(request: Request, mistakes: Mistakes) -> Any:
+        data = request.body()
+        content_type = request.header("content-type")
+        if not data and not parameter.is_required and content_type is None:
+            return copied() if copied else default
+        return read(*_format_of(content_type, may_be_text), data, mistakes)
+
+    def read(format: str, label: str, data: bytes, mistakes: Mistakes) -> Any:
         try:
             if format == "text":
                 return decode_text(annotation, data)

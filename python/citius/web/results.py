@@ -55,6 +55,15 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
     return respond
 
 
+def passed_type(endpoint: Endpoint) -> type | None:
+    """The type whose own values the route's `responder` returns as they are, if there is one."""
+    operation, model = endpoint.operation, endpoint.result
+    has_head = (operation.status_code, operation.headers, operation.content_type) != (None,) * 3
+    if has_head or not endpoint.is_model or not isinstance(model, type):
+        return None
+    return None if pydantic_types.adapter_of(model) else model
+
+
 def _is_encoded(body: object) -> bool:
     """Whether a response's body is bytes, text or a stream already."""
     return isinstance(body, (bytes, str, type(None))) or hasattr(body, "__next__")
