@@ -403,3 +403,23 @@ def test_pydantic_is_not_imported_for_others() -> None:
 
 def test_the_version_is_2() -> None:
     assert pydantic.VERSION.startswith("2.")
+
+
+def test_models_of_one_name_are_told_apart() -> None:
+    def app_with(minimum: int) -> App:
+        class Item(BaseModel):
+            price: int = Field(ge=minimum)
+
+        app = App()
+
+        @app.post("/")
+        def put(items: list[Item]) -> int:
+            return len(items)
+
+        return app
+
+    statuses = []
+    for minimum in (1, 5):
+        with Client(app_with(minimum)) as client:
+            statuses.append(client.post("/", json=[{"price": 3}]).status_code)
+    assert statuses == [200, 422]

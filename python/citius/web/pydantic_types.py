@@ -41,14 +41,17 @@ def adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
     """
     if "pydantic" not in sys.modules:
         return None
-    key = (repr(annotation), id(annotation) if isinstance(annotation, type) else 0)
-    if key not in _adapters:
-        # The annotation is kept so that no other gets its id.
-        _adapters[key] = annotation, _adapter(annotation)
-    return _adapters[key][1]
+    try:
+        kept = _adapters.get(annotation, _UNKNOWN)
+    except TypeError:  # its metadata cannot be compared
+        return _adapter(annotation)
+    if kept is _UNKNOWN:
+        kept = _adapters[annotation] = _adapter(annotation)
+    return cast("TypeAdapter[Any] | None", kept)
 
 
-_adapters: dict[tuple[str, int], tuple[Any, TypeAdapter[Any] | None]] = {}
+_adapters: dict[Any, TypeAdapter[Any] | None] = {}
+_UNKNOWN = object()
 
 
 def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
