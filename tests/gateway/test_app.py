@@ -986,3 +986,19 @@ def test_a_client_that_is_dropped_takes_its_descriptors_along() -> None:
         serve_once()
     gc.collect()
     assert descriptors() <= before
+
+
+def test_a_client_that_is_dropped_while_another_loop_runs_is_closed() -> None:
+    async def collect() -> None:
+        gc.collect()
+
+    app = App()
+    app.get("/")(lambda: "x")
+    client = Client(app)
+    assert client.get("/").text == "x"
+    loop = client._loop
+    cycle: list[Any] = [client]
+    cycle.append(cycle)
+    del client, cycle
+    asyncio.run(collect())
+    assert loop.is_closed()

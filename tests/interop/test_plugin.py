@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 SUITE = (Path(__file__).parents[1] / "applications" / "plugin_suite.py").read_text()
+# As installed, but where this tree is not the one that is.
+PLUGIN = ["-p", "no:citius", "-p", "citius.testing.plugin"]
 WITHOUT = "def test_client(citius_client): ...\n"
 EMPTY = "import sys\n\ndef test_nothing():\n    assert 'citius._core' not in sys.modules\n"
 
@@ -18,8 +20,7 @@ def run(tmp_path: Path, suite: str) -> subprocess.CompletedProcess[str]:
         "-m",
         "pytest",
         "-q",
-        "-p",
-        "citius.testing.plugin",
+        *PLUGIN,
         "-p",
         "no:cacheprovider",
     ]

@@ -152,8 +152,8 @@ class Interrupter:
         path = frame.f_code.co_filename
         if "citius/rpc/" not in path or event not in ("call", "return", "c_return"):
             return
-        # An exception between the acquisition of a lock by `with` and the block leaves it held, in any program:
-        # from 3.14 on the interpreter tells of that moment.
+        # An exception between the acquisition of a lock by `with` and the block leaves it held, in any
+        # program: from 3.14 on the interpreter tells of that moment.
         if event == "c_return" and getattr(argument, "__name__", "") == "__enter__":
             return
         self._left -= 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
@@ -196,8 +197,16 @@ class Client:
             self._loop.close()
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and not self._loop.is_running():
+        if getattr(self, "_closed", True) or self._loop.is_running():
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
             self.close()
+        else:  # the collector came while another loop runs, beside which this one cannot
+            thread = threading.Thread(target=self.close)
+            thread.start()
+            thread.join()
 
     # --- requests -------------------------------------------------------------------------------
 
