@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import signal
@@ -299,7 +300,10 @@ class TestSources:
 def test_load_is_the_labs_binary() -> None:
     binary = Path(__file__).parents[2] / "lab/citius_lab/bin/citius-load"
     done = citius("load", "--help")
-    if binary.exists():
+    if importlib.util.find_spec("citius_lab") is None:
+        assert done.returncode == 1
+        assert "pip install 'citius[lab]'" in done.stderr
+    elif binary.exists():
         assert done.returncode == 0
         assert "citius" in done.stdout.lower()
     else:
