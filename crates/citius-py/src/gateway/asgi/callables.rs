@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use citius_http::Head;
+use citius_http::{FAST_PATHS, Head};
 use citius_reactor::Reply;
 use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
@@ -52,7 +52,7 @@ impl SpareCallables {
     /// Takes back the callables of a request whose application has been stepped, if it has kept none.
     #[inline]
     pub(super) fn give(&self, py: Python<'_>, mut callables: Callables) {
-        if callables.is_fresh(py, 0) {
+        if FAST_PATHS && callables.is_fresh(py, 0) {
             callables.cycle.get().reset();
             let replaced = std::mem::replace(&mut *lock(&self.0), Spare::new(callables));
             drop(replaced);
