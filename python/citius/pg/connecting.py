@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from citius._core import PgTls
 from citius.errors import ConfigError
+from citius.observability import logging
 from citius.pg.errors import PostgresError, ProtocolError, ServerError, SessionLost, TlsFailed
 from citius.pg.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from citius._core import PgPool
     from citius.pg.dsn import Target
@@ -25,6 +26,7 @@ _TLS_REQUEST = bytes.fromhex("00000008 04d2162f")
 _NO_ENTRY = "28000"
 # The server starts up, shuts down, or has no connection left: another one may have.
 _NOT_NOW = {"57P01", "57P03", "53300"}
+_BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,22 @@ class Link:
     target: Target
     socket: socket.socket
     tls: PgTls | None
+
+
+async def keep_trying(connect: Callable[[], Awaitable[None]], purpose: str) -> None:
+    """Connect until it succeeds, after pauses that grow; the first failure is logged."""
+    pause_s, is_told = _BACKOFF_FIRST_S, False
+    while True:
+        try:
+            return await connect()
+        except (
+            Exception
+        ) as error:  # of any kind: without a new attempt there would be no session for ever
+            if not is_told:
+                logging.warning(f"PostgreSQL: {error}; {purpose}")
+                is_told = True
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, _BACKOFF_MAX_S)
 
 
 async def open_session(

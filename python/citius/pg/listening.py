@@ -7,8 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from citius.observability import logging
-from citius.pg.connecting import open_session
+from citius.pg.connecting import keep_trying, open_session
 from citius.pg.errors import PoolClosed, PostgresError, SessionLost
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from citius.pg.pool import Pool
     from citius.pg.session import Session
 
-_BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
 # A connection that has silently gone is noticed after both.
 _HEARTBEAT_S, _HEARTBEAT_WAIT_S = 30.0, 10.0
 
@@ -118,17 +116,7 @@ class Listener:
         """Connect again, each time the connection is lost."""
         while True:
             await self._until_lost()
-            pause_s, is_told = _BACKOFF_FIRST_S, False
-            while True:
-                try:
-                    await self._connect()
-                    break
-                except Exception as error:  # whatever it is, to be deaf for ever is worse
-                    if not is_told:
-                        logging.warning(f"PostgreSQL: {error}; trying to listen again")
-                        is_told = True
-                await asyncio.sleep(pause_s)
-                pause_s = min(pause_s * 2, _BACKOFF_MAX_S)
+            await keep_trying(self._connect, "trying to listen again")
             # What was said meanwhile is unknown.
             self._gap()
 

@@ -11,7 +11,7 @@ from citius._core import PgPool
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.pg import dsn as dsns
-from citius.pg.connecting import cancel, open_session
+from citius.pg.connecting import cancel, keep_trying, open_session
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
@@ -31,7 +31,6 @@ _Row = TypeVar("_Row")
 # How long a statement that no code waits for may go on before the server is told to cancel it: most end
 # sooner.
 _CANCEL_AFTER_S = 0.05
-_BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
 _LOOK_EVERY_S = 0.1
 _ROLLBACKS_MAX = 3
 
@@ -112,7 +111,7 @@ class Pool(Statements):
             raise
         # The others come while the first one serves.
         for _ in range(self._size - 1):
-            self._spawn(self._keep())
+            self._spawn(keep_trying(self._connect, "trying again"))
 
     async def close(self, *, wait_s: float = 5.0) -> None:
         """Let statements that are under way end, for ``wait_s`` at most, and close all sessions."""
@@ -218,6 +217,8 @@ class Pool(Statements):
     # --- sessions ---
 
     async def _connect(self) -> None:
+        if self._is_ending:
+            return
         core = self.core
         session = await open_session(core, self.targets, self._lost)
         if self._is_ending:
@@ -226,24 +227,11 @@ class Pool(Statements):
         self._by_core[id(session.core)] = session
         self.release(session)
 
-    async def _keep(self) -> None:
-        """Connect a session, again and again until it is."""
-        pause_s, is_told = _BACKOFF_FIRST_S, False
-        while not self._is_ending:
-            try:
-                return await self._connect()
-            except Exception as error:  # whatever it is, a session less for ever is worse
-                if not is_told:
-                    logging.warning(f"PostgreSQL: {error}; trying again")
-                    is_told = True
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, _BACKOFF_MAX_S)
-
     def _lost(self, session: Session) -> None:
         if session in self._sessions:
             self._forget(session)
             if not self._is_ending:
-                self._spawn(self._keep())
+                self._spawn(keep_trying(self._connect, "trying again"))
 
     def _forget(self, session: Session) -> None:
         self._sessions.discard(session)
