@@ -232,7 +232,7 @@ def mix_of(port: int, case: Case, random: random.Random, wire: str) -> list[dict
     if not requests:
         return []
     found: list[dict[str, Any]] = []
-    with verify.connection(port, wire=wire) as peer:
+    with contextlib.closing(verify.connection(port, wire=wire)) as peer:
         for one in requests:
             own = replace(case, headers=(*case.headers, *one.headers))
             answer = peer.ask(one.target, own)

@@ -126,7 +126,7 @@ def _spread(port: int, cases: list[Case]) -> list[str]:
     for case in cases:
         for _ in range(CONNECTIONS if contract().workloads[case.workload].is_quick else 1):
             try:
-                with verify.Connection(port) as connection:
+                with contextlib.closing(verify.Connection(port)) as connection:
                     case.check(connection.ask(case.target, case))
             except (OSError, WrongResponse) as error:
                 faults.add(f"{case.id}: {error}")

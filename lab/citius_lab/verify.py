@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPException, parse_headers
@@ -20,13 +21,12 @@ from citius_lab.workloads import Case, Response, WrongResponse, contract
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
-    from types import TracebackType
 
     Connect = Callable[[], "Connection"]
 
 
 class Connection:
-    """One connection to a server under test; a context manager.
+    """One connection to a server under test.
 
     Raises:
         OSError: The server does not accept, or breaks off.
@@ -43,15 +43,8 @@ class Connection:
         self._reader = self._socket.makefile("rb")
         self._port = port
 
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the connection."""
         self._reader.close()
         self._socket.close()
 
@@ -168,7 +161,7 @@ def verify_case(
         OSError: The connection failed.
         WrongResponse: An answer is wrong.
     """
-    with connection(port, timeout_s=timeout_s, wire=wire) as peer:
+    with closing(connection(port, timeout_s=timeout_s, wire=wire)) as peer:
         answer = peer.ask(case.target, case)
         case.check(answer)
         target = case.probe(random)
@@ -206,7 +199,7 @@ def _fault(probe: object, connect: Connect, *cases: Case) -> str | None:
 
 
 def _fragmented(connect: Connect, case: Case) -> None:
-    with connect() as connection:
+    with closing(connect()) as connection:
         head = connection.head(case.target)
         for cut in (slice(0, 3), slice(3, 17), slice(17, len(head) - 2)):
             connection.send(head[cut])
@@ -216,14 +209,14 @@ def _fragmented(connect: Connect, case: Case) -> None:
 
 
 def _reused(connect: Connect, case: Case) -> None:
-    with connect() as connection:
+    with closing(connect()) as connection:
         for _ in range(3):
             case.check(connection.ask(case.target))
 
 
 def _pipelined(connect: Connect, first: Case, last: Case) -> None:
     """Send 24 requests in one piece, all alike but the last: answers must keep the order."""
-    with connect() as connection:
+    with closing(connect()) as connection:
         connection.send(connection.head(first.target) * 23 + connection.head(last.target))
         for _ in range(23):
             first.check(connection.receive())
@@ -231,7 +224,7 @@ def _pipelined(connect: Connect, first: Case, last: Case) -> None:
 
 
 def _unknown_path(connect: Connect) -> None:
-    with connect() as connection:
+    with closing(connect()) as connection:
         answer = connection.ask("/no-such-page")
         if answer.status != 404:
             raise WrongResponse(f"unknown path: expected status 404, got {answer.status}")

@@ -18,13 +18,11 @@ from citius_lab import wires
 from citius_lab.workloads import Response, WrongResponse
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from citius_lab.workloads import Case
 
 
 class Connection:
-    """One HTTP/2 connection to a server under test; a context manager.
+    """One HTTP/2 connection to a server under test.
 
     Raises:
         OSError: The server does not accept, or breaks off.
@@ -47,15 +45,8 @@ class Connection:
         self._state.initiate_connection()
         self._flush()
 
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the connection."""
         self._socket.close()
 
     def ask(self, target: str, case: Case | None = None) -> Response:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from citius_lab.workloads import Response, WrongResponse
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from citius_lab.workloads import Case
 
 
@@ -23,7 +21,7 @@ msgpack: Any = import_module("msgpack")
 
 
 class Connection:
-    """One connection to a server's procedures; a context manager.
+    """One connection to a server's procedures.
 
     Raises:
         OSError: The server does not accept, or breaks off.
@@ -36,15 +34,8 @@ class Connection:
         self._unpacker = msgpack.Unpacker()
         self._msgid = 0
 
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the connection."""
         self._socket.close()
 
     def ask(self, target: str, case: Case | None = None) -> Response:

@@ -15,13 +15,11 @@ from websockets.sync.client import ClientConnection, connect
 from citius_lab.workloads import Response, WrongResponse
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from citius_lab.workloads import Case
 
 
 class Connection:
-    """One WebSocket per target that is asked; a context manager.
+    """One WebSocket per target that is asked.
 
     Raises:
         OSError: The server does not accept, or breaks off.
@@ -34,15 +32,8 @@ class Connection:
         self._stack = ExitStack()
         self._open: dict[str, ClientConnection] = {}
 
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the connection."""
         self._stack.close()
 
     def ask(self, target: str, case: Case | None = None) -> Response:

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
     from websockets.sync.server import ServerConnection
 
+    from citius_lab.workloads import Case
+
 HELLO = contract().cases["hello"]
+ECHO = contract().cases["echo-16"]
 
 
 class Http2Server:
@@ -102,20 +105,30 @@ def test_answers_over_http2_are_checked(wire: str, serving: dict[bytes, int]) ->
         verify.verify_case(serving[b"Something else"], HELLO, chance, wire=wire)
 
 
-def test_a_server_without_http2_is_told_so() -> None:
+@pytest.mark.parametrize(
+    ("wire", "case", "response", "why"),
+    [
+        (wires.H2C, HELLO, b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "not HTTP/2"),
+        (wires.WS, ECHO, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "404"),
+    ],
+    ids=["http2", "websockets"],
+)
+def test_a_server_without_a_protocol_is_told_so(
+    wire: str, case: Case, response: bytes, why: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
             peer, _ = listener.accept()
             with peer:
                 peer.recv(65_536)
-                peer.sendall(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+                peer.sendall(response)
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(WrongResponse, match="not HTTP/2"):
+        with pytest.raises(WrongResponse, match=why):
             verify.verify_case(
-                listener.getsockname()[1], HELLO, random.Random(1), wire=wires.H2C, timeout_s=5
+                listener.getsockname()[1], case, random.Random(1), wire=wire, timeout_s=5
             )
         thread.join(5)
 
@@ -210,30 +223,9 @@ def test_messages_that_come_back_are_checked() -> None:
             verify.verify_case(port, case, chance, wire=wires.WS, timeout_s=5)
 
 
-def test_a_server_without_websockets_is_told_so() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def answer() -> None:
-            peer, _ = listener.accept()
-            with peer:
-                peer.recv(65_536)
-                peer.sendall(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        case = contract().cases["echo-16"]
-        with pytest.raises(WrongResponse, match="404"):
-            verify.verify_case(
-                listener.getsockname()[1], case, random.Random(1), wire=wires.WS, timeout_s=5
-            )
-        thread.join(5)
-
-
 def test_the_generator_is_told_to_send_messages() -> None:
     series = {one.id: one for one in own_experiments()["websockets"].series}
-    echo = Shot.of(
-        series["echo-by-8"], contract().cases["echo-16"], window_s=1.0, warmup_s=0.0, rate=None
-    )
+    echo = Shot.of(series["echo-by-8"], ECHO, window_s=1.0, warmup_s=0.0, rate=None)
     assert f"{echo.scheme}://host{echo.target}" == "ws://host/echo"
     assert "--connections 32 --pipeline 8" in " ".join(echo.words(()))
     assert "--expect-status" not in echo.words(())
