@@ -64,7 +64,7 @@ Row = dict[str, Any]
 
 
 class Taken(Exception):
-    """Somebody else has this email address or name."""
+    """The email address or name belongs to another user."""
 
 
 class Store:

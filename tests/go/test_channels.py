@@ -226,7 +226,7 @@ class TestCoroutines:
         run_async(main, loop)
 
     def test_other_callbacks_have_their_turn(self, loop: str) -> None:
-        """A pair that never pauses starves nobody."""
+        """A pair that never pauses does not keep others from running."""
 
         async def main() -> None:
             import asyncio

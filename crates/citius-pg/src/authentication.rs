@@ -163,7 +163,7 @@ impl Proof {
         login.channel_binding == ChannelBinding::Required && !self.is_bound
     }
 
-    /// The best of what the server offers, and what is said of the channel.
+    /// The best mechanism that the server offers, and the channel binding of its first message.
     fn mechanism(
         &mut self,
         login: &Login,

@@ -15,7 +15,7 @@ from citius.settings.sources import toml
 
 
 def advice(path: str) -> str:
-    """How each setting of a ``gunicorn.conf.py`` is said here. The file is read, not run.
+    """The option that each setting of a ``gunicorn.conf.py`` stands for. The file is read, not run.
 
     Raises:
         ConfigError: It cannot be read.

@@ -93,9 +93,9 @@ class UploadFile:
         self.size = size
         """Bytes of the content."""
         self.filename = filename
-        """As the client calls it; never use it as a path."""
+        """The name that the client sent; it is not safe as a path."""
         self.content_type = content_type
-        """As the client says; nobody has checked it."""
+        """The media type that the client sent; it is not verified."""
         self.headers = headers if headers is not None else Headers([])
         """The header section of the part."""
         self._is_in_memory = isinstance(file, BytesIO)

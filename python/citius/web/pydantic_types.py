@@ -124,7 +124,7 @@ def _hints(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls, include_extras=True)
     except (NameError, TypeError):
-        return {}  # whoever reads the type says what is wrong with it
+        return {}  # the reader of the type raises the error
 
 
 def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:

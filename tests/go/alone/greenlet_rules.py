@@ -37,7 +37,7 @@ for n in range(100):
     go(work, n)
 group.wait()
 assert results == list(range(100))
-# A pair that never pauses starves nobody.
+# A pair that never pauses does not keep others from running.
 there, back, stop = chan(), chan(), []
 go(lambda: [back.send(n) for n in there])
 gevent.spawn_later(0.01, stop.append, 1)

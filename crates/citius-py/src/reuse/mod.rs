@@ -1,4 +1,4 @@
-//! Python objects that serve one request after another, and when they may (I18).
+//! Reuse of Python objects by the next request, and its condition (I18).
 //!
 //! In: objects that a request has had. Out: the same ones for the next request, if they are like fresh ones: every reference to
 //! them is one of the server's ([`Known`]), no weak one was added, and nothing has changed them ([`Reuse::is_fresh`]). [`Spare`] asks
@@ -20,7 +20,7 @@ mod object;
 pub(crate) use self::object::{Field, Memory, version};
 use self::object::{has_weak_references, hide, references};
 
-/// Objects that serve again.
+/// Objects that the next request may reuse.
 pub(crate) trait Reuse {
     /// Whether they are as fresh ones are. `lent` references to them are the caller's, besides those that are [`Known`].
     fn is_fresh(&mut self, py: Python<'_>, lent: Py_ssize_t) -> bool;

@@ -33,7 +33,7 @@ class MemoryServer:
 
     Args:
         app: The application.
-        config: Limits, threads and compression; what is said of sockets, workers and logs does not count.
+        config: Limits, threads and compression; settings of sockets, workers and logs have no effect.
         report: Called with exceptions that no handler expects; the log is where they go otherwise.
         development: Serve the documentation, unless the application says otherwise.
     """
