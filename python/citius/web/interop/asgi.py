@@ -21,7 +21,7 @@ from citius.web.interop.http1 import (
     request_head,
 )
 from citius.web.interop.memory import MemoryServer
-from citius.web.interop.scopes import target_of
+from citius.web.interop.scopes import OF_CONNECTION, encoded, target_of
 from citius.web.interop.websockets import serve_websocket
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # Fields of one connection (RFC 9110 §7.6.1): the server in front has its own.
 _OF_REQUESTS = frozenset({b"upgrade", b"keep-alive", b"proxy-connection", b"http2-settings"})
-_OF_RESPONSES = frozenset({"connection", "keep-alive", "transfer-encoding"})
 
 
 class ASGIAdapter:
@@ -53,8 +52,10 @@ class ASGIAdapter:
         if kind == "http":
             await self._serve_request(scope, receive, send)
         elif kind == "websocket":
-            connection = self._connect(scope, "https" if scope.get("scheme") == "wss" else "http")
-            await serve_websocket(connection, scope, receive, send)
+            target, root_path = target_of(scope)
+            scheme = "https" if scope.get("scheme") == "wss" else "http"
+            connection = self._connect(scope, scheme, root_path)
+            await serve_websocket(connection, target, scope, receive, send)
         elif kind == "lifespan":
             await self._serve_lifespan(receive, send)
         else:
@@ -104,10 +105,10 @@ class ASGIAdapter:
         self._servers.append(server)
         return server
 
-    def _connect(self, scope: Scope, scheme: str) -> MemoryConnection:
+    def _connect(self, scope: Scope, scheme: str, root_path: str) -> MemoryConnection:
         client = scope.get("client")
         address = (str(client[0]), int(client[1] or 0)) if client else None
-        connection = self._server().connect(address, scheme, target_of(scope)[1])
+        connection = self._server().connect(address, scheme, root_path)
         connection.scope = scope
         return connection
 
@@ -117,12 +118,13 @@ class ASGIAdapter:
             (name, value) for name, value in scope["headers"] if name not in _OF_REQUESTS
         ]
         body = _BodyFraming(scope["http_version"], fields)
+        target, root_path = target_of(scope)
         try:
-            head = request_head(method, target_of(scope)[0], body.fields)
+            head = request_head(method, target, body.fields)
         except ValueError as error:
             await _refuse(send, str(error))
             return
-        connection = self._connect(scope, scope.get("scheme", "http"))
+        connection = self._connect(scope, scope.get("scheme", "http"), root_path)
         listener = _Listener(connection, receive, body)
         try:
             connection.feed(head)
@@ -138,20 +140,15 @@ class _BodyFraming:
 
     def __init__(self, http_version: str, fields: list[tuple[bytes, bytes]]) -> None:
         names = {name for name, _ in fields}
-        self.is_chunked = b"transfer-encoding" in names
-        has_length = b"content-length" in names
-        if not self.is_chunked and not has_length and not http_version.startswith("1"):
-            # Only HTTP/1 tells by its fields whether there is a body.
-            self.is_unknown = True
-        else:
-            self.is_unknown = False
-        self.has_body = self.is_chunked or has_length or self.is_unknown
+        has_length, is_coded = b"content-length" in names, b"transfer-encoding" in names
+        # Only HTTP/1 tells by its fields whether there is a body.
+        is_unknown = not (has_length or is_coded or http_version.startswith("1"))
+        self.is_chunked = is_coded or is_unknown
+        self.has_body = has_length or self.is_chunked
         if self.is_chunked:
-            # Whatever codings there were, the server in front has taken them off.
+            # The server in front has taken all codings off.
             fields = [field for field in fields if field[0] != b"transfer-encoding"]
-        if self.is_chunked or self.is_unknown:
-            self.is_chunked = True
-            fields = [*fields, (b"transfer-encoding", b"chunked")]
+            fields.append((b"transfer-encoding", b"chunked"))
         self.fields = fields
 
 
@@ -234,19 +231,20 @@ async def _respond(
                 {"type": "http.response.body", "body": piece, "more_body": not reader.complete}
             )
     if sends_trailers:
-        trailers = [(name.encode(), value.encode("latin-1")) for name, value in reader.trailers]
-        await send({"type": "http.response.trailers", "headers": trailers, "more_trailers": False})
+        await send(
+            {
+                "type": "http.response.trailers",
+                "headers": encoded(reader.trailers),
+                "more_trailers": False,
+            }
+        )
 
 
 def _start_of(reader: ResponseReader) -> dict[str, Any]:
     return {
         "type": "http.response.start",
         "status": reader.status,
-        "headers": [
-            (name.encode("latin-1"), value.encode("latin-1"))
-            for name, value in reader.fields
-            if name not in _OF_RESPONSES
-        ],
+        "headers": encoded(reader.fields, OF_CONNECTION),
     }
 
 

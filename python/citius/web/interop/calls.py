@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from citius._core import Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
-from citius.web.interop.scopes import state_of
+from citius.web.interop.scopes import OF_CONNECTION, state_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -89,8 +89,11 @@ class _Call:
             error = raised
         if self._is_ended or self._gone.is_set():
             # What a handler has raised comes by again when its response is complete.
-            is_known = isinstance(error, OSError) or REPORTED in state_of(self._request)
-            if isinstance(error, Exception) and not is_known:
+            if (
+                isinstance(error, Exception)
+                and not isinstance(error, OSError)
+                and REPORTED not in state_of(self._request)
+            ):
                 log_exception(self._message(": the application failed after its response"), error)
         elif self._is_streaming:
             await self._put(
@@ -191,7 +194,9 @@ class _Call:
             )
             if name == "content-type" and content_type is None:
                 content_type = value
-            elif name not in _FRAMING and (name != "content-length" or self._needs_length(body)):
+            elif name not in OF_CONNECTION and (
+                name != "content-length" or self._needs_length(body)
+            ):
                 headers.append((name, value))
         trailers = start.get(TRAILERS)
         if not self.response.done():
@@ -222,7 +227,3 @@ class _Call:
                 yield piece
         finally:
             self.leave()
-
-
-# Fields that say how a message is framed, which is the server's.
-_FRAMING = frozenset({"transfer-encoding", "connection", "keep-alive"})

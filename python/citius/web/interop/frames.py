@@ -14,6 +14,14 @@ CLOSE: Final = 8
 PING: Final = 9
 PONG: Final = 10
 
+HANDSHAKE: Final = (
+    ("connection", "upgrade"),
+    ("upgrade", "websocket"),
+    ("sec-websocket-version", "13"),
+    ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+)
+"""Fields of a request for a WebSocket (RFC 6455 §4.1); the key is that of the RFC's example."""
+
 
 def frame(opcode: int, payload: bytes) -> bytes:
     """A frame of a client."""

@@ -6,12 +6,18 @@ what the server writes. Tests: every test that uses ``citius.testing``.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     Fields = Iterable[tuple[bytes, bytes]]
+
+
+# A request target, and the name of a field, as they are passed on.
+_TARGET = re.compile(rb"[^\x00-\x20\x7f]+")
+_NAME = re.compile(rb"[^\x00-\x20:]+")
 
 
 class ProtocolError(Exception):
@@ -26,11 +32,11 @@ def request_head(method: str, target: bytes, fields: Fields) -> bytes:
     """
     if not (method.isascii() and method.isprintable() and method) or " " in method:
         raise ValueError(f"expected a method such as GET, got {method!r}")
-    if not target or any(byte <= 0x20 or byte == 0x7F for byte in target):
+    if _TARGET.fullmatch(target) is None:
         raise ValueError(f"expected a request target without spaces, got {target!r}")
     lines = [method.encode() + b" " + target + b" HTTP/1.1"]
     for name, value in fields:
-        if not name or any(byte in b"\r\n\0:" or byte <= 0x20 for byte in name):
+        if _NAME.fullmatch(name) is None:
             raise ValueError(f"expected the name of a field, got {name!r}")
         if b"\n" in value or b"\r" in value or b"\0" in value:
             raise ValueError(f"the field {name.decode('latin-1')} has a line break in its value")

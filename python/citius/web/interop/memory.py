@@ -185,7 +185,7 @@ class MemoryConnection:
 
     __slots__ = (
         "_client", "_closed", "_drained", "_number", "_root_path", "_scheme", "_server", "_waiter",
-        "is_complete", "scope",
+        "error", "is_complete", "scope",
     )  # fmt: skip
 
     def __init__(
@@ -203,6 +203,8 @@ class MemoryConnection:
         """The whole response has been received."""
         self.scope: Any = None
         """The scope of the request, if it came by ASGI."""
+        self.error: BaseException | None = None
+        """What its handler has raised unexpectedly, for a transport that raises it."""
 
     def feed(self, data: bytes) -> None:
         """Send ``data``; returns at once, for a head or a small body."""

@@ -35,15 +35,14 @@ _NATIVE = "citius"
 _ERROR = "asgi_error"
 
 
-class ASGIMiddleware:
-    """ASGI middleware as native middleware."""
+def native_middleware(
+    middleware: Callable[..., ASGIApplication], args: tuple[Any, ...], options: dict[str, Any]
+) -> Callable[[Request, Next], Awaitable[Response]]:
+    """The native middleware that a class of ASGI middleware is."""
+    made = middleware(_innermost, *args, **options)
+    tasks: set[asyncio.Task[None]] = set()
 
-    def __init__(self, made: ASGIApplication) -> None:
-        self._made = made
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def __call__(self, request: Request, call_next: Next) -> Response:
-        """Call the middleware around the rest of the chain."""
+    async def asgi_middleware(request: Request, call_next: Next) -> Response:
         outer = asgi_scope(request)
         if outer is None:
             scope = scope_of(request, "http")
@@ -52,17 +51,7 @@ class ASGIMiddleware:
             scope = dict(outer)
         scope[_NATIVE] = (request, call_next)
         state_of(request)[KEY] = scope
-        return await respond(self._made, scope, request, self._tasks, cancels=True)
-
-
-def native_middleware(
-    middleware: Callable[..., ASGIApplication], args: tuple[Any, ...], options: dict[str, Any]
-) -> Callable[[Request, Next], Awaitable[Response]]:
-    """The native middleware that a class of ASGI middleware is."""
-    made = ASGIMiddleware(middleware(_innermost, *args, **options))
-
-    async def asgi_middleware(request: Request, call_next: Next) -> Response:
-        return await made(request, call_next)
+        return await respond(made, scope, request, tasks, cancels=True)
 
     name = getattr(middleware, "__qualname__", repr(middleware))
     asgi_middleware.__qualname__ = asgi_middleware.__name__ = f"add_middleware({name})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 
     from citius._core import Request
 
@@ -22,6 +22,9 @@ ASGIApplication: TypeAlias = "Callable[[Scope, Receive, Send], Awaitable[None]]"
 # The versions that `citius serve` tells ASGI applications (docs/guides/asgi.md).
 ASGI = {"version": "3.0", "spec_version": "2.3"}
 ASGI_WEBSOCKET = {"version": "3.0", "spec_version": "2.5"}
+
+# Fields that say how a response is framed, which is the server's.
+OF_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding"})
 
 # Where a request's state keeps the scope of the ASGI middleware around it.
 KEY = "asgi_scope"
@@ -64,10 +67,7 @@ def scope_of(request: Request, kind: str, prefix: str = "") -> dict[str, Any]:
         "raw_path": quote(outer, safe=_PATH_SAFE).encode() + raw_path if outer else raw_path,
         "query_string": request.raw_query,
         "root_path": outer + prefix,
-        "headers": [
-            (name.encode("latin-1"), value.encode("latin-1"))
-            for name, value in request.header_items()
-        ],
+        "headers": encoded(request.header_items()),
         "client": request.client,
         "server": server_of(request),
         "extensions": {},
@@ -75,6 +75,17 @@ def scope_of(request: Request, kind: str, prefix: str = "") -> dict[str, Any]:
     if kind == "http":
         scope["method"] = request.method
     return scope
+
+
+def encoded(
+    fields: Iterable[tuple[str, str]], without: frozenset[str] = frozenset()
+) -> list[tuple[bytes, bytes]]:
+    """Fields as ASGI has them."""
+    return [
+        (name.encode("latin-1"), value.encode("latin-1"))
+        for name, value in fields
+        if name not in without
+    ]
 
 
 def server_of(request: Request) -> tuple[str, int] | None:

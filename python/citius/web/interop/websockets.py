@@ -6,11 +6,11 @@ Tests: ``tests/interop/test_asgi.py``, ``tests/frameworks/test_servers.py``.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from citius.web.interop import frames
 from citius.web.interop.http1 import ProtocolError, ResponseReader, request_head
-from citius.web.interop.scopes import target_of
+from citius.web.interop.scopes import OF_CONNECTION, encoded
 
 if TYPE_CHECKING:
     from citius.web.interop.memory import MemoryConnection
@@ -22,24 +22,18 @@ _OF_REQUESTS = frozenset(
      b"sec-websocket-extensions", b"sec-websocket-protocol", b"transfer-encoding",
      b"content-length", b"http2-settings"}
 )  # fmt: skip
-_OF_RESPONSES = frozenset(
-    {"connection", "upgrade", "keep-alive", "transfer-encoding", "sec-websocket-accept",
-     "sec-websocket-protocol", "sec-websocket-extensions"}
-)  # fmt: skip
-_HANDSHAKE = [
-    (b"connection", b"upgrade"),
-    (b"upgrade", b"websocket"),
-    (b"sec-websocket-version", b"13"),
-    (b"sec-websocket-key", b"dGhlIHNhbXBsZSBub25jZQ=="),
-]
+_OF_RESPONSES = OF_CONNECTION | {
+    "upgrade", "sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-extensions",
+}  # fmt: skip
+_HANDSHAKE = encoded(frames.HANDSHAKE)
 
 _NO_STATUS, _ABNORMAL = 1005, 1006
 
 
 async def serve_websocket(
-    connection: MemoryConnection, scope: Scope, receive: Receive, send: Send
+    connection: MemoryConnection, target: bytes, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Serve one WebSocket."""
+    """Serve one WebSocket, asked for at ``target``."""
     await receive()
     fields = [*_HANDSHAKE, *(one for one in scope["headers"] if one[0] not in _OF_REQUESTS)]
     offered: list[str] = list(scope.get("subprotocols") or ())
@@ -47,7 +41,7 @@ async def serve_websocket(
         fields.append((b"sec-websocket-protocol", ", ".join(offered).encode("latin-1")))
     listener: asyncio.Task[None] | None = None
     try:
-        connection.feed(request_head("GET", target_of(scope)[0], fields))
+        connection.feed(request_head("GET", target, fields))
         listener = asyncio.get_running_loop().create_task(_listen(connection, receive))
         reader = ResponseReader("GET")
         while reader.status is None or (reader.status != 101 and not reader.complete):
@@ -60,7 +54,7 @@ async def serve_websocket(
             {
                 "type": "websocket.accept",
                 "subprotocol": dict(reader.fields).get("sec-websocket-protocol"),
-                "headers": _fields_of(reader),
+                "headers": encoded(reader.fields, _OF_RESPONSES),
             }
         )
         await _pass_on(connection, reader.body, send)
@@ -130,15 +124,7 @@ async def _refuse(reader: ResponseReader, scope: Scope, send: Send) -> None:
         {
             "type": "websocket.http.response.start",
             "status": reader.status,
-            "headers": _fields_of(reader),
+            "headers": encoded(reader.fields, _OF_RESPONSES),
         }
     )
     await send({"type": "websocket.http.response.body", "body": reader.take_body()})
-
-
-def _fields_of(reader: ResponseReader) -> list[tuple[bytes, Any]]:
-    return [
-        (name.encode("latin-1"), value.encode("latin-1"))
-        for name, value in reader.fields
-        if name not in _OF_RESPONSES
-    ]

@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from citius._core import Request, Response
 from citius.web.declared import Operation, Route
 from citius.web.interop.mounts import below, named
-from citius.web.interop.scopes import server_of
+from citius.web.interop.scopes import OF_CONNECTION, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -185,4 +185,4 @@ def _close(result: Any) -> None:
 
 
 # Fields of one connection (PEP 3333: an application has none of them).
-_FRAMING = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade"})
+_FRAMING = OF_CONNECTION | {"upgrade"}
