@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar
 
 Pairs: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 File: TypeAlias = bytes | str | tuple[str, bytes | str] | tuple[str, bytes | str, str]
 """Content; or a name and content; or a name, content and media type."""
 Files: TypeAlias = Mapping[str, File] | Iterable[tuple[str, File]]
 
+_T = TypeVar("_T")
 _BOUNDARY = b"citius-test-client-boundary"
 
 
@@ -55,7 +56,7 @@ def urlencode(given: Pairs) -> str:
     return encode(pairs(given))
 
 
-def pairs(fields: Pairs | None) -> list[tuple[str, str]]:
+def pairs(fields: Mapping[str, _T] | Iterable[tuple[str, _T]] | None) -> list[tuple[str, _T]]:
     """A mapping or pairs, as pairs."""
     if fields is None:
         return []
@@ -70,10 +71,7 @@ def _multipart(form: Pairs, files: Files) -> bytes:
     for name, value in pairs(form):
         head = f'Content-Disposition: form-data; name="{_quoted(name)}"'
         parts.append(head.encode() + b"\r\n\r\n" + value.encode())
-    given: Any = files
-    if hasattr(given, "keys"):
-        given = given.items()
-    for name, file in cast("Iterable[tuple[str, File]]", given):
+    for name, file in pairs(files):
         filename, content, content_type = _file(name, file)
         head = (
             f'Content-Disposition: form-data; name="{_quoted(name)}"; filename="{_quoted(filename)}"\r\n'

@@ -23,7 +23,8 @@ from citius.testing.bodies import encode_body, pairs, urlencode
 from citius.testing.cookies import Cookies
 from citius.testing.websocket import Socket, WebSocketRefused
 from citius.web.headers import Headers
-from citius.web.interop.http1 import ProtocolError, ResponseReader
+from citius.web.interop.frames import HANDSHAKE
+from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
 from citius.web.pool import BlockingPool
 
 if TYPE_CHECKING:
@@ -290,18 +291,9 @@ class Client:
         body: bytes | Iterable[bytes] | None,
     ) -> Generator[StreamedTestResponse]:
         """``stream`` with the fields, in lower case, and the body as they are sent."""
-        connection = _Connection(self._connect(), method)
-        self._connections[connection.number] = connection
-        try:
-            self._send(connection, method, path, fields, body)
-            response_headers = self._wait_for_head(connection, path, fields)
+        with self._opened(method, path, fields, body) as (connection, headers):
             assert connection.status is not None, "just waited for"
-            yield StreamedTestResponse(
-                connection.status, response_headers, lambda: self._pieces(connection)
-            )
-        finally:
-            del self._connections[connection.number]
-            self._in_loop(lambda: self._reactor.memory_eof(connection.number))
+            yield StreamedTestResponse(connection.status, headers, lambda: self._pieces(connection))
 
     def get(self, path: str, **options: Any) -> TestResponse:
         """``request`` with GET."""
@@ -345,19 +337,12 @@ class Client:
             WebSocketRefused: The application responded with something else.
         """
         fields = [
-            ("connection", "upgrade"),
-            ("upgrade", "websocket"),
-            ("sec-websocket-version", "13"),
-            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            *HANDSHAKE,
             *self._fields(headers, None, None),
         ]
         if offered := ", ".join(subprotocols):
             fields.append(("sec-websocket-protocol", offered))
-        connection = _Connection(self._connect(), "GET")
-        self._connections[connection.number] = connection
-        try:
-            self._send(connection, "GET", path, fields, None)
-            response_headers = self._wait_for_head(connection, path, fields)
+        with self._opened("GET", path, fields, None) as (connection, response_headers):
             assert connection.status is not None, "just waited for"
             if connection.status != 101:
                 content = b"".join(self._pieces(connection))
@@ -367,11 +352,26 @@ class Client:
                 yield socket
             finally:
                 socket.close()
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def _opened(
+        self,
+        method: str,
+        path: str,
+        fields: list[tuple[str, str]],
+        body: bytes | Iterable[bytes] | None,
+    ) -> Generator[tuple[_Connection, Headers]]:
+        """A connection on which the head of the response has come; leaving the block disconnects."""
+        connection = _Connection(self._connect(), method)
+        self._connections[connection.number] = connection
+        try:
+            self._send(connection, method, path, fields, body)
+            yield connection, self._wait_for_head(connection, path, fields)
         finally:
             del self._connections[connection.number]
             self._in_loop(lambda: self._reactor.memory_eof(connection.number))
-
-    # --- inside ---------------------------------------------------------------------------------
 
     def _connect(self) -> int:
         if self._scheme == "http":
@@ -419,9 +419,9 @@ class Client:
         elif body is not None:
             for piece in body:
                 if piece:
-                    self._feed(connection, b"%x\r\n%b\r\n" % (len(piece), piece))
+                    self._feed(connection, chunk(piece))
                     self._run(asyncio.sleep(0))
-            self._feed(connection, b"0\r\n\r\n")
+            self._feed(connection, LAST_CHUNK)
 
     def _feed(self, connection: _Connection, data: bytes) -> None:
         self._in_loop(lambda: self._reactor.memory_feed(connection.number, data))
@@ -465,8 +465,7 @@ class Client:
     def _pieces(self, connection: _Connection) -> Iterator[bytes]:
         while True:
             self._wait(lambda: bool(connection.body) or connection.complete)
-            piece = bytes(connection.body)
-            connection.body.clear()
+            piece = connection.take_body()
             if piece:
                 yield piece
             elif connection.complete:

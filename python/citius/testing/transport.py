@@ -53,7 +53,6 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         self._client = client
         self._sync: dict[str, Client] = {}
         self._server: MemoryServer | None = None
-        self._errors: dict[int, BaseException] = {}
 
     # --- httpx.Client ---------------------------------------------------------------------------
 
@@ -126,7 +125,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if self._server is None:
             self._server = self._new_server()
         connection = self._server.connect(self._client, request.url.scheme)
-        stream = _AsyncStream(connection, request.method, self._error_of)
+        stream = _AsyncStream(connection, request.method)
         try:
             await _send(connection, request)
             reader = await stream.read_head()
@@ -142,10 +141,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def _note(self, request: Request, error: BaseException) -> None:
         connection = None if self._server is None else self._server.connection_of(request)
         if connection is not None:
-            self._errors[id(connection)] = error
-
-    def _error_of(self, connection: MemoryConnection) -> BaseException | None:
-        return self._errors.pop(id(connection), None)
+            connection.error = error
 
 
 def _is_chunked(request: httpx.Request) -> bool:
@@ -194,10 +190,9 @@ class _SyncStream(httpx.SyncByteStream):
 class _AsyncStream(httpx.AsyncByteStream):
     """The response of a connection in memory."""
 
-    def __init__(self, connection: MemoryConnection, method: str, error_of: Any) -> None:
+    def __init__(self, connection: MemoryConnection, method: str) -> None:
         self._connection = connection
         self._reader = ResponseReader(method)
-        self._error_of = error_of
 
     async def read_head(self) -> ResponseReader:
         """Wait for the head.
@@ -231,6 +226,6 @@ class _AsyncStream(httpx.AsyncByteStream):
             raise
 
     def _raise_error(self) -> None:
-        error = self._error_of(self._connection)
+        error, self._connection.error = self._connection.error, None
         if error is not None:
             raise error

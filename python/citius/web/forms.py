@@ -77,7 +77,7 @@ class UploadFile:
     unless the handler keeps it.
     """
 
-    __slots__ = ("_is_in_memory", "content_type", "file", "filename", "headers", "size")
+    __slots__ = ("content_type", "file", "filename", "headers", "size")
 
     def __init__(
         self,
@@ -98,7 +98,6 @@ class UploadFile:
         """The media type that the client sent; it is not verified."""
         self.headers = headers if headers is not None else Headers([])
         """The header section of the part."""
-        self._is_in_memory = isinstance(file, BytesIO)
 
     async def read(self, size: int = -1) -> bytes:
         """The next bytes, at most ``size``; all that are left without one, none at the end."""
@@ -125,7 +124,7 @@ class UploadFile:
             self.file.seek(position)
 
     async def _call(self, method: Callable[[int], Any], argument: int) -> Any:
-        if self._is_in_memory:
+        if isinstance(self.file, BytesIO):
             return method(argument)
         import asyncio
 
