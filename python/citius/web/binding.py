@@ -52,17 +52,11 @@ def bind(handler: Callable[..., Any], pattern: str, *, stream: bool = False) -> 
 def bind_endpoint(endpoint: Endpoint, pool: BlockingPool | None) -> Bound:
     """The same for a route, with its dependencies and with what it declares of its responses."""
     respond = responder(endpoint)
-    dependencies = endpoint.dependencies
-    if respond is None and not dependencies:
+    if respond is None and not endpoint.dependencies:
         made = bind_parameters(endpoint.handler, endpoint.parameters, endpoint.pattern)
         return replace(made, kind=endpoint.kind)
     wrapper = Wrapper(path_parameters(endpoint.pattern))
-    for one in dependencies:
-        wrapper.call(one)
-    arguments = wrapper.read(endpoint.parameters)
-    return wrapper.finish(
-        endpoint.handler, arguments, endpoint.kind, respond, pool, passed_type(endpoint)
-    )
+    return wrapper.bind(endpoint, respond, pool, passed_type(endpoint))
 
 
 def bind_parameters(
@@ -122,6 +116,19 @@ class Wrapper:
             "parse_urlencoded": parse_urlencoded,
             **(names or {}),
         }
+
+    def bind(
+        self,
+        endpoint: Endpoint,
+        respond: Callable[[Any], Any] | None = None,
+        pool: BlockingPool | None = None,
+        passed: type | None = None,
+    ) -> Bound:
+        """The function of an endpoint: its dependencies, its parameters, its handler; see ``finish``."""
+        for one in endpoint.dependencies:
+            self.call(one)
+        arguments = self.read(endpoint.parameters)
+        return self.finish(endpoint.handler, arguments, endpoint.kind, respond, pool, passed)
 
     def read(self, parameters: tuple[Parameter, ...]) -> str:
         """Add what reads the parameters of one function; gives the arguments of its call."""

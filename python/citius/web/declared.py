@@ -93,6 +93,11 @@ class Operation:
     headers: Mapping[str, str] | None = None
     content_type: str | None = None
 
+    @property
+    def has_head(self) -> bool:
+        """Whether it says status, fields or media type of its responses."""
+        return (self.status_code, self.headers, self.content_type) != (None, None, None)
+
 
 @dataclass(frozen=True, slots=True)
 class SocketRoute:

@@ -147,24 +147,15 @@ class Resolver:
         self,
         owner: Callable[..., Any],
         parameters: tuple[Parameter, ...],
-        pattern: str,
-        known: dict[Any, Dependency],
-    ) -> tuple[Parameter, ...]:
-        """The parameters of a route's handler, those of dependencies with their ``dependency``.
-
-        ``known`` holds what the route's dependencies are already; ``extra`` takes the same.
-        """
-        return self._resolve(owner, parameters, pattern, known, ())
-
-    def extra(
-        self,
-        owner: Callable[..., Any],
         depends: tuple[Depends, ...],
         pattern: str,
-        known: dict[Any, Dependency],
-    ) -> tuple[Dependency, ...]:
-        """Dependencies whose values are not taken."""
-        return tuple(self._dependency(owner, one, None, pattern, known, ()) for one in depends)
+    ) -> tuple[tuple[Parameter, ...], tuple[Dependency, ...]]:
+        """A handler's parameters, with the graphs of dependencies; and the route's own dependencies."""
+        known: dict[Any, Dependency] = {}
+        resolved = self._resolve(owner, parameters, pattern, known, ())
+        return resolved, tuple(
+            self._dependency(owner, one, None, pattern, known, ()) for one in depends
+        )
 
     def _resolve(
         self,

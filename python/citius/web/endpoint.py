@@ -103,14 +103,12 @@ def endpoint_of(route: Route, pattern: str, resolver: Resolver) -> Endpoint:
             body_bytes_max=route.body_bytes_max, operation=route.operation,
         )  # fmt: skip
     parameters = http_parameters(handler, pattern, stream=route.stream)
-    known: dict[Any, Dependency] = {}
-    parameters = resolver.resolve(handler, parameters, pattern, known)
+    parameters, extra = resolver.resolve(handler, parameters, route.dependencies, pattern)
     declared = route.operation.response
     result = read_result(handler) if declared is MISSING else declared
     is_model, result = without_response(result, is_explicit=declared is not MISSING)
     endpoint = Endpoint(
-        "http", route.method, pattern, handler, route.kind, parameters,
-        extra=resolver.extra(handler, route.dependencies, pattern, known),
+        "http", route.method, pattern, handler, route.kind, parameters, extra,
         result=result, is_model=is_model, stream=route.stream,
         body_bytes_max=route.body_bytes_max, operation=route.operation,
     )  # fmt: skip
@@ -131,9 +129,8 @@ def endpoint_of_socket(socket: SocketRoute, pattern: str, resolver: Resolver) ->
     handler = socket.handler
     read_handler, read = parameter_readers(serial=socket.kind == "blocking")
     resolver = resolver.reading(read)
-    known: dict[Any, Dependency] = {}
-    parameters = resolver.resolve(handler, read_handler(handler, pattern), pattern, known)
-    extra = resolver.extra(handler, socket.dependencies, pattern, known)
+    own = read_handler(handler, pattern)
+    parameters, extra = resolver.resolve(handler, own, socket.dependencies, pattern)
     return _without_awaits_in_threads(
         Endpoint("websocket", "", pattern, handler, socket.kind, parameters, extra)
     )
@@ -147,9 +144,8 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
     """
     handler = one.handler
     resolver = resolver.reading(lambda call, _: procedure_parameters(call))
-    known: dict[Any, Dependency] = {}
-    parameters = resolver.resolve(handler, procedure_parameters(handler), "", known)
-    extra = resolver.extra(handler, one.dependencies, "", known)
+    own = procedure_parameters(handler)
+    parameters, extra = resolver.resolve(handler, own, one.dependencies, "")
     result = read_result(handler)
     return _without_awaits_in_threads(
         Endpoint("rpc", "", one.name, handler, one.kind, parameters, extra, result=result)

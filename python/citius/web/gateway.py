@@ -135,12 +135,17 @@ def needs_loop(app: App) -> str:
 def _routes(app: App, *, heads: bool = True) -> Iterator[Planned]:
     """All routes of the application and of those mounted in it."""
     for prefix, inner, middleware, errors in app.walk():
-        overrides = {**inner.dependency_overrides, **app.dependency_overrides}
-        resolver = Resolver(overrides, app.app_dependencies)
+        resolver = _resolver(app, inner)
         routes = inner.declared_routes
         for route in with_head(routes) if heads else routes:
             endpoint = endpoint_of(route, joined(prefix, route.pattern), resolver)
             yield route, endpoint, middleware, (*route.errors, *errors)
+
+
+def _resolver(app: App, inner: App) -> Resolver:
+    """What resolves the dependencies of an application that is mounted in ``app``, or is ``app``."""
+    overrides = {**inner.dependency_overrides, **app.dependency_overrides}
+    return Resolver(overrides, app.app_dependencies)
 
 
 def _documentation(
@@ -171,14 +176,13 @@ def _static_routes(app: App, resolver: Resolver) -> Iterator[Planned]:
 
 def _sockets(app: App) -> Iterator[Endpoint]:
     for prefix, inner, _, _ in app.walk():
-        overrides = {**inner.dependency_overrides, **app.dependency_overrides}
-        resolver = Resolver(overrides, app.app_dependencies)
+        resolver = _resolver(app, inner)
         for socket in inner.declared_sockets:
             yield endpoint_of_socket(socket, joined(prefix, socket.pattern), resolver)
 
 
 def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
-    resolver = Resolver(app.dependency_overrides, app.app_dependencies)
+    resolver = _resolver(app, app)
     for one in app.procedures:
         yield one, endpoint_of_procedure(one, resolver)
 

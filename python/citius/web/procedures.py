@@ -170,11 +170,7 @@ def _with_dependencies(endpoint: Endpoint, decode: Callable[[bytes], Any]) -> _C
         "    raise misfit(error) from None",
     ]
     names = {"decode": decode, "misfit": _misfit}
-    wrapper = Wrapper({}, first="params", opening=opening, names=names)
-    for one in endpoint.dependencies:
-        wrapper.call(one)
-    arguments = wrapper.read(endpoint.parameters)
-    return wrapper.finish(endpoint.handler, arguments, endpoint.kind, None, None).call
+    return Wrapper({}, first="params", opening=opening, names=names).bind(endpoint).call
 
 
 def _type_of(parameter: Parameter) -> Any:

@@ -28,7 +28,7 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
     operation = endpoint.operation
     status = operation.status_code or 200
     headers, content_type = operation.headers, operation.content_type
-    has_head = operation.status_code is not None or headers is not None or content_type is not None
+    has_head = operation.has_head
     if not has_head and not endpoint.is_model and not operation.responses:
         return None
     own = _filter(endpoint.result, endpoint) if endpoint.is_model else None
@@ -58,8 +58,7 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
 def passed_type(endpoint: Endpoint) -> type | None:
     """The type whose own values the route's `responder` returns as they are, if there is one."""
     operation, model = endpoint.operation, endpoint.result
-    has_head = (operation.status_code, operation.headers, operation.content_type) != (None,) * 3
-    if has_head or not endpoint.is_model or not isinstance(model, type):
+    if operation.has_head or not endpoint.is_model or not isinstance(model, type):
         return None
     return None if pydantic_types.adapter_of(model) else model
 

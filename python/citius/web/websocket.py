@@ -171,10 +171,7 @@ def bind_websocket(endpoint: Endpoint) -> Bound:
     opening = ["socket = SerialWebSocket(socket)"] if is_serial else []
     opening.append("request = socket.request")
     names = {"SerialWebSocket": SerialWebSocket}
-    wrapper = Wrapper(in_path, first="socket", opening=opening, names=names)
-    for one in endpoint.dependencies:
-        wrapper.call(one)
-    return wrapper.finish(handler, wrapper.read(parameters), endpoint.kind, None, None)
+    return Wrapper(in_path, first="socket", opening=opening, names=names).bind(endpoint)
 
 
 def _serial(handler: Callable[..., Any], args: list[str | None]) -> Callable[..., Any]:

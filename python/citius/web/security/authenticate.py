@@ -5,14 +5,13 @@ Tests: tests/security/test_schemes.py.
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, cast
 
 # At run time too: `principal` can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.web.middleware.base import Middleware
 from citius.web.middleware.fields import listed
-from citius.web.security.schemes import Principal, Scheme, as_principal
+from citius.web.security.schemes import Principal, Scheme, as_principal, is_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,11 +29,12 @@ class Authenticate(Middleware):
     def __init__(self, scheme: Scheme, *, exempt: Iterable[str] = ()) -> None:
         self._scheme = scheme
         self._exempt = frozenset(listed(exempt))
+        self._half: type[_Direct | _Awaiting] = _Awaiting if is_async(scheme) else _Direct
 
     @property
     def steps(self) -> tuple[Callable[..., Any], ...]:
         """What decides whether the scheme has to be awaited."""
-        return ((_Awaiting if _is_awaited(self._scheme) else _Direct).before,)
+        return (self._half.before,)
 
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., Any] | None
@@ -42,11 +42,7 @@ class Authenticate(Middleware):
         """Leave exempt routes alone."""
         if pattern in self._exempt:
             return None
-        return (_Awaiting if _is_awaited(self._scheme) else _Direct)(self._scheme)
-
-
-def _is_awaited(scheme: object) -> bool:
-    return any(map(inspect.iscoroutinefunction, (scheme, type(scheme).__call__)))
+        return self._half(self._scheme)
 
 
 class _Direct(Middleware):

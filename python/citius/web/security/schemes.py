@@ -138,7 +138,7 @@ class Bearer(Scheme):
 
     def __new__(cls, check: Check, *args: Any, **options: Any) -> Bearer:
         """Make one with a coroutine if ``check`` is one."""
-        made: Any = _AwaitedBearer if _is_async(check) else cls
+        made: Any = _AwaitedBearer if is_async(check) else cls
         return object.__new__(made)
 
     def __init__(
@@ -178,7 +178,7 @@ class APIKey(Scheme):
 
     def __new__(cls, keys: Mapping[str, Principal] | Check, *args: Any, **options: Any) -> APIKey:
         """Make one with a coroutine if ``keys`` is one."""
-        made: Any = _AwaitedAPIKey if _is_async(keys) else cls
+        made: Any = _AwaitedAPIKey if is_async(keys) else cls
         return object.__new__(made)
 
     def __init__(
@@ -226,7 +226,7 @@ class Basic(Scheme):
 
     def __new__(cls, check: Callable[[str, str], Any], *args: Any, **options: Any) -> Basic:
         """Make one with a coroutine if ``check`` is one."""
-        made: Any = _AwaitedBasic if _is_async(check) else cls
+        made: Any = _AwaitedBasic if is_async(check) else cls
         return object.__new__(made)
 
     def __init__(
@@ -308,7 +308,8 @@ class _AwaitedRequires(_Awaited, Requires):
         return self._with_scopes(await found)
 
 
-def _is_async(check: object) -> bool:
+def is_async(check: object) -> bool:
+    """Whether what a function or an object returns when it is called has to be awaited."""
     return inspect.iscoroutinefunction(check) or inspect.iscoroutinefunction(
         getattr(type(check), "__call__", None)  # noqa: B004
     )
