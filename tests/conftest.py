@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from rig import USER, Server
 
+# pytest has read it; a suite that a test runs in a project of its own is not asked for the same.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 HEADER = """\
 import asyncio, contextvars, json, os, sys, threading, time
 from citius import *
