@@ -19,7 +19,7 @@ MAY_USE = {
     "citius-h1": {"citius-http"},
     "citius-h2": {"citius-http"},
     "citius-forwarded": {"citius-http"},
-    "citius-forms": {"citius-route"},
+    "citius-forms": {"citius-http", "citius-route"},
     "citius-rpc": {"citius-http"},
     "citius-pg": set(),
     "citius-ws": {"citius-http"},

@@ -35,7 +35,6 @@ pub enum Event<'a> {
 #[derive(Clone, Debug)]
 pub struct Multipart {
     finder: Finder<'static>,
-    delimiter: Vec<u8>,
     limits: Limits,
     state: State,
     /// Bytes of the delimiter that the input before has ended with; all of them: the delimiter is complete.
@@ -93,7 +92,6 @@ impl Multipart {
         let delimiter = [b"\r\n--", boundary].concat();
         Ok(Self {
             finder: Finder::new(&delimiter).into_owned(),
-            delimiter,
             limits,
             state: State::Preamble,
             // The first delimiter has no line end of its own if there is no preamble.
@@ -263,24 +261,18 @@ impl Multipart {
         &'s mut self,
         input: &mut &'i [u8],
     ) -> Result<Option<Event<'s>>, Fault> {
-        let content = match self.scan(input) {
+        let (count, bytes) = match self.scan(input) {
             Scanned::Nothing => return Ok(None),
             Scanned::Delimiter => {
                 self.state = State::AfterDelimiter(Tail::Nothing);
                 return Ok(Some(Event::PartEnd));
             }
-            Scanned::NoDelimiter(count) => Content::OfDelimiter(count),
-            Scanned::Bytes(bytes) => Content::OfInput(bytes),
-        };
-        let count = match content {
-            Content::OfDelimiter(count) => count,
-            Content::OfInput(bytes) => bytes.len(),
+            Scanned::NoDelimiter(count) => (count, None),
+            Scanned::Bytes(bytes) => (bytes.len(), Some(bytes)),
         };
         self.count(count as u64)?;
-        Ok(Some(Event::Content(match content {
-            Content::OfDelimiter(count) => self.delimiter.get(..count).unwrap_or_default(),
-            Content::OfInput(bytes) => bytes,
-        })))
+        let of_delimiter = || self.finder.needle().get(..count).unwrap_or_default();
+        Ok(Some(Event::Content(bytes.unwrap_or_else(of_delimiter))))
     }
 
     /// Counts bytes of the current part.
@@ -302,7 +294,7 @@ impl Multipart {
 
     /// Looks for the delimiter at the front of `input` and takes what it has seen.
     fn scan<'i>(&mut self, input: &mut &'i [u8]) -> Scanned<'i> {
-        if self.matched == self.delimiter.len() {
+        if self.matched == self.finder.needle().len() {
             self.matched = 0;
             return Scanned::Delimiter;
         }
@@ -313,7 +305,7 @@ impl Multipart {
             return Scanned::Nothing;
         }
         let (bytes, rest) = if let Some(at) = self.finder.find(input) {
-            self.matched = self.delimiter.len();
+            self.matched = self.finder.needle().len();
             let (bytes, rest) = input.split_at(at);
             (bytes, rest.get(self.matched..).unwrap_or_default())
         } else {
@@ -330,7 +322,7 @@ impl Multipart {
 
     /// The same where the input before has ended with a part of the delimiter.
     fn scan_on<'i>(&mut self, input: &mut &'i [u8]) -> Scanned<'i> {
-        let missing = self.delimiter.get(self.matched..).unwrap_or_default();
+        let missing = self.finder.needle().get(self.matched..).unwrap_or_default();
         let equal = missing
             .iter()
             .zip(input.iter())
@@ -354,11 +346,11 @@ impl Multipart {
     fn begun_at(&self, input: &[u8]) -> usize {
         let tail_at = input
             .len()
-            .saturating_sub(self.delimiter.len().saturating_sub(1));
+            .saturating_sub(self.finder.needle().len().saturating_sub(1));
         let tail = input.get(tail_at..).unwrap_or_default();
         let begun = memchr::memrchr(b'\r', tail).filter(|&at| {
             tail.get(at..)
-                .is_some_and(|end| self.delimiter.starts_with(end))
+                .is_some_and(|end| self.finder.needle().starts_with(end))
         });
         begun.map_or(input.len(), |at| at.saturating_add(tail_at))
     }
@@ -373,9 +365,4 @@ enum Scanned<'i> {
     NoDelimiter(usize),
     /// Bytes before a delimiter, or before what may be one.
     Bytes(&'i [u8]),
-}
-
-enum Content<'i> {
-    OfDelimiter(usize),
-    OfInput(&'i [u8]),
 }

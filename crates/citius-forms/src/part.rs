@@ -10,6 +10,8 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use citius_http::fields::is_token;
+use citius_http::parameters;
 use citius_route::decode;
 
 use crate::{Fault, Limits};
@@ -57,13 +59,13 @@ impl Part {
     }
 
     fn read_disposition(&mut self, value: &str) -> Result<(), Fault> {
-        let (kind, mut rest) = value.split_once(';').unwrap_or((value, ""));
-        if !trim(kind).eq_ignore_ascii_case("form-data") {
+        let is_escaped = |character| matches!(character, '"' | '\\');
+        let (kind, parameters) = parameters::split_escaped(value, is_escaped);
+        if !kind.eq_ignore_ascii_case("form-data") {
             return Err(Fault::Disposition);
         }
         let (mut name, mut filename, mut extended) = (None, None, None);
-        while let Some((key, value, after)) = parameter(rest) {
-            rest = after;
+        for (key, value) in parameters {
             let slot = match key.to_ascii_lowercase().as_str() {
                 "name" => &mut name,
                 "filename" => &mut filename,
@@ -100,10 +102,9 @@ fn field(line: &[u8]) -> Result<(String, String), Fault> {
     let colon = memchr::memchr(b':', line).ok_or(Fault::FieldSyntax)?;
     let (name, value) = line.split_at(colon);
     let value = value.get(1..).unwrap_or_default();
-    let is_token = !name.is_empty() && name.iter().copied().all(is_token_byte);
     // Browsers escape line ends and quotes alone: other control characters of a name come as they are.
     let is_broken = value.iter().any(|byte| b"\r\n".contains(byte));
-    if !is_token || is_broken {
+    if !is_token(name) || is_broken {
         return Err(Fault::FieldSyntax);
     }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
@@ -111,69 +112,10 @@ fn field(line: &[u8]) -> Result<(String, String), Fault> {
     Ok((name, trim(&value).to_string()))
 }
 
-/// RFC 9110 §5.6.2.
-const fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
-}
-
 fn is_identity(encoding: &str) -> bool {
     ["7bit", "8bit", "binary"]
         .iter()
         .any(|name| encoding.eq_ignore_ascii_case(name))
-}
-
-/// The next parameter of a disposition: its name, its value without quotes, and what follows.
-fn parameter(text: &str) -> Option<(&str, String, &str)> {
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start_matches([' ', '\t', ';']);
-        if rest.is_empty() {
-            return None;
-        }
-        let end = rest.find(['=', ';']).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(end);
-        let Some(value) = after.strip_prefix('=') else {
-            rest = after;
-            continue;
-        };
-        let value = value.trim_start_matches([' ', '\t']);
-        let (value, after) = if let Some(quoted) = value.strip_prefix('"') {
-            unquote(quoted)
-        } else {
-            let end = value.find(';').unwrap_or(value.len());
-            let (plain, after) = value.split_at(end);
-            (trim(plain).to_string(), after)
-        };
-        // What stands between a closing quote and the next semicolon is nothing that has a meaning.
-        let next = after.find(';').unwrap_or(after.len());
-        let after = after.get(next..).unwrap_or_default();
-        return Some((trim(name), value, after));
-    }
-}
-
-/// The content of a quoted string whose first quote has been read, and what follows its last one.
-fn unquote(text: &str) -> (String, &str) {
-    let mut content = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['"', '\\']) {
-        let (plain, special) = rest.split_at(at);
-        content.push_str(plain);
-        let mut characters = special.chars();
-        if characters.next() == Some('"') {
-            return (content, characters.as_str());
-        }
-        rest = characters.as_str();
-        match rest.chars().next() {
-            Some(escaped @ ('"' | '\\')) => {
-                content.push(escaped);
-                rest = rest.get(1..).unwrap_or_default();
-            }
-            _ => content.push('\\'),
-        }
-    }
-    content.push_str(rest);
-    (content, "")
 }
 
 /// Undoes the three escapes of the WHATWG encoder.

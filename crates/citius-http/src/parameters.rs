@@ -12,14 +12,22 @@ use crate::fields::is_token_byte;
 /// The part of `value` before the first `;`, and the parameters after it.
 #[must_use]
 pub fn split(value: &str) -> (&str, Parameters<'_>) {
+    split_escaped(value, |_| true)
+}
+
+/// The same where a backslash escapes these characters alone, and stands for itself before others.
+#[must_use]
+pub fn split_escaped(value: &str, is_escaped: fn(char) -> bool) -> (&str, Parameters<'_>) {
     let (head, rest) = value.split_once(';').unwrap_or((value, ""));
-    (trim(head), Parameters { rest })
+    (trim(head), Parameters { rest, is_escaped })
 }
 
 /// The parameters of a field value in their order, names as they came, quoted values without their quotes.
 #[derive(Clone, Debug)]
 pub struct Parameters<'a> {
     rest: &'a str,
+    /// Of which characters a backslash is an escape.
+    is_escaped: fn(char) -> bool,
 }
 
 impl<'a> Iterator for Parameters<'a> {
@@ -48,7 +56,7 @@ impl<'a> Parameters<'a> {
     fn value(&mut self, text: &'a str) -> Cow<'a, str> {
         let text = text.trim_start_matches(is_space);
         let (value, after) = if let Some(quoted) = text.strip_prefix('"') {
-            unquote(quoted)
+            unquote(quoted, self.is_escaped)
         } else {
             let end = text.find(';').unwrap_or(text.len());
             let (token, after) = text.split_at(end);
@@ -60,7 +68,7 @@ impl<'a> Parameters<'a> {
 }
 
 /// The content of a quoted string whose first quote has been read, and what follows its last one.
-fn unquote(text: &str) -> (Cow<'_, str>, &str) {
+fn unquote(text: &str, is_escaped: fn(char) -> bool) -> (Cow<'_, str>, &str) {
     let Some(end) = text.find(['"', '\\']) else {
         return (Cow::Borrowed(text), "");
     };
@@ -71,8 +79,16 @@ fn unquote(text: &str) -> (Cow<'_, str>, &str) {
     let mut content = String::from(plain);
     while let Some(escape) = rest.strip_prefix('\\') {
         let mut characters = escape.chars();
-        content.push(characters.next().unwrap_or('\\'));
-        let text = characters.as_str();
+        let text = match characters.next() {
+            Some(character) if is_escaped(character) => {
+                content.push(character);
+                characters.as_str()
+            }
+            _ => {
+                content.push('\\');
+                escape
+            }
+        };
         let end = text.find(['"', '\\']).unwrap_or(text.len());
         let (plain, after) = text.split_at(end);
         content.push_str(plain);

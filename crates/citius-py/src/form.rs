@@ -5,13 +5,15 @@
 //! `FormData` of. URL-encoded bodies, and bodies that are there as a whole, are parsed when they are asked for.
 //! Tests: `tests/server/test_uploads.py`, `tests/unit/test_forms.py`.
 
+use std::borrow::Cow;
 use std::io::Error;
 use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Mutex;
 
 use citius_forms::{Event, Fault, Limits, Multipart, Part, urlencoded};
-use citius_http::{Head, parameters};
+use citius_http::Head;
+use citius_http::parameters::{self, Parameters};
 use citius_reactor::{Pending, Spool, Spooler, StreamId, close};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -65,6 +67,11 @@ pub(crate) fn is_multipart(head: &Head) -> bool {
     })
 }
 
+fn boundary(mut parameters: Parameters<'_>) -> Cow<'_, str> {
+    let found = parameters.find(|(name, _)| name.eq_ignore_ascii_case("boundary"));
+    found.map(|(_, value)| value).unwrap_or_default()
+}
+
 /// A form that comes with the body of a request.
 pub(crate) struct Form {
     /// An error: the form is broken, and nothing is taken any more.
@@ -114,9 +121,7 @@ impl Form {
     pub(crate) fn new(head: &Head, settings: &FormSettings, held_bytes_max: u64) -> Self {
         let content_type = head.field(b"content-type").unwrap_or_default();
         let content_type = String::from_utf8_lossy(content_type);
-        let (_, mut parameters) = parameters::split(&content_type);
-        let boundary = parameters.find(|(name, _)| name.eq_ignore_ascii_case("boundary"));
-        let boundary = boundary.map(|(_, value)| value).unwrap_or_default();
+        let boundary = boundary(parameters::split(&content_type).1);
         let parser = Multipart::new(boundary.as_bytes(), settings.limits(held_bytes_max));
         Self {
             parser: parser.map_err(Failure::Broken),
@@ -370,7 +375,7 @@ pub(crate) fn parse_form<'py>(
     body: &[u8],
     settings: FormSettings,
 ) -> PyResult<Parts<'py>> {
-    let (media_type, mut parameters) = parameters::split(content_type);
+    let (media_type, parameters) = parameters::split(content_type);
     let limits = settings.limits(u64::MAX);
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         let pairs = urlencoded::parse(body, &limits);
@@ -378,9 +383,7 @@ pub(crate) fn parse_form<'py>(
         return Ok((PyList::new(py, pairs)?, PyList::empty(py)));
     }
     if media_type.eq_ignore_ascii_case("multipart/form-data") {
-        let boundary = parameters.find(|(name, _)| name.eq_ignore_ascii_case("boundary"));
-        let boundary = boundary.map(|(_, value)| value).unwrap_or_default();
-        let taken = parse_whole(boundary.as_bytes(), body, limits);
+        let taken = parse_whole(boundary(parameters).as_bytes(), body, limits);
         return parts(py, taken.map_err(Failure::Broken));
     }
     let got = if media_type.is_empty() {
