@@ -58,25 +58,12 @@ impl Parameters {
     fn push(&mut self, format: u8, parts: &[&[u8]]) {
         self.formats.push(format);
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        // Longer than the protocol can say is told by `write`: the message's own length does not fit either.
+        // Longer than the protocol can say is told by `bind`: the message's own length does not fit either.
         let len = i32::try_from(len).unwrap_or(i32::MAX);
         self.values.extend_from_slice(&len.to_be_bytes());
         for part in parts {
             self.values.extend_from_slice(part);
         }
-    }
-
-    /// Bind, Execute and Sync. Writes nothing if that fails.
-    #[inline]
-    pub(crate) fn write(
-        &self,
-        statement: &str,
-        description: &Description,
-        output: &mut BytesMut,
-    ) -> Result<(), Fault> {
-        self.bind("", statement, description, output)?;
-        output.put_slice(EXECUTE_SYNC);
-        Ok(())
     }
 
     /// Bind to a portal. Writes nothing if that fails.

@@ -149,12 +149,8 @@ impl Connection {
         description: &Description,
         parameters: &Parameters,
     ) -> Result<(), Fault> {
-        if name.is_empty() {
-            self.bind_described("", name, description, parameters)?;
-            self.output.put_slice(EXECUTE_SYNC);
-        } else {
-            parameters.write(name, description, &mut self.output)?;
-        }
+        self.bind("", name, description, parameters)?;
+        self.output.put_slice(EXECUTE_SYNC);
         self.requests.push_back(Request::Execute);
         Ok(())
     }
@@ -183,16 +179,14 @@ impl Connection {
         description: &Description,
         parameters: &Parameters,
     ) -> Result<(), Fault> {
-        if name.is_empty() {
-            self.bind_described(portal, name, description, parameters)?;
-        } else {
-            parameters.bind(portal, name, description, &mut self.output)?;
-        }
+        self.bind(portal, name, description, parameters)?;
         self.resume_portal(portal, rows_max)
     }
 
-    /// Binds what was prepared just now, and asks what its rows look like: they may differ from the description.
-    fn bind_described(
+    /// Binds a statement. Of one without a name, which was prepared just now, it asks what its rows look like: they may
+    /// differ from the description.
+    #[inline]
+    fn bind(
         &mut self,
         portal: &str,
         name: &str,
@@ -200,8 +194,11 @@ impl Connection {
         parameters: &Parameters,
     ) -> Result<(), Fault> {
         parameters.bind(portal, name, description, &mut self.output)?;
-        frontend::describe(b'P', portal, &mut self.output)
-            .map_err(|_| Fault::Protocol("a zero byte in the name of a portal"))
+        if name.is_empty() {
+            frontend::describe(b'P', portal, &mut self.output)
+                .map_err(|_| Fault::Protocol("a zero byte in the name of a portal"))?;
+        }
+        Ok(())
     }
 
     /// Goes on in a portal, for so many rows.
@@ -228,10 +225,7 @@ impl Connection {
     /// # Errors
     /// The text has a zero byte in it; nothing is sent.
     pub fn copy(&mut self, sql: &str) -> Result<(), Fault> {
-        self.script(sql)?;
-        self.requests.pop_back();
-        self.requests.push_back(Request::Copy);
-        Ok(())
+        self.query(sql, Request::Copy)
     }
 
     /// Sends data of a COPY, after [`Event::CopyIn`].
@@ -268,11 +262,15 @@ impl Connection {
     /// # Errors
     /// The text has a zero byte in it; nothing is sent.
     pub fn script(&mut self, sql: &str) -> Result<(), Fault> {
+        self.query(sql, Request::Script)
+    }
+
+    fn query(&mut self, sql: &str, request: Request) -> Result<(), Fault> {
         if sql.contains('\0') {
             return Err(Fault::Protocol("a zero byte in the text of a statement"));
         }
         frontend::query(sql, &mut self.output).map_err(|_| Fault::MessageTooLong)?;
-        self.requests.push_back(Request::Script);
+        self.requests.push_back(request);
         Ok(())
     }
 
@@ -468,9 +466,6 @@ fn count_of(body: &[u8]) -> u64 {
 
 /// Bytes of data in one message of a COPY.
 const COPY_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
-
-/// What asks a server whether it speaks TLS; it says `S` or `N`.
-pub const TLS_REQUEST: [u8; 8] = *b"\0\0\0\x08\x04\xd2\x16\x2f";
 
 /// The only message of a connection that is made to cancel what a session does.
 pub fn cancel_request(process: i32, secret: i32) -> [u8; 16] {

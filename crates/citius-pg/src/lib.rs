@@ -34,9 +34,7 @@ mod tests;
 pub use authentication::{ChannelBinding, Login};
 pub use bind::Parameters;
 pub use calendar::{Civil, civil_of_days};
-pub use connection::{
-    Connection, Event, MESSAGE_BYTES_MAX, TLS_REQUEST, TransactionStatus, cancel_request,
-};
+pub use connection::{Connection, Event, MESSAGE_BYTES_MAX, TransactionStatus, cancel_request};
 pub use description::{Column, Description};
 pub use fault::{Fault, ServerError};
 pub use json::JsonRows;

@@ -72,6 +72,7 @@ pub(crate) static HEADERS: Function = Function::new("citius.web.headers", "Heade
 pub(crate) static MUTABLE_HEADERS: Function = Function::new("citius.web.headers", "MutableHeaders");
 pub(crate) static STATE: Function = Function::new("types", "SimpleNamespace");
 pub(crate) static BODY_STREAM: Function = Function::new("citius.web.bodies", "BodyStream");
+pub(crate) static RENDER: Function = Function::new("citius.pg.templates", "render");
 pub(crate) static READ: Function = Function::new("citius.web.bodies", "read");
 pub(crate) static PUMP_ASYNC: Function = Function::new("citius.web.streaming", "pump_async");
 pub(crate) static DEFER_ALL: Function = Function::new("citius.web.background", "defer_all");

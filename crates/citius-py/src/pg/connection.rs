@@ -235,16 +235,14 @@ impl Session {
         statement: Option<&(u32, Arc<Statement>)>,
     ) -> PyResult<()> {
         let work = &call.get().work;
-        if let (Some((_, arguments)), Some((_, statement))) = (work.statement(), statement) {
-            let (arguments, description) = (arguments.bind(py), &statement.description);
-            encode(arguments, description, &mut self.parameters)?;
-        }
-        if let (Some((sql, _)), Some((_, statement))) = (work.statement(), statement)
-            && statement.name.is_empty()
-        {
-            let sql = sql.bind(py).to_str()?;
-            let sent = self.protocol.prepare_for_next(sql, &statement.description);
-            sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+        if let (Some((sql, arguments)), Some((_, statement))) = (work.statement(), statement) {
+            let description = &statement.description;
+            encode(arguments.bind(py), description, &mut self.parameters)?;
+            if statement.name.is_empty() {
+                let sql = sql.bind(py).to_str()?;
+                let sent = self.protocol.prepare_for_next(sql, description);
+                sent.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+            }
         }
         let sent = match (work, statement) {
             (Work::Statement(..), Some((_, statement))) => {

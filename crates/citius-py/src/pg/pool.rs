@@ -15,6 +15,7 @@ use super::call::{PgCall, Work};
 use super::connection::PgConnection;
 use super::errors::errors;
 use super::rows::{RowType, Shape};
+use crate::support::RENDER;
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
@@ -166,18 +167,28 @@ impl PgPool {
         }
         while !lock(&this.sharing).queue.is_empty() {
             let Some(session) = this.pick(py) else { break };
-            let Some((since, call)) = lock(&this.sharing).queue.pop_front() else {
-                break;
-            };
-            if call.get().is_over() {
-                continue;
-            }
-            if let Err(call) = PgConnection::submit(session.bind(py), call) {
-                lock(&this.sharing).queue.push_front((since, call));
+            if !this.hand_over(session.bind(py)) {
                 break;
             }
         }
         this.is_pumping.store(false, Ordering::Relaxed);
+    }
+
+    /// Hands the call that has waited longest to a session; `false`: there is none, or the session did not take it.
+    fn hand_over(&self, session: &Bound<'_, PgConnection>) -> bool {
+        let Some((since, call)) = lock(&self.sharing).queue.pop_front() else {
+            return false;
+        };
+        if call.get().is_over() {
+            return true;
+        }
+        match PgConnection::submit(session, call) {
+            Ok(()) => true,
+            Err(call) => {
+                lock(&self.sharing).queue.push_front((since, call));
+                false
+            }
+        }
     }
 
     /// No code waits for a call any more.
@@ -223,8 +234,7 @@ pub(crate) fn rendered<'py>(
     if let Ok(sql) = sql.cast_exact::<PyString>() {
         return Ok((sql.to_owned(), rest));
     }
-    let templates = arguments.py().import("citius.pg.templates")?;
-    templates.getattr("render")?.call1((sql, rest))?.extract()
+    RENDER.get(arguments.py())?.call1((sql, rest))?.extract()
 }
 
 #[pymethods]
@@ -367,14 +377,8 @@ impl PgPool {
     fn serve_waiting(slf: &Bound<'_, Self>, session: &Bound<'_, PgConnection>) {
         let this = slf.get();
         for _ in 0..this.depth {
-            let Some((since, call)) = lock(&this.sharing).queue.pop_front() else {
+            if !this.hand_over(session) {
                 return;
-            };
-            if call.get().is_over() {
-                continue;
-            }
-            if let Err(call) = PgConnection::submit(session, call) {
-                return lock(&this.sharing).queue.push_front((since, call));
             }
         }
     }

@@ -5,13 +5,14 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use citius_tls::{Client, ClientSession, ClientSettings, IdentityFiles, Verification, Version};
+use citius_tls::{Client, ClientSession, ClientSettings, IdentityFiles, Verification};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::errors::error_of;
 use crate::sync::lock;
+use crate::tls::{unexpected, version_from};
 
 /// The rules that connections to servers are secured by, read from files.
 #[pyclass(frozen, module = "citius._core")]
@@ -40,11 +41,7 @@ impl PgTls {
             authorities,
             identity: identity.map(|(certificate, key)| IdentityFiles { certificate, key }),
             password,
-            version_min: match version_min {
-                "tls1.2" => Version::Tls12,
-                "tls1.3" => Version::Tls13,
-                other => return Err(unexpected("tls1.2 or tls1.3", other)),
-            },
+            version_min: version_from(version_min)?,
             protocols: protocols.into_iter().map(String::into_bytes).collect(),
         };
         Client::load(settings)
@@ -63,10 +60,6 @@ impl PgTls {
     fn session(&self, server_name: &str) -> PyResult<ClientSession> {
         self.0.session(server_name).map_err(PyValueError::new_err)
     }
-}
-
-fn unexpected(expected: &str, got: &str) -> PyErr {
-    PyValueError::new_err(format!("expected {expected}, got {got:?}"))
 }
 
 /// TLS of one connection: bytes in, bytes out.
