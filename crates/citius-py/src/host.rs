@@ -464,11 +464,9 @@ impl Reactor {
         let Some(mut core) = self.try_core() else {
             return self.mailbox.wake();
         };
-        let commands = std::mem::take(&mut *lock(&self.commands));
-        let (mine, others): (Vec<_>, Vec<_>) = commands
-            .into_iter()
-            .partition(|command| matches!(command, Command::Upstream(_)));
-        lock(&self.commands).extend(others);
+        let mine: Vec<_> = lock(&self.commands)
+            .extract_if(.., |command| matches!(command, Command::Upstream(_)))
+            .collect();
         core.serve(py, &self.handle, |reactor, service| {
             for command in mine {
                 if let Command::Upstream(command) = command {

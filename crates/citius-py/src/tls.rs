@@ -72,11 +72,7 @@ impl Tls {
         let settings = Settings {
             identities: identities.collect(),
             password,
-            version_min: match version_min {
-                "tls1.2" => Version::Tls12,
-                "tls1.3" => Version::Tls13,
-                other => return Err(unexpected("tls1.2 or tls1.3", other)),
-            },
+            version_min: version_from(version_min)?,
             ciphers,
             client_auth: match client_auth {
                 "none" => ClientAuth::Off,
@@ -111,7 +107,15 @@ impl Tls {
     }
 }
 
-fn unexpected(expected: &str, got: &str) -> PyErr {
+pub(crate) fn version_from(text: &str) -> PyResult<Version> {
+    match text {
+        "tls1.2" => Ok(Version::Tls12),
+        "tls1.3" => Ok(Version::Tls13),
+        other => Err(unexpected("tls1.2 or tls1.3", other)),
+    }
+}
+
+pub(crate) fn unexpected(expected: &str, got: &str) -> PyErr {
     PyValueError::new_err(format!("expected {expected}, got {got:?}"))
 }
 

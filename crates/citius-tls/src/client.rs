@@ -20,7 +20,6 @@ use rustls::crypto::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
-use rustls::version::{TLS12, TLS13};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
     SignatureScheme,
@@ -86,12 +85,8 @@ impl Client {
             trusted,
             provider: Arc::clone(&provider),
         };
-        let versions: &[_] = match settings.version_min {
-            Version::Tls12 => &[&TLS13, &TLS12],
-            Version::Tls13 => &[&TLS13],
-        };
         let config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)
+            .with_protocol_versions(settings.version_min.and_later())
             .map_err(|error| error.to_string())?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::version::{TLS12, TLS13};
 
 use crate::identity::Identity;
 use crate::resolver::Resolver;
 use crate::session::{Failure, Session};
-use crate::settings::{ClientAuth, Settings, Version};
+use crate::settings::{ClientAuth, Settings};
 use crate::tickets::{self, Ticketer, Tickets};
 use crate::{Reason, ciphers, clients, files};
 
@@ -159,12 +158,8 @@ fn configure(
     });
     let rules = clients::rules(settings, Arc::clone(&provider), now_s)?;
     warnings.extend_from_slice(&rules.warnings);
-    let versions: &[_] = match settings.version_min {
-        Version::Tls12 => &[&TLS13, &TLS12],
-        Version::Tls13 => &[&TLS13],
-    };
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)
+        .with_protocol_versions(settings.version_min.and_later())
         .map_err(|error| format!("no cipher suite is left for the versions to be spoken: {error}"))?
         .with_client_cert_verifier(rules.verifier)
         .with_cert_resolver(Arc::new(Resolver::new(identities)));

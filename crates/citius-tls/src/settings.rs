@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use rustls::SupportedProtocolVersion;
+use rustls::version::{TLS12, TLS13};
+
 /// Everything a [`crate::Server`] is made of. Paths are read when it is made, and again when the files change.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -45,6 +48,19 @@ pub enum Version {
     #[default]
     Tls12,
     Tls13,
+}
+
+static FROM_TLS12: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
+static FROM_TLS13: &[&SupportedProtocolVersion] = &[&TLS13];
+
+impl Version {
+    /// This version and those after it, the best first.
+    pub(crate) fn and_later(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Self::Tls12 => FROM_TLS12,
+            Self::Tls13 => FROM_TLS13,
+        }
+    }
 }
 
 /// Whether clients are asked for certificates.

@@ -251,16 +251,15 @@ impl Wsgi {
         if cfg!(Py_GIL_DISABLED) || !callables.is_fresh(py, 0) {
             return;
         }
-        let mut left_over = Some(callables);
         let mut scratches = lock(&self.scratches);
         let mut latest_first = scratches.iter_mut().rev();
-        if let Some(scratch) = latest_first.find(|scratch| scratch.callables.is_empty())
-            && let Some(callables) = left_over.take()
-        {
+        if let Some(scratch) = latest_first.find(|scratch| scratch.callables.is_empty()) {
             scratch.callables.put(callables);
+            return;
         }
+        // Without the lock: dropping them may run Python code.
         drop(scratches);
-        drop(left_over);
+        drop(callables);
     }
 }
 
