@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from citius.settings.config import Config
 from citius.testing.bodies import encode_body
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from citius._core import Request
     from citius.testing.bodies import Files, Pairs
     from citius.testing.cookies import Cookies
-    from citius.testing.requests import Fields
+    from citius.testing.requests import AsyncRequestOptions, EventOptions, Fields
     from citius.web.app import App
     from citius.web.headers import Headers
     from citius.web.interop.memory import MemoryConnection
@@ -175,31 +175,31 @@ class AsyncClient:
         async with self._exchange(method, with_query(path, params), fields, body) as streamed:
             yield streamed
 
-    async def get(self, path: str, **options: Any) -> TestResponse:
+    async def get(self, path: str, **options: Unpack[AsyncRequestOptions]) -> TestResponse:
         """``request`` with GET."""
         return await self.request("GET", path, **options)
 
-    async def head(self, path: str, **options: Any) -> TestResponse:
+    async def head(self, path: str, **options: Unpack[AsyncRequestOptions]) -> TestResponse:
         """``request`` with HEAD."""
         return await self.request("HEAD", path, **options)
 
-    async def post(self, path: str, **options: Any) -> TestResponse:
+    async def post(self, path: str, **options: Unpack[AsyncRequestOptions]) -> TestResponse:
         """``request`` with POST."""
         return await self.request("POST", path, **options)
 
-    async def put(self, path: str, **options: Any) -> TestResponse:
+    async def put(self, path: str, **options: Unpack[AsyncRequestOptions]) -> TestResponse:
         """``request`` with PUT."""
         return await self.request("PUT", path, **options)
 
-    async def patch(self, path: str, **options: Any) -> TestResponse:
+    async def patch(self, path: str, **options: Unpack[AsyncRequestOptions]) -> TestResponse:
         """``request`` with PATCH."""
         return await self.request("PATCH", path, **options)
 
-    async def delete(self, path: str, **options: Any) -> TestResponse:
+    async def delete(self, path: str, **options: Unpack[AsyncRequestOptions]) -> TestResponse:
         """``request`` with DELETE."""
         return await self.request("DELETE", path, **options)
 
-    async def options(self, path: str, **options: Any) -> TestResponse:
+    async def options(self, path: str, **options: Unpack[AsyncRequestOptions]) -> TestResponse:
         """``request`` with OPTIONS."""
         return await self.request("OPTIONS", path, **options)
 
@@ -210,7 +210,7 @@ class AsyncClient:
         *,
         method: str = "GET",
         last_event_id: str | None = None,
-        **options: Any,
+        **options: Unpack[EventOptions],
     ) -> AsyncGenerator[AsyncEventSource]:
         """Follow a stream of server-sent events; leaving the block disconnects.
 

@@ -16,7 +16,7 @@ import itertools
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from citius._core import Reactor
 from citius.testing.bodies import encode_body
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from citius._core import Request
     from citius.testing.bodies import Files, Pairs
     from citius.testing.cookies import Cookies
-    from citius.testing.requests import Fields
+    from citius.testing.requests import EventOptions, Fields, RequestOptions
     from citius.web.app import App
     from citius.web.headers import Headers
 
@@ -243,31 +243,31 @@ class Client:
             assert connection.status is not None, "just waited for"
             yield StreamedTestResponse(connection.status, headers, lambda: self._pieces(connection))
 
-    def get(self, path: str, **options: Any) -> TestResponse:
+    def get(self, path: str, **options: Unpack[RequestOptions]) -> TestResponse:
         """``request`` with GET."""
         return self.request("GET", path, **options)
 
-    def head(self, path: str, **options: Any) -> TestResponse:
+    def head(self, path: str, **options: Unpack[RequestOptions]) -> TestResponse:
         """``request`` with HEAD."""
         return self.request("HEAD", path, **options)
 
-    def post(self, path: str, **options: Any) -> TestResponse:
+    def post(self, path: str, **options: Unpack[RequestOptions]) -> TestResponse:
         """``request`` with POST."""
         return self.request("POST", path, **options)
 
-    def put(self, path: str, **options: Any) -> TestResponse:
+    def put(self, path: str, **options: Unpack[RequestOptions]) -> TestResponse:
         """``request`` with PUT."""
         return self.request("PUT", path, **options)
 
-    def patch(self, path: str, **options: Any) -> TestResponse:
+    def patch(self, path: str, **options: Unpack[RequestOptions]) -> TestResponse:
         """``request`` with PATCH."""
         return self.request("PATCH", path, **options)
 
-    def delete(self, path: str, **options: Any) -> TestResponse:
+    def delete(self, path: str, **options: Unpack[RequestOptions]) -> TestResponse:
         """``request`` with DELETE."""
         return self.request("DELETE", path, **options)
 
-    def options(self, path: str, **options: Any) -> TestResponse:
+    def options(self, path: str, **options: Unpack[RequestOptions]) -> TestResponse:
         """``request`` with OPTIONS."""
         return self.request("OPTIONS", path, **options)
 
@@ -304,7 +304,7 @@ class Client:
         *,
         method: str = "GET",
         last_event_id: str | None = None,
-        **options: Any,
+        **options: Unpack[EventOptions],
     ) -> Generator[EventSource]:
         """Follow a stream of server-sent events; leaving the block disconnects.
 

@@ -6,16 +6,16 @@ Tests: ``tests/interop/test_client.py``, ``tests/interop/test_async_client.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, overload
 
 from citius.testing.bodies import pairs, urlencode
 from citius.testing.cookies import Cookies
 from citius.web.headers import Headers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import AsyncIterable, Iterable, Mapping
 
-    from citius.testing.bodies import Pairs
+    from citius.testing.bodies import Files, Pairs
 
 _T = TypeVar("_T")
 
@@ -28,6 +28,47 @@ REDIRECTS_MAX: Final = 20
 """Redirects that are followed for one request."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class RequestOptions(TypedDict, total=False):
+    """The arguments of ``Client.request``."""
+
+    headers: Pairs | None
+    params: Pairs | None
+    content: bytes | str | Iterable[bytes] | None
+    json: object
+    msgpack: object
+    form: Pairs | None
+    files: Files | None
+    auth: tuple[str, str] | None
+    follow_redirects: bool | None
+
+
+class AsyncRequestOptions(TypedDict, total=False):
+    """The arguments of ``AsyncClient.request``."""
+
+    headers: Pairs | None
+    params: Pairs | None
+    content: bytes | str | Iterable[bytes] | AsyncIterable[bytes] | None
+    json: object
+    msgpack: object
+    form: Pairs | None
+    files: Files | None
+    auth: tuple[str, str] | None
+    follow_redirects: bool | None
+
+
+class EventOptions(TypedDict, total=False):
+    """The arguments of ``stream`` that ``events`` passes on."""
+
+    headers: Pairs | None
+    params: Pairs | None
+    content: bytes | str | Iterable[bytes] | None
+    json: object
+    msgpack: object
+    form: Pairs | None
+    files: Files | None
+    auth: tuple[str, str] | None
 
 
 class TooManyRedirects(Exception):

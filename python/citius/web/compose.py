@@ -324,7 +324,8 @@ def _around_halves(
     one: Halves, inner: Callable[[Request], Response], failures: Failures
 ) -> Callable[[Request], Response]:
     """A middleware in two halves around a chain without a coroutine."""
-    before, after = one.before, one.after
+    before: Callable[..., Any] = one.before
+    after: Callable[..., Any] = one.after
 
     def wrapped(request: Request) -> Response:
         try:
@@ -340,7 +341,8 @@ def _around_halves_async(
     one: Halves, inner: Callable[[Request], Awaitable[Response]], failures: Failures
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     """The same around a coroutine; each half may be one itself."""
-    before, after = one.before, one.after
+    before: Callable[..., Any] = one.before
+    after: Callable[..., Any] = one.after
     is_awaited = is_async_middleware(one)
 
     async def wrapped(request: Request) -> Response:

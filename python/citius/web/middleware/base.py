@@ -23,10 +23,10 @@ AsyncNext: TypeAlias = Callable[[Request], Awaitable[Response]]
 class Middleware:
     """Middleware in two halves, either of which may be ``async def``."""
 
-    def before(self, request: Request) -> Any:
+    def before(self, request: Request) -> object:
         """Return a ``Response`` in place of what is inside, or ``None`` to call it."""
 
-    def after(self, request: Request, response: Response) -> Any:
+    def after(self, request: Request, response: Response) -> object:
         """Return the response of what is inside, changed or replaced.
 
         Not called with a response of ``before``.
