@@ -2,7 +2,7 @@
 //!
 //! In: a class that implements [`PollAwaitable`]. Out: an object with the methods of `collections.abc.Coroutine`, as
 //! `asyncio.create_task` wants them. [`install_slots`] gives an `await` of [`Done`] C functions in place of those that
-//! PyO3 makes from the methods. Nothing here waits. Tests: `tests/asgi/`, `tests/gateway/`.
+//! `PyO3` makes from the methods. Nothing here waits. Tests: `tests/asgi/`, `tests/gateway/`.
 
 use std::ptr;
 
@@ -127,8 +127,10 @@ pub(crate) fn install_slots(py: Python<'_>) {
     let class = Done::type_object_raw(py);
     // SAFETY: a class of ours that lives for ever and has no objects yet.
     unsafe { (*class).tp_iternext = Some(next_of_done) };
-    // SAFETY: the same; it has a method `__await__`, therefore slots of coroutines.
-    unsafe { (*(*class).tp_as_async).am_await = Some(await_of_done) };
+    // SAFETY: the same.
+    let slots = unsafe { (*class).tp_as_async };
+    // SAFETY: the class has a method `__await__`, therefore these slots.
+    unsafe { (*slots).am_await = Some(await_of_done) };
 }
 
 /// As `__await__`: the object itself.

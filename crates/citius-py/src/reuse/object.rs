@@ -107,12 +107,14 @@ pub(crate) struct Memory {
     words: Box<[usize]>,
     /// How many of them lie before the object.
     before: usize,
+    /// The two words that other objects of the type change.
+    links: Option<Links>,
 }
 
 /// The type is what the header of every object ends with.
 const TYPE_AT: usize = size_of::<ffi::PyObject>() / size_of::<usize>() - 1;
 
-/// Types whose objects have their attributes behind them, where no field shows them (`Py_TPFLAGS_INLINE_VALUES`).
+/// Types whose objects have their attributes behind their fields (`Py_TPFLAGS_INLINE_VALUES`).
 const INLINE_VALUES: std::ffi::c_ulong = 1 << 2;
 /// Types whose dictionaries and weak references the interpreter keeps before the object
 /// (`Py_TPFLAGS_MANAGED_DICT`, `Py_TPFLAGS_MANAGED_WEAKREF`).
@@ -123,31 +125,39 @@ impl Memory {
     pub(crate) fn of(py: Python<'_>, object: &Py<PyAny>) -> Option<Self> {
         let flags = type_flags(py, object);
         // In Python 3.12 they are there wherever the interpreter manages the dictionary.
-        let hides_values =
-            flags & INLINE_VALUES != 0 || flags & MANAGED != 0 && py.version_info() < (3, 13);
+        let hides_values = flags & INLINE_VALUES != 0 && py.version_info() >= (3, 15)
+            || flags & MANAGED != 0 && py.version_info() < (3, 13);
         if hides_values || !shows_new_weak_references(py, object) {
             return None;
         }
         Some(Self {
             words: words(py, object).map(load).collect(),
             before: if flags & MANAGED == 0 { 0 } else { 2 },
+            links: None,
         })
+    }
+
+    /// The same, but that other objects of the type come and go.
+    pub(crate) fn except(self, links: Option<Links>) -> Self {
+        Self { links, ..self }
     }
 
     /// Whether the memory is as it was.
     #[inline]
     pub(crate) fn is_same(&self, py: Python<'_>, object: &Py<PyAny>) -> bool {
         // Without a GIL, others may be writing just now.
-        if self.before != 0 || cfg!(Py_GIL_DISABLED) {
-            let mut pairs = self.words.iter().zip(words(py, object));
-            return pairs.all(|(held, word)| *held == load(word));
+        if self.before != 0 || self.links.is_some() || cfg!(Py_GIL_DISABLED) {
+            let mut pairs = self.words.iter().zip(words(py, object)).enumerate();
+            return pairs.all(|(at, (held, word))| *held == load(word) || self.is_link(at));
         }
         // SAFETY: the words from the type on lie within the object, whose size its type says; a class that is put in
         // the place of it is one of objects as large.
         let words = unsafe { object.as_ptr().cast::<usize>().add(TYPE_AT) };
         // SAFETY: so do all that follow, and nothing writes to them while the GIL is held here.
         let words = unsafe { std::slice::from_raw_parts(words, self.words.len()) };
-        *words == *self.words
+        // All of them, without a branch: the compiler takes several at a time, and there is no call of memcmp.
+        let differences = words.iter().zip(&self.words);
+        differences.fold(0, |all, (word, held)| all | (word ^ held)) == 0
     }
 
     /// Whether nothing has happened but that empty fields refer to `other` now; that is remembered.
@@ -158,15 +168,42 @@ impl Memory {
         other: &Py<T>,
     ) -> bool {
         let other = other.as_ptr().addr();
-        self.words
-            .iter_mut()
+        (0..self.words.len())
             .zip(words(py, object))
-            .all(|(held, word)| {
-                let word = load(word);
-                let is_expected = *held == word || *held == 0 && word == other;
-                *held = word;
-                is_expected
+            .all(|(at, word)| {
+                let (held, word) = (self.words[at], load(word));
+                self.words[at] = word;
+                held == word || held == 0 && word == other || self.is_link(at)
             })
+    }
+
+    /// Whether the word at `at` is one of the links.
+    #[inline]
+    fn is_link(&self, at: usize) -> bool {
+        self.links
+            .is_some_and(|Links(field)| matches!(at.checked_sub(self.before + field), Some(0 | 1)))
+    }
+}
+
+/// Where objects of a type refer to the next one and the one before, all of them being one list. By the place of the
+/// first of the two words, counted from the type on. asyncio's tasks are such a list from Python 3.14 on.
+#[derive(Clone, Copy)]
+pub(crate) struct Links(usize);
+
+impl Links {
+    /// Those of two objects of one type, if `second` was made next: each holds the address of the other's.
+    pub(crate) fn between(py: Python<'_>, first: &Py<PyAny>, second: &Py<PyAny>) -> Option<Self> {
+        let of = |object| {
+            let memory = Memory::of(py, object)?;
+            Some(memory.words[memory.before..].to_vec())
+        };
+        let (words, others) = (of(first)?, of(second)?);
+        let address = |object: &Py<PyAny>, at: usize| {
+            object.as_ptr().addr() + (TYPE_AT + at) * size_of::<usize>()
+        };
+        (0..words.len().saturating_sub(1))
+            .find(|&at| words[at] == address(second, at) && others[at + 1] == address(first, at))
+            .map(Self)
     }
 }
 
@@ -197,7 +234,7 @@ impl Field {
     }
 }
 
-/// The words of an object's memory from its type on, and those that the interpreter keeps before it.
+/// The words of an object's memory from its type on, and those that the interpreter keeps before and behind it.
 #[inline]
 fn words<'a>(
     py: Python<'a>,
@@ -212,15 +249,20 @@ fn words<'a>(
     let word = size_of::<usize>();
     // SAFETY: a live object's type lives as long.
     let size = unsafe { (*type_of(py, object)).tp_basicsize };
+    let mut end = size / word.cast_signed();
+    if type_flags(py, object) & INLINE_VALUES != 0 {
+        // SAFETY: attributes lie behind the fields: four bytes, of which the first says how many there can be (Python
+        // 3.13 and 3.14, `struct _dictvalues`), and in the words that follow their values.
+        let capacity = unsafe { object.as_ptr().cast::<u8>().offset(size).read() };
+        end += 1 + isize::from(capacity);
+    }
     let object = object.as_ptr().cast::<usize>();
-    before
-        .chain(TYPE_AT.cast_signed()..size / word.cast_signed())
-        .map(move |at| {
-            // SAFETY: this lies within the allocation of the object, which the borrow keeps alive.
-            let word = unsafe { object.offset(at) };
-            // SAFETY: and is aligned as that is; who writes to it has the GIL, or writes it whole.
-            unsafe { AtomicUsize::from_ptr(word) }
-        })
+    before.chain(TYPE_AT.cast_signed()..end).map(move |at| {
+        // SAFETY: this lies within the allocation of the object, which the borrow keeps alive.
+        let word = unsafe { object.offset(at) };
+        // SAFETY: and is aligned as that is; who writes to it has the GIL, or writes it whole.
+        unsafe { AtomicUsize::from_ptr(word) }
+    })
 }
 
 fn load(word: &AtomicUsize) -> usize {
