@@ -357,7 +357,10 @@ impl Asyncio {
             let found = self.find_links(py, &spare, base)?;
             *self.links.get_or_init(|| found)
         };
-        let memory = spare.memory.map(|memory| memory.except(links));
+        let memory = match links {
+            Some(links) => spare.memory.map(|memory| memory.except(&spare.task, links)),
+            None => spare.memory,
+        };
         Ok(SpareTask { memory, ..spare })
     }
 
