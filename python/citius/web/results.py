@@ -1,8 +1,9 @@
 """Results: what a handler returned in, what its route declares out.
 
 A type that is declared for the response (the return annotation, or ``response=``) filters: of a value with
-more fields only the declared ones are sent. ``status_code=``, ``headers=`` and ``content_type=`` of a route
-hold for what is not a ``Response`` already. Made once per route, and only for routes that declare something.
+more fields, and of objects in it, only the declared ones are sent. ``status_code=``, ``headers=`` and
+``content_type=`` of a route hold for what is not a ``Response`` already. Made once per route, and only for
+routes that declare something.
 Tests: ``tests/gateway/test_results.py``.
 """
 
@@ -14,6 +15,7 @@ from citius._core import Response
 from citius.web import pydantic_types
 from citius.web.annotations import name_of
 from citius.web.checks import describe
+from citius.web.exact_records import exactness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +62,7 @@ def passed_type(endpoint: Endpoint) -> type | None:
     operation, model = endpoint.operation, endpoint.result
     if operation.has_head or not endpoint.is_model or not isinstance(model, type):
         return None
-    return None if pydantic_types.adapter_of(model) else model
+    return model if pydantic_types.adapter_of(model) is None and exactness(model) is None else None
 
 
 def _is_encoded(body: object) -> bool:
@@ -75,13 +77,17 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
         return _of_pydantic(model, adapter, endpoint)
     import msgspec
 
-    convert = msgspec.convert
+    convert, to_builtins = msgspec.convert, msgspec.to_builtins
+    is_exact = exactness(model)
 
     def keep(value: Any) -> Any:
-        if type(value) is model:
-            return value
         try:
-            return convert(value, model, from_attributes=True)
+            if type(value) is not model:
+                value = convert(value, model, from_attributes=True)
+            # `convert` keeps an object of exactly the class that it wants, whatever is in it.
+            if is_exact is None or is_exact(value):
+                return value
+            return convert(to_builtins(value), model)
         except msgspec.ValidationError as error:
             raise _misfit(value, model, endpoint, error) from None
 
