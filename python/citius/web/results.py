@@ -9,6 +9,7 @@ Tests: ``tests/gateway/test_results.py``.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Response
@@ -79,15 +80,18 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
 
     convert, to_builtins = msgspec.convert, msgspec.to_builtins
     is_exact = exactness(model)
+    names = tuple(getattr(model, "__struct_fields__", getattr(model, "__dataclass_fields__", ())))
 
     def keep(value: Any) -> Any:
         try:
             if type(value) is not model:
                 value = convert(value, model, from_attributes=True)
-            # `convert` keeps an object of exactly the class that it wants, whatever is in it.
             if is_exact is None or is_exact(value):
                 return value
-            return convert(to_builtins(value), model)
+            # `convert` keeps an object of exactly the class that it wants, whatever is in it.
+            fields = SimpleNamespace(**{name: getattr(value, name) for name in names})
+            value = convert(fields, model, from_attributes=True) if names else value
+            return value if names and is_exact(value) else convert(to_builtins(value), model)
         except msgspec.ValidationError as error:
             raise _misfit(value, model, endpoint, error) from None
 
