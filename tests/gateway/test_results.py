@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, TypedDict
 
 import msgspec
 import pytest
 from citius import App, ConfigError, Response
 from citius.testing import Client
-from citius.web.exact_records import exactness
 
 
 class User(msgspec.Struct):
@@ -28,33 +27,6 @@ class Row:
 
 class Shape(TypedDict):
     name: str
-
-
-class Named(msgspec.Struct):
-    user: User
-
-
-class Page(msgspec.Struct, rename="camel"):
-    all_users: list[User]
-    by_name: dict[str, User] = {}
-    either: User | int | None = None
-    pair: tuple[int, User] | None = None
-    deeper: Named | None = None
-    shape: Shape | None = None
-    next_page: Page | None = None
-
-
-T = TypeVar("T")
-
-
-class Box(msgspec.Struct, Generic[T]):
-    held: T
-    others: list[T] = []
-
-
-@dataclass
-class Rows:
-    users: list[User]
 
 
 class Problem(msgspec.Struct):
@@ -165,52 +137,3 @@ def test_routes_that_declare_nothing_are_called_directly() -> None:
 def test_a_status_that_is_none() -> None:
     with pytest.raises(ConfigError, match="status_code to be within 200 to 599, got 99"):
         App().get("/", status_code=99)(lambda: "x")
-
-
-INNER: list[tuple[Any, Any]] = [
-    (Page, Page([Secret("x")])),
-    (Page, Page([User("x")], {"x": Secret("x")})),
-    (Page, Page([], either=Secret("x"))),
-    (Page, Page([], pair=(1, Secret("x")))),
-    (Page, Page([], deeper=Named(Secret("x")))),
-    (Page, Page([], shape={"name": "x", "password": "secret"})),  # type: ignore[typeddict-unknown-key]
-    (Page, Page([], next_page=Page([], next_page=Page([Secret("x")])))),
-    (Box[User], Box(Secret("x"))),
-    (Box[list[User]], Box([User("x")], [[Secret("x")]])),
-    (list[Named], [Named(Secret("x"))]),
-    (dict[str, list[Named]], {"x": [Named(Secret("x"))]}),
-    (Rows, Rows([Secret("x")])),
-]
-
-
-@pytest.mark.parametrize("number", range(len(INNER)))
-def test_only_declared_fields_of_inner_objects_are_sent(number: int) -> None:
-    model, value = INNER[number]
-    app = App()
-
-    @app.get("/", response=model)
-    def handler() -> Any:
-        return value
-
-    with Client(app) as client:
-        response = client.get("/")
-    assert response.status_code == 200
-    assert '"name":"x"' in response.text
-    assert "secret" not in response.text
-
-
-def test_inner_objects_of_the_declared_classes_are_not_copied() -> None:
-    exact = [
-        (
-            Page,
-            Page([User("x")], {"y": User("y")}, 3, (1, User("z")), Named(User("a")), {"name": "b"}),
-        ),
-        (Page, Page([], next_page=Page([User("x")]))),
-        (Box[User], Box(User("x"), [User("y")])),
-    ]
-    for model, value in exact:
-        check = exactness(model)
-        assert check is not None
-        assert check(value)
-    assert exactness(User) is None
-    assert exactness(Box[int]) is None

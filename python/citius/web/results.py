@@ -1,22 +1,19 @@
 """Results: what a handler returned in, what its route declares out.
 
 A type that is declared for the response (the return annotation, or ``response=``) filters: of a value with
-more fields, and of objects in it, only the declared ones are sent. ``status_code=``, ``headers=`` and
-``content_type=`` of a route hold for what is not a ``Response`` already. Made once per route, and only for
-routes that declare something.
+more fields only the declared ones are sent. ``status_code=``, ``headers=`` and ``content_type=`` of a route
+hold for what is not a ``Response`` already. Made once per route, and only for routes that declare something.
 Tests: ``tests/gateway/test_results.py``.
 """
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from citius._core import Response
 from citius.web import pydantic_types
 from citius.web.annotations import name_of
 from citius.web.checks import describe
-from citius.web.exact_records import exactness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +60,7 @@ def passed_type(endpoint: Endpoint) -> type | None:
     operation, model = endpoint.operation, endpoint.result
     if operation.has_head or not endpoint.is_model or not isinstance(model, type):
         return None
-    return model if pydantic_types.adapter_of(model) is None and exactness(model) is None else None
+    return None if pydantic_types.adapter_of(model) else model
 
 
 def _is_encoded(body: object) -> bool:
@@ -78,20 +75,13 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
         return _of_pydantic(model, adapter, endpoint)
     import msgspec
 
-    convert, to_builtins = msgspec.convert, msgspec.to_builtins
-    is_exact = exactness(model)
-    names = tuple(getattr(model, "__struct_fields__", getattr(model, "__dataclass_fields__", ())))
+    convert = msgspec.convert
 
     def keep(value: Any) -> Any:
+        if type(value) is model:
+            return value
         try:
-            if type(value) is not model:
-                value = convert(value, model, from_attributes=True)
-            if is_exact is None or is_exact(value):
-                return value
-            # `convert` keeps an object of exactly the class that it wants, whatever is in it.
-            fields = SimpleNamespace(**{name: getattr(value, name) for name in names})
-            value = convert(fields, model, from_attributes=True) if names else value
-            return value if names and is_exact(value) else convert(to_builtins(value), model)
+            return convert(value, model, from_attributes=True)
         except msgspec.ValidationError as error:
             raise _misfit(value, model, endpoint, error) from None
 
