@@ -134,9 +134,9 @@ $(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
 test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI and others, on Citius and on their usual servers
 	$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks
 
-test-realworld: $(MADE)/extension ## the RealWorld project's collection: make test-realworld COLLECTION=path
+test-realworld: $(MADE)/extension ## the RealWorld project's collection, and its OpenAPI document: COLLECTION=path OPENAPI=path
 	@scripts/need npx
-	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION)
+	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION) $(OPENAPI)
 
 test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
 	scripts/matrix
