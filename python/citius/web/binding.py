@@ -283,9 +283,19 @@ class Wrapper:
         """The expression of a value that the request may lack."""
         name = repr(p.wire_name.lower() if p.source == "header" else p.wire_name)
         many = wants_list(p.annotation)
+        if p.source == "header" and not many:
+            # One look for the field, without an object of all fields.
+            share = f"h{len(self._lines)}"
+            self._lines.append(f"{share} = request.header({name})")
+            value = (
+                f"{self._name(value_reader(p))}({share}, mistakes)"
+                if p.annotation not in AS_SENT
+                else share
+            )
+            return f"{self._otherwise(p)} if {share} is None else {value}"
         if p.source == "header":
             known = "request.headers"
-            value = f"{known}.getlist({name})" if many else f"request.header({name})"
+            value = f"{known}.getlist({name})"
         elif p.source == "cookie":
             known = self._share("cookies = request.cookies")
             value = f"[cookies[{name}]]" if many else f"cookies[{name}]"
