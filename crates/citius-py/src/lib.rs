@@ -49,6 +49,7 @@ mod response;
 mod reuse;
 mod route;
 mod rpc;
+mod sandbox;
 mod settings;
 mod sink;
 mod static_directory;
@@ -103,6 +104,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
+    module.add_function(wrap_pyfunction!(sandbox::confine, module)?)?;
+    module.add_function(wrap_pyfunction!(sandbox::refuse_rings, module)?)?;
     go::register(module)?;
     fork::register(module)?;
     pg::register(module)?;
