@@ -20,6 +20,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[1]
 # A function of the C library that nothing else calls: callgrind writes a dump when it is entered.
@@ -100,6 +104,8 @@ class Workload:
     body: bytes = b""
     together: int = 1
     http2: bool = False
+    fields: bytes = b""
+    status: bytes = b"200"
 
 
 NATIVE, ASGI = App(NATIVE_SOURCE), App(ASGI_SOURCE)
@@ -152,18 +158,18 @@ class Http1(Connection):
             b"POST" if workload.body else b"GET",
             workload.target.encode(),
         )
-        head = b"Host: 127.0.0.1\r\nAccept: */*\r\n"
+        head = b"Host: 127.0.0.1\r\nAccept: */*\r\n" + workload.fields
         if workload.body:
             head += b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(workload.body)
         self._socket.sendall((line + head + b"\r\n" + workload.body) * requests)
         for _ in range(requests):
-            self._read_response()
+            self._read_response(workload.status)
 
-    def _read_response(self) -> None:
+    def _read_response(self, status: bytes) -> None:
         while (end := self._rest.find(b"\r\n\r\n") + 4) < 4:
             self._receive()
         head = self._rest[:end]
-        if not head.startswith(b"HTTP/1.1 200"):
+        if not head.startswith(b"HTTP/1.1 " + status):
             sys.exit(f"instructions: {head!r}")
         length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
         end += int(length[1]) if length else 0
@@ -233,15 +239,16 @@ def serve(tree: Path, app: App, directory: Path) -> tuple[subprocess.Popen[str],
     sys.exit(f"instructions: the server did not start\n{said}")
 
 
-def counts(tree: Path, app: App, names: list[str]) -> dict[str, float]:
+def counts(
+    tree: Path, app: App, names: list[str], workloads: Mapping[str, Workload] | None = None
+) -> dict[str, float]:
     """Return the instructions of one request of each workload of an application."""
+    workloads = WORKLOADS if workloads is None else workloads
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         server, address = serve(tree, app, directory)
         try:
-            return {
-                name: count(directory, address, server.pid, WORKLOADS[name]) for name in names
-            }
+            return {name: count(directory, address, server.pid, workloads[name]) for name in names}
         finally:
             server.terminate()
             server.communicate()
@@ -298,4 +305,5 @@ def main() -> None:
             print(f"{name:20}" + "".join(f"{one:>10,.0f}" for one in of_trees) + ratio, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
