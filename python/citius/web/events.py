@@ -24,6 +24,8 @@ QUEUE_BYTES_MAX: Final = 256 * 1024
 """Bytes that wait for one slow client. Origin: the write queue of a WebSocket. Exceeded: ``slow`` decides."""
 
 _HEARTBEAT: Final = b":\n\n"
+# uvloop counts whole milliseconds.
+_TICK_S: Final = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ class EventStream:
         self._reader: Future[None] | None = None
         self._room: Future[None] | None = None
         self._timer: TimerHandle | None = None
+        self._waits_since = 0.0
         self._source: AsyncIterable[object] | None = None
         self._task: Task[None] | None = None
         self._is_ending = self._has_begun = False
@@ -249,10 +252,20 @@ class EventStream:
                 await aclose()
 
     def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        """Have a comment sent after so long; the timer of an earlier event serves on."""
         if self._heartbeat_s is not None:
-            self._timer = self._loop.call_later(self._heartbeat_s, self._push, _HEARTBEAT)
+            self._waits_since = self._loop.time()
+            if self._timer is None:
+                self._timer = self._loop.call_later(self._heartbeat_s, self._beat)
+
+    def _beat(self) -> None:
+        assert self._heartbeat_s is not None, "it has armed the timer"
+        left_s = self._waits_since + self._heartbeat_s - self._loop.time()
+        if left_s > _TICK_S:
+            self._timer = self._loop.call_later(left_s, self._beat)
+        else:
+            self._timer = None
+            self._push(_HEARTBEAT)
 
     def _end(self) -> None:
         self._queue.clear()
