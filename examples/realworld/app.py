@@ -313,6 +313,7 @@ TOKEN = {401: Errors, 422: Errors}
 FOUND = {404: Errors, 422: Errors}
 OWN = {401: Errors, 403: Errors, 404: Errors, 422: Errors}
 TAKEN = {409: Errors, 422: Errors}
+BODY = {400: Errors, 415: Errors, 422: Errors}
 
 
 def errors_of(error: HTTPError) -> dict[str, list[str]]:
@@ -329,13 +330,13 @@ def errors_of(error: HTTPError) -> dict[str, list[str]]:
 users = Router(tags=["User and Authentication"])
 
 
-@users.post("/users", status_code=201, responses=TAKEN, blocking=True)
+@users.post("/users", status_code=201, responses=BODY | TAKEN, blocking=True)
 def register(store: Kept, data: UserIn) -> UserOut:
     new = data.user
     return user_out(store.add_user(new.email, new.username, hashed(new.password)))
 
 
-@users.post("/users/login", responses=TOKEN, blocking=True)
+@users.post("/users/login", responses=BODY | TOKEN, blocking=True)
 def login(store: Kept, data: LoginIn) -> UserOut:
     user = store.user(email=data.user.email)
     # A user that is not there takes as long as a wrong password.
@@ -350,7 +351,7 @@ def current_user(user: Member) -> UserOut:
     return user_out(user)
 
 
-@users.put("/user", responses=TOKEN | TAKEN, blocking=True)
+@users.put("/user", responses=BODY | TOKEN | TAKEN, blocking=True)
 def change_user(store: Kept, user: Member, data: UserChangeIn) -> UserOut:
     changed = {k: v for k, v in structs.asdict(data.user).items() if v is not UNSET}
     if "password" in changed:
@@ -414,7 +415,7 @@ def feed(store: Kept, user: Member, limit: Limit = 20, offset: Offset = 0) -> Ar
     return page_of(store.articles(user["id"], feed=True, limit=limit, offset=offset))
 
 
-@articles.post("/", status_code=201, responses=TOKEN | TAKEN)
+@articles.post("/", status_code=201, responses=BODY | TOKEN | TAKEN)
 def add_article(store: Kept, user: Member, data: ArticleIn) -> ArticleOut:
     new = data.article
     slug = slug_of(new.title)
@@ -427,7 +428,7 @@ def one_article(store: Kept, slug: str, user: Reader) -> ArticleOut:
     return ArticleOut(article_of(found(store, slug, user)))
 
 
-@articles.put("/{slug}", responses=OWN | TAKEN)
+@articles.put("/{slug}", responses=BODY | OWN | TAKEN)
 def change_article(store: Kept, slug: str, user: Member, data: ArticleChangeIn) -> ArticleOut:
     article, change = own(found(store, slug, user), user), data.article
     changed = {**article, **{k: v for k, v in structs.asdict(change).items() if v is not UNSET}}
@@ -464,7 +465,7 @@ def comments(store: Kept, slug: str, user: Reader) -> CommentsOut:
     return CommentsOut([comment_of(row) for row in rows])
 
 
-@articles.post("/{slug}/comments", status_code=201, responses=TOKEN | FOUND)
+@articles.post("/{slug}/comments", status_code=201, responses=BODY | TOKEN | FOUND)
 def add_comment(store: Kept, slug: str, user: Member, data: CommentIn) -> CommentOut:
     article = found(store, slug, user)["id"]
     made = store.add_comment(article, user["id"], data.comment.body)

@@ -253,6 +253,19 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(json.loads(done.output)["paths"]) == ["/x"]
 
 
+def test_callbacks() -> None:
+    app = App()
+    paid = {"post": {"responses": {"204": {"description": "taken"}}}}
+
+    @app.post("/orders", callbacks={"paid": {"{$request.query.url}": paid}})
+    def order(url: str) -> None: ...
+
+    document = app.openapi()
+    OpenAPIV31SpecValidator(json.loads(json.dumps(document))).validate()
+    operation = document["paths"]["/orders"]["post"]
+    assert operation["callbacks"] == {"paid": {"{$request.query.url}": paid}}
+
+
 @pytest.mark.slow
 def test_a_fuzzer_finds_no_failure(tmp_path: Path) -> None:
     """Schemathesis sends what the document allows and what it forbids, and judges the responses."""

@@ -74,6 +74,8 @@ class RouteOptions(TypedDict, total=False):
     """What generated clients call the operation; made of method and path without it."""
     include_in_schema: bool
     """Whether the documentation shows the route."""
+    callbacks: Mapping[str, Mapping[str, object]]
+    """Requests of the application to its client: Callback Objects (OpenAPI 3.1, §4.8.18) by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,9 @@ class Operation:
     deprecated: bool = False
     operation_id: str | None = None
     include_in_schema: bool = True
+    callbacks: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, "Mapping[str, object]"]
+    )
     response: Any = MISSING
     responses: Mapping[int, Any] = field(default_factory=dict[int, Any])
     status_code: int | None = None
@@ -231,6 +236,7 @@ def operation_of(options: RouteOptions) -> Operation:
         deprecated=options.get("deprecated", False),
         operation_id=options.get("operation_id"),
         include_in_schema=options.get("include_in_schema", True),
+        callbacks=options.get("callbacks", {}),
         response=options.get("response", MISSING),
         responses=options.get("responses", {}),
         status_code=options.get("status_code"),

@@ -88,6 +88,7 @@ class _Document:
             "parameters": self._parameters(endpoint),
             "requestBody": self._body(endpoint),
             "responses": self._responses(endpoint),
+            "callbacks": dict(said.callbacks) or None,
             "security": self._requirements(endpoint),
         }
         return _given(made)
