@@ -115,7 +115,7 @@ test-rust: $(MADE)/setup ## what cargo tests
 
 test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
-	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
+	@if [ -d lab/tests ]; then $(BIN)/pytest -q lab/tests -m "not slow" -n 2 --dist loadfile; fi
 
 test-failed: $(MADE)/extension $(MADE)/lab ## the tests that failed when pytest last ran, one at a time
 	$(BIN)/pytest -q --last-failed --last-failed-no-failures none tests || [ $$? = 5 ] # none to run

@@ -1,11 +1,15 @@
 """Installs the distributions of dist/ into empty environments and uses them from an empty folder.
 
-    check-dist.py [--quick] [DIRECTORY]
+    check-dist.py [--quick] [--sources] [DIRECTORY]
 
 For each CPython of `scripts/pythons` that dist/ has a wheel for: install; serve a native, an ASGI and a
-WSGI application, HTTPS; reload while requests go on; stop. It prints the time from `pip install` to the first
-response, that of `import citius`, and the memory of a worker. Once: the lab from its wheel, sizes,
-`auditwheel`, `twine check --strict`, and the line about a missing toolchain. `--quick` takes one Python.
+WSGI application, HTTPS; reload while requests go on; stop. It prints the time from `pip install` to the
+first response, that of `import citius`, and the memory of a worker. Once: the lab from its wheel, an upgrade
+by USR2 to the next version's wheel while requests go on, sizes, `auditwheel`, `twine check --strict`, and the
+line about a missing toolchain. Wheels for aarch64 serve under qemu-user (scripts/python-aarch64). `--quick`
+takes one Python. `--sources` builds both source distributions with cargo alone, which takes minutes.
+
+What is not used, for want of an interpreter, is said in lines "without: ...".
 """
 
 from __future__ import annotations
@@ -19,8 +23,10 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +58,18 @@ def app(environ, start_response):
     return [b'{"hello": "world"}']
 """,
 }
+# Its response names the version that is installed.
+VERSIONED = """
+from importlib.metadata import version
+from citius import App
+
+app = App()
+installed = version("citius")
+
+@app.get("/")
+def hello():
+    return {"version": installed}
+"""
 # What the project promises of its distributions.
 WHEEL_BYTES_MAX = 5_000_000
 IMPORT_MS_MAX = 60
@@ -65,22 +83,37 @@ def main() -> None:
     pythons = [line.split() for line in run(str(ROOT / "scripts/pythons")).splitlines()]
     checked = 0
     for version, python in pythons:
-        tag = f"-cp{version.replace('.', '').rstrip('t')}-cp{version.replace('.', '')}-manylinux"
-        wheels = [
-            path for path in DIST.glob(f"citius-*{os.uname().machine}.whl") if tag in path.name
-        ]
-        if wheels:
-            complaints += check_python(version, python, wheels[0], with_lab=not checked)
+        if wheel := wheel_for(version, os.uname().machine):
+            complaints += check_python(version, python, wheel, is_first=not checked)
             checked += 1
             if "--quick" in sys.argv:
                 break
     if not checked:
         complaints.append("no wheel fits a Python of this machine")
+    if "--quick" not in sys.argv:
+        complaints += check_aarch64()
+        tell_untested()
+    if "--sources" in sys.argv:
+        build_sources()
     for complaint in complaints:
         print("check-dist: FAILED:", complaint)
     if complaints:
         sys.exit(1)
     print(f"check-dist: wheels serve under {checked} Pythons")
+
+
+def wheel_for(version: str, machine: str) -> Path | None:
+    """Return the manylinux wheel of dist/ for a CPython such as 3.13 or 3.14t."""
+    tag = f"-cp{version.replace('.', '').rstrip('t')}-cp{version.replace('.', '')}-manylinux"
+    found = [path for path in DIST.glob(f"citius-*{machine}.whl") if tag in path.name]
+    return found[0] if found else None
+
+
+def tell_untested() -> None:
+    """Say which wheels nothing here can load."""
+    names = sorted(path.name for path in DIST.glob("citius-*musllinux*.whl"))
+    if names:
+        print(f"without: {len(names)} musllinux wheels in use (no Python on musl here)")
 
 
 def check_files() -> list[str]:
@@ -117,7 +150,7 @@ def check_sources() -> list[str]:
     return [] if done.returncode and len(said) == 1 else [f"sdist without cargo: {done.stderr}"]
 
 
-def check_python(version: str, python: str, wheel: Path, *, with_lab: bool) -> list[str]:
+def check_python(version: str, python: str, wheel: Path, *, is_first: bool) -> list[str]:
     """Use the wheel under one Python."""
     complaints: list[str] = []
     with tempfile.TemporaryDirectory() as name:
@@ -140,8 +173,9 @@ def check_python(version: str, python: str, wheel: Path, *, with_lab: bool) -> l
             reload(process, port)
         import_ms = import_ms_of(installed, folder, "import citius")
         app_ms = import_ms_of(installed, folder, "from citius import App")
-        if with_lab:
+        if is_first:
             check_lab(folder, installed)
+            check_upgrade(folder, installed, wheel)
     print(
         f"Python {version}: first response {first_s:.1f} s after `pip install` began, "
         f"`import citius` {import_ms:.0f} ms (`App` {app_ms:.0f} ms), a worker {memory_mb:.1f} MB"
@@ -168,6 +202,148 @@ def check_lab(folder: Path, python: str) -> None:
     print(f"citius lab run quick: a report of {reports[0].stat().st_size} bytes")
 
 
+def check_upgrade(folder: Path, python: str, wheel: Path) -> None:
+    """Install the wheel of the next version and send USR2, while requests go on; none of them fails."""
+    following = next_version(wheel, folder)
+    before, after = wheel.name.split("-")[1], following.name.split("-")[1]
+    (folder / "versioned.py").write_text(VERSIONED)
+    # The first server ends when the second one serves; whose process it is, the pid file says.
+    with server(folder, "versioned.py", "--workers", "2", "--pidfile", "pid", is_upgraded=True) as (
+        process,
+        port,
+    ):
+        with Load(port) as load:
+            load.wait_for(before)
+            run(python, "-m", "pip", "install", "--quiet", "--no-deps", str(following))
+            process.send_signal(signal.SIGUSR2)
+            load.wait_for(after)
+            process.wait(60)
+        os.kill(int((folder / "pid").read_text()), signal.SIGTERM)
+    assert not load.failures, f"requests failed during the upgrade: {load.failures[:5]}"
+    print(f"upgrade by USR2 from {before} to {after}: {load.responses} requests, none lost")
+
+
+class Load:
+    """Requests without a pause, each on a connection of its own, by two threads; what became of them."""
+
+    def __init__(self, port: int) -> None:
+        self.responses = 0
+        self.failures: list[str] = []
+        self._port = port
+        self._seen: set[str] = set()
+        self._stopped = threading.Event()
+        self._threads = [threading.Thread(target=self._run) for _ in range(2)]
+
+    def __enter__(self) -> Load:
+        """Begin."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                url = f"http://127.0.0.1:{self._port}/"
+                with urllib.request.urlopen(url, timeout=20) as response:
+                    self._seen.add(json.load(response)["version"])
+                self.responses += 1
+            except OSError as error:
+                self.failures.append(repr(error))
+
+    def wait_for(self, version: str) -> None:
+        """Wait until a response names it."""
+        until = time.monotonic() + 60
+        while version not in self._seen:
+            assert time.monotonic() < until, f"no response of {version}: {self.failures[:5]}"
+            time.sleep(0.02)
+
+
+def next_version(wheel: Path, folder: Path) -> Path:
+    """Make a wheel as that one, whose version is the next."""
+    name, version, *tags = wheel.name.split("-")
+    major, minor, patch = version.split(".")
+    following = f"{major}.{minor}.{int(patch) + 1}"
+    made = folder / "-".join([name, following, *tags])
+    records = f"{name}-{version}.dist-info/", f"{name}-{following}.dist-info/"
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            data = old.read(entry)
+            if entry.filename == records[0] + "METADATA":
+                data = data.replace(
+                    f"\nVersion: {version}\n".encode(), f"\nVersion: {following}\n".encode()
+                )
+            elif entry.filename == records[0] + "RECORD":
+                # Without the sum of what has changed; installers check none of them.
+                text = data.decode().replace(*records)
+                data = re.sub(r"(METADATA),sha256=[^,]*,\d*", r"\1,,", text).encode()
+            new.writestr(entry.filename.replace(*records), data)
+    return made
+
+
+def check_aarch64() -> list[str]:
+    """Serve from the wheel for aarch64, under qemu-user; and run the generator of the lab's."""
+    if os.uname().machine == "aarch64" or not list(DIST.glob("citius-*aarch64.whl")):
+        return []
+    if not (found := run(str(ROOT / "scripts/python-aarch64")).split()):
+        return []
+    version, root = found
+    if (wheel := wheel_for(version, "aarch64")) is None:
+        return [f"no wheel for Python {version} on aarch64"]
+    (lab,) = DIST.glob("citius_lab-*manylinux*aarch64.whl")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in APPLICATIONS.items():
+            (folder / file).write_text(text)
+        libraries = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
+        platforms = [f"--platform={library}_aarch64" for library in libraries]
+        run(
+            str(TOOLS / "pip"), "install", "--quiet", "--only-binary=:all:", *platforms,
+            f"--python-version={version}", f"--target={folder / 'site'}", str(wheel),
+        )  # fmt: skip
+        emulated = ["qemu-aarch64-static", "-L", root]
+        python = (*emulated, f"{root}/usr/bin/python{version}", "-m", "citius")
+        env = {**os.environ, "PYTHONPATH": str(folder / "site")}
+        for words in (
+            ["hello.py"],
+            ["on_asgi:app"],
+            ["on_wsgi:app"],
+            ["hello.py", "--workers", "2"],
+        ):
+            with server(folder, *words, citius=python, env=env) as (_, port):
+                get(f"http://127.0.0.1:{port}/")
+        with server(folder, "hello.py", "--ssl-dev", citius=python, env=env) as (_, port):
+            get(f"https://127.0.0.1:{port}/")
+        with zipfile.ZipFile(lab) as archive:
+            generator = archive.extract("citius_lab/bin/citius-load", folder)
+        Path(generator).chmod(0o755)
+        run(*emulated, generator, "--help")
+    print(f"aarch64 under qemu: {wheel.name} serves, the lab's generator runs")
+    return []
+
+
+def build_sources() -> None:
+    """Install both source distributions with cargo alone; without optimisation, which takes longer."""
+    sources = sorted(map(str, DIST.glob("*.tar.gz")))
+    fast = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "0"}
+    env = {**os.environ, **{f"CARGO_PROFILE_RELEASE_{name}": value for name, value in fast.items()}}
+    with tempfile.TemporaryDirectory() as folder:
+        python = environment(Path(folder), sys.executable)
+        began = time.monotonic()
+        run(python, "-m", "pip", "install", "--quiet", *sources, cwd=Path(folder), env=env)
+        citius = str(Path(python).with_name("citius"))
+        print(
+            run(citius, "--version", cwd=Path(folder)),
+            f"from sources in {time.monotonic() - began:.0f} s",
+        )
+        run(citius, "load", "--help", cwd=Path(folder))
+
+
 def environment(folder: Path, python: str) -> str:
     """Make an empty environment; return its interpreter."""
     run(python, "-m", "venv", str(folder / "venv"))
@@ -175,14 +351,30 @@ def environment(folder: Path, python: str) -> str:
 
 
 @contextlib.contextmanager
-def server(folder: Path, *words: str) -> Generator[tuple[subprocess.Popen[str], int]]:
-    """Run `citius serve`; it has to end with code 0 when it is told to."""
-    command = [str(folder / "venv/bin/citius"), "serve", *words, "--port", "0", "--no-access-log"]
+def server(
+    folder: Path,
+    *words: str,
+    citius: tuple[str, ...] = (),
+    env: dict[str, str] | None = None,
+    is_upgraded: bool = False,
+) -> Generator[tuple[subprocess.Popen[str], int]]:
+    """Run `citius serve`; it has to end with code 0 when it is told to, or when another has taken its place.
+
+    Args:
+        folder: Where the applications are, and the environment.
+        words: The application and its options.
+        citius: The command, if it is not that of the environment.
+        env: Its variables.
+        is_upgraded: It ends by itself.
+    """
+    start = citius or (str(folder / "venv/bin/citius"),)
+    command = [*start, "serve", *words, "--port", "0", "--no-access-log"]
     with open(folder / "log", "w") as log:
-        process = subprocess.Popen(command, cwd=folder, stderr=log, text=True)
+        process = subprocess.Popen(command, cwd=folder, stderr=log, text=True, env=env)
     try:
         yield process, port_of(process, folder / "log")
-        process.terminate()
+        if not is_upgraded:
+            process.terminate()
         assert process.wait(30) == 0, f"{command} ended with {process.returncode}"
     finally:
         process.kill()

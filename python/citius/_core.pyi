@@ -993,6 +993,29 @@ def parse_parameters(value: str) -> tuple[str, dict[str, str]]:
     time in proportion to the length of ``value``.
     """
 
+def confine(*, readable: list[str], writable: list[str], ports: list[int], unix: bool) -> bool:
+    """Give up for good what is not named: files, connections, programs, other processes.
+
+    Args:
+        readable: Files, and directories with all that they hold, that may be read.
+        writable: Those that may also be written, made and removed.
+        ports: TCP ports to which the process may connect.
+        unix: Whether Unix sockets may be made.
+
+    Returns:
+        Whether this kernel enforces all of it.
+
+    Raises:
+        OSError: It can enforce none of it, or not enough.
+    """
+
+def refuse_rings() -> None:
+    """Let the kernel seem to have no ``io_uring``, before an event loop makes a ring.
+
+    Raises:
+        OSError: The kernel has no filter of system calls.
+    """
+
 def development_certificate(directory: str) -> tuple[Path, Path, str, bool]:
     """The certificate of ``--ssl-dev`` kept in a directory, made if there is none that is good for a week.
 

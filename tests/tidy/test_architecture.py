@@ -41,6 +41,7 @@ MAY_USE = {
         "citius-ws",
     },
     "citius-static": {"citius-http", "citius-route", "citius-reactor"},
+    "citius-sandbox": set(),
     "citius-py": {
         "citius-http",
         "citius-route",
@@ -53,6 +54,7 @@ MAY_USE = {
         "citius-chan",
         "citius-forms",
         "citius-tls",
+        "citius-sandbox",
     },
     "citius-testkit": {"citius-http", "citius-h1", "citius-forms"},
 }

@@ -12,7 +12,7 @@
 #![allow(
     unsafe_code,
     reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (reuse/, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
+              (reuse/, awaitable.rs, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
@@ -49,6 +49,7 @@ mod response;
 mod reuse;
 mod route;
 mod rpc;
+mod sandbox;
 mod settings;
 mod sink;
 mod static_directory;
@@ -81,6 +82,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
+    if FAST_PATHS {
+        awaitable::install_slots(module.py());
+    }
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::ws::room::Room>()?;
     module.add_class::<gateway::wsgi::Wsgi>()?;
@@ -100,6 +104,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
+    module.add_function(wrap_pyfunction!(sandbox::confine, module)?)?;
+    module.add_function(wrap_pyfunction!(sandbox::refuse_rings, module)?)?;
     go::register(module)?;
     fork::register(module)?;
     pg::register(module)?;

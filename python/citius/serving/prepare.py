@@ -68,7 +68,7 @@ def is_supervised(config: Config) -> bool:
         config.workers > 1
         or os.getpid() == 1
         or bool(config.max_requests or config.worker_lifetime_s or config.worker_rss_bytes_max)
-        or bool(config.worker_timeout_s or config.drain_delay_s)
+        or bool(config.worker_timeout_s or config.drain_delay_s or config.sandbox)
     )
 
 

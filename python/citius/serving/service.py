@@ -136,6 +136,7 @@ class Service:
 
     async def start(self) -> None:
         """Call the start-up hooks."""
+        self._confine(before_hooks=True)
         try:
             await self._app.start()
         except BaseException as error:
@@ -145,6 +146,7 @@ class Service:
 
     def open(self, loop: Any) -> Reactor:
         """Listen; from now on the host has to turn the reactor."""
+        self._confine(before_hooks=False)
         for listener in self.context.listeners:
             listen(listener, self.config.backlog, str(listener.getsockname()))
         reactor = self._make_reactor(loop, self._watch)
@@ -159,6 +161,13 @@ class Service:
             self._watch.ready()
         self.context.ready()
         return reactor
+
+    def _confine(self, *, before_hooks: bool) -> None:
+        """Enter the sandbox, if it is on: after the hooks, or, if there are only threads to start, before."""
+        if self.config.sandbox and before_hooks == isinstance(self._app, WsgiApp):
+            from citius.process import sandbox
+
+            sandbox.enter(self.config)
 
     def _share_with_workers(self, app: App, control: socket.socket) -> None:
         """Make the rooms and broadcasts of all workers one."""

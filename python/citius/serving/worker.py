@@ -34,6 +34,10 @@ def work(target: App | str, config: Config, context: WorkerContext) -> int:
             loaded = (tls.load(config, context.tickets) for _ in range(config.reactor_threads))
             context.tls = [one for one in loaded if one is not None]
         privileges.drop(config)
+        if config.sandbox:
+            from citius.process import sandbox
+
+            sandbox.prepare()
         if config.loop == "gevent":
             from citius.serving.hosts import gevent
 

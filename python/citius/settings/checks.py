@@ -41,6 +41,23 @@ def check(config: Config) -> None:
         )
     if config.reactor_threads > 1:
         _check_reactor_threads(config)
+    _check_sandbox(config)
+
+
+def _check_sandbox(config: Config) -> None:
+    """Check what the sandbox leaves open, and that it can be entered."""
+    for name in ("sandbox_read", "sandbox_write", "sandbox_connect"):
+        if getattr(config, name) and not config.sandbox:
+            raise ConfigError(f"{name} says what the sandbox leaves open, and sandbox is off")
+    for word in config.sandbox_connect:
+        if word != "unix" and not (word.isascii() and word.isdigit() and 0 < int(word) < 65536):
+            raise ConfigError(f"sandbox_connect: expected a port or `unix`, got {word!r}")
+    if config.sandbox and config.supervisor is False:
+        raise ConfigError(
+            "supervisor is off and sandbox is on: what a worker has given up, the supervisor needs"
+        )
+    if config.sandbox and config.reload:
+        raise ConfigError("reload and sandbox contradict each other: reload starts programs")
 
 
 def _check_reactor_threads(config: Config) -> None:

@@ -217,6 +217,23 @@ class Config:
         None, "Mode bits that are removed from new files and Unix sockets, in octal.",
         flags=("--umask", "-m"), group=PROCESS,
     )  # fmt: skip
+    sandbox: bool = option(
+        False, "Workers give up what they do not need once the application has started: they write no files, "
+        "start no programs, trace no processes and make no sockets. Needs Linux 5.13.",
+        kind="bool", group=PROCESS,
+    )  # fmt: skip
+    sandbox_read: tuple[str, ...] = option(
+        (), "With --sandbox, file or directory that may be read (repeatable), besides the system's, Python's "
+        "and the working directory.", kind="list", group=PROCESS,
+    )  # fmt: skip
+    sandbox_write: tuple[str, ...] = option(
+        (), "With --sandbox, file or directory that may be read and written (repeatable).",
+        kind="list", group=PROCESS,
+    )  # fmt: skip
+    sandbox_connect: tuple[str, ...] = option(
+        (), "With --sandbox, TCP port to which workers may connect, or `unix` for Unix sockets (repeatable).",
+        kind="list", group=PROCESS, separator=",",
+    )  # fmt: skip
     pidfile: str | None = option(
         None, "File for the process id.", flags=("--pidfile", "--pid", "--pid-file"), group=PROCESS
     )
