@@ -115,7 +115,7 @@ test-rust: $(MADE)/setup ## what cargo tests
 
 test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
-	@if [ -d lab/tests ]; then $(BIN)/pytest lab/tests -m "not slow"; fi
+	@if [ -d lab/tests ]; then $(BIN)/pytest -q lab/tests -m "not slow" -n 2 --dist loadfile; fi
 
 test-failed: $(MADE)/extension $(MADE)/lab ## the tests that failed when pytest last ran, one at a time
 	$(BIN)/pytest -q --last-failed --last-failed-no-failures none tests || [ $$? = 5 ] # none to run
@@ -134,9 +134,9 @@ $(FRAMEWORKS)/ready: requirements-frameworks.lock scripts/setup
 test-frameworks: $(MADE)/extension $(FRAMEWORKS)/ready ## Django, Flask, FastAPI and others, on Citius and on their usual servers
 	$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks
 
-test-realworld: $(MADE)/extension ## the RealWorld project's collection: make test-realworld COLLECTION=path
+test-realworld: $(MADE)/extension ## the RealWorld project's collection, and its OpenAPI document: COLLECTION=path OPENAPI=path
 	@scripts/need npx
-	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION)
+	PYTHON=$(BIN)/python scripts/test-realworld $(COLLECTION) $(OPENAPI)
 
 test-matrix: ## the Python tests under each CPython from 3.11 on that is installed
 	scripts/matrix

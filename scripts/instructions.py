@@ -3,8 +3,9 @@
 Each workload is served under valgrind by the package in `DIR/python` (default: this checkout) with the
 release extension that was built there. Some requests warm up, then two batches of different lengths follow;
 the figure is the difference of their counts divided by the difference of their lengths, so that start-up and
-the ends of a batch are not in it. It hardly depends on the load of the machine. `--tree` twice prints the
-ratio of both.
+the ends of a batch are not in it. The client waits until the server sleeps before it sends again: each
+request, or each 24 of a pipelined workload, is a turn of the event loop of its own, on a busy machine too.
+`--tree` twice prints the ratio of both.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[1]
 # A function of the C library that nothing else calls: callgrind writes a dump when it is entered.
@@ -99,6 +104,8 @@ class Workload:
     body: bytes = b""
     together: int = 1
     http2: bool = False
+    fields: bytes = b""
+    status: bytes = b"200"
 
 
 NATIVE, ASGI = App(NATIVE_SOURCE), App(ASGI_SOURCE)
@@ -115,41 +122,26 @@ WORKLOADS = {
 }
 
 
-class Http1:
-    """One HTTP/1.1 connection."""
+class Connection:
+    """A connection to the server, whose process is `pid`."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, address: tuple[str, int], pid: int) -> None:
         self._socket = socket.create_connection(address)
+        self._state = Path(f"/proc/{pid}/stat")
         self._rest = b""
 
     def ask(self, workload: Workload, requests: int) -> None:
         """Send requests, and read their responses."""
-        line = b"%s %s HTTP/1.1\r\n" % (
-            b"POST" if workload.body else b"GET",
-            workload.target.encode(),
-        )
-        head = b"Host: 127.0.0.1\r\nAccept: */*\r\n"
-        if workload.body:
-            head += b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(workload.body)
-        request = line + head + b"\r\n" + workload.body
         while requests:
             together = min(requests, workload.together)
-            self._socket.sendall(request * together)
-            for _ in range(together):
-                self._read_response()
+            self._ask_together(workload, together)
             requests -= together
+            # Two requests that meet in one turn share its cost.
+            while self._state.read_text().rpartition(")")[2].split()[0] != "S":
+                time.sleep(0)
 
-    def _read_response(self) -> None:
-        while (end := self._rest.find(b"\r\n\r\n") + 4) < 4:
-            self._receive()
-        head = self._rest[:end]
-        if not head.startswith(b"HTTP/1.1 200"):
-            sys.exit(f"instructions: {head!r}")
-        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
-        end += int(length[1]) if length else 0
-        while len(self._rest) < end:
-            self._receive()
-        self._rest = self._rest[end:]
+    def _ask_together(self, workload: Workload, requests: int) -> None:
+        raise NotImplementedError
 
     def _receive(self) -> None:
         piece = self._socket.recv(65536)
@@ -158,13 +150,40 @@ class Http1:
         self._rest += piece
 
 
-class Http2:
+class Http1(Connection):
+    """One HTTP/1.1 connection."""
+
+    def _ask_together(self, workload: Workload, requests: int) -> None:
+        line = b"%s %s HTTP/1.1\r\n" % (
+            b"POST" if workload.body else b"GET",
+            workload.target.encode(),
+        )
+        head = b"Host: 127.0.0.1\r\nAccept: */*\r\n" + workload.fields
+        if workload.body:
+            head += b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(workload.body)
+        self._socket.sendall((line + head + b"\r\n" + workload.body) * requests)
+        for _ in range(requests):
+            self._read_response(workload.status)
+
+    def _read_response(self, status: bytes) -> None:
+        while (end := self._rest.find(b"\r\n\r\n") + 4) < 4:
+            self._receive()
+        head = self._rest[:end]
+        if not head.startswith(b"HTTP/1.1 " + status):
+            sys.exit(f"instructions: {head!r}")
+        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+        end += int(length[1]) if length else 0
+        while len(self._rest) < end:
+            self._receive()
+        self._rest = self._rest[end:]
+
+
+class Http2(Connection):
     """One HTTP/2 connection."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self._socket = socket.create_connection(address)
+    def __init__(self, address: tuple[str, int], pid: int) -> None:
+        super().__init__(address, pid)
         self._stream = -1
-        self._rest = b""
         room = (2**31 - 1 - 65535).to_bytes(4, "big")
         preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         self._socket.sendall(preface + self._frame(4) + self._frame(8, payload=room))
@@ -174,36 +193,29 @@ class Http2:
         head = len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big")
         return head + payload
 
-    def ask(self, workload: Workload, requests: int) -> None:
-        """Send requests, and read their responses."""
+    def _ask_together(self, workload: Workload, requests: int) -> None:
         # :method GET, :scheme http, :path without indexing, :authority likewise (RFC 7541 §6).
         target = workload.target.encode()
         block = b"\x82\x86\x04" + bytes([len(target)]) + target + b"\x01\x09127.0.0.1"
+        frames = b""
+        for _ in range(requests):
+            self._stream += 2
+            frames += self._frame(1, 5, self._stream, block)
+        self._socket.sendall(frames)
         while requests:
-            together = min(requests, workload.together)
-            frames = b""
-            for _ in range(together):
-                self._stream += 2
-                frames += self._frame(1, 5, self._stream, block)
-            self._socket.sendall(frames)
-            while together:
-                together -= self._read_frame()
-                requests -= 1 if self._ended else 0
+            requests -= self._read_frame()
 
     def _read_frame(self) -> bool:
+        """Whether it ended a response."""
         while len(self._rest) < 9 or len(self._rest) < 9 + int.from_bytes(self._rest[:3], "big"):
-            piece = self._socket.recv(65536)
-            if not piece:
-                sys.exit("instructions: the server closed the connection")
-            self._rest += piece
+            self._receive()
         kind, flags = self._rest[3], self._rest[4]
         self._rest = self._rest[9 + int.from_bytes(self._rest[:3], "big") :]
         if kind in {3, 7}:
             sys.exit(f"instructions: frame of type {kind}")
         if kind == 4 and not flags:
             self._socket.sendall(self._frame(4, 1))
-        self._ended = kind in {0, 1} and bool(flags & 1)
-        return self._ended
+        return kind in {0, 1} and bool(flags & 1)
 
 
 def serve(tree: Path, app: App, directory: Path) -> tuple[subprocess.Popen[str], tuple[str, int]]:
@@ -227,22 +239,25 @@ def serve(tree: Path, app: App, directory: Path) -> tuple[subprocess.Popen[str],
     sys.exit(f"instructions: the server did not start\n{said}")
 
 
-def counts(tree: Path, app: App, names: list[str]) -> dict[str, float]:
+def counts(
+    tree: Path, app: App, names: list[str], workloads: Mapping[str, Workload] | None = None
+) -> dict[str, float]:
     """Return the instructions of one request of each workload of an application."""
+    workloads = WORKLOADS if workloads is None else workloads
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         server, address = serve(tree, app, directory)
         try:
-            return {name: count(directory, address, WORKLOADS[name]) for name in names}
+            return {name: count(directory, address, server.pid, workloads[name]) for name in names}
         finally:
             server.terminate()
             server.communicate()
 
 
-def count(directory: Path, address: tuple[str, int], workload: Workload) -> float:
+def count(directory: Path, address: tuple[str, int], pid: int, workload: Workload) -> float:
     """Return the instructions of one request."""
-    connection = Http2(address) if workload.http2 else Http1(address)
-    marks = Http1(address)
+    connection = Http2(address, pid) if workload.http2 else Http1(address, pid)
+    marks = Http1(address, pid)
 
     def mark() -> int:
         """Have what was counted since the last mark written."""
@@ -290,4 +305,5 @@ def main() -> None:
             print(f"{name:20}" + "".join(f"{one:>10,.0f}" for one in of_trees) + ratio, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -100,11 +100,6 @@ class Server:
             "ssl_key_file": "server.key", "ssl_ca_file": "server.root",
         }  # fmt: skip
 
-    def reload(self) -> None:
-        """Have it read its files again."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGHUP)
-
     def start(self, **settings: str) -> None:
         options = (
             {

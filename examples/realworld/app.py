@@ -13,6 +13,7 @@ import re
 import secrets
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -30,8 +31,10 @@ from citius import (
     Response,
     Router,
     Unauthorized,
+    json_response,
 )
-from citius.web.problems import problem
+from citius.web.security import APIKey, Principal
+from msgspec import UNSET, UnsetType, structs
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -45,12 +48,15 @@ class Out(msgspec.Struct, rename="camel"):
     """What the API sends and takes, in camel case."""
 
 
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
 class User(Out):
     email: str
     token: str
     username: str
-    bio: str | None = None
-    image: str | None = None
+    bio: str | None
+    image: str | None
 
 
 class Profile(Out):
@@ -60,48 +66,56 @@ class Profile(Out):
     following: bool
 
 
-class Article(Out):
+class Summary(Out):
+    """An article as lists show it."""
+
     slug: str
     title: str
     description: str
-    body: str
     tag_list: list[str]
-    created_at: str
-    updated_at: str
+    created_at: Instant
+    updated_at: Instant
     favorited: bool
     favorites_count: int
     author: Profile
 
 
+class Article(Summary):
+    body: str
+
+
 class Comment(Out):
     id: int
-    created_at: str
-    updated_at: str
+    created_at: Instant
+    updated_at: Instant
     body: str
     author: Profile
 
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
+Password = Annotated[Text, msgspec.Meta(extra_json_schema={"format": "password"})]
 Email = Annotated[str, msgspec.Meta(pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)]
 
 
 class NewUser(Out):
     email: Email
     username: Text
-    password: Text
+    password: Password
 
 
 class Login(Out):
     email: str
-    password: str
+    password: Annotated[str, msgspec.Meta(extra_json_schema={"format": "password"})]
 
 
 class UserChange(Out):
-    email: Email | None = None
-    username: Text | None = None
-    password: Text | None = None
-    bio: str | None = None
-    image: str | None = None
+    """What is not sent stays; ``null`` empties what may be empty."""
+
+    email: Email | UnsetType = UNSET
+    username: Text | UnsetType = UNSET
+    password: Text | UnsetType = UNSET
+    bio: str | UnsetType | None = UNSET
+    image: str | UnsetType | None = UNSET
 
 
 class NewArticle(Out):
@@ -112,9 +126,10 @@ class NewArticle(Out):
 
 
 class ArticleChange(Out):
-    title: Text | None = None
-    description: Text | None = None
-    body: Text | None = None
+    title: Text | UnsetType = UNSET
+    description: Text | UnsetType = UNSET
+    body: Text | UnsetType = UNSET
+    tag_list: list[Text] | UnsetType = UNSET
 
 
 class NewComment(Out):
@@ -158,7 +173,7 @@ class ArticleOut(Out):
 
 
 class ArticlesOut(Out):
-    articles: list[Article]
+    articles: list[Summary]
     articles_count: int
 
 
@@ -174,6 +189,12 @@ class TagsOut(Out):
     tags: list[str]
 
 
+class Errors(Out):
+    """What the specification wants of every error: texts by what they are about."""
+
+    errors: dict[str, list[str]]
+
+
 # --- what handlers depend on -------------------------------------------------------------------------
 
 
@@ -187,36 +208,42 @@ def open_store():
 Kept = Annotated[Store, Depends(open_store, scope="app")]
 
 
-def reader(request: Request, store: Kept) -> Row | None:
-    """The user whose token the request has; ``None`` for one without a token."""
-    kind, _, token = request.header("authorization", "").partition(" ")
-    if not token:
-        return None
+def principal_of(credentials: str) -> Principal | None:
+    """The user of ``Token …``; ``None`` for a token that is no good."""
+    kind, _, token = credentials.partition(" ")
     if kind not in ("Token", "Bearer"):
-        raise Unauthorized
+        return None
     try:
         claims = jwt.decode(
             token, SECRET, algorithms=["HS256"], options={"require": ["exp", "sub"]}
         )
     except jwt.PyJWTError:
-        raise Unauthorized from None
-    user = store.user(id=int(claims["sub"]))
-    if user is None:
-        raise Unauthorized
-    return user
+        return None
+    return Principal(claims["sub"])
 
 
-Reader = Annotated[Row | None, Depends(reader)]
+token_scheme = APIKey(principal_of, field="authorization", name="Token")
 
 
-def member(user: Reader) -> Row:
-    """The same, where a token is needed."""
+def member(store: Kept, found: Annotated[Principal, Depends(token_scheme)]) -> Row:
+    """The user whose token the request has."""
+    user = store.user(id=int(found.id))
     if user is None:
         raise Unauthorized
     return user
 
 
 Member = Annotated[Row, Depends(member)]
+
+
+def reader(request: Request, store: Kept) -> Row | None:
+    """The same, where a token is optional; a wrong one is refused."""
+    if request.header("authorization") is None:
+        return None
+    return member(store, token_scheme(request))
+
+
+Reader = Annotated[Row | None, Depends(reader)]
 
 
 def id_of(user: Row | None) -> int | None:
@@ -226,7 +253,8 @@ def id_of(user: Row | None) -> int | None:
 def hashed(password: str, salt: bytes | None = None) -> str:
     """A password as it is stored; slow to make, so made in a thread."""
     salt = salt or secrets.token_bytes(16)
-    return f"{salt.hex()}:{hashlib.scrypt(password.encode(), salt=salt, n=2**14, r=8, p=1).hex()}"
+    made = hashlib.scrypt(password.encode(), salt=salt, n=2**14, r=8, p=5)  # as OWASP has it
+    return f"{salt.hex()}:{made.hex()}"
 
 
 def is_password(password: str, kept: str) -> bool:
@@ -246,15 +274,20 @@ def profile_of(row: Row, following: bool) -> Profile:
 
 def article_of(row: Row) -> Article:
     return Article(
-        row["slug"], row["title"], row["description"], row["body"],
-        row["tags"].split("\0") if row["tags"] else [], row["created_at"], row["updated_at"],
-        bool(row["favorited"]), row["favorites_count"], profile_of(row, bool(row["following"])),
+        slug=row["slug"], title=row["title"], description=row["description"], body=row["body"],
+        tag_list=row["tags"].split("\0") if row["tags"] else [],
+        created_at=datetime.fromisoformat(row["created_at"]),
+        updated_at=datetime.fromisoformat(row["updated_at"]), favorited=bool(row["favorited"]),
+        favorites_count=row["favorites_count"], author=profile_of(row, bool(row["following"])),
     )  # fmt: skip
 
 
 def comment_of(row: Row) -> Comment:
     author = profile_of(row, bool(row["following"]))
-    return Comment(row["id"], row["created_at"], row["updated_at"], row["body"], author)
+    created_at = datetime.fromisoformat(row["created_at"])
+    return Comment(
+        row["id"], created_at, datetime.fromisoformat(row["updated_at"]), row["body"], author
+    )
 
 
 def slug_of(title: str) -> str:
@@ -274,18 +307,35 @@ def own(article: Row, user: Row) -> Row:
     return article
 
 
+# --- errors as the specification has them --------------------------------------------------------------
+
+TOKEN = {401: Errors, 422: Errors}
+FOUND = {404: Errors, 422: Errors}
+OWN = {401: Errors, 403: Errors, 404: Errors, 422: Errors}
+TAKEN = {409: Errors, 422: Errors}
+
+
+def errors_of(error: HTTPError) -> dict[str, list[str]]:
+    """Texts by parameter or field."""
+    found: dict[str, list[str]] = {}
+    for one in error.errors:
+        found.setdefault(one["pointer"].rpartition("/")[2], []).append(one["detail"])
+    about = {401: "token", 403: "resource", 404: "resource"}.get(error.status_code, "request")
+    return found or {about: [error.detail or "is not valid"]}
+
+
 # --- users and profiles ------------------------------------------------------------------------------
 
 users = Router(tags=["User and Authentication"])
 
 
-@users.post("/users", status_code=201, blocking=True)
+@users.post("/users", status_code=201, responses=TAKEN, blocking=True)
 def register(store: Kept, data: UserIn) -> UserOut:
     new = data.user
     return user_out(store.add_user(new.email, new.username, hashed(new.password)))
 
 
-@users.post("/users/login", blocking=True)
+@users.post("/users/login", responses=TOKEN, blocking=True)
 def login(store: Kept, data: LoginIn) -> UserOut:
     user = store.user(email=data.user.email)
     # A user that is not there takes as long as a wrong password.
@@ -295,14 +345,14 @@ def login(store: Kept, data: LoginIn) -> UserOut:
     return user_out(user)
 
 
-@users.get("/user")
+@users.get("/user", responses=TOKEN)
 def current_user(user: Member) -> UserOut:
     return user_out(user)
 
 
-@users.put("/user", blocking=True)
+@users.put("/user", responses=TOKEN | TAKEN, blocking=True)
 def change_user(store: Kept, user: Member, data: UserChangeIn) -> UserOut:
-    changed = {k: v for k, v in msgspec.structs.asdict(data.user).items() if v is not None}
+    changed = {k: v for k, v in structs.asdict(data.user).items() if v is not UNSET}
     if "password" in changed:
         changed["password"] = hashed(changed["password"])
     store.change_user({**user, **changed})
@@ -320,17 +370,17 @@ def profile_out(
     return ProfileOut(profile_of(other, store.follows(id_of(user), other["id"])))
 
 
-@users.get("/profiles/{username}")
+@users.get("/profiles/{username}", responses=TOKEN | FOUND)
 def profile(store: Kept, username: str, user: Reader) -> ProfileOut:
     return profile_out(store, username, user)
 
 
-@users.post("/profiles/{username}/follow")
+@users.post("/profiles/{username}/follow", responses=TOKEN | FOUND)
 def follow(store: Kept, username: str, user: Member) -> ProfileOut:
     return profile_out(store, username, user, True)
 
 
-@users.delete("/profiles/{username}/follow")
+@users.delete("/profiles/{username}/follow", responses=TOKEN | FOUND)
 def unfollow(store: Kept, username: str, user: Member) -> ProfileOut:
     return profile_out(store, username, user, False)
 
@@ -347,7 +397,7 @@ def page_of(page: tuple[list[Row], int]) -> ArticlesOut:
     return ArticlesOut([article_of(row) for row in rows], count)
 
 
-@articles.get("/")
+@articles.get("/", responses=TOKEN)
 def all_articles(
     store: Kept, user: Reader, tag: str | None = None, author: str | None = None,
     favorited: str | None = None, limit: Limit = 20, offset: Offset = 0,
@@ -359,12 +409,12 @@ def all_articles(
     )
 
 
-@articles.get("/feed")
+@articles.get("/feed", responses=TOKEN)
 def feed(store: Kept, user: Member, limit: Limit = 20, offset: Offset = 0) -> ArticlesOut:
     return page_of(store.articles(user["id"], feed=True, limit=limit, offset=offset))
 
 
-@articles.post("/", status_code=201)
+@articles.post("/", status_code=201, responses=TOKEN | TAKEN)
 def add_article(store: Kept, user: Member, data: ArticleIn) -> ArticleOut:
     new = data.article
     slug = slug_of(new.title)
@@ -372,54 +422,56 @@ def add_article(store: Kept, user: Member, data: ArticleIn) -> ArticleOut:
     return ArticleOut(article_of(found(store, slug, user)))
 
 
-@articles.get("/{slug}")
+@articles.get("/{slug}", responses=TOKEN | FOUND)
 def one_article(store: Kept, slug: str, user: Reader) -> ArticleOut:
     return ArticleOut(article_of(found(store, slug, user)))
 
 
-@articles.put("/{slug}")
+@articles.put("/{slug}", responses=OWN | TAKEN)
 def change_article(store: Kept, slug: str, user: Member, data: ArticleChangeIn) -> ArticleOut:
     article, change = own(found(store, slug, user), user), data.article
-    if change.title is not None:
-        slug = slug_of(change.title)
+    changed = {**article, **{k: v for k, v in structs.asdict(change).items() if v is not UNSET}}
+    if change.title is not UNSET:
+        slug = slug_of(changed["title"])
     store.change_article(
-        article["id"], slug, change.title or article["title"],
-        change.description or article["description"], change.body or article["body"],
-    )  # fmt: skip
+        article["id"], slug, changed["title"], changed["description"], changed["body"]
+    )
+    if change.tag_list is not UNSET:
+        store.change_tags(article["id"], change.tag_list)
     return ArticleOut(article_of(found(store, slug, user)))
 
 
-@articles.delete("/{slug}")
+@articles.delete("/{slug}", responses=OWN)
 def remove_article(store: Kept, slug: str, user: Member) -> None:
     store.remove_article(own(found(store, slug, user), user)["id"])
 
 
-@articles.post("/{slug}/favorite")
+@articles.post("/{slug}/favorite", responses=TOKEN | FOUND)
 def favorite(store: Kept, slug: str, user: Member) -> ArticleOut:
     store.favorite(user["id"], found(store, slug, user)["id"], True)
     return ArticleOut(article_of(found(store, slug, user)))
 
 
-@articles.delete("/{slug}/favorite")
+@articles.delete("/{slug}/favorite", responses=TOKEN | FOUND)
 def unfavorite(store: Kept, slug: str, user: Member) -> ArticleOut:
     store.favorite(user["id"], found(store, slug, user)["id"], False)
     return ArticleOut(article_of(found(store, slug, user)))
 
 
-@articles.get("/{slug}/comments")
+@articles.get("/{slug}/comments", responses=TOKEN | FOUND)
 def comments(store: Kept, slug: str, user: Reader) -> CommentsOut:
     rows = store.comments(found(store, slug, user)["id"], id_of(user))
     return CommentsOut([comment_of(row) for row in rows])
 
 
-@articles.post("/{slug}/comments", status_code=201)
+@articles.post("/{slug}/comments", status_code=201, responses=TOKEN | FOUND)
 def add_comment(store: Kept, slug: str, user: Member, data: CommentIn) -> CommentOut:
     article = found(store, slug, user)["id"]
     made = store.add_comment(article, user["id"], data.comment.body)
     return CommentOut(comment_of(store.comments(article, user["id"], made)[0]))
 
 
-@articles.delete("/{slug}/comments/{id:int}")
+@articles.delete("/{slug}/comments/{id:int}", responses=OWN)
 def remove_comment(store: Kept, slug: str, id: int, user: Member) -> None:
     rows = store.comments(found(store, slug, user)["id"], user["id"], id)
     if not rows:
@@ -441,6 +493,11 @@ app = App(openapi=OpenAPI(title="RealWorld Conduit API", version="1.0.0"))
 app.include(api)
 
 
+@app.exception_handler(HTTPError)
+def refused(request: Request, error: HTTPError) -> Response:
+    return json_response(Errors(errors_of(error)), error.status_code, headers=error.headers)
+
+
 @app.exception_handler(Taken)
 def taken(request: Request, error: Taken) -> Response:
-    return problem(request, HTTPError(422, "it is taken already"))
+    return json_response(Errors({error.args[0]: ["has already been taken"]}), 409)

@@ -64,7 +64,12 @@ Row = dict[str, Any]
 
 
 class Taken(Exception):
-    """The email address or name belongs to another user."""
+    """Another row has this value; the argument is the column's name."""
+
+
+def column_of(error: sqlite3.IntegrityError) -> str:
+    """``email`` of ``UNIQUE constraint failed: users.email``."""
+    return str(error).rpartition(".")[2]
 
 
 class Store:
@@ -105,8 +110,8 @@ class Store:
                 "INSERT INTO users (email, username, password) VALUES (:email, :username, :password)"
                 " RETURNING *", email=email, username=username, password=password,
             )  # fmt: skip
-        except sqlite3.IntegrityError:
-            raise Taken from None
+        except sqlite3.IntegrityError as error:
+            raise Taken(column_of(error)) from None
         assert user is not None
         return user
 
@@ -127,8 +132,8 @@ class Store:
                 "UPDATE users SET email = :email, username = :username, password = :password,"
                 " bio = :bio, image = :image WHERE id = :id", **user,
             )  # fmt: skip
-        except sqlite3.IntegrityError:
-            raise Taken from None
+        except sqlite3.IntegrityError as error:
+            raise Taken(column_of(error)) from None
 
     def follows(self, me: int | None, other: int) -> bool:
         """Whether one user follows another."""
@@ -179,11 +184,16 @@ class Store:
                 " VALUES (:slug, :title, :description, :body, :now, :now, :author) RETURNING id",
                 slug=slug, title=title, description=description, body=body, author=author, now=now(),
             )  # fmt: skip
-        except sqlite3.IntegrityError:
-            raise Taken from None
+        except sqlite3.IntegrityError as error:
+            raise Taken(column_of(error)) from None
         assert made is not None
+        self.change_tags(made["id"], tags)
+
+    def change_tags(self, id: int, tags: list[str]) -> None:
+        """Give an article these tags."""
+        self._db.execute("DELETE FROM tags WHERE article = ?", (id,))
         self._db.executemany(
-            "INSERT OR IGNORE INTO tags VALUES (?, ?)", [(made["id"], tag) for tag in tags]
+            "INSERT OR IGNORE INTO tags VALUES (?, ?)", [(id, tag) for tag in tags]
         )
 
     def change_article(self, id: int, slug: str, title: str, description: str, body: str) -> None:
@@ -198,8 +208,8 @@ class Store:
                 " body = :body, updated_at = :now WHERE id = :id",
                 id=id, slug=slug, title=title, description=description, body=body, now=now(),
             )  # fmt: skip
-        except sqlite3.IntegrityError:
-            raise Taken from None
+        except sqlite3.IntegrityError as error:
+            raise Taken(column_of(error)) from None
 
     def remove_article(self, id: int) -> None:
         """Remove an article and its comments."""

@@ -67,6 +67,7 @@ class Contestant:
         start_h2c: The words that start it where clear-text HTTP/2 takes others than HTTP/1.1.
         start_tls: The words that start it with TLS, for both versions.
         start_rpc: The words that start it with procedures on its port.
+        app: The file that is the application, where contestants are compared by its lines, too.
         of: The folder beside its own whose build it uses; empty if it is no variant.
         python: The Python environment of its own, if it needs one.
     """
@@ -89,6 +90,7 @@ class Contestant:
     start_h2c: tuple[str, ...] = ()
     start_tls: tuple[str, ...] = ()
     start_rpc: tuple[str, ...] = ()
+    app: str = ""
     of: str = ""
     needs: tuple[str, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
@@ -121,6 +123,13 @@ class Contestant:
     def packages(self) -> Path:
         """Where the packages of that environment are, for a server on the lab's own interpreter."""
         return self.venv / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+
+    def app_lines(self) -> int | None:
+        """Return how many lines its application has, blank ones and comments left out."""
+        if not self.app:
+            return None
+        lines = map(str.strip, (self.source / self.app).read_text().splitlines())
+        return sum(bool(line) and not line.startswith(("#!", "# ", "//")) for line in lines)
 
     def missing(self) -> str | None:
         """Return why it cannot be built or run on this machine, ``None`` if it can."""
@@ -271,6 +280,7 @@ class Contestant:
             "lacks": list(self.lacks),
             "wires": list(self.wires),
             "workloads": list(self.workloads),
+            "app_lines": self.app_lines(),
             "version": self.version_text() if asked else "",
             "fingerprint": "" if self.is_foreign else self.fingerprint(),
         }

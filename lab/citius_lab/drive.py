@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from citius_lab.launch import Server
     from citius_lab.plan import Placement
     from citius_lab.protocols import Load, Series
-    from citius_lab.workloads import Case
+    from citius_lab.workloads import Case, Mixed, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,19 +234,29 @@ def mix_of(port: int, case: Case, random: random.Random, wire: str) -> list[dict
     found: list[dict[str, Any]] = []
     with contextlib.closing(verify.connection(port, wire=wire)) as peer:
         for one in requests:
-            own = replace(case, headers=(*case.headers, *one.headers))
+            own = one.within(case)
             answer = peer.ask(one.target, own)
-            case.check(answer, one.target)
+            case.check_mixed(answer, one)
             found.append(
                 {
+                    "method": own.method,
                     "path": one.target,
                     "weight": one.weight,
                     "headers": dict(one.headers),
+                    "body": own.body.decode(),
                     "background": one.is_background,
-                    "expect_body": answer.body.decode(),
+                    "expect_status": answer.status,
+                    **_expected(answer, one),
                 }
             )
     return found
+
+
+def _expected(answer: Response, one: Mixed) -> dict[str, Any]:
+    """Return what the generator compares the content of a response with."""
+    if one.is_stable:
+        return {"expect_body": answer.body.decode()}
+    return {"expect_length": len(answer.body)}
 
 
 def _files(folder: Path, case: Case, body: bytes, mix: Sequence[dict[str, Any]]) -> list[str]:

@@ -9,7 +9,7 @@ from citius_lab import report_words as words
 from citius_lab.figures import FAILED, SUSPECT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from citius_lab.report_view import View
 
@@ -55,6 +55,7 @@ def _card(view: View, name: str) -> Card:
         ("rules", RULES.get(entry["rules"], entry["rules"])),
         ("a worker is", {"processes": "a process", "threads": "a thread"}.get(entry.get("workers", ""))),
         ("does without", ", ".join(entry.get("lacks", ()))),
+        ("lines of code", _app_lines(entry)),
         ("version", entry["version"]),
         ("memory", memory(view, name)),
         ("accepts after", _ready(view, name)),
@@ -62,6 +63,11 @@ def _card(view: View, name: str) -> Card:
     ]  # fmt: skip
     given = tuple((key, value) for key, value in pairs if value)
     return Card(name, entry["label"], entry["note"], given, tuple(_commands(view, name)))
+
+
+def _app_lines(entry: Mapping[str, Any]) -> str | None:
+    lines = entry.get("app_lines")  # not in results of an earlier lab
+    return None if lines is None else f"{lines}, without blank ones and comments"
 
 
 def _commands(view: View, name: str) -> list[str]:

@@ -153,8 +153,13 @@ def _memory_table(view: View) -> Group:
     table.add_column("")
     for column in ("PSS idle, MB", "PSS loaded, MB", "accepts after, ms"):
         table.add_column(column, justify="right")
-    for name in view.analysis.contestants:
-        table.add_row(name, *_memory_words(view.analysis, name))
+    lines = {name: view.entry(name).get("app_lines") for name in view.analysis.contestants}
+    if any(lines.values()):
+        table.add_column("lines of code", justify="right")
+    for name, n_lines in lines.items():
+        table.add_row(
+            name, *_memory_words(view.analysis, name), *([str(n_lines)] if n_lines else ())
+        )
     return Group(Text("memory and start", style="italic"), table)
 
 

@@ -77,7 +77,9 @@ class Connection:
         try:
             status = self._status()
             fields = parse_headers(self._reader)
-            body = self._body(fields.get("Transfer-Encoding"), fields.get("Content-Length"))
+            is_empty = status in {204, 304}  # RFC 9110 §6.4.1: neither has content
+            framing = fields.get("Transfer-Encoding"), fields.get("Content-Length")
+            body = b"" if is_empty else self._body(*framing)
         except (HTTPException, ValueError) as error:
             raise WrongResponse(f"not an HTTP response: {error}") from error
         content_type = (fields.get("Content-Type") or "").partition(";")[0].strip().lower()

@@ -85,13 +85,28 @@ class Mixed:
 
     Attributes:
         weight: How often it is drawn, relative to the others.
+        method: The case's where it is empty.
+        body: Its content; the case's where it is empty.
         is_background: Whether its responses are only checked: they count for no rate and no latency.
+        is_stable: Whether every response to it has the same bytes; of others status and length are compared.
     """
 
     target: str
     weight: int = 1
     headers: tuple[tuple[str, str], ...] = ()
+    method: str = ""
+    body: bytes = b""
     is_background: bool = False
+    is_stable: bool = True
+
+    def within(self, case: Case) -> Case:
+        """Return the case as this request asks it."""
+        return replace(
+            case,
+            method=self.method or case.method,
+            headers=(*case.headers, *self.headers),
+            body=self.body or case.body,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +175,18 @@ class Case:
             if workload.is_websocket:
                 expect(f"{self.id}, the message that came back", self.body, answer.body)
             workload.check(answer, target or self.target)
+
+    def check_mixed(self, answer: Response, one: Mixed) -> None:
+        """Check a response to a request of the mix, by ``check_mixed`` of the code if it has that.
+
+        Raises:
+            WrongResponse: Status, type or body are not what the contract says.
+        """
+        workload = contract().workloads.get(self.workload)
+        if workload is None or not hasattr(workload.code, "check_mixed"):
+            return self.check(answer, one.target)
+        code: Any = workload.code
+        return code.check_mixed(answer, one)
 
     def probe(self, random: random.Random) -> str:
         """Return a target of this workload with random input, the measured one if it has none."""

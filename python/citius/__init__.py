@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     from citius.serving.worker_info import WorkerInfo, worker_info
     from citius.settings.config import Config
     from citius.web.app import App
+    from citius.web.broadcast import Broadcast
     from citius.web.compiled import get_include, load_handlers
-    from citius.web.events import Broadcast, Event, EventStream, event_stream, last_event_id
+    from citius.web.events import Event, EventStream, event_stream, last_event_id
     from citius.web.files import content_disposition, file_response
     from citius.web.forms import FormData, FormLimits, UploadFile
     from citius.web.headers import Headers, MutableHeaders, QueryParams
@@ -129,7 +130,8 @@ _HOMES = {
     "web.router": ("Router",),
     "web.sources": ("Body", "Cookie", "Depends", "File", "Form", "Header", "Path", "Query"),
     "web.compiled": ("get_include", "load_handlers"),
-    "web.events": ("Broadcast", "Event", "EventStream", "event_stream", "last_event_id"),
+    "web.broadcast": ("Broadcast",),
+    "web.events": ("Event", "EventStream", "event_stream", "last_event_id"),
     "web.files": ("content_disposition", "file_response"),
     "web.forms": ("FormData", "FormLimits", "UploadFile"),
     "web.headers": ("Headers", "MutableHeaders", "QueryParams"),

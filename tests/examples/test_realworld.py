@@ -46,7 +46,14 @@ def write(client: Client, who: Headers, title: str, *tags: str) -> Any:
 def test_users(client: Client) -> None:
     ada = register(client, "ada")
     again = {"user": {"email": "ada@mail.test", "username": "x", "password": "x"}}
-    assert client.post("/api/users", json=again).status_code == 422
+    taken = client.post("/api/users", json=again)
+    assert (taken.status_code, taken.json()) == (
+        409,
+        {"errors": {"email": ["has already been taken"]}},
+    )
+    wrong = client.post("/api/users", json={"user": {"email": "no", "username": ""}})
+    assert wrong.status_code == 422
+    assert sorted(wrong.json()["errors"]) == ["email", "password", "username"]
     good = {"user": {"email": "ada@mail.test", "password": "secret"}}
     assert client.post("/api/users/login", json=good).json()["user"]["username"] == "ada"
     for user in ({"email": "ada@mail.test", "password": "x"}, {"email": "no", "password": "x"}):
@@ -57,7 +64,9 @@ def test_users(client: Client) -> None:
     assert client.get("/api/user", headers=ada).json()["user"]["email"] == "ada@mail.test"
     for header in ("Token x", "Token e30.e30.", "Basic YTpi"):
         assert client.get("/api/user", headers={"authorization": header}).status_code == 401
-    assert client.get("/api/user").status_code == 401
+    missing = client.get("/api/user")
+    assert (missing.status_code, list(missing.json()["errors"])) == (401, ["token"])
+    assert client.get("/api/articles", headers={"authorization": "Token x"}).status_code == 401
 
 
 def test_profiles_and_feeds(client: Client) -> None:
@@ -83,6 +92,7 @@ def test_articles_pages_and_filters(client: Client) -> None:
         found = client.get("/api/articles", params=params).json()
         return [one["title"] for one in found["articles"]], found["articlesCount"]
 
+    assert "body" not in client.get("/api/articles").json()["articles"][0]
     assert titles(limit="2", offset="1") == (["Article 3", "Article 2"], 5)
     assert titles(tag="odd") == (["Article 3", "Article 1"], 2)
     assert titles(favorited="bob") == (["Article 3"], 1)
@@ -104,6 +114,9 @@ def test_only_the_author_changes_an_article_and_a_comment(client: Client) -> Non
     assert client.delete(path, headers=bob).status_code == 403
     changed = client.put(path, json={"article": {"title": "Now"}}, headers=ada).json()["article"]
     assert changed["slug"] == "now"
+    tagged = client.put("/api/articles/now", json={"article": {"tagList": ["a", "b"]}}, headers=ada)
+    assert tagged.json()["article"]["tagList"] == ["a", "b"]
+    assert tagged.json()["article"]["title"] == "Now"
     assert len(client.get("/api/articles/now/comments").json()["comments"]) == 1
     assert client.delete(f"/api/articles/now/comments/{made['id']}", headers=bob).status_code == 204
     assert client.delete("/api/articles/now", headers=ada).status_code == 204

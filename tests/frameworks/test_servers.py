@@ -16,7 +16,7 @@ SERVERS = ("uvicorn", "hypercorn", "granian")
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def pair(request: pytest.FixtureRequest, folder, tmp_path_factory):
+def pair(request: pytest.FixtureRequest, folder):
     theirs = getattr(servers, request.param)("native_app:asgi", folder)
     ours = servers.citius("native_app:app", folder)
     yield Pair(ours, theirs)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 import msgspec
 import pytest
 from citius import App, ConfigError, Response
 from citius.testing import Client
+from citius.web.results import has_subclassed_parts
 
 
 class User(msgspec.Struct):
@@ -137,3 +139,66 @@ def test_routes_that_declare_nothing_are_called_directly() -> None:
 def test_a_status_that_is_none() -> None:
     with pytest.raises(ConfigError, match="status_code to be within 200 to 599, got 99"):
         App().get("/", status_code=99)(lambda: "x")
+
+
+class Author(msgspec.Struct):
+    name: str
+
+
+class Account(Author):
+    password: str = "secret"
+
+
+class Book(msgspec.Struct):
+    title: str
+    author: Author
+    others: list[Author] = []
+    by_role: dict[str, Author | None] = {}
+    at: datetime = datetime(2026, 1, 2, tzinfo=UTC)
+    data: bytes = b"\xff"
+
+
+@dataclass
+class Shelf:
+    books: tuple[Book, ...]
+
+
+class Node(msgspec.Struct):
+    value: int
+    next: Node | None = None
+
+
+@pytest.mark.parametrize("kind", ["def", "async", "blocking"])
+def test_only_declared_fields_of_parts_are_sent(kind: str) -> None:
+    """A value of exactly the declared class may have parts of subclasses, with fields of their own."""
+    app, account = App(), Account("x")
+    book = Book("t", account, [account], {"editor": account})
+
+    def add(path: str, value: Any, returned: Any) -> None:
+        async def coroutine() -> Any:
+            return value
+
+        def plain() -> Any:
+            return value
+
+        handler = coroutine if kind == "async" else plain
+        handler.__annotations__["return"] = returned
+        app.get(path, blocking=kind == "blocking")(handler)
+
+    add("/book", book, Book)
+    add("/shelf", Shelf((book,)), Shelf)
+    with Client(app) as client:
+        assert client.get("/book").json() == {
+            "title": "t", "author": {"name": "x"}, "others": [{"name": "x"}],
+            "at": "2026-01-02T00:00:00Z", "data": "/w==",
+            "by_role": {"editor": {"name": "x"}},
+        }  # fmt: skip
+        assert "secret" not in client.get("/shelf").text
+
+
+def test_parts_that_have_no_more_fields_cost_nothing() -> None:
+    assert has_subclassed_parts(Book)
+    assert has_subclassed_parts(Shelf)
+    # What is in no field is converted, which takes the fields of a subclass away.
+    for model in (Node, User, Row, Shape, Problem, list[User], dict[str, Author], User | None):
+        assert not has_subclassed_parts(model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -155,8 +155,3 @@ def test_without_a_block_there_are_no_hooks() -> None:
     assert client.get("/").status_code == 200
     assert app.state.events == []
     client.close()
-
-
-def pieces_of(count: int) -> Iterator[bytes]:
-    for _ in range(count):
-        yield b"x"

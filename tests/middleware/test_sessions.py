@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +12,11 @@ from citius import App, ConfigError, Request, Response
 from citius.testing import Client
 from citius.web.middleware import (
     MemoryStore,
-    RedisStore,
     SessionCookie,
     Sessions,
     StoredSessions,
     session,
 )
-from rig import Server
 
 SECRET = "a secret of sixteen bytes"
 
@@ -240,37 +235,6 @@ def test_without_middleware_there_is_no_session() -> None:
     app.get("/")(lambda request: Response(repr(session(request))))
     with pytest.raises(RuntimeError, match="app.middleware"), Client(app) as client:
         client.get("/")
-
-
-def test_redis(serve: Callable[..., Server], tmp_path: Path) -> None:
-    if shutil.which("redis-server") is None:
-        pytest.skip("no redis-server here")
-    socket = tmp_path / "redis.sock"
-    redis = subprocess.Popen(
-        ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", ""],
-        stdout=subprocess.DEVNULL, cwd=tmp_path,
-    )  # fmt: skip
-    try:
-        server = serve(
-            """
-            from citius.web.middleware import RedisStore, StoredSessions, session
-            store = RedisStore.from_url(os.environ["STORE"])
-            app.middleware(StoredSessions(store))
-            @app.get("/count")
-            async def count(request):
-                session(request)["n"] = session(request).get("n", 0) + 1
-                return session(request)["n"]
-            """,
-            "--workers", "2", env={"STORE": f"unix://{socket}"},
-        )  # fmt: skip
-        answer = server.get("/count")
-        cookie = answer.headers["set-cookie"].partition(";")[0]
-        counts = [server.get("/count", cookie=cookie).body for _ in range(6)]
-        assert counts == [str(n).encode() for n in range(2, 8)]
-    finally:
-        redis.terminate()
-        redis.wait(10)
-    assert RedisStore(object()) is not None
 
 
 @pytest.mark.parametrize("is_stored_outside", [False, True])

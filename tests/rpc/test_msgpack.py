@@ -73,7 +73,13 @@ def test_errors_are_values_without_secrets(procedures) -> None:
         assert peer.call("sum", 1)[0]["type"] == "InvalidParams"
         assert peer.call("sum", 1, 2, 3)[0]["type"] == "InvalidParams"
         assert peer.call("sum", 1, "2")[0] == {
-            "type": "InvalidParams", "message": "Expected `int`, got `str`", "data": {"path": "$[1]"},
+            "type": "InvalidParams",
+            "message": "the parameters do not match: #/1: expected an integer, got a string",
+            "data": {
+                "errors": [
+                    {"in": "params", "pointer": "#/1", "detail": "expected an integer, got a string"}
+                ]
+            },
         }  # fmt: skip
         assert peer.call("users.get", -1)[0]["type"] == "InvalidParams"
         assert peer.call("users.get", 101)[0] == {

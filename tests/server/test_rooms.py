@@ -189,8 +189,8 @@ def test_a_process_that_a_handler_forks_has_no_part_in_the_rooms(serve) -> None:
         say_everywhere(clients, "not from the child")
         os.kill(int(forked), signal.SIGKILL)
         wait_for(lambda: not is_alive(int(forked)), "the end of the worker")
-        # A link that the child held would take a third of it. The worker in the place of the killed one reads each
-        # burst before the next, or it would be the one that misses some.
+        # A link that the child held would take a third of it. The worker in the place of the killed one reads
+        # each burst before the next, or it would be the one that misses some.
         receivers = in_all_workers(server, 2)
         for _ in range(20):
             receivers[other].text("burst 50 1000")

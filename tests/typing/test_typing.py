@@ -50,6 +50,48 @@ def test_good_use_is_accepted_and_misuse_is_not(check) -> None:
     assert check("misuse.py") == wrong
 
 
+def examples(directory: Path) -> None:
+    """Write the Python blocks of the guides, as tests/tidy/test_docs.py runs them, and pyright's settings."""
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        before = ""
+        blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+        for index, block in enumerate(blocks):
+            before = before + block if block.startswith("# …\n") else block
+            (directory / f"{page.stem.replace('-', '_').lower()}_{index}.py").write_text(before)
+    settings = {
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+        "extraPaths": [str(ROOT / "python")],
+        "reportMissingModuleSource": "none",
+    }
+    (directory / "pyrightconfig.json").write_text(json.dumps(settings))
+
+
+# What examples import besides citius and msgspec.
+_PACKAGES = ("httpx", "pydantic", "jwt")
+
+
+@pytest.mark.timeout(300)
+def test_the_examples_of_the_guides_have_no_error(tmp_path: Path) -> None:
+    for name in _PACKAGES:
+        pytest.importorskip(name, reason="an example needs it")
+    examples(tmp_path)
+    files = sorted(map(str, tmp_path.glob("*.py")))
+    assert len(files) > 60
+    done = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--level", "error",
+         "--pythonpath", sys.executable, "--project", str(tmp_path / "pyrightconfig.json")],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", *files],
+        capture_output=True, text=True, cwd=tmp_path,
+        env={"MYPYPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.timeout(120)
 def test_the_stub_is_the_module() -> None:
     allowlist = HERE / "stubtest-allowlist.txt"

@@ -88,7 +88,51 @@ def test_broken_multipart_is_400(body: bytes) -> None:
         parse_form(MULTIPART, body)
 
 
-@pytest.mark.parametrize("boundary", ["", "; boundary=", "; boundary=" + "x" * 71, "; boundary=ü"])
+@pytest.mark.parametrize(
+    ("sent", "filename"),
+    [
+        ("../../etc/passwd", "passwd"),
+        (r"..\\..\\boot.ini", "boot.ini"),
+        ("/etc/passwd", "passwd"),
+        (r"C:\\fakepath\\a.txt", "a.txt"),
+        ("..", ""),
+        ("a/..", ""),
+        ("a/.", ""),
+        ("a/", ""),
+        ("a\0b\x1b[1m\x7f.txt", "ab[1m.txt"),
+        ("%0D%0Aset-cookie: a", "set-cookie: a"),
+        ("%2e%2e%2fa", "%2e%2e%2fa"),
+        ("ä b.tar.gz", "ä b.tar.gz"),
+    ],
+)
+def test_names_of_files_lead_nowhere(sent: str, filename: str) -> None:
+    form = multipart(part(f'Content-Disposition: form-data; name="f"; filename="{sent}"', b"x"))
+    assert form.files["f"].filename == filename
+    quoted = "".join(f"%{byte:02x}" for byte in sent.replace("\\\\", "\\").encode())
+    extended = f"Content-Disposition: form-data; name=f; filename*=utf-8''{quoted}"
+    found = multipart(part(extended, b"x")).files["f"].filename
+    assert not {"/", "\\", "\0", "\r", "\n"} & set(found)
+
+
+def test_forms_in_forms_are_text() -> None:
+    """RFC 7578 §4.3 gave up ``multipart/mixed``; nothing of it is read as a field or a file."""
+    inner = b"--YY\r\nContent-Disposition: file; filename=x\r\n\r\n1\r\n--YY--"
+    form = multipart(part(NAME + "\r\nContent-Type: multipart/mixed; boundary=YY", inner))
+    assert dict(form) == {"a": inner.decode()}
+    assert form.files == {}
+
+
+@pytest.mark.parametrize(
+    "boundary",
+    [
+        "",
+        "; boundary=",
+        "; boundary=" + "x" * 71,
+        "; boundary=ü",
+        "; boundary=XX; boundary=YY",
+        "; boundary=XX; Boundary=XX",
+    ],
+)
 def test_boundary_outside_the_grammar_is_400(boundary: str) -> None:
     with pytest.raises(BadRequest, match="boundary"):
         parse_form("multipart/form-data" + boundary, b"--XX--")

@@ -1,13 +1,16 @@
 //! Awaitable objects without a coroutine behind them: each step polls some state.
 //!
 //! In: a class that implements [`PollAwaitable`]. Out: an object with the methods of `collections.abc.Coroutine`, as
-//! `asyncio.create_task` wants them. Nothing here waits. Tests: `tests/asgi/`, `tests/gateway/`.
+//! `asyncio.create_task` wants them. [`install_slots`] gives an `await` of [`Done`] C functions in place of those that
+//! `PyO3` makes from the methods. Nothing here waits. Tests: `tests/asgi/`, `tests/gateway/`.
 
-use pyo3::PyClass;
+use std::ptr;
+
 use pyo3::exceptions::{PyBaseException, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
+use pyo3::{PyClass, PyTypeInfo, ffi};
 
 /// What a look at the state brings.
 pub(crate) enum Poll {
@@ -117,3 +120,26 @@ impl PollAwaitable for Done {
 }
 
 impl_awaitable!(Done);
+
+/// Gives [`Done`] the slots that `await` takes: what an ASGI application awaits twice in each request. Once, before
+/// there is the object.
+pub(crate) fn install_slots(py: Python<'_>) {
+    let class = Done::type_object_raw(py);
+    // SAFETY: a class of ours that lives for ever and has no objects yet.
+    unsafe { (*class).tp_iternext = Some(next_of_done) };
+    // SAFETY: the same.
+    let slots = unsafe { (*class).tp_as_async };
+    // SAFETY: the class has a method `__await__`, therefore these slots.
+    unsafe { (*slots).am_await = Some(await_of_done) };
+}
+
+/// As `__await__`: the object itself.
+unsafe extern "C" fn await_of_done(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls this with a live object, attached to the thread.
+    unsafe { ffi::Py_NewRef(object) }
+}
+
+/// As `__next__`: at its end, without a value and without an exception.
+unsafe extern "C" fn next_of_done(_object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    ptr::null_mut()
+}

@@ -67,9 +67,13 @@ pub(crate) fn is_multipart(head: &Head) -> bool {
     })
 }
 
-fn boundary(mut parameters: Parameters<'_>) -> Cow<'_, str> {
-    let found = parameters.find(|(name, _)| name.eq_ignore_ascii_case("boundary"));
-    found.map(|(_, value)| value).unwrap_or_default()
+fn boundary(parameters: Parameters<'_>) -> Cow<'_, str> {
+    let mut found = parameters.filter(|(name, _)| name.eq_ignore_ascii_case("boundary"));
+    match (found.next(), found.next()) {
+        (Some((_, boundary)), None) => boundary,
+        // Two readers of such a form could take different ones; an empty boundary is refused.
+        _ => Cow::Borrowed(""),
+    }
 }
 
 /// A form that comes with the body of a request.

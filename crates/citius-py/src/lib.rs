@@ -12,7 +12,7 @@
 #![allow(
     unsafe_code,
     reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (reuse/, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
+              (reuse/, awaitable.rs, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
@@ -82,6 +82,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Stream>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
+    if FAST_PATHS {
+        awaitable::install_slots(module.py());
+    }
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::ws::room::Room>()?;
     module.add_class::<gateway::wsgi::Wsgi>()?;

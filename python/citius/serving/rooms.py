@@ -1,5 +1,7 @@
 """Rooms across the workers of one supervisor: what is sent to a room in one reaches its members in all.
 
+Rooms of WebSockets and broadcasts of server-sent events (web/broadcast.py) are both called rooms here.
+
 ```text
 supervisor ── control socket ── worker     one for each worker, made before its fork
   worker A ── stream ── worker B           one for each two workers that have rooms
@@ -18,7 +20,8 @@ not take waits for the relay's thread, and beyond ``room_queue_bytes_max`` it is
 Messages of one worker arrive in their order. The thread reads no more while so many bytes wait for the
 reactors of its own worker; then the senders' queues fill.
 
-A message on a link: :data:`_HEAD`, the name of the room, the payload.
+A message on a link: :data:`_HEAD`, the name of the room, the payload. The first ones are the history of the
+broadcasts here, for a worker that has begun later.
 
 Everything from other modules is bound at import, which happens in the supervisor: under gevent the thread has
 to be one of the system's, for greenlets only run while the hub does.
@@ -51,6 +54,8 @@ from citius.observability import logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from citius.web.broadcast import Broadcast
 
 JOIN = b"join"
 """What a worker sends on its control socket with its first room."""
@@ -136,7 +141,11 @@ class Relay:
     def __init__(self, control: socket, queue_bytes_max: int) -> None:
         self._control = control
         self._queue_bytes_max = queue_bytes_max
-        self._rooms: dict[bytes, Room] = {}
+        self._rooms: dict[bytes, Room | Broadcast] = {}
+        self._histories: dict[bytes, Callable[[int], list[bytes]]] = {}
+        self._undelivered: list[Callable[[], int]] = [
+            Room._undelivered_bytes  # pyright: ignore[reportPrivateUsage]
+        ]
         self._peers: dict[int, _Peer] = {}
         """By the descriptors of their links. The thread alone removes them."""
         self._lock = allocate_lock()
@@ -145,10 +154,13 @@ class Relay:
         self._is_linked = False
         self._is_closed = False
 
-    def share(self, name: str, room: Room) -> None:
+    def share(self, name: str, room: Room | Broadcast) -> None:
         """Make the rooms of this name one."""
         encoded = name.encode("utf-8", "surrogatepass")
         self._rooms[encoded] = room
+        if not isinstance(room, Room):
+            self._histories[encoded] = room._old_events  # pyright: ignore[reportPrivateUsage]
+            self._undelivered.append(room._undelivered_bytes)  # pyright: ignore[reportPrivateUsage]
         if self._epoll is None and not self._is_closed:
             try:
                 self._start()
@@ -207,9 +219,7 @@ class Relay:
     def _sender(self, name: bytes) -> Callable[[bool, bytes], int]:
         def send(is_text: bool, payload: bytes) -> int:
             """Returns how many workers do not get it."""
-            head = _HEAD.pack(is_text, len(name), len(payload)) + name
-            is_small = len(head) + len(payload) <= _JOINED_BYTES_MAX
-            pieces = [head + payload] if is_small else [head, payload]
+            pieces = _message(is_text, name, payload)
             with self._lock:
                 # Workers that were ready before this call get the message.
                 self._take_links()
@@ -298,13 +308,15 @@ class Relay:
 
     def _await_reactors(self) -> None:
         """Leave what comes to the senders' queues while the reactors here are behind."""
-        undelivered_bytes = Room._undelivered_bytes  # pyright: ignore[reportPrivateUsage]
-        while not self._is_closed and undelivered_bytes() > self._queue_bytes_max:
+        while not self._is_closed and self._undelivered_bytes() > self._queue_bytes_max:
             with self._lock:
                 peers = list(self._peers.values())
             for peer in peers:
                 self._flush(peer)
             sleep(_PAUSE_S)
+
+    def _undelivered_bytes(self) -> int:
+        return sum([undelivered() for undelivered in self._undelivered])
 
     def _take_links(self) -> None:
         """Take what the supervisor has sent."""
@@ -331,6 +343,10 @@ class Relay:
         assert self._epoll is not None, "the worker has joined"
         self._peers[peer.link.fileno()] = peer
         self._epoll.register(peer.link, EPOLLIN)
+        for name, history in list(self._histories.items()):
+            # Half of the queue is left for what follows.
+            for payload in history(self._queue_bytes_max // 2 // len(self._histories)):
+                self._offer(peer, _message(False, name, payload))
 
     def _supervisor_ended(self) -> None:
         """There will be no more links; those there are go on."""
@@ -338,6 +354,13 @@ class Relay:
         if self._epoll is not None:
             with suppress(OSError):  # this has been done
                 self._epoll.unregister(self._control)
+
+
+def _message(is_text: bool, name: bytes, payload: bytes) -> list[bytes]:
+    """A message as pieces to be written."""
+    head = _HEAD.pack(is_text, len(name), len(payload)) + name
+    is_small = len(head) + len(payload) <= _JOINED_BYTES_MAX
+    return [head + payload] if is_small else [head, payload]
 
 
 def _receive_fds(control: socket) -> tuple[bytes, list[int]]:

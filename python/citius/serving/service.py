@@ -155,7 +155,7 @@ class Service:
         self._reactor, self._loop = reactor, loop
         reactors.enter(reactor)
         if self.context.control is not None and isinstance(self._app, App):
-            self._share_rooms(self._app, self.context.control)
+            self._share_with_workers(self._app, self.context.control)
         self.heartbeat()
         if self._watch is not None:
             self._watch.ready()
@@ -169,13 +169,13 @@ class Service:
 
             sandbox.enter(self.config)
 
-    def _share_rooms(self, app: App, control: socket.socket) -> None:
-        """Make the rooms of all workers one."""
+    def _share_with_workers(self, app: App, control: socket.socket) -> None:
+        """Make the rooms and broadcasts of all workers one."""
         from citius.serving.rooms import Relay
 
         name = "room_queue_bytes_max"
         self._relay = Relay(control, self.config.limits_in_force.get(name, LIMITS[name]))
-        app.share_rooms(self._relay.share)
+        app.share_with_workers(self._relay.share)
 
     def _make_reactor(self, loop: Any, watch: Watch | None) -> Reactor:
         """A reactor for a loop, which listens."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 Pairs: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -11,16 +11,17 @@ File: TypeAlias = bytes | str | tuple[str, bytes | str] | tuple[str, bytes | str
 Files: TypeAlias = Mapping[str, File] | Iterable[tuple[str, File]]
 
 _T = TypeVar("_T")
+_Pieces = TypeVar("_Pieces", bound=Iterable[bytes] | AsyncIterable[bytes])
 _BOUNDARY = b"citius-test-client-boundary"
 
 
 def encode_body(
-    content: bytes | str | Iterable[bytes] | None,
+    content: bytes | str | _Pieces | None,
     json: object,
     msgpack: object,
     form: Pairs | None,
     files: Files | None,
-) -> tuple[bytes | Iterable[bytes] | None, str | None]:
+) -> tuple[bytes | _Pieces | None, str | None]:
     """The body and its media type.
 
     Raises:

@@ -16,13 +16,19 @@ import itertools
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from citius._core import Reactor
-from citius.testing.bodies import encode_body, pairs, urlencode
-from citius.testing.cookies import Cookies
+from citius.testing.bodies import encode_body
+from citius.testing.events import EventReader, EventSource, EventStreamRefused
+from citius.testing.requests import (
+    Redirects,
+    RequestMaker,
+    TestResponse,
+    with_query,
+    with_subprotocols,
+)
 from citius.testing.websocket import Socket, WebSocketRefused
-from citius.web.headers import Headers
 from citius.web.interop.frames import HANDSHAKE
 from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
 from citius.web.pool import BlockingPool
@@ -33,60 +39,10 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.testing.bodies import Files, Pairs
+    from citius.testing.cookies import Cookies
+    from citius.testing.requests import Fields
     from citius.web.app import App
-
-_T = TypeVar("_T")
-
-HOST: Final = "testserver"
-"""The host of requests that name none."""
-
-REDIRECTS_MAX: Final = 20
-"""Redirects that are followed for one request."""
-
-
-class TooManyRedirects(Exception):
-    """A response redirects again after ``REDIRECTS_MAX`` redirects."""
-
-
-class TestResponse:
-    """The response to a request of the test client."""
-
-    __test__ = False  # for pytest, which takes a class of such a name for tests
-
-    def __init__(self, status_code: int, headers: Headers, content: bytes = b"") -> None:
-        self.status_code = status_code
-        self.headers = headers
-        self.content = content
-        self.history: list[TestResponse] = []
-        """The redirects that led to it."""
-
-    @property
-    def text(self) -> str:
-        """The body as UTF-8."""
-        return self.content.decode()
-
-    @overload
-    def json(self) -> Any: ...
-    @overload
-    def json(self, type: type[_T]) -> _T: ...
-    def json(self, type: Any = None) -> Any:
-        """The body as JSON; of that type, if one is given."""
-        import msgspec
-
-        return msgspec.json.decode(self.content, type=Any if type is None else type)
-
-    @overload
-    def msgpack(self) -> Any: ...
-    @overload
-    def msgpack(self, type: type[_T]) -> _T: ...
-    def msgpack(self, type: Any = None) -> Any:
-        """The body as MessagePack; of that type, if one is given."""
-        import msgspec
-
-        return msgspec.msgpack.decode(self.content, type=Any if type is None else type)
-
-    def __repr__(self) -> str:
-        return f"<TestResponse {self.status_code} {len(self.content)} bytes>"
+    from citius.web.headers import Headers
 
 
 class StreamedTestResponse(TestResponse):
@@ -138,13 +94,10 @@ class Client:
         follow_redirects: bool = False,
         scheme: Literal["http", "https"] = "http",
     ) -> None:
-        self.cookies = Cookies()
-        """Cookies that responses have set, and that tests set: ``client.cookies["name"] = "value"``."""
+        self._requests = RequestMaker(headers, scheme)
         self._app = app
         self._raise_errors = raise_errors
-        self._headers = [(name.lower(), value) for name, value in (headers or {}).items()]
         self._follow_redirects = follow_redirects
-        self._scheme = scheme
         self._timeout_s = timeout_s
         self._error: BaseException | None = None
         self._pool: BlockingPool | None = None
@@ -211,6 +164,11 @@ class Client:
 
     # --- requests -------------------------------------------------------------------------------
 
+    @property
+    def cookies(self) -> Cookies:
+        """Cookies that responses have set, and that tests set: ``client.cookies["name"] = "value"``."""
+        return self._requests.cookies
+
     def request(
         self,
         method: str,
@@ -242,24 +200,14 @@ class Client:
             follow_redirects: Ask again where a redirect points to; as the client was made, if ``None``.
         """
         body, content_type = encode_body(content, json, msgpack, form, files)
-        fields = self._fields(headers, content_type, auth)
-        path = _with_query(path, params)
+        fields = self._requests.fields(headers, content_type, auth)
         follows = self._follow_redirects if follow_redirects is None else follow_redirects
-        history: list[TestResponse] = []
+        asked = Redirects(method, with_query(path, params), fields, body, follows=follows)
         while True:
-            with self.exchange(method, path, fields, body) as streamed:
+            with self.exchange(asked.method, asked.path, asked.fields, asked.body) as streamed:
                 response = TestResponse(streamed.status_code, streamed.headers, streamed.read())
-            response.history = history
-            location = response.headers.get("location")
-            if not follows or response.status_code not in _REDIRECTS or location is None:
+            if asked.is_last(response):
                 return response
-            if len(history) >= REDIRECTS_MAX:
-                raise TooManyRedirects(f"{REDIRECTS_MAX} redirects, the last one to {location}")
-            history = [*history, response]
-            if _becomes_get(response.status_code, method):
-                method, body = "GET", None
-                fields = [one for one in fields if not one[0].startswith("content-")]
-            path, fields = _redirected(path, location, fields)
 
     @contextmanager
     def stream(
@@ -278,8 +226,8 @@ class Client:
     ) -> Generator[StreamedTestResponse]:
         """Send a request and read the response in pieces; leaving the block disconnects."""
         body, content_type = encode_body(content, json, msgpack, form, files)
-        fields = self._fields(headers, content_type, auth)
-        with self.exchange(method, _with_query(path, params), fields, body) as streamed:
+        fields = self._requests.fields(headers, content_type, auth)
+        with self.exchange(method, with_query(path, params), fields, body) as streamed:
             yield streamed
 
     @contextmanager
@@ -287,7 +235,7 @@ class Client:
         self,
         method: str,
         path: str,
-        fields: list[tuple[str, str]],
+        fields: Fields,
         body: bytes | Iterable[bytes] | None,
     ) -> Generator[StreamedTestResponse]:
         """``stream`` with the fields, in lower case, and the body as they are sent."""
@@ -336,12 +284,8 @@ class Client:
         Raises:
             WebSocketRefused: The application responded with something else.
         """
-        fields = [
-            *HANDSHAKE,
-            *self._fields(headers, None, None),
-        ]
-        if offered := ", ".join(subprotocols):
-            fields.append(("sec-websocket-protocol", offered))
+        own = self._requests.fields(headers, None, None)
+        fields = with_subprotocols([*HANDSHAKE, *own], subprotocols)
         with self._opened("GET", path, fields, None) as (connection, response_headers):
             assert connection.status is not None, "just waited for"
             if connection.status != 101:
@@ -353,6 +297,35 @@ class Client:
             finally:
                 socket.close()
 
+    @contextmanager
+    def events(
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        last_event_id: str | None = None,
+        **options: Any,
+    ) -> Generator[EventSource]:
+        """Follow a stream of server-sent events; leaving the block disconnects.
+
+        Args:
+            path: The target, query included if there is one.
+            method: In capitals.
+            last_event_id: What a client that comes back sends.
+            options: Those of ``stream``.
+
+        Raises:
+            EventStreamRefused: The response is something else.
+        """
+        reader = EventReader(last_event_id)
+        options["headers"] = reader.request_fields(options.get("headers"))
+        with self.stream(method, path, **options) as response:
+            if not reader.accepts(response):
+                raise EventStreamRefused(
+                    TestResponse(response.status_code, response.headers, response.read())
+                )
+            yield EventSource(response, reader, iter(response))
+
     # --- inside ---------------------------------------------------------------------------------
 
     @contextmanager
@@ -360,7 +333,7 @@ class Client:
         self,
         method: str,
         path: str,
-        fields: list[tuple[str, str]],
+        fields: Fields,
         body: bytes | Iterable[bytes] | None,
     ) -> Generator[tuple[_Connection, Headers]]:
         """A connection on which the head of the response has come; leaving the block disconnects."""
@@ -374,46 +347,19 @@ class Client:
             self._in_loop(lambda: self._reactor.memory_eof(connection.number))
 
     def _connect(self) -> int:
-        if self._scheme == "http":
+        if self._requests.scheme == "http":
             return self._reactor.memory_open()
-        return self._reactor.memory_open(None, self._scheme)
-
-    def _fields(
-        self, headers: Pairs | None, content_type: str | None, auth: tuple[str, str] | None
-    ) -> list[tuple[str, str]]:
-        """The fields of a request; those of the client that it does not have itself come first."""
-        own = [(name.lower(), value) for name, value in pairs(headers)]
-        if content_type is not None and all(name != "content-type" for name, _ in own):
-            own.append(("content-type", content_type))
-        if auth is not None:
-            from base64 import b64encode
-
-            own.append(("authorization", f"Basic {b64encode(':'.join(auth).encode()).decode()}"))
-        names = {name for name, _ in own}
-        return [one for one in self._headers if one[0] not in names] + own
+        return self._reactor.memory_open(None, self._requests.scheme)
 
     def _send(
         self,
         connection: _Connection,
         method: str,
         path: str,
-        fields: list[tuple[str, str]],
+        fields: Fields,
         body: bytes | Iterable[bytes] | None,
     ) -> None:
-        names = {name for name, _ in fields}
-        fields = list(fields)
-        if "host" not in names:
-            fields.append(("host", HOST))
-        if "cookie" not in names:
-            host = _host_of(fields)
-            cookies = self.cookies.header(host, path.partition("?")[0], self._scheme == "https")
-            fields += [("cookie", cookies)] if cookies else []
-        if isinstance(body, bytes) and "content-length" not in names:
-            fields.append(("content-length", str(len(body))))
-        elif body is not None and not isinstance(body, bytes) and "transfer-encoding" not in names:
-            fields.append(("transfer-encoding", "chunked"))
-        lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in fields), "", ""]
-        self._feed(connection, "\r\n".join(lines).encode("latin-1"))
+        self._feed(connection, self._requests.head(method, path, fields, body))
         if isinstance(body, bytes):
             self._feed(connection, body)
         elif body is not None:
@@ -478,7 +424,9 @@ class Client:
             self._loop.run_until_complete(coroutine)
         else:
             coroutine.close()
-            raise RuntimeError("citius.testing.Client is for `def` tests: a loop is running here")
+            raise RuntimeError(
+                "citius.testing.Client is for `def` tests, and a loop is running here: use AsyncClient"
+            )
 
     def _report(self, request: Request, error: BaseException) -> None:
         self._error = error
@@ -487,15 +435,10 @@ class Client:
         self._pool = BlockingPool(threads_max=4, queue_max=64)
         return self._pool
 
-    def _wait_for_head(
-        self, connection: _Connection, path: str, fields: list[tuple[str, str]]
-    ) -> Headers:
+    def _wait_for_head(self, connection: _Connection, path: str, fields: Fields) -> Headers:
         """The fields of the response, whose cookies are kept."""
         self._wait(lambda: connection.status is not None)
-        headers = Headers(connection.fields)
-        for line in headers.getlist("set-cookie"):
-            self.cookies.receive(line, _host_of(fields), path)
-        return headers
+        return self._requests.received(connection.fields, path, fields)
 
     async def _end_tasks(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -511,39 +454,3 @@ class _Connection(ResponseReader):
     def __init__(self, number: int, method: str) -> None:
         super().__init__(method)
         self.number = number
-
-
-def _host_of(fields: list[tuple[str, str]]) -> str:
-    """The host that a request is for, without its port."""
-    host = next((value for name, value in fields if name == "host"), HOST)
-    name, _, port = host.rpartition(":")
-    return (name if port.isdecimal() else host).lower()
-
-
-def _with_query(path: str, params: Pairs | None) -> str:
-    if params is None:
-        return path
-    return path + ("&" if "?" in path else "?") + urlencode(params)
-
-
-def _becomes_get(status: int, method: str) -> bool:
-    """Whether the request is repeated without its body (RFC 9110 §15.4)."""
-    return (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST")
-
-
-def _redirected(
-    path: str, location: str, fields: list[tuple[str, str]]
-) -> tuple[str, list[tuple[str, str]]]:
-    """Path and fields of the request that a redirect asks for."""
-    from urllib.parse import urljoin, urlsplit
-
-    before = _host_of(fields)
-    target = urlsplit(urljoin(f"http://{before}{path}", location))
-    if target.hostname != before:
-        # What is for one host is not told to another.
-        fields = [one for one in fields if one[0] not in ("host", "authorization", "cookie")]
-        fields.append(("host", target.netloc))
-    return (target.path or "/") + (f"?{target.query}" if target.query else ""), fields
-
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.settings.config import Config
+    from citius.web.broadcast import Broadcast
     from citius.web.endpoint import Endpoint
     from citius.web.interop.asgi import ASGIAdapter
     from citius.web.interop.scopes import ASGIApplication
@@ -93,13 +94,14 @@ class App(Router):
         self._openapi = openapi or OpenAPI()
         self._urls: Urls | None = None
         self._rooms: dict[str, Room] = {}
+        self._broadcasts: dict[str, Broadcast] = {}
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
         self._middleware: list[Middleware] = []
         self._hooks = lifecycle.Hooks(lifespan, app=self)
         self._readiness: list[Callable[[], object]] = []
-        self._on_room: Callable[[str, Room], object] | None = None
+        self._on_shared: Callable[[str, Room | Broadcast], object] | None = None
         self._redirect_slashes = redirect_slashes
         self._asgi: ref[ASGIAdapter] | None = None
         self._lifespans: list[lifecycle.Hooks] = []
@@ -118,9 +120,38 @@ class App(Router):
         room = self._rooms.get(name)
         if room is None:
             room = self._rooms[name] = Room(slow=slow)
-            if self._on_room is not None:
-                self._on_room(name, room)
+            if self._on_shared is not None:
+                self._on_shared(f":{name}", room)
         return room
+
+    def broadcast(
+        self,
+        name: str,
+        *,
+        history: int = 0,
+        heartbeat_s: float | None = 15.0,
+        queue_bytes_max: int = 256 * 1024,
+        slow: Literal["close", "drop"] = "close",
+    ) -> Broadcast:
+        """The broadcast of this name, made when it is first asked for.
+
+        Args:
+            name: Broadcasts of one name are one, in all workers of a server.
+            history: As for ``Broadcast``.
+            heartbeat_s: As for ``EventStream``.
+            queue_bytes_max: As for ``EventStream``.
+            slow: As for ``EventStream``.
+        """
+        found = self._broadcasts.get(name)
+        if found is None:
+            from citius.web.broadcast import Broadcast
+
+            found = self._broadcasts[name] = Broadcast(
+                history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max, slow=slow
+            )
+            if self._on_shared is not None:
+                self._on_shared(f"!{name}", found)
+        return found
 
     def mount(self, prefix: str, app: App | ASGIApplication) -> None:
         """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
@@ -391,16 +422,18 @@ class App(Router):
         """Undo ``start`` in reverse; every hook is called even if one before it raised or was cancelled."""
         await lifecycle.stop(self._all_hooks(), self._of_app)
 
-    def share_rooms(self, share: Callable[[str, Room], object]) -> None:
-        """Call ``share(name, room)`` for every room there is and will be, to make it one with others'."""
+    def share_with_workers(self, share: Callable[[str, Room | Broadcast], object]) -> None:
+        """Call ``share(name, room)`` for every room and broadcast there is and will be, to make it one."""
         for index, app in enumerate(self._apps()):
 
-            def share_one(name: str, room: Room, prefix: str = f"{index}:") -> None:
-                share(prefix + name, room)
+            def share_one(name: str, one: Room | Broadcast, prefix: str = str(index)) -> None:
+                share(prefix + name, one)
 
-            app._on_room = share_one
+            app._on_shared = share_one
             for name, room in app._rooms.items():
-                share_one(name, room)
+                share_one(f":{name}", room)
+            for name, broadcast in app._broadcasts.items():
+                share_one(f"!{name}", broadcast)
 
     @property
     def endpoints(self) -> list[Endpoint]:

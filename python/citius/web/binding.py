@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
 from citius.web.annotations import AS_SENT, copier_of, wants_list
-from citius.web.readers import body_reader, file_reader, missing, record_reader, value_reader
+from citius.web.readers import BodyReader, file_reader, missing, record_reader, value_reader
 from citius.web.results import passed_type, responder
 from citius.web.signature import Kind, Parameter, http_parameters, needs_conversion, path_parameters
 
@@ -239,7 +239,7 @@ class Wrapper:
         if p.source == "path":
             return self._read_path(p)
         if p.source == "body":
-            return self._assign(f"{self._name(body_reader(p))}(request, mistakes)")
+            return self._read_body(p)
         if p.source == "file":
             self._share("form = request.form()")
             return self._assign(f"{self._name(file_reader(p))}(form, mistakes)")
@@ -247,6 +247,29 @@ class Wrapper:
             reader = self._name(record_reader(p))
             return self._assign(f"{reader}({self._pairs(p.source)}, mistakes)")
         return self._assign(self._read_named(p))
+
+    def _read_body(self, p: Parameter) -> str:
+        """JSON is decoded here, without a call of Python code; see `BodyReader`."""
+        reader = BodyReader(p)
+        own = self._name(reader)
+        decode = f"d{len(self._names)}"
+
+        def decode_first(data: bytes) -> Any:
+            self._names[decode] = made = reader.decoder()
+            return made(data)
+
+        self._names[decode] = decode_first
+        value = f"v{len(self._lines)}"
+        self._lines += [
+            "if (data := request._json_body()) is None:",
+            f"    {value} = {own}.other(request, mistakes)",
+            "else:",
+            "    try:",
+            f"        {value} = {decode}(data)",
+            "    except Exception:",
+            f"        {value} = {own}.again(data, mistakes)",
+        ]
+        return value
 
     def _read_path(self, p: Parameter) -> str:
         if p.wire_name not in self._args:
@@ -260,9 +283,19 @@ class Wrapper:
         """The expression of a value that the request may lack."""
         name = repr(p.wire_name.lower() if p.source == "header" else p.wire_name)
         many = wants_list(p.annotation)
+        if p.source == "header" and not many:
+            # One look for the field, without an object of all fields.
+            share = f"h{len(self._lines)}"
+            self._lines.append(f"{share} = request.header({name})")
+            value = (
+                f"{self._name(value_reader(p))}({share}, mistakes)"
+                if p.annotation not in AS_SENT
+                else share
+            )
+            return f"{self._otherwise(p)} if {share} is None else {value}"
         if p.source == "header":
             known = "request.headers"
-            value = f"{known}.getlist({name})" if many else f"request.header({name})"
+            value = f"{known}.getlist({name})"
         elif p.source == "cookie":
             known = self._share("cookies = request.cookies")
             value = f"[cookies[{name}]]" if many else f"cookies[{name}]"

@@ -1,4 +1,4 @@
-"""Server-sent events (HTML standard, §9.2): ``Event``, streams of them, and broadcasts to many streams.
+"""Server-sent events (HTML standard, §9.2): ``Event`` and streams of them; broadcast.py sends to many.
 
 A stream sends all events that are ready in one piece, a comment when nothing else was sent for a while, and
 holds a bounded number of bytes for a client that reads slowly. Tests: tests/server/test_events.py.
@@ -7,7 +7,6 @@ holds a bounded number of bytes for a client that reads slowly. Tests: tests/ser
 from __future__ import annotations
 
 import asyncio
-import secrets
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ QUEUE_BYTES_MAX: Final = 256 * 1024
 """Bytes that wait for one slow client. Origin: the write queue of a WebSocket. Exceeded: ``slow`` decides."""
 
 _HEARTBEAT: Final = b":\n\n"
+# uvloop counts whole milliseconds.
+_TICK_S: Final = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,7 @@ class EventStream:
         self._reader: Future[None] | None = None
         self._room: Future[None] | None = None
         self._timer: TimerHandle | None = None
+        self._waits_since = 0.0
         self._source: AsyncIterable[object] | None = None
         self._task: Task[None] | None = None
         self._is_ending = self._has_begun = False
@@ -250,10 +252,20 @@ class EventStream:
                 await aclose()
 
     def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        """Have a comment sent after so long; the timer of an earlier event serves on."""
         if self._heartbeat_s is not None:
-            self._timer = self._loop.call_later(self._heartbeat_s, self._push, _HEARTBEAT)
+            self._waits_since = self._loop.time()
+            if self._timer is None:
+                self._timer = self._loop.call_later(self._heartbeat_s, self._beat)
+
+    def _beat(self) -> None:
+        assert self._heartbeat_s is not None, "it has armed the timer"
+        left_s = self._waits_since + self._heartbeat_s - self._loop.time()
+        if left_s > _TICK_S:
+            self._timer = self._loop.call_later(left_s, self._beat)
+        else:
+            self._timer = None
+            self._push(_HEARTBEAT)
 
     def _end(self) -> None:
         self._queue.clear()
@@ -267,92 +279,6 @@ class EventStream:
         was_closed, self.is_closed = self.is_closed, True
         if not was_closed and self._on_close is not None:
             self._on_close(self)
-
-
-class Broadcast:
-    """Events for all clients that follow: each is encoded once.
-
-    Streams of this process; a message queue such as Redis carries events from one worker to another.
-
-    Args:
-        history: Events kept for clients that come back (``Last-Event-ID``); events get identifiers
-            then, unless they have one.
-        heartbeat_s: As for ``EventStream``.
-        queue_bytes_max: As for ``EventStream``.
-        slow: As for ``EventStream``.
-    """
-
-    def __init__(
-        self,
-        *,
-        history: int = 0,
-        heartbeat_s: float | None = 15.0,
-        queue_bytes_max: int = QUEUE_BYTES_MAX,
-        slow: Literal["close", "drop"] = "close",
-    ) -> None:
-        self._heartbeat_s = heartbeat_s
-        self._queue_bytes_max = queue_bytes_max
-        self._slow: Literal["close", "drop"] = slow
-        self._streams: set[EventStream] = set()
-        self._kept: deque[tuple[str, bytes]] = deque(maxlen=history)
-        self._keeps = history > 0
-        # Identifiers of another process mean nothing here.
-        self._epoch = secrets.token_hex(4)
-        self._count = 0
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        """Clients that follow in this process."""
-        return len(self._streams)
-
-    def __bool__(self) -> Literal[True]:
-        return True
-
-    def response(self, request: Request) -> Response:
-        """A response that follows; a client that comes back gets first what it has missed."""
-        stream = EventStream(
-            heartbeat_s=self._heartbeat_s,
-            queue_bytes_max=self._queue_bytes_max,
-            slow=self._slow,
-            on_close=self._leave,
-        )
-        with self._lock:
-            self._streams.add(stream)
-            for data in self._missed_since(last_event_id(request)):
-                # The history bounds it; by the limit of the queue such a client could never catch up.
-                stream._push(data)  # pyright: ignore[reportPrivateUsage]
-        return stream.response()
-
-    def send(self, event: object) -> int:
-        """Send an event, or the data of one, to all; returns to how many. Callable from any thread."""
-        made = event if isinstance(event, Event) else Event(event)
-        with self._lock:
-            if self._keeps:
-                self._count += 1
-                if made.id is None:
-                    made = Event(
-                        made.data, made.event, f"{self._epoch}-{self._count}", made.retry_ms
-                    )
-            data = made.encode()
-            if self._keeps and made.id is not None:
-                self._kept.append((made.id, data))
-            streams = list(self._streams)
-        return sum(stream.send_encoded(data) for stream in streams)
-
-    def close(self) -> None:
-        """End all streams, as before a shutdown."""
-        for stream in list(self._streams):
-            stream.close()
-
-    def _leave(self, stream: EventStream) -> None:
-        self._streams.discard(stream)
-
-    def _missed_since(self, known: str | None) -> list[bytes]:
-        if known is None:
-            return []
-        kept = list(self._kept)
-        places = [place for place, (identifier, _) in enumerate(kept) if identifier == known]
-        return [data for _, data in kept[places[-1] + 1 if places else 0 :]]
 
 
 def _wake(future: Future[Any] | None) -> None:

@@ -92,8 +92,8 @@ class UploadFile:
         """The content as a file of Python's, whose methods block while the disk works."""
         self.size = size
         """Bytes of the content."""
-        self.filename = filename
-        """The name that the client sent; it is not safe as a path."""
+        self.filename = _base_name(filename)
+        """The last part of the name that the client sent, which may be empty or that of another file."""
         self.content_type = content_type
         """The media type that the client sent; it is not verified."""
         self.headers = headers if headers is not None else Headers([])
@@ -132,6 +132,14 @@ class UploadFile:
 
     def __repr__(self) -> str:
         return f"<UploadFile {self.filename!r} {self.content_type} {self.size} bytes>"
+
+
+def _base_name(sent: str) -> str:
+    """A name without directories, written with slashes or backslashes, and without control characters."""
+    last = sent.replace("\\", "/").rpartition("/")[2]
+    if not last.isprintable():
+        last = "".join(c for c in last if ord(c) >= 0x20 and not 0x7F <= ord(c) < 0xA0)
+    return "" if last in (".", "..") else last
 
 
 class FormData(QueryParams):

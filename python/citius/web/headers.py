@@ -214,7 +214,7 @@ class QueryParams(Mapping[str, str]):
 
 def _check(name: str, value: str) -> None:
     """Refuse what RFC 9110 §5.5 keeps out of a field."""
-    if not name or not all(c in _TOKEN for c in name):
+    if not name or not _TOKEN.issuperset(name):
         raise ValueError(f"a field name is a token, got {name!r}")
     if "\r" in value or "\n" in value or "\0" in value:
         raise ValueError(f"the value of field {name} holds a line break or NUL: {value!r}")

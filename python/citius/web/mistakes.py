@@ -48,12 +48,10 @@ def find_mistakes(
         path: Where ``value`` is in that part.
         strict: Whether texts are not converted to numbers and the like.
     """
-    import msgspec.inspect
-
     found: list[tuple[Places, str]] = []
-    walk = _Walk(strict=strict, found=found)
     try:
-        walk.check(msgspec.inspect.type_info(annotation), value, path)
+        node, annotations = _nodes_of(annotation)
+        _Walk(strict=strict, found=found, annotations=annotations).check(node, value, path)
     except (TypeError, RecursionError):
         found.clear()  # msgspec's own words are left
     if not found:
@@ -64,22 +62,32 @@ def find_mistakes(
 class _Walk:
     """One pass over a value."""
 
-    def __init__(self, *, strict: bool, found: list[tuple[Places, str]]) -> None:
+    def __init__(
+        self, *, strict: bool, found: list[tuple[Places, str]], annotations: dict[int, Any]
+    ) -> None:
         self._strict = strict
+        self._annotations = annotations
         self._found = found
         self._left = CHECKS_MAX
 
     def check(self, node: Any, value: Any, path: Places) -> None:
         """Note the mistakes in ``value``, which should be of the type ``node``."""
-        import msgspec.inspect as types
-
         self._left -= 1
         if self._is_over:
             return
-        if isinstance(node, types.Metadata):
+        kind = type(node).__name__
+        if kind == "Metadata":
             node = node.type
-        if isinstance(node, types.UnionType):
+            kind = type(node).__name__
+        if kind == "UnionType":
             node = _member(node, value)
+            kind = type(node).__name__
+        item = getattr(node, "item_type", None)
+        # Most parts are right: what has none, and a list of such, is seen by msgspec before anything else.
+        if kind in _LEAVES:
+            return self._check_whole(node, value, path)
+        if type(item).__name__ in _LEAVES and self._refusal(node, value) is None:
+            return
         before = len(self._found)
         for inner, part, name in _parts(node, value):
             if inner is None:
@@ -97,14 +105,22 @@ class _Walk:
 
     def _check_whole(self, node: Any, value: Any, path: Places) -> None:
         """Note what is wrong with a value whose parts are right: type, range, number of items."""
+        error = self._refusal(node, value)
+        if error is not None:
+            at, detail = _said(error, path, strict=self._strict)
+            self._found.append((at, _allowed(node) or detail))
+
+    def _refusal(self, node: Any, value: Any) -> Exception | None:
         import msgspec
 
+        annotation = self._annotations.get(id(node))
+        if annotation is None:
+            annotation = self._annotations[id(node)] = _annotation_of(node)
         try:
-            msgspec.convert(value, _annotation_of(node), strict=self._strict, str_keys=True)
+            msgspec.convert(value, annotation, strict=self._strict, str_keys=True)
         except msgspec.ValidationError as error:
-            allowed = _allowed(node)
-            at, detail = _said(error, path, strict=self._strict)
-            self._found.append((at, allowed or detail))
+            return error
+        return None
 
 
 def _parts(node: Any, value: Any) -> Iterator[tuple[Any, Any, str]]:
@@ -173,6 +189,24 @@ def _allowed(node: Any) -> str | None:
     return f"expected one of {', '.join(map(repr, values[:20]))}"
 
 
+def _nodes_of(annotation: Any) -> tuple[Any, dict[int, Any]]:
+    try:
+        return _read(annotation)
+    except TypeError:  # an annotation that cannot be hashed, or that is no type
+        return _read.__wrapped__(annotation)
+
+
+@functools.cache
+def _read(annotation: Any) -> tuple[Any, dict[int, Any]]:
+    """What msgspec knows of a type, and the annotations of parts of it by the identity of their nodes.
+
+    Kept, because clients make the same mistakes again and again; there are as many as routes declare.
+    """
+    import msgspec.inspect
+
+    return msgspec.inspect.type_info(annotation), {}
+
+
 def _annotation_of(node: Any) -> Any:
     """The annotation that a node of ``msgspec.inspect`` was made of, with its constraints."""
     import msgspec
@@ -216,6 +250,15 @@ def _plain() -> dict[str, Any]:
         "TimeType": datetime.time, "TimeDeltaType": datetime.timedelta,
     }  # fmt: skip
 
+
+_LEAVES = frozenset(
+    f"{name}Type"
+    for name in (
+        "None", "Bool", "Int", "Float", "Str", "Bytes", "ByteArray", "UUID", "Decimal", "DateTime", "Date",
+        "Time", "TimeDelta", "Enum", "Literal",
+    )
+)  # fmt: skip
+"""Nodes of ``msgspec.inspect`` whose values have no parts."""
 
 _CONSTRAINTS = (
     "gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz",

@@ -2,8 +2,8 @@
 
 A procedure is bound once, when the application is frozen: its signature becomes decoders that make its
 arguments straight from the bytes of a call, positional or named, MessagePack or JSON. msgspec checks every
-value against its annotation; what does not fit is an error for the caller (``InvalidParams``), and
-the function is not called. What the caller sees of an exception, ``error_of`` says.
+value against its annotation; what does not fit is an error for the caller (``InvalidParams``) with every
+mistake (misfits.py), and the function is not called. What the caller sees of an exception, ``error_of`` says.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from citius.web.sources import Depends
 
     _Call = Callable[[bytes], Any]
+    _Misfit = Callable[[Exception, bytes], Exception]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +100,17 @@ class _Decoders:
     ) -> None:
         from msgspec import json, msgpack
 
-        def pair(plain: Callable[..., Any]) -> tuple[_Call, _Call]:
+        def pair(format: str, plain: Callable[..., Any]) -> tuple[_Call, _Call]:
             def decoder(type: Any) -> Any:
                 return plain(type, dec_hook=read_foreign)
 
             if with_dependencies is not None:
-                return _pair_with_dependencies(with_dependencies, decoder)
-            return _pair(handler, parameters, decoder)
+                return _pair_with_dependencies(with_dependencies, decoder, format)
+            return _pair(handler, parameters, decoder, _misfit(format, parameters))
 
         try:
-            self.msgpack_array, self.msgpack_map = pair(msgpack.Decoder)
-            self.json_array, self.json_object = pair(json.Decoder)
+            self.msgpack_array, self.msgpack_map = pair("msgpack", msgpack.Decoder)
+            self.json_array, self.json_object = pair("json", json.Decoder)
         except TypeError as error:
             raise ConfigError(
                 f"msgspec cannot check the parameters of {describe(handler)}: {error}"
@@ -117,23 +118,26 @@ class _Decoders:
 
 
 def _pair(
-    handler: Callable[..., Any], parameters: tuple[Parameter, ...], decoder: Callable[[Any], Any]
+    handler: Callable[..., Any],
+    parameters: tuple[Parameter, ...],
+    decoder: Callable[[Any], Any],
+    misfit: _Misfit,
 ) -> tuple[_Call, _Call]:
     if parameters and parameters[0].is_variable:
         many: Any = list[_type_of(parameters[0])]
-        return _spread(handler, decoder(many).decode), _unnamed(handler)
-    by_name = _unpacked(handler, parameters, decoder(_struct(parameters)).decode)
+        return _spread(handler, decoder(many).decode, misfit), _unnamed(handler)
+    by_name = _unpacked(handler, parameters, decoder(_struct(parameters)).decode, misfit)
     if parameters and all(p.is_required for p in parameters):
         # A tuple is unpacked faster than a structure is read.
         whole: Any = tuple[tuple(map(_type_of, parameters))]
         if all(not p.is_keyword_only for p in parameters):
-            return _spread(handler, decoder(whole).decode), by_name
+            return _spread(handler, decoder(whole).decode, misfit), by_name
     by_place = decoder(_struct(parameters, array_like=True)).decode
-    return _unpacked(handler, parameters, by_place), by_name
+    return _unpacked(handler, parameters, by_place, misfit), by_name
 
 
 def _pair_with_dependencies(
-    endpoint: Endpoint, decoder: Callable[[Any], Any]
+    endpoint: Endpoint, decoder: Callable[[Any], Any], format: str
 ) -> tuple[_Call, _Call]:
     """The same where dependencies are called before the handler, and their rest after it."""
     handler, own = endpoint.handler, [p for p in endpoint.parameters if p.dependency is None]
@@ -152,24 +156,28 @@ def _pair_with_dependencies(
             )
     # Those of dependencies follow, and can be given by name only if the handler's own end with defaults.
     parameters = tuple(taken.values())
-    by_name = _with_dependencies(endpoint, decoder(_struct(parameters, keywords=True)).decode)
+    misfit = _misfit(format, parameters)
+    decode = decoder(_struct(parameters, keywords=True)).decode
+    by_name = _with_dependencies(endpoint, decode, misfit)
     is_ordered = sorted(parameters, key=lambda p: not p.is_required) == list(parameters)
     if not is_ordered:
         return _only_named(handler), by_name
     by_place = decoder(_struct(parameters, array_like=True)).decode
-    return _with_dependencies(endpoint, by_place), by_name
+    return _with_dependencies(endpoint, by_place, misfit), by_name
 
 
-def _with_dependencies(endpoint: Endpoint, decode: Callable[[bytes], Any]) -> _Call:
+def _with_dependencies(
+    endpoint: Endpoint, decode: Callable[[bytes], Any], misfit: _Misfit
+) -> _Call:
     from citius.web.binding import Wrapper
 
     opening = [
         "try:",
         "    values = decode(params)",
         "except Exception as error:",
-        "    raise misfit(error) from None",
+        "    raise misfit(error, params) from None",
     ]
-    names = {"decode": decode, "misfit": _misfit}
+    names = {"decode": decode, "misfit": misfit}
     return Wrapper({}, first="params", opening=opening, names=names).bind(endpoint).call
 
 
@@ -208,12 +216,12 @@ def _just(value: Any) -> Callable[[], Any]:
     return copier_of(value) or (lambda: value)
 
 
-def _spread(handler: Callable[..., Any], decode: Callable[[bytes], Any]) -> _Call:
+def _spread(handler: Callable[..., Any], decode: Callable[[bytes], Any], misfit: _Misfit) -> _Call:
     def call(params: bytes) -> Any:
         try:
             values = decode(params)
         except Exception as error:
-            raise _misfit(error) from None
+            raise misfit(error, params) from None
         return handler(*values)
 
     return call
@@ -239,6 +247,7 @@ def _unpacked(
     handler: Callable[..., Any],
     parameters: tuple[Parameter, ...],
     decode: Callable[[bytes], Any],
+    misfit: _Misfit,
 ) -> _Call:
     """Generate ``def call(params): …; return handler(values.a, values.b)``."""
     call = ", ".join(
@@ -249,22 +258,23 @@ def _unpacked(
         "    try:\n"
         "        values = decode(params)\n"
         "    except Exception as error:\n"
-        "        raise misfit(error) from None\n"
+        "        raise misfit(error, params) from None\n"
         f"    return handler({call})\n"
     )
-    namespace: dict[str, Any] = {"handler": handler, "decode": decode, "misfit": _misfit}
+    namespace: dict[str, Any] = {"handler": handler, "decode": decode, "misfit": misfit}
     exec(source, namespace)  # names are identifiers of the handler's own signature
     return namespace["call"]
 
 
-def _misfit(error: Exception) -> Exception:
-    """Parameters that do not fit, as the caller sees it."""
-    import msgspec
+def _misfit(format: str, parameters: tuple[Parameter, ...]) -> _Misfit:
+    """What makes an error for the caller of an exception of a decoder and the parameters of the call."""
 
-    if not isinstance(error, (msgspec.DecodeError, UnicodeDecodeError, RecursionError)):
-        return error
-    message, _, path = str(error).partition(" - at `")
-    return RpcError(message, type="InvalidParams", data={"path": path.rstrip("`") or "$"})
+    def misfit(error: Exception, params: bytes) -> Exception:
+        from citius.web.misfits import invalid_params
+
+        return invalid_params(error, params, format, parameters)
+
+    return misfit
 
 
 # --- what a caller sees of an exception ---------------------------------------------------------

@@ -8,7 +8,7 @@ Tests: ``tests/gateway/test_results.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Response
 from citius.web import pydantic_types
@@ -60,7 +60,38 @@ def passed_type(endpoint: Endpoint) -> type | None:
     operation, model = endpoint.operation, endpoint.result
     if operation.has_head or not endpoint.is_model or not isinstance(model, type):
         return None
-    return None if pydantic_types.adapter_of(model) else model
+    return None if pydantic_types.adapter_of(model) or has_subclassed_parts(model) else model
+
+
+def has_subclassed_parts(model: Any) -> bool:
+    """Whether objects of exactly these types can have parts with more fields than their types declare.
+
+    That is so if the type of a field has, by now, a subclass. Objects that are not in a field are converted.
+    """
+    import msgspec.inspect
+
+    seen: set[int] = set()
+    waiting = [(msgspec.inspect.type_info(model), False)]
+    while waiting:
+        node, is_in_field = waiting.pop()
+        is_record = hasattr(node, "fields")
+        if is_record and is_in_field and cast("Any", node).cls.__subclasses__():
+            return True
+        if id(node) not in seen:
+            seen.add(id(node))
+            waiting += [(part, is_in_field or is_record) for part in _parts(node)]
+    return False
+
+
+def _parts(node: Any) -> list[Any]:
+    """The types of a type's parts."""
+    found = [getattr(node, name, None) for name in _PARTS]
+    found += [*getattr(node, "types", ()), *getattr(node, "item_types", ())]
+    found += [field.type for field in getattr(node, "fields", ())]
+    return [one for one in found if one is not None]
+
+
+_PARTS = ("type", "item_type", "key_type", "value_type")
 
 
 def _is_encoded(body: object) -> bool:
@@ -75,15 +106,22 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
         return _of_pydantic(model, adapter, endpoint)
     import msgspec
 
-    convert = msgspec.convert
+    convert: Callable[..., Any] = msgspec.convert
+    is_deep = has_subclassed_parts(model)
+    passed = None if is_deep or not isinstance(model, type) else model
 
     def keep(value: Any) -> Any:
-        if type(value) is model:
+        if type(value) is passed:
             return value
         try:
-            return convert(value, model, from_attributes=True)
+            kept = convert(value, model, from_attributes=True)
+            if is_deep:
+                # Objects of exactly the declared types have come through with all that is in them.
+                plain = msgspec.to_builtins(kept, enc_hook=pydantic_types.encodable)
+                kept = convert(plain, model)
         except msgspec.ValidationError as error:
             raise _misfit(value, model, endpoint, error) from None
+        return kept
 
     return keep
 

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 
 mod object;
 
-pub(crate) use self::object::{Field, Memory, version};
+pub(crate) use self::object::{Field, Links, Memory, version};
 use self::object::{has_weak_references, hide, references};
 
 /// Objects that the next request may reuse.

@@ -105,14 +105,21 @@ pub(super) fn hide(dict: &Bound<'_, PyDict>) -> bool {
 /// Whatever is done to an object of a C type that has no containers of its own shows there, by whichever way.
 pub(crate) struct Memory {
     words: Box<[usize]>,
-    /// How many of them lie before the object.
-    before: usize,
+    /// Where they lie: before the object, in it, behind the links in it.
+    parts: [Part; 3],
+}
+
+/// Words in a row, the first one counted from the object's address.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    first: isize,
+    length: usize,
 }
 
 /// The type is what the header of every object ends with.
 const TYPE_AT: usize = size_of::<ffi::PyObject>() / size_of::<usize>() - 1;
 
-/// Types whose objects have their attributes behind them, where no field shows them (`Py_TPFLAGS_INLINE_VALUES`).
+/// Types whose objects have their attributes behind their fields (`Py_TPFLAGS_INLINE_VALUES`).
 const INLINE_VALUES: std::ffi::c_ulong = 1 << 2;
 /// Types whose dictionaries and weak references the interpreter keeps before the object
 /// (`Py_TPFLAGS_MANAGED_DICT`, `Py_TPFLAGS_MANAGED_WEAKREF`).
@@ -123,50 +130,98 @@ impl Memory {
     pub(crate) fn of(py: Python<'_>, object: &Py<PyAny>) -> Option<Self> {
         let flags = type_flags(py, object);
         // In Python 3.12 they are there wherever the interpreter manages the dictionary.
-        let hides_values =
-            flags & INLINE_VALUES != 0 || flags & MANAGED != 0 && py.version_info() < (3, 13);
+        let hides_values = flags & INLINE_VALUES != 0 && py.version_info() >= (3, 15)
+            || flags & MANAGED != 0 && py.version_info() < (3, 13);
         if hides_values || !shows_new_weak_references(py, object) {
             return None;
         }
+        let parts = parts(py, object);
         Some(Self {
-            words: words(py, object).map(load).collect(),
-            before: if flags & MANAGED == 0 { 0 } else { 2 },
+            words: words(object, &parts).map(load).collect(),
+            parts,
         })
+    }
+
+    /// The same but for the links of a list, for other objects of the type come and go.
+    pub(crate) fn except(mut self, object: &Py<PyAny>, links: Links) -> Self {
+        let [before, fields, _] = self.parts;
+        let Links(at) = links;
+        let first = Part {
+            length: at,
+            ..fields
+        };
+        let rest = Part {
+            first: fields.first + at.cast_signed() + 2,
+            length: fields.length - at - 2,
+        };
+        self.parts = [before, first, rest];
+        self.words = words(object, &self.parts).map(load).collect();
+        self
     }
 
     /// Whether the memory is as it was.
     #[inline]
-    pub(crate) fn is_same(&self, py: Python<'_>, object: &Py<PyAny>) -> bool {
+    pub(crate) fn is_same(&self, _py: Python<'_>, object: &Py<PyAny>) -> bool {
         // Without a GIL, others may be writing just now.
-        if self.before != 0 || cfg!(Py_GIL_DISABLED) {
-            let mut pairs = self.words.iter().zip(words(py, object));
+        if cfg!(Py_GIL_DISABLED) {
+            let mut pairs = self.words.iter().zip(words(object, &self.parts));
             return pairs.all(|(held, word)| *held == load(word));
         }
-        // SAFETY: the words from the type on lie within the object, whose size its type says; a class that is put in
-        // the place of it is one of objects as large.
-        let words = unsafe { object.as_ptr().cast::<usize>().add(TYPE_AT) };
-        // SAFETY: so do all that follow, and nothing writes to them while the GIL is held here.
-        let words = unsafe { std::slice::from_raw_parts(words, self.words.len()) };
-        *words == *self.words
+        let address = object.as_ptr().cast::<usize>();
+        let mut held = &*self.words;
+        let mut differences = 0;
+        for part in self.parts {
+            let own;
+            (own, held) = held.split_at(part.length);
+            // SAFETY: the part lies within the allocation of the object, which the reference keeps alive.
+            let words = unsafe { address.offset(part.first) };
+            // SAFETY: all of it does, and nothing writes to it while the GIL is held here.
+            let words = unsafe { std::slice::from_raw_parts(words, part.length) };
+            // All of them, without a branch: the compiler takes several at a time, and there is no call of memcmp.
+            for (word, held) in words.iter().zip(own) {
+                differences |= word ^ held;
+            }
+        }
+        differences == 0
     }
 
     /// Whether nothing has happened but that empty fields refer to `other` now; that is remembered.
     pub(crate) fn has_become<T>(
         &mut self,
-        py: Python<'_>,
+        _py: Python<'_>,
         object: &Py<PyAny>,
         other: &Py<T>,
     ) -> bool {
         let other = other.as_ptr().addr();
         self.words
             .iter_mut()
-            .zip(words(py, object))
+            .zip(words(object, &self.parts))
             .all(|(held, word)| {
                 let word = load(word);
                 let is_expected = *held == word || *held == 0 && word == other;
                 *held = word;
                 is_expected
             })
+    }
+}
+
+/// Where objects of a type refer to the next one and the one before, all of them being one list. By the place of the
+/// first of the two words, counted from the type on. asyncio's tasks are such a list from Python 3.14 on.
+#[derive(Clone, Copy)]
+pub(crate) struct Links(usize);
+
+impl Links {
+    /// Those of two objects of one type, if `second` was made next: each holds the address of the other's.
+    pub(crate) fn between(py: Python<'_>, first: &Py<PyAny>, second: &Py<PyAny>) -> Option<Self> {
+        let [_, fields, _] = parts(py, first);
+        let of = |object| words(object, &[fields]).map(load).collect::<Vec<_>>();
+        let (own, others) = (of(first), of(second));
+        let address = |object: &Py<PyAny>, at: usize| {
+            object.as_ptr().addr() + (TYPE_AT + at) * size_of::<usize>()
+        };
+        (0..fields.length - 1)
+            .find(|&at| own[at] == address(second, at) && others[at + 1] == address(first, at))
+            .map(Self)
     }
 }
 
@@ -177,13 +232,13 @@ pub(crate) struct Field(usize);
 impl Field {
     /// The only field in which the memory of an object differs from what it was in `before`; `None` if there are
     /// several, or it lies where the interpreter keeps it.
-    pub(crate) fn changed(py: Python<'_>, before: &Memory, object: &Py<PyAny>) -> Option<Self> {
-        let pairs = before.words.iter().zip(words(py, object));
+    pub(crate) fn changed(before: &Memory, object: &Py<PyAny>) -> Option<Self> {
+        let pairs = before.words.iter().zip(words(object, &before.parts));
         let mut changed = pairs
             .enumerate()
             .filter(|(_, (held, word))| **held != load(word));
         let (at, _) = changed.next()?;
-        let is_only = changed.next().is_none() && before.before == 0;
+        let is_only = changed.next().is_none() && before.parts[0].length == 0;
         is_only.then_some(Self(TYPE_AT + at))
     }
 
@@ -197,30 +252,48 @@ impl Field {
     }
 }
 
-/// The words of an object's memory from its type on, and those that the interpreter keeps before it.
-#[inline]
-fn words<'a>(
-    py: Python<'a>,
-    object: &'a Py<PyAny>,
-) -> impl Iterator<Item = &'a AtomicUsize> + use<'a> {
+/// Where the words of an object's memory lie from its type on, and those that the interpreter keeps before and behind it.
+fn parts(py: Python<'_>, object: &Py<PyAny>) -> [Part; 3] {
+    let flags = type_flags(py, object);
     // Between them and the object is the collector's header, but in an interpreter without a GIL.
-    let before = match (type_flags(py, object) & MANAGED != 0, cfg!(Py_GIL_DISABLED)) {
-        (false, _) => 0..0,
-        (true, false) => -4..-2,
-        (true, true) => -2..0,
+    let before = Part {
+        first: if cfg!(Py_GIL_DISABLED) { -2 } else { -4 },
+        length: if flags & MANAGED != 0 { 2 } else { 0 },
     };
-    let word = size_of::<usize>();
     // SAFETY: a live object's type lives as long.
     let size = unsafe { (*type_of(py, object)).tp_basicsize };
-    let object = object.as_ptr().cast::<usize>();
-    before
-        .chain(TYPE_AT.cast_signed()..size / word.cast_signed())
-        .map(move |at| {
-            // SAFETY: this lies within the allocation of the object, which the borrow keeps alive.
-            let word = unsafe { object.offset(at) };
-            // SAFETY: and is aligned as that is; who writes to it has the GIL, or writes it whole.
-            unsafe { AtomicUsize::from_ptr(word) }
-        })
+    let mut length = size.cast_unsigned() / size_of::<usize>() - TYPE_AT;
+    if flags & INLINE_VALUES != 0 {
+        // SAFETY: attributes lie behind the fields: four bytes, of which the first says how many there can be (Python
+        // 3.13 and 3.14, `struct _dictvalues`), and in the words that follow their values.
+        let values = unsafe { object.as_ptr().cast::<u8>().offset(size) };
+        // SAFETY: the byte was written when the object was made.
+        let capacity = unsafe { values.read() };
+        length += 1 + usize::from(capacity);
+    }
+    let fields = Part {
+        first: TYPE_AT.cast_signed(),
+        length,
+    };
+    [before, fields, Part::default()]
+}
+
+/// The words in parts of an object.
+#[inline]
+fn words<'a>(
+    object: &'a Py<PyAny>,
+    parts: &'a [Part],
+) -> impl Iterator<Item = &'a AtomicUsize> + use<'a> {
+    let address = object.as_ptr().cast::<usize>();
+    let places = parts
+        .iter()
+        .flat_map(|part| part.first..part.first + part.length.cast_signed());
+    places.map(move |at| {
+        // SAFETY: this lies within the allocation of the object, which the borrow keeps alive.
+        let word = unsafe { address.offset(at) };
+        // SAFETY: and is aligned as that is; who writes to it has the GIL, or writes it whole.
+        unsafe { AtomicUsize::from_ptr(word) }
+    })
 }
 
 fn load(word: &AtomicUsize) -> usize {

@@ -92,7 +92,7 @@ impl BaseContext {
             .call_method1("ContextVar", ("citius",))?;
         let set = variable.getattr("set")?;
         let token = probe.bind(py).call_method1("run", (set, py.None()))?;
-        let field = Field::changed(py, &before, &probe);
+        let field = Field::changed(&before, &probe);
         drop(token);
         let is_shared = |field: &Field| {
             let copy = self.copy(py);

@@ -12,6 +12,7 @@
 //! `coroutine.rs` makes a step, `driver.rs` is what the task runs, `context.rs` has the contexts. Only asyncio's documented
 //! protocol between tasks and futures is used. Tests: `tests/eager/`.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use citius_http::FAST_PATHS;
@@ -22,7 +23,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::reuse::{Known, Memory, Reuse, Spare};
+use crate::reuse::{Known, Links, Memory, Reuse, Spare};
 
 use self::context::BaseContext;
 use self::coroutine::{StepInput, advance};
@@ -71,6 +72,8 @@ struct Asyncio {
     leave_task: Py<PyAny>,
     current_task: Py<PyAny>,
     starts_eagerly: bool,
+    /// Where tasks refer to each other; asked for with the first spare.
+    links: OnceCell<Option<Links>>,
 }
 
 /// A task that is no request's yet.
@@ -342,10 +345,42 @@ impl Asyncio {
             leave_task: tasks.getattr("_leave_task")?.unbind(),
             current_task: tasks.getattr("current_task")?.unbind(),
             starts_eagerly: py.version_info() >= (3, 12),
+            links: OnceCell::new(),
         })
     }
 
     fn make_spare(&self, py: Python<'_>, base: &Arc<BaseContext>) -> PyResult<SpareTask> {
+        let spare = self.make_task(py, base)?;
+        let links = if let Some(links) = self.links.get() {
+            *links
+        } else {
+            let found = self.find_links(py, &spare, base)?;
+            *self.links.get_or_init(|| found)
+        };
+        let memory = match links {
+            Some(links) => spare.memory.map(|memory| memory.except(&spare.task, links)),
+            None => spare.memory,
+        };
+        Ok(SpareTask { memory, ..spare })
+    }
+
+    /// Makes another task, and looks how it refers to one that was just made.
+    fn find_links(
+        &self,
+        py: Python<'_>,
+        spare: &SpareTask,
+        base: &Arc<BaseContext>,
+    ) -> PyResult<Option<Links>> {
+        if py.version_info() < (3, 14) {
+            return Ok(None);
+        }
+        let next = self.make_task(py, base)?;
+        let links = Links::between(py, &spare.task, &next.task);
+        next.driver.get().retire(py);
+        Ok(links)
+    }
+
+    fn make_task(&self, py: Python<'_>, base: &Arc<BaseContext>) -> PyResult<SpareTask> {
         let context = base.copy(py)?;
         let driver = Py::new(py, Driver::new(self.event_loop.clone_ref(py)))?;
         let keywords = PyDict::new(py);

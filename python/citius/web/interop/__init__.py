@@ -20,8 +20,24 @@ from citius.lazy import exports
 
 if TYPE_CHECKING:
     from citius.web.interop.asgi import ASGIAdapter
-    from citius.web.interop.scopes import asgi_scope
+    from citius.web.interop.scopes import (
+        ASGIApplication,
+        Message,
+        Receive,
+        Scope,
+        Send,
+        asgi_scope,
+    )
 
-__all__ = ["ASGIAdapter", "asgi_scope"]
+__all__ = [
+    "ASGIAdapter",
+    "ASGIApplication",
+    "Message",
+    "Receive",
+    "Scope",
+    "Send",
+    "asgi_scope",
+]
 
-__getattr__, __dir__ = exports(__name__, {"asgi": ("ASGIAdapter",), "scopes": ("asgi_scope",)})
+_OF_SCOPES = ("ASGIApplication", "Message", "Receive", "Scope", "Send", "asgi_scope")
+__getattr__, __dir__ = exports(__name__, {"asgi": ("ASGIAdapter",), "scopes": _OF_SCOPES})

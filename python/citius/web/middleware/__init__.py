@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from citius.web.middleware.csrf import CSRF, csrf_field, csrf_token
     from citius.web.middleware.etags import ETags, matches, require_match
     from citius.web.middleware.hosts import TrustedHosts
-    from citius.web.middleware.ratelimit import RateLimit, by_client
+    from citius.web.middleware.ratelimit import BucketStore, RateLimit, by_client
+    from citius.web.middleware.redis_stores import RedisBuckets, RedisStore
     from citius.web.middleware.security_headers import (
         DEFAULT_CSP,
         NONCE,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from citius.web.middleware.session_stores import (
         AsyncSessionStore,
         MemoryStore,
-        RedisStore,
         SessionStore,
     )
     from citius.web.middleware.sessions import (
@@ -52,11 +52,13 @@ __all__ = [
     "AnyMiddleware",
     "AsyncNext",
     "AsyncSessionStore",
+    "BucketStore",
     "ETags",
     "MemoryStore",
     "Middleware",
     "Next",
     "RateLimit",
+    "RedisBuckets",
     "RedisStore",
     "SecurityHeaders",
     "Session",
@@ -81,9 +83,10 @@ _HOMES = {
     "csrf": ("CSRF", "csrf_field", "csrf_token"),
     "etags": ("ETags", "matches", "require_match"),
     "hosts": ("TrustedHosts",),
-    "ratelimit": ("RateLimit", "by_client"),
+    "ratelimit": ("BucketStore", "RateLimit", "by_client"),
+    "redis_stores": ("RedisBuckets", "RedisStore"),
     "security_headers": ("DEFAULT_CSP", "NONCE", "SecurityHeaders", "csp_nonce"),
-    "session_stores": ("AsyncSessionStore", "MemoryStore", "RedisStore", "SessionStore"),
+    "session_stores": ("AsyncSessionStore", "MemoryStore", "SessionStore"),
     "sessions": ("Session", "SessionCookie", "Sessions", "StoredSessions", "session"),
     "timeouts": ("Timeout",),
 }

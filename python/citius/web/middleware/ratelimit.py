@@ -1,14 +1,14 @@
-"""Rate limits: a token bucket for each client, exact over all workers of a server.
+"""Rate limits: a token bucket for each client, exact over all workers of a server, or of all machines.
 
-The buckets are in memory that the workers share (citius-observe/src/buckets.rs). Tests:
-tests/middleware/test_ratelimit.py.
+The buckets are in memory that the workers share (citius-observe/src/buckets.rs), or in a store such as Redis
+(redis_stores.py). Tests: tests/middleware/test_ratelimit.py, tests/middleware/test_redis.py.
 """
 
 from __future__ import annotations
 
 import socket
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from citius._core import TokenBuckets
 from citius.errors import ConfigError, TooManyRequests
@@ -36,6 +36,20 @@ def by_client(request: Request) -> str:
     return socket.inet_ntop(socket.AF_INET, packed[12:]) if is_mapped else packed[:8].hex()
 
 
+class BucketStore(Protocol):
+    """Token buckets that several machines share."""
+
+    async def take(
+        self, key: bytes, interval_ns: int, burst: int
+    ) -> tuple[bool, int, int, int] | None:
+        """Take a token from the bucket ``key``, which gets one every ``interval_ns`` and holds ``burst``.
+
+        Returns:
+            Whether there was one, how many are left, and nanoseconds until there is one and until the bucket
+            is full; ``None`` for a request that is not to be limited.
+        """
+
+
 class RateLimit(Middleware):
     """Respond with 429 and ``Retry-After`` to clients that ask too often.
 
@@ -46,6 +60,8 @@ class RateLimit(Middleware):
         key: Whose requests are counted together; an empty key is not limited.
         only: Paths of routes, as they are declared, that are limited, together; all without it.
         name: What the response calls the limit. Limits of one name, rate and burst share their buckets.
+        store: Where the buckets are; in memory that the workers of this server share without it. It needs
+            an event loop.
 
     Raises:
         ConfigError: A number that is none.
@@ -60,6 +76,7 @@ class RateLimit(Middleware):
         key: Callable[[Request], str] = by_client,
         only: Iterable[str] | None = None,
         name: str = "default",
+        store: BucketStore | None = None,
     ) -> None:
         self._burst = limit if burst is None else burst
         if limit < 1 or self._burst < 1 or not 0 < per_s <= 366 * 24 * 3600:
@@ -75,7 +92,15 @@ class RateLimit(Middleware):
         self._name = name
         self._state = f"rate_limit_{name}"
         self._policy = f'"{name}";q={limit};w={max(1, round(per_s))}'
+        # Another rate counts in other units, so a changed limit gets other buckets.
+        self._own_name = f"{name} {self._interval_ns} {self._burst}".encode()
         self._buckets: TokenBuckets | None = None
+        self._store = store
+
+    @property
+    def steps(self) -> tuple[Callable[..., Any], ...]:
+        """What decides whether the store has to be awaited."""
+        return (self.before,) if self._store is None else (self._store.take,)
 
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., Any] | None
@@ -83,11 +108,13 @@ class RateLimit(Middleware):
         """Open the buckets, in the process that serves."""
         if self._only is not None and pattern not in self._only:
             return None
+        if self._store is not None:
+            return _StoredLimit(self, self._store)
         if self._buckets is None:
-            # Another rate counts in other units, so a changed limit gets other buckets.
-            name = f"{self._name} {self._interval_ns} {self._burst}".encode()
             try:
-                self._buckets = TokenBuckets(shared_memory(), name, self._interval_ns, self._burst)
+                self._buckets = TokenBuckets(
+                    shared_memory(), self._own_name, self._interval_ns, self._burst
+                )
             except (MemoryError, ValueError) as error:
                 raise ConfigError(f"RateLimit {self._name}: {error}") from None
         return self
@@ -98,9 +125,17 @@ class RateLimit(Middleware):
         if not key:
             return
         assert self._buckets is not None, "bound before"
-        allowed, remaining, retry_ns, full_ns = self._buckets.take(
-            key.encode("utf-8", "surrogatepass"), 1, time.monotonic_ns()
-        )
+        taken = self._buckets.take(key.encode("utf-8", "surrogatepass"), 1, time.monotonic_ns())
+        self._taken(request, *taken)
+
+    def _taken(
+        self, request: Request, allowed: bool, remaining: int, retry_ns: int, full_ns: int
+    ) -> None:
+        """Note what is left.
+
+        Raises:
+            TooManyRequests: Nothing was.
+        """
         if not allowed:
             retry_s = -(-retry_ns // 1_000_000_000)
             raise TooManyRequests(
@@ -121,3 +156,32 @@ class RateLimit(Middleware):
             response.headers.add("ratelimit", left)
             response.headers.add("ratelimit-policy", self._policy)
         return response
+
+
+class _StoredLimit(Middleware):
+    """A limit whose buckets have to be awaited."""
+
+    def __init__(self, limit: RateLimit, store: BucketStore) -> None:
+        from hashlib import sha256
+
+        self._limit = limit
+        self._store = store
+        self._hash = sha256
+
+    async def before(self, request: Request) -> None:
+        """Take a token."""
+        limit = self._limit
+        key = limit._key(request)  # pyright: ignore[reportPrivateUsage]
+        if not key:
+            return
+        # What a client may choose is hashed, so that it cannot fill the store with long keys.
+        hashed = self._hash(key.encode("utf-8", "surrogatepass")).hexdigest()[:32].encode()
+        name, interval_ns = limit._own_name, limit._interval_ns  # pyright: ignore[reportPrivateUsage]
+        burst = limit._burst  # pyright: ignore[reportPrivateUsage]
+        taken = await self._store.take(b"%b %b" % (name, hashed), interval_ns, burst)
+        if taken is not None:
+            limit._taken(request, *taken)  # pyright: ignore[reportPrivateUsage]
+
+    def after(self, request: Request, response: Response) -> Response:
+        """Say what is left."""
+        return self._limit.after(request, response)

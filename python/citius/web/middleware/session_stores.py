@@ -1,4 +1,4 @@
-"""Stores of sessions: the interface, one in the memory of a process, one in Redis.
+"""Stores of sessions: the interface, and one in the memory of a process; redis_stores.py has one in Redis.
 
 Keys are hexadecimal hashes, values bytes. Tests: tests/middleware/test_sessions.py.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,40 +93,3 @@ class MemoryStore:
 
     def __len__(self) -> int:
         return len(self._kept)
-
-
-class RedisStore:
-    """Sessions in Redis, for all workers and machines.
-
-    Args:
-        client: A ``redis.asyncio.Redis``, or what has its ``get``, ``set`` and ``delete``.
-        prefix: What its keys begin with.
-    """
-
-    def __init__(self, client: object, prefix: str = "session:") -> None:
-        self._client: Any = client
-        self._prefix = prefix
-
-    @classmethod
-    def from_url(cls, url: str, prefix: str = "session:") -> RedisStore:
-        """A store of the server at ``url`` (needs ``pip install redis``)."""
-        from importlib import import_module
-
-        redis: Any = import_module("redis.asyncio")
-        return cls(redis.Redis.from_url(url), prefix)
-
-    async def load(self, key: str) -> bytes | None:
-        """What was saved, ``None`` if it is not there or has expired."""
-        return cast("bytes | None", await self._client.get(self._prefix + key))
-
-    async def save(self, key: str, data: bytes, max_age_s: int) -> None:
-        """Keep ``data`` for that many seconds."""
-        await self._client.set(self._prefix + key, data, ex=max_age_s)
-
-    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
-        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
-        await self._client.set(self._prefix + key, data, ex=max_age_s, xx=True)
-
-    async def delete(self, key: str) -> None:
-        """Forget it."""
-        await self._client.delete(self._prefix + key)

@@ -1,0 +1,318 @@
+"""Sessions and rate limits in a real Redis: over servers, with a Redis that stops, hangs and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from citius import App, ConfigError, Request
+from citius.testing import AsyncClient
+from citius.web.middleware import RateLimit, RedisBuckets, RedisStore, StoredSessions, session
+from rig import Server, wait_for
+
+if shutil.which("redis-server") is None:
+    pytest.skip("redis-server is not installed", allow_module_level=True)
+redis_asyncio = pytest.importorskip("redis.asyncio", reason="redis-py is not installed")
+
+
+class Redis:
+    """A `redis-server` of one's own, on a socket in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "redis.sock"
+        self.url = f"unix://{self.path}"
+        self._directory = directory
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", "0", "--unixsocket", str(self.path), "--save", ""],
+            stdout=subprocess.DEVNULL,
+            cwd=self._directory,
+        )
+        import redis
+
+        def responds() -> bool:
+            try:
+                return bool(redis.Redis(unix_socket_path=str(self.path)).ping())
+            except redis.RedisError:
+                return False
+
+        wait_for(responds, "redis-server")
+        return self.process
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[Redis]:
+    made = Redis(tmp_path)
+    yield made
+    made.process.send_signal(signal.SIGCONT)
+    made.stop()
+
+
+def run(app: App, steps: Callable[[AsyncClient], Any], *clients: Any) -> None:
+    async def go() -> None:
+        async with AsyncClient(app) as client:
+            await steps(client)
+        for one in clients:
+            await one.aclose()
+
+    asyncio.run(go())
+
+
+def by_key(request: Request) -> str:
+    return request.header("x-key", "")
+
+
+# --- rate limits ----------------------------------------------------------------------------------
+
+
+def limited(client: Any, burst: int = 3, **options: Any) -> App:
+    app = App()
+    store = RedisBuckets(client, **options)
+    app.middleware(RateLimit(5, 3600, burst=burst, key=by_key, store=store))
+    app.get("/")(lambda: "x")
+    return app
+
+
+def test_a_burst_and_no_more(redis: Redis) -> None:
+    client = redis_asyncio.Redis.from_url(redis.url)
+
+    async def steps(asked: AsyncClient) -> None:
+        responses = [await asked.get("/", headers={"x-key": "a"}) for _ in range(4)]
+        assert [response.status_code for response in responses] == [200, 200, 200, 429]
+        left = [response.headers["ratelimit"] for response in responses]
+        assert left == ['"default";r=2;t=720', '"default";r=1;t=1440', '"default";r=0;t=2160',
+                        '"default";r=0;t=720']  # fmt: skip
+        assert responses[3].headers["retry-after"] == "720"
+        assert (await asked.get("/", headers={"x-key": "b"})).status_code == 200
+        assert "ratelimit" not in (await asked.get("/")).headers
+        for hostile in ("\xff", "x" * 10_000, "{a}:*"):
+            assert (await asked.get("/", headers={"x-key": hostile})).status_code == 200
+        keys = await client.keys("*")
+        assert len(keys) == 5
+        assert all(key.startswith(b"rate:default ") and len(key) < 80 for key in keys)
+        ttls = [await client.pttl(key) for key in keys]
+        assert all(0 < ttl <= 3 * 720_000 + 1 for ttl in ttls)
+
+    run(limited(client), steps, client)
+
+
+def test_tokens_come_back(redis: Redis) -> None:
+    """By the clock of Redis; a request too many takes none."""
+    client = redis_asyncio.Redis.from_url(redis.url)
+    buckets = RedisBuckets(client)
+
+    async def take(key: bytes, interval_ns: int) -> tuple[bool, int, int, int]:
+        taken = await buckets.take(key, interval_ns, 1)
+        assert taken is not None
+        return taken
+
+    async def go() -> None:
+        hour_ns = 3600 * 1_000_000_000
+        assert await take(b"hour", hour_ns) == (True, 0, 0, hour_ns)
+        for _ in range(2):
+            allowed, left, retry_ns, full_ns = await take(b"hour", hour_ns)
+            assert (allowed, left) == (False, 0)
+            assert hour_ns - 60 * 1_000_000_000 < retry_ns == full_ns <= hour_ns
+        async with asyncio.timeout(20):
+            for _ in range(2):
+                while not (await take(b"soon", 20_000_000))[0]:
+                    await asyncio.sleep(0.01)
+        await client.aclose()
+
+    asyncio.run(go())
+
+
+LIMITED = """
+from citius.web.middleware import RateLimit, RedisBuckets
+store = RedisBuckets.from_url(os.environ["STORE"])
+app.middleware(RateLimit(200, 3600, store=store, key=lambda request: "all"))
+@app.get("/")
+def limited():
+    return "x"
+"""
+
+
+def test_two_servers_count_together_exactly(serve: Callable[..., Server], redis: Redis) -> None:
+    servers = [serve(LIMITED, "--workers", "2", env={"STORE": redis.url}) for _ in range(2)]
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(lambda n: servers[n % 2].get("/").status, range(300)))
+    assert statuses.count(200) == 200
+    assert statuses.count(429) == 100
+
+
+@pytest.mark.parametrize(("when_down", "status"), [("allow", 200), ("refuse", 503)])
+def test_limits_of_a_redis_that_is_away(
+    redis: Redis, when_down: Any, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = redis_asyncio.Redis.from_url(redis.url)
+    app = limited(client, burst=1, when_down=when_down, timeout_s=20, retry_s=0.0)
+    said: list[str] = []
+    monkeypatch.setattr("citius.observability.logging.warning", said.append)
+
+    async def steps(asked: AsyncClient) -> None:
+        fields = {"x-key": "a"}
+        assert (await asked.get("/", headers=fields)).status_code == 200
+        assert (await asked.get("/", headers=fields)).status_code == 429
+        redis.stop()
+        for _ in range(3):
+            response = await asked.get("/", headers=fields)
+            assert response.status_code == status
+            assert "ratelimit" not in response.headers
+        if status == 503:
+            assert response.headers["retry-after"] == "1"
+            assert "not available" in response.json()["detail"]
+        redis.start()  # with no memory of the bucket
+        async with asyncio.timeout(20):
+            while "ratelimit" not in (await asked.get("/", headers=fields)).headers:
+                await asyncio.sleep(0.01)
+        assert (await asked.get("/", headers=fields)).status_code == 429
+
+    run(app, steps, client)
+    assert [text.split(":")[1] for text in said] == [
+        " redis does not serve",
+        " redis serves again",
+    ]
+
+
+def test_a_redis_that_hangs_is_asked_once(redis: Redis) -> None:
+    client = redis_asyncio.Redis.from_url(redis.url)
+    app = limited(client, when_down="allow", timeout_s=0.3, retry_s=3600)
+
+    async def steps(asked: AsyncClient) -> None:
+        assert (await asked.get("/", headers={"x-key": "a"})).status_code == 200
+        redis.process.send_signal(signal.SIGSTOP)
+        begun = asyncio.get_running_loop().time()
+        for _ in range(100):
+            response = await asked.get("/", headers={"x-key": "a"})
+            assert response.status_code == 200
+        # Once the timeout, not a hundred times.
+        assert asyncio.get_running_loop().time() - begun < 15
+        redis.process.send_signal(signal.SIGCONT)
+
+    run(app, steps, client)
+
+
+def test_a_mistake_of_the_script_is_no_500(redis: Redis) -> None:
+    """What Redis refuses (another type under the key, no memory) is as if it were away."""
+    client = redis_asyncio.Redis.from_url(redis.url)
+    buckets = RedisBuckets(client, when_down="allow")
+
+    async def go() -> None:
+        await client.lpush("rate:a", "not a number")
+        assert await buckets.take(b"a", 1_000_000, 1) is None
+        await client.aclose()
+
+    asyncio.run(go())
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+def with_sessions(client: Any, **options: Any) -> App:
+    app = App()
+    app.middleware(StoredSessions(RedisStore(client, **options)))
+
+    @app.get("/read")
+    async def read(request: Request) -> Any:
+        return dict(session(request))
+
+    @app.post("/count")
+    async def count(request: Request) -> int:
+        session(request)["n"] = session(request).get("n", 0) + 1
+        return session(request)["n"]
+
+    @app.post("/logout")
+    async def logout(request: Request) -> None:
+        session(request).clear()
+
+    return app
+
+
+SESSIONS = """
+from citius.web.middleware import RedisStore, StoredSessions, session
+app.middleware(StoredSessions(RedisStore.from_url(os.environ["STORE"])))
+@app.get("/count")
+async def count(request):
+    session(request)["n"] = session(request).get("n", 0) + 1
+    return session(request)["n"]
+"""
+
+
+def test_sessions_follow_a_client_over_servers(serve: Callable[..., Server], redis: Redis) -> None:
+    servers = [serve(SESSIONS, "--workers", "2", env={"STORE": redis.url}) for _ in range(2)]
+    cookie = servers[0].get("/count").headers["set-cookie"].partition(";")[0]
+    counts = [servers[n % 2].get("/count", cookie=cookie).body for n in range(6)]
+    assert counts == [str(n).encode() for n in range(2, 8)]
+
+
+@pytest.mark.parametrize(("when_down", "read_status"), [("refuse", 503), ("empty", 200)])
+def test_sessions_of_a_redis_that_is_away(redis: Redis, when_down: Any, read_status: int) -> None:
+    client = redis_asyncio.Redis.from_url(redis.url)
+    app = with_sessions(client, when_down=when_down, timeout_s=20, retry_s=0.0)
+
+    async def steps(asked: AsyncClient) -> None:
+        assert (await asked.post("/count")).json() == 1
+        cookies = dict(asked.cookies)
+        kept = {key: await client.get(key) for key in await client.keys("*")}
+        redis.stop()
+        read = await asked.get("/read")
+        assert read.status_code == read_status
+        if read_status == 200:
+            assert read.json() == {}
+        # A change, or an end, that was not kept is never pretended.
+        assert (await asked.post("/count")).status_code == 503
+        if read_status == 503:
+            assert (await asked.post("/logout")).status_code == 503
+        assert dict(asked.cookies) == cookies
+        redis.start()
+        for key, value in kept.items():
+            await client.set(key, value)
+        async with asyncio.timeout(20):
+            while (await asked.get("/read")).status_code != 200:
+                await asyncio.sleep(0.01)
+        assert (await asked.post("/count")).json() == 2
+
+    run(app, steps, client)
+
+
+def test_clients_without_a_session_are_served(redis: Redis) -> None:
+    client = redis_asyncio.Redis.from_url(redis.url)
+    redis.stop()
+
+    async def steps(asked: AsyncClient) -> None:
+        assert (await asked.get("/read")).json() == {}
+
+    run(with_sessions(client), steps, client)
+
+
+# --- without redis-py -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [RedisStore, RedisBuckets])
+def test_without_the_package(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    with pytest.raises(ConfigError, match=r"pip install citius\[redis\]"):
+        kind.from_url("redis://localhost")
+
+
+def test_programming_errors_are_no_outage() -> None:
+    class Broken:
+        async def get(self, key: str) -> bytes:
+            raise KeyError("a defect of the client")
+
+    with pytest.raises(KeyError):
+        asyncio.run(RedisStore(Broken()).load("a"))
