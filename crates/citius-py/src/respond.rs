@@ -302,6 +302,10 @@ fn send_body<S: Sink>(
         let default = (!status.has_no_body()).then_some(TEXT);
         let bytes = text.to_str()?.as_bytes();
         (media.or(default), Payload::Copied(bytes))
+    } else if FAST_PATHS && is_encodable(body, context) {
+        let media_type;
+        (encoded, media_type) = encode_body(py, media, &mut fields, body, context)?;
+        (Some(media_type), payload(encoded.cast::<PyBytes>()?))
     } else if let Some(bytes) = copy_of_buffer(body)? {
         return send_body(py, status, media, fields, &bytes, context, sink);
     } else if body.is_none() {
@@ -314,19 +318,11 @@ fn send_body<S: Sink>(
     } else if let Ok(file) = body.cast::<FileBody>() {
         return send_file(py, file.get(), status, media, &fields, context, sink);
     } else {
-        let (encode, media) = if let Some(media) = media {
-            (&support::ENCODE_JSON, media)
-        } else {
-            let (encode, metadata) = negotiate_encoder(py, context);
-            for (name, value) in metadata.fields.iter() {
-                fields.push(name, value).expect("a field of the server's");
-            }
-            (encode, metadata.media_type)
-        };
         reject_coroutine(body)?;
-        encoded = encode.call1(py, body)?;
+        let media_type;
+        (encoded, media_type) = encode_body(py, media, &mut fields, body, context)?;
         context.handle.data_types.note(&body.get_type());
-        (Some(media), payload(encoded.cast::<PyBytes>()?))
+        (Some(media_type), payload(encoded.cast::<PyBytes>()?))
     };
     let response = ResponseHead {
         status,
@@ -334,6 +330,26 @@ fn send_body<S: Sink>(
         fields: &fields,
     };
     Ok(send(py, response, payload, context, sink))
+}
+
+/// A body as bytes, and their media type: JSON of the type that was given, or what the client would have.
+fn encode_body<'py, 'a>(
+    py: Python<'py>,
+    media: Option<&'a [u8]>,
+    fields: &mut Fields,
+    body: &Bound<'py, PyAny>,
+    context: &mut RequestContext<'_>,
+) -> PyResult<(Bound<'py, PyAny>, &'a [u8])> {
+    let (encode, media_type) = if let Some(media) = media {
+        (&support::ENCODE_JSON, media)
+    } else {
+        let (encode, metadata) = negotiate_encoder(py, context);
+        for (name, value) in metadata.fields.iter() {
+            fields.push(name, value).expect("a field of the server's");
+        }
+        (encode, metadata.media_type)
+    };
+    Ok((encode.call1(py, body)?, media_type))
 }
 
 /// Sends a file, or what of it the client asks for.
