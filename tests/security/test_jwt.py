@@ -18,8 +18,9 @@ from citius.web.security import JWT, Authenticate, Requires, principal
 jwt = pytest.importorskip("jwt", reason="PyJWT is not installed")
 
 SECRET = "a secret of thirty-two bytes, or more"
+# When the tests were collected; they may run much later.
 NOW = int(time.time())
-CLAIMS: dict[str, Any] = {"sub": "me", "exp": NOW + 600, "scope": "read write"}
+CLAIMS: dict[str, Any] = {"sub": "me", "exp": NOW + 100_000, "scope": "read write"}
 
 
 def b64(data: bytes) -> str:
@@ -70,7 +71,7 @@ def test_tokens_that_are_no_good() -> None:
         "no signature": f"{head}.{body}.",
         "two parts": f"{head}.{body}",
         "expired": jwt.encode({**good, "exp": NOW - 1}, SECRET, "HS256"),
-        "not yet": jwt.encode({**good, "nbf": NOW + 600}, SECRET, "HS256"),
+        "not yet": jwt.encode({**good, "nbf": NOW + 100_000}, SECRET, "HS256"),
         "exp is text": raw({"alg": "HS256"}, {**good, "exp": "never"}, SECRET.encode()),
         "no exp": raw({"alg": "HS256"}, {"sub": "me", "aud": "shop", "iss": "us"}, SECRET.encode()),
         "no sub": jwt.encode({k: v for k, v in good.items() if k != "sub"}, SECRET, "HS256"),
