@@ -8,12 +8,13 @@ Tests: ``tests/gateway/test_results.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from citius._core import Response
 from citius.web import pydantic_types
 from citius.web.annotations import name_of
 from citius.web.checks import describe
+from citius.web.copies import Unfit, copier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,13 +61,14 @@ def passed_type(endpoint: Endpoint) -> type | None:
     operation, model = endpoint.operation, endpoint.result
     if operation.has_head or not endpoint.is_model or not isinstance(model, type):
         return None
-    return None if pydantic_types.adapter_of(model) or has_subclassed_parts(model) else model
+    return None if pydantic_types.adapter_of(model) or has_records_in_fields(model) else model
 
 
-def has_subclassed_parts(model: Any) -> bool:
+def has_records_in_fields(model: Any) -> bool:
     """Whether objects of exactly these types can have parts with more fields than their types declare.
 
-    That is so if the type of a field has, by now, a subclass. Objects that are not in a field are converted.
+    That is so if a field holds objects, whose class may have subclasses. Objects that are not in a field are
+    converted.
     """
     import msgspec.inspect
 
@@ -75,7 +77,7 @@ def has_subclassed_parts(model: Any) -> bool:
     while waiting:
         node, is_in_field = waiting.pop()
         is_record = hasattr(node, "fields")
-        if is_record and is_in_field and cast("Any", node).cls.__subclasses__():
+        if is_record and is_in_field:
             return True
         if id(node) not in seen:
             seen.add(id(node))
@@ -107,12 +109,14 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
     import msgspec
 
     convert: Callable[..., Any] = msgspec.convert
-    is_deep = has_subclassed_parts(model)
-    passed = None if is_deep or not isinstance(model, type) else model
+    is_deep, copy = has_records_in_fields(model), copier(model)
 
     def keep(value: Any) -> Any:
-        if type(value) is passed:
-            return value
+        if copy is not None:
+            try:
+                return copy(value)
+            except (Unfit, AttributeError):
+                pass
         try:
             kept = convert(value, model, from_attributes=True)
             if is_deep:

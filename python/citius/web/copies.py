@@ -1,0 +1,142 @@
+"""Copies of records with the fields that a type declares, and no others: a type in, a function out.
+
+A handler that declares ``Product`` may return an object of a class that extends it, or a list of such
+objects. The function returns what is of exactly the declared classes as it is, and copies the rest. It knows
+msgspec Structs, and lists, dictionaries and unions of them. Of what it does not know, and of what is not of
+the declared shape, it says `Unfit`: ``msgspec.convert`` accepts more, and says what is wrong (results.py).
+Tests: ``tests/gateway/test_copies.py``.
+"""
+
+from __future__ import annotations
+
+from keyword import iskeyword
+from operator import is_
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Copier: TypeAlias = Callable[[Any], Any]
+
+
+class Unfit(Exception):
+    """A value, or a type, that needs another way."""
+
+
+def copier(model: Any) -> Copier | None:
+    """A function that makes values be of a type; ``None`` if the type holds no records, or needs another way.
+
+    It raises `Unfit` for a value that does, and ``AttributeError`` for an object that lacks a field.
+    """
+    import msgspec.inspect
+
+    try:
+        return _of(msgspec.inspect.type_info(model), ())
+    except Unfit:
+        return None
+
+
+def _of(node: Any, outer: tuple[int, ...]) -> Copier | None:
+    """The same for a node of a type; ``None`` if its values hold no records."""
+    import msgspec.inspect as inspect
+
+    if id(node) in outer:
+        raise Unfit  # a class whose objects hold objects of it
+    outer = (*outer, id(node))
+    if isinstance(node, inspect.StructType):
+        return _of_struct(node, outer)
+    if isinstance(node, inspect.ListType):
+        return _of_list(_of(node.item_type, outer))
+    if isinstance(node, inspect.DictType):
+        return _of_dict(_of(node.value_type, outer))
+    if isinstance(node, inspect.UnionType):
+        return _of_union(node, outer)
+    if isinstance(node, inspect.Metadata):
+        return _of(node.type, outer)
+    inner = [getattr(node, "item_type", None), *getattr(node, "item_types", ())]
+    if hasattr(node, "fields") or any(one is not None and _of(one, outer) for one in inner):
+        raise Unfit
+    return None
+
+
+def _of_struct(node: Any, outer: tuple[int, ...]) -> Copier:
+    cls = node.cls
+    if not isinstance(cls, type) or hasattr(cls, "__post_init__"):
+        raise Unfit  # a generic class with arguments; one that makes something of its fields
+    if any(iskeyword(field.name) for field in node.fields):
+        raise Unfit  # as `msgspec.defstruct` takes them
+    names: dict[str, Any] = {"cls": cls, "Unfit": Unfit}
+    copies: list[str] = []
+    given: list[str] = []
+    same = ["type(value) is cls"]
+    for number, field in enumerate(node.fields):
+        name, copy = field.name, _of(field.type, outer)
+        if copy is None:
+            given.append(f"{name}=value.{name}")
+            continue
+        names[f"copy{number}"] = copy
+        copies.append(f"v{number} = copy{number}(value.{name})")
+        same.append(f"v{number} is value.{name}")
+        given.append(f"{name}=v{number}")
+    lines = [
+        "if not isinstance(value, cls):",
+        "    raise Unfit",
+        *copies,
+        f"if {' and '.join(same)}:",
+        "    return value",
+        f"return cls({', '.join(given)})",
+    ]
+    exec("\n    ".join(["def copy(value):", *lines]), names)  # names are those of fields
+    return names["copy"]
+
+
+def _of_list(copy: Copier | None) -> Copier | None:
+    if copy is None:
+        return None
+
+    def copy_list(value: Any) -> Any:
+        if type(value) is not list:
+            raise Unfit
+        items = cast("list[Any]", value)
+        made = [copy(one) for one in items]
+        return items if all(map(is_, made, items)) else made
+
+    return copy_list
+
+
+def _of_dict(copy: Copier | None) -> Copier | None:
+    if copy is None:
+        return None
+
+    def copy_dict(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Unfit
+        items = cast("dict[Any, Any]", value)
+        made = {key: copy(one) for key, one in items.items()}
+        return items if all(map(is_, made.values(), items.values())) else made
+
+    return copy_dict
+
+
+def _of_union(node: Any, outer: tuple[int, ...]) -> Copier | None:
+    import msgspec.inspect as inspect
+
+    copiers = [(one, _of(one, outer)) for one in node.types]
+    records = {
+        one.cls: copy for one, copy in copiers if isinstance(one, inspect.StructType) and copy
+    }
+    if len(records) != sum(copy is not None for _, copy in copiers):
+        raise Unfit  # a list or a dictionary of records, too
+    if not records:
+        return None
+    only = next(iter(records.values())) if len(records) == 1 else None
+
+    def copy_one(value: Any) -> Any:
+        if value is None:
+            return None
+        copy = records.get(cast("Any", type(value)), only)
+        if copy is None:
+            raise Unfit
+        return copy(value)
+
+    return copy_one
