@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from h2peer import DATA, END_STREAM, StreamResponse, connect, frame
@@ -14,10 +12,8 @@ APP = application("http2_asgi_app")
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    made = Server([str(APP), "--port", "0", "--lifespan", "off"], {}, tmp_path).wait_ready()
-    yield made
-    made.kill()
+def server(serve) -> Server:
+    return serve(APP, "--lifespan", "off")
 
 
 def events(server: Server) -> list[object]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from h2peer import DATA, END_STREAM, connect, frame
@@ -17,12 +15,10 @@ WAYS = {"alone": [], "threads": ["--threads", "2"], "greenlets": ["--loop", "gev
 
 
 @pytest.fixture(params=WAYS)
-def server(request, tmp_path: Path) -> Iterator[Server]:
+def server(request, serve) -> Server:
     if request.param == "greenlets" and find_spec("gevent") is None:
         pytest.skip("gevent is not installed")
-    made = Server([str(APP), "--port", "0", *WAYS[request.param]], {}, tmp_path).wait_ready()
-    yield made
-    made.kill()
+    return serve(APP, *WAYS[request.param])
 
 
 def test_the_environ(server: Server) -> None:

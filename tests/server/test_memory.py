@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from citius.serving.reactor_threads import has_gil
-from rig import Server
+from rig import PLAIN, Server
 from wspeer import TEXT, RawSocket, deflated, frame
 
 APP = """
@@ -60,7 +60,6 @@ WORKER_KB_MAX = (25 if has_gil() else 40) * 1024
 IDLE_KB_MAX = 40 * 1024
 SOCKETS_KB_MAX = {"plain": 80 * 1024, "deflate": 160 * 1024}
 CONNECTIONS = 10_000
-PLAIN = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
 
 
 def pss_kb(server: Server) -> int:

@@ -7,12 +7,11 @@ response or its connection is closed, and the worker goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import Server, application
+from rig import PLAIN, Server, application
 
 pytest.importorskip("_testcapi")
 
@@ -26,21 +25,6 @@ CASES = [
     *((ASGI, ("--lifespan", "off"), what) for what in ("plain", "body", "stream", "websocket")),
     *((NATIVE, (), what) for what in ("def", "async", "blocking", "stream")),
 ]
-# Without them fewer objects are made that are not the server's.
-QUIET = {"PYTHONDEVMODE": "", "PYTHONWARNINGS": ""}
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Any]:
-    servers: list[Server] = []
-
-    def start(app: Path, *options: str) -> Server:
-        servers.append(Server([str(app), "--port", "0", *options], QUIET, tmp_path).wait_ready())
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.kill()
 
 
 def outcome(server: Server, target: str) -> bytes:
@@ -73,7 +57,7 @@ def until_alive(server: Server) -> None:
 def test_every_request_ends_and_the_worker_goes_on(
     serve: Any, app: Path, options: tuple[str, ...], what: str
 ) -> None:
-    server = serve(app, *options)
+    server = serve(app, *options, env=PLAIN)  # fewer objects are made that are not the server's
     until_alive(server)
     for number in range(40):
         outcome(server, f"/{what}/{number}")
@@ -87,19 +71,12 @@ def test_every_request_ends_and_the_worker_goes_on(
         assert [peer.reply().status for peer in peers] == [200, 200]
 
 
-def test_a_thread_that_fails_outside_of_calls_is_started_again(tmp_path: Path) -> None:
+def test_a_thread_that_fails_outside_of_calls_is_started_again(serve) -> None:
     """Once; a worker whose threads fail again and again ends, with a line that says so."""
-    target = f"{application('failing_threads_app')}:app"
-    arguments = [target, "--interface", "wsgi", "--threads", "1", "--port", "0"]
-    server = Server(arguments, {**QUIET, "FAILURES": "3"}, tmp_path).wait_ready()
-    try:
-        assert server.get("/").body == b"yes"
-        server.wait_for_log("a thread of --threads failed; it is started again")
-    finally:
-        server.kill()
-    server = Server(arguments, {**QUIET, "FAILURES": "1000"}, tmp_path)
-    try:
-        assert server.wait() == -6
-        assert "a thread of --threads failed again and again; the worker ends" in server.err
-    finally:
-        server.kill()
+    app, options = application("failing_threads_app"), ("--interface", "wsgi", "--threads", "1")
+    server = serve(app, *options, env={**PLAIN, "FAILURES": "3"})
+    assert server.get("/").body == b"yes"
+    server.wait_for_log("a thread of --threads failed; it is started again")
+    server = serve(app, *options, env={**PLAIN, "FAILURES": "1000"}, ready=False)
+    assert server.wait() == -6
+    assert "a thread of --threads failed again and again; the worker ends" in server.err

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,9 @@ Serve = Callable[..., Server]
 
 
 @pytest.fixture(params=["native", "asgi", "wsgi"])
-def behind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve]:
+def behind(request: pytest.FixtureRequest, serve: Serve) -> Serve:
     """Serve an application that says whom it sees: ``behind("--option", …)``."""
-    servers: list[Server] = []
-    app = application(f"proxy_headers_{request.param}_app")
-
-    def start(*arguments: str, env: dict[str, str] | None = None) -> Server:
-        server = Server([str(app), "--port", "0", *arguments], env or {}, tmp_path)
-        servers.append(server)
-        return server.wait_ready()
-
-    yield start
-    for server in servers:
-        server.kill()
+    return partial(serve, application(f"proxy_headers_{request.param}_app"))
 
 
 def seen(server: Server, **headers: str) -> dict[str, Any]:
