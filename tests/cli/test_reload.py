@@ -17,7 +17,9 @@ def hello():
 
 
 def test_new_code_broken_code_and_an_end(serve, tmp_path: Path) -> None:
-    server: Server = serve(APP.format("one"), "--reload")
+    # With bytecode of the first code, of the same second and of the same size.
+    env = {"PYTHONDONTWRITEBYTECODE": ""}
+    server: Server = serve(APP.format("one"), "--reload", env=env)
     server.wait_for_log("watching")
     assert server.get("/").body == b"one"
     source = (tmp_path / "main.py").read_text()

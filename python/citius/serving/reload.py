@@ -18,6 +18,7 @@ import sys
 import time
 from contextlib import suppress
 from fnmatch import fnmatch
+from importlib.util import cache_from_source
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from citius.serving.handover import handover
 from citius.serving.prepare import EXIT_STARTUP, fail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from watchfiles import Change
 
@@ -58,6 +59,18 @@ _IGNORED = {".git", ".venv", "__pycache__", "node_modules", ".mypy_cache", ".pyt
 
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """HUP comes when the terminal is closed, QUIT from its keyboard."""
+
+
+def _forget_bytecode(paths: Iterable[str]) -> None:
+    """Remove what was compiled of source files.
+
+    The interpreter takes it for current while size and time of the source are the same, and knows the time in
+    seconds: of two changes within one it would see the first alone.
+    """
+    for path in paths:
+        if path.endswith(".py"):
+            with suppress(OSError, NotImplementedError):  # there is none
+                os.unlink(cache_from_source(path))
 
 
 class Reloader:
@@ -139,6 +152,7 @@ class Reloader:
             if changes:
                 names = sorted(self._relative(path) for _, path in changes)
                 logging.info(f"{', '.join(names[:3])} changed; starting anew")
+                _forget_bytecode(path for _, path in changes)
                 self._end(min(self._config.drain_s, DRAIN_S))
                 self._ended_young = 0
                 self._start(listeners)
