@@ -22,7 +22,7 @@ from citius.serving.supervisor.upgrade import programs_changeable
 from citius.settings.config import Config
 from citius.settings.sources import Sources
 from pki import Pki
-from rig import USER, Server
+from rig import USER, Server, is_alive, wait_for
 
 NOBODY = Identity(USER, USER, None)
 SPLIT = {"user": str(USER), "group": str(USER)}
@@ -242,7 +242,9 @@ def test_usr2_does_not_start_what_the_user_can_change(
 def test_usr2_goes_on_where_the_user_can_change_nothing(serve) -> None:
     server: Server = serve(APP, "-w", "1", "--supervisor", "--group", str(USER))
     server.signal(signal.SIGUSR2)
-    server.wait_for_log(r"process \d+ serves from now on")
+    successor = int(server.wait_for_log(r"process (\d+) serves from now on")[1])
+    os.kill(successor, signal.SIGTERM)
+    wait_for(lambda: not is_alive(successor), "its end")
 
 
 def test_what_a_user_can_change(own: Path, tmp_path: Path) -> None:
