@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from citius import Room
 from citius.serving import rooms
-from rig import Server, application, is_alive, wait_for
+from rig import Server, application, children, is_alive, wait_for
 from wspeer import RawSocket
 
 ROOMS = application("rooms_app")
@@ -76,8 +76,11 @@ def test_workers_that_come_later_are_linked(serve) -> None:
     server = serve(ROOMS, "--workers", "2")
     server.signal(signal.SIGTTIN)
     say_everywhere(in_all_workers(server, 3), "three of them")
+    before = children(server)
     server.signal(signal.SIGHUP)
     server.wait_for_log("all workers are new")
+    # An old one may have accepted a connection that it closes then.
+    wait_for(lambda: not any(map(is_alive, before)), "the end of the old workers")
     clients = in_all_workers(server, 3)
     say_everywhere(clients, "three new ones")
     server.signal(signal.SIGTTOU)
