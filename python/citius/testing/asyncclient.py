@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from citius.settings.config import Config
 from citius.testing.bodies import encode_body
 from citius.testing.events import AsyncEventSource, EventReader, EventStreamRefused
+from citius.testing.exchange import Exchange
 from citius.testing.requests import (
     Redirects,
     RequestMaker,
@@ -26,7 +27,7 @@ from citius.testing.requests import (
 )
 from citius.testing.websocket import AsyncSocket, WebSocketRefused
 from citius.web.interop.frames import HANDSHAKE
-from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
+from citius.web.interop.http1 import LAST_CHUNK, chunk
 from citius.web.interop.memory import MemoryServer
 
 if TYPE_CHECKING:
@@ -249,7 +250,8 @@ class AsyncClient:
         own = self._requests.fields(headers, None, None)
         fields = with_subprotocols([*HANDSHAKE, *own], subprotocols)
         async with self._opened("GET", path, fields, None) as exchange:
-            status, response_headers = await exchange.head()
+            status = await exchange.read_head()
+            response_headers = self._requests.received(exchange.reader.fields, path, fields)
             if status != 101:
                 content = b"".join([piece async for piece in exchange.pieces()])
                 raise WebSocketRefused(TestResponse(status, response_headers, content))
@@ -268,18 +270,19 @@ class AsyncClient:
         self, method: str, path: str, fields: Fields, body: bytes | Pieces | None
     ) -> AsyncGenerator[AsyncStreamedTestResponse]:
         async with self._opened(method, path, fields, body) as exchange:
-            status, headers = await exchange.head()
+            status = await exchange.read_head()
+            headers = self._requests.received(exchange.reader.fields, path, fields)
             yield AsyncStreamedTestResponse(status, headers, exchange.pieces())
 
     @asynccontextmanager
     async def _opened(
         self, method: str, path: str, fields: Fields, body: bytes | Pieces | None
-    ) -> AsyncGenerator[_Exchange]:
+    ) -> AsyncGenerator[Exchange]:
         """A connection on which the request is being sent; leaving the block disconnects."""
         server = self._opened_server()
         connection = server.connect(self._client, self._requests.scheme)
         connection.feed(self._requests.head(method, path, fields, body))
-        exchange = _Exchange(self, connection, method, path, fields)
+        exchange = Exchange(connection, method, self._timeout_s)
         # Beside the response, because a handler may respond before it has read all.
         sending = None
         if isinstance(body, bytes):
@@ -303,62 +306,6 @@ class AsyncClient:
         connection = None if self._server is None else self._server.connection_of(request)
         if connection is not None:
             connection.error = error
-
-
-class _Exchange:
-    """One request and its response."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        connection: MemoryConnection,
-        method: str,
-        path: str,
-        fields: Fields,
-    ) -> None:
-        self.connection = connection
-        self.reader = ResponseReader(method)
-        self._client = client
-        self._path = path
-        self._fields = fields
-
-    async def head(self) -> tuple[int, Headers]:
-        """Wait for status and fields of the response."""
-        while self.reader.status is None:
-            await self.receive()
-        self._raise_error()
-        requests = self._client._requests  # pyright: ignore[reportPrivateUsage]
-        return self.reader.status, requests.received(self.reader.fields, self._path, self._fields)
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it comes."""
-        while True:
-            if piece := self.reader.take_body():
-                yield piece
-            elif self.reader.complete:
-                return
-            else:
-                await self.receive()
-
-    async def receive(self) -> None:
-        """Wait for more.
-
-        Raises:
-            TimeoutError: Nothing came.
-        """
-        async with asyncio.timeout(self._client._timeout_s):  # pyright: ignore[reportPrivateUsage]
-            data = await self.connection.receive()
-        try:
-            self.reader.receive(data, not data)
-        except ProtocolError:
-            self._raise_error()
-            raise
-
-    def _raise_error(self) -> None:
-        """Raise what the handler has raised unexpectedly."""
-        error, self.connection.error = self.connection.error, None
-        if error is not None:
-            raise error
 
 
 def _send_body(connection: MemoryConnection, body: Pieces) -> asyncio.Task[None]:

@@ -30,45 +30,33 @@ REDIRECTS_MAX: Final = 20
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class RequestOptions(TypedDict, total=False):
-    """The arguments of ``Client.request``."""
-
+class _Options(TypedDict, total=False):
     headers: Pairs | None
     params: Pairs | None
-    content: bytes | str | Iterable[bytes] | None
     json: object
     msgpack: object
     form: Pairs | None
     files: Files | None
     auth: tuple[str, str] | None
-    follow_redirects: bool | None
 
 
-class AsyncRequestOptions(TypedDict, total=False):
-    """The arguments of ``AsyncClient.request``."""
-
-    headers: Pairs | None
-    params: Pairs | None
-    content: bytes | str | Iterable[bytes] | AsyncIterable[bytes] | None
-    json: object
-    msgpack: object
-    form: Pairs | None
-    files: Files | None
-    auth: tuple[str, str] | None
-    follow_redirects: bool | None
-
-
-class EventOptions(TypedDict, total=False):
+class EventOptions(_Options, total=False):
     """The arguments of ``stream`` that ``events`` passes on."""
 
-    headers: Pairs | None
-    params: Pairs | None
     content: bytes | str | Iterable[bytes] | None
-    json: object
-    msgpack: object
-    form: Pairs | None
-    files: Files | None
-    auth: tuple[str, str] | None
+
+
+class RequestOptions(EventOptions, total=False):
+    """The arguments of ``Client.request``."""
+
+    follow_redirects: bool | None
+
+
+class AsyncRequestOptions(_Options, total=False):
+    """The arguments of ``AsyncClient.request``."""
+
+    content: bytes | str | Iterable[bytes] | AsyncIterable[bytes] | None
+    follow_redirects: bool | None
 
 
 class TooManyRedirects(Exception):

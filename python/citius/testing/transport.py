@@ -16,7 +16,8 @@ import httpx
 
 from citius.settings.config import Config
 from citius.testing.client import Client
-from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk, request_head
+from citius.testing.exchange import Exchange
+from citius.web.interop.http1 import LAST_CHUNK, chunk, request_head
 from citius.web.interop.memory import MemoryServer
 
 if TYPE_CHECKING:
@@ -125,15 +126,14 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if self._server is None:
             self._server = self._new_server()
         connection = self._server.connect(self._client, request.url.scheme)
-        stream = _AsyncStream(connection, request.method)
+        exchange = Exchange(connection, request.method)
         try:
             await _send(connection, request)
-            reader = await stream.read_head()
+            status = await exchange.read_head()
         except BaseException:
             connection.close()
             raise
-        assert reader.status is not None, "the head has been read"
-        return httpx.Response(reader.status, headers=reader.fields, stream=stream)
+        return httpx.Response(status, headers=exchange.reader.fields, stream=_AsyncStream(exchange))
 
     def _new_server(self) -> MemoryServer:
         return MemoryServer(self._app, Config(), self._note if self._raise_errors else None)
@@ -188,44 +188,13 @@ class _SyncStream(httpx.SyncByteStream):
 
 
 class _AsyncStream(httpx.AsyncByteStream):
-    """The response of a connection in memory."""
+    """The body of a response over a connection in memory."""
 
-    def __init__(self, connection: MemoryConnection, method: str) -> None:
-        self._connection = connection
-        self._reader = ResponseReader(method)
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
 
-    async def read_head(self) -> ResponseReader:
-        """Wait for the head.
-
-        Raises:
-            BaseException: What the handler has raised unexpectedly.
-        """
-        while self._reader.status is None:
-            await self._receive()
-        self._raise_error()
-        return self._reader
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while True:
-            if piece := self._reader.take_body():
-                yield piece
-            elif self._reader.complete:
-                return
-            else:
-                await self._receive()
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._exchange.pieces()
 
     async def aclose(self) -> None:
-        self._connection.close()
-
-    async def _receive(self) -> None:
-        data = await self._connection.receive()
-        try:
-            self._reader.receive(data, not data)
-        except ProtocolError:
-            self._raise_error()
-            raise
-
-    def _raise_error(self) -> None:
-        error, self._connection.error = self._connection.error, None
-        if error is not None:
-            raise error
+        self._exchange.connection.close()
