@@ -110,8 +110,11 @@ def _filter(model: Any, endpoint: Endpoint) -> Callable[[Any], Any]:
 
     convert: Callable[..., Any] = msgspec.convert
     is_deep, copy = has_records_in_fields(model), copier(model)
+    passed = model if isinstance(model, type) and not is_deep else None
 
     def keep(value: Any) -> Any:
+        if type(value) is passed:
+            return value
         if copy is not None:
             try:
                 return copy(value)
