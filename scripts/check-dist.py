@@ -9,7 +9,7 @@ by USR2 to the next version's wheel while requests go on, sizes, `auditwheel`, `
 line about a missing toolchain. Wheels for aarch64 serve under qemu-user (scripts/python-aarch64). `--quick`
 takes one Python. `--sources` builds both source distributions with cargo alone, which takes minutes.
 
-What is not used, for want of an interpreter, is said in lines "without: ...".
+A wheel for which this machine has no interpreter is not used, and a line "without: ..." names it.
 """
 
 from __future__ import annotations
