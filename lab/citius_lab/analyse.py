@@ -38,7 +38,8 @@ def analyse(results: Results, baseline: str | None = None) -> Analysis:
         records = measurements.get(key, [])
         figure = _figure(key, records, series_of[key[0]])
         figure.warm_up = warm.get(key)
-        _judge(figure, records, series_of[key[0]], faults.get(key, []), shared)
+        figure.shares_cpus = figure.workers in shared
+        _judge(figure, records, series_of[key[0]], faults.get(key, []))
         figures[key] = figure
     analysis = Analysis(
         baselines={},
@@ -121,7 +122,8 @@ def _names(run: dict[str, Any], figures: dict[Key, Figure]) -> list[str]:
 
 
 def _figure(key: Key, records: list[dict[str, Any]], series: dict[str, Any]) -> Figure:
-    figure = Figure(*key, verdict=Verdict(FAILED, (Reason("not measured"),)))
+    unknown = Verdict(FAILED, (Reason("not measured"),))
+    figure = Figure(*key, verdict=unknown, cost_verdict=unknown)
     measured = [record for record in records if "load" in record]
     for record in records[:1]:
         figure.workers = record["workers"]
@@ -150,17 +152,12 @@ def _judge(
     records: list[dict[str, Any]],
     series: dict[str, Any],
     faults: Sequence[str],
-    shared: set[int],
 ) -> None:
     found = [record["fault"] for record in records if record["fault"]]
     measured = [record for record in records if record.get("load", {}).get("completed")]
-    figure.verdict = verdict.judge(
-        figure,
-        measured,
-        series,
-        list(dict.fromkeys([*found, *faults])),
-        is_shared=figure.workers in shared,
-    )
+    every = list(dict.fromkeys([*found, *faults]))
+    figure.verdict = verdict.judge(figure, measured, series, every, verdict.RATE)
+    figure.cost_verdict = verdict.judge(figure, measured, series, every, verdict.COST)
 
 
 def _fill_rate(figure: Figure, records: list[dict[str, Any]], series: dict[str, Any]) -> None:

@@ -55,7 +55,7 @@ def article(experiment: Experiment, kept: Kept) -> str:
     assert answer is not None, "the page is made of experiments with an answer"
     assert source is not None, "this one is an article's"
     found = rows_of(experiment, kept)
-    doubts = [*answer.doubts, *measured_doubts(kept, found)]
+    doubts = [*answer.doubts, *measured_doubts(answer, kept, found)]
     return "\n\n".join(
         [
             f"## {answer.heading}",
@@ -80,7 +80,7 @@ def beyond(experiment: Experiment, kept: Kept) -> str:
             answer.said,
             table(experiment, found),
             " ".join(answer.concludes),
-            "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(kept, found)]),
+            "**Doubts.** " + " ".join([*answer.doubts, *measured_doubts(answer, kept, found)]),
             _image(experiment, kept),
         ]
     )
@@ -123,7 +123,7 @@ def cell_text(row: Row, column: str, shows: str) -> str:
     if shows == "latency":
         found = [cell.figure.latency_ms.get(name) for name in ("p50", "p90", "p99")]
         return " / ".join("–" if one is None else words.millis(one.value) for one in found)
-    text = micros(cell.us) + (NOISY_MARK if cell.is_noisy else "")
+    text = micros(cell.us) + (DOUBT_MARK if cell.is_doubtful else "")
     times = ratio(row.cells, column, "today")
     return text if times is None or column == "today" else f"{text} (×{words.times(times)})"
 
@@ -133,11 +133,12 @@ def micros(us: float) -> str:
     return f"{us:,.0f}".replace(",", " ") if us >= 100 else f"{us:.3g}"
 
 
-def measured_doubts(kept: Kept, rows: Sequence[Row]) -> list[str]:
+def measured_doubts(answer: Answer, kept: Kept, rows: Sequence[Row]) -> list[str]:
     """Return what this very run leaves to be doubted."""
-    valid, suspect, failed = kept.counts()
+    valid, suspect, failed = kept.counts(of_cost=answer.shows == "cpu")
+    what = "CPU times" if answer.shows == "cpu" else "latencies"
     found = [
-        f"Of the run's {valid + suspect + failed} figures {valid} are valid, {suspect} suspect and {failed} "
+        f"Of the run's {valid + suspect + failed} {what} {valid} are valid, {suspect} suspect and {failed} "
         "failed by the lab's gates."
     ]
     found += [f"Failed: {row.title}, {why}." for row in rows for why in row.failed.values()]
@@ -199,7 +200,7 @@ def _machine(kept: Kept) -> str:
     kind = "a virtual machine with " if machine.get("hypervisor") else ""
     return (
         f"{kind}{machine['cpus_online']} CPUs ({machine['cpu']}), {machine['kernel']}, "
-        f"{machine['python']}, {machine['go']}, {machine['rustc']}"
+        f"{machine.get('contestants_python', machine['python'])}, {machine['go']}, {machine['rustc']}"
     )
 
 
@@ -244,11 +245,12 @@ articles' Go and Rust.
 """
 HOW = """
 One worker on one CPU, the load generator on another. Every response is checked before, during and
-after a measurement. A figure is the geometric mean over restarts; `~` behind it says that its 95 %
-interval is wider than ±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) says what
-such figures do not show: no network, no database, one machine.
+after a measurement. A figure is the geometric mean over restarts; `~` behind it says that the lab's
+gates doubt it: fewer than three restarts, less than a second counted, or a 95 % interval wider than
+±25 %. Ratios are paired by restart. [The method](../lab/METHOD.md) says what such figures do not show:
+no network, no database, one machine.
 """
-NOISY_MARK = "~"
+DOUBT_MARK = "~"
 # CPUs that others used, beyond which the page says so.
 BUSY = 0.1
 WHAT = {

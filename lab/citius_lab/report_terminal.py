@@ -96,7 +96,8 @@ def _rate_cell(figure: Figure) -> Text:
 def _cpu_cell(figure: Figure) -> Text:
     if not words.is_shown(figure) or figure.cpu_us is None:
         return Text("")
-    return Text(words.micros(figure.cpu_us.value))
+    doubt = words.mark(figure.cost_verdict)
+    return Text(words.micros(figure.cpu_us.value) + doubt, style="yellow" if doubt else "")
 
 
 def _ratio_cell(figure: Figure) -> Text:
@@ -112,7 +113,7 @@ def _latency_cell(figure: Figure) -> Text:
     if not words.is_shown(figure):
         return Text("failed", style="red")
     values = [figure.latency_ms[name] for name in ("p50", "p99") if name in figure.latency_ms]
-    text = " / ".join(words.millis(value.value) for value in values) + words.mark(figure)
+    text = " / ".join(words.millis(value.value) for value in values) + words.mark(figure.verdict)
     return Text(text, style="yellow" if figure.verdict.word == SUSPECT else "")
 
 
