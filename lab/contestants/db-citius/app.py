@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from random import randint
+from random import random
 from typing import Annotated
 
 import msgspec
@@ -60,7 +60,7 @@ async def db_rows(min: int, max: int, limit: Annotated[int, Query(le=100)]) -> P
 
 @app.get("/queries")
 async def db_queries(n: int) -> list[World]:
-    return await pg.gather(*(pool.fetch_one(WORLD, randint(1, 10000), as_=World) for _ in range(n)))
+    return await pg.gather(*(pool.fetch_one(WORLD, int(random() * 10000) + 1, as_=World) for _ in range(n)))
 
 
 @app.get("/fortunes")

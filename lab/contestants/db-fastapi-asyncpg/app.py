@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import asynccontextmanager
-from random import randint
+from random import random
 from typing import TYPE_CHECKING, Annotated, Any
 
 import asyncpg
@@ -79,7 +79,7 @@ async def db_rows(min: int, max: int, limit: Annotated[int, Query(le=100)]) -> P
 
 @app.get("/queries")
 async def db_queries(n: int) -> list[World]:
-    rows = await pool.fetchmany(WORLD, [(randint(1, 10000),) for _ in range(n)])
+    rows = await pool.fetchmany(WORLD, [(int(random() * 10000) + 1,) for _ in range(n)])
     return [World(id=row["id"], randomNumber=row["randomnumber"]) for row in rows]
 
 
