@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from citius.web.declared import Route
     from citius.web.endpoint import Endpoint
     from citius.web.forms import FormLimits
-    from citius.web.middleware.base import AnyMiddleware as Middleware
+    from citius.web.middleware.base import Declared
     from citius.web.pool import BlockingPool
     from citius.web.signature import Kind
 
 
 def set_unmatched(
-    native: Native, middleware: tuple[Middleware, ...], errors: ErrorHandlers, report: Report
+    native: Native, declared: tuple[Declared, ...], errors: ErrorHandlers, report: Report
 ) -> None:
     """Send 404 and 405 through Python, if middleware or an error handler is to see them."""
     statuses = errors.by_status
-    middleware = bound_to(middleware, "", None, None)
+    middleware = bound_to(declared, "", None, None)
     if not middleware and not ({404, 405} & statuses.keys() or errors.by_type):
         return
 
@@ -107,14 +107,27 @@ def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool)
     return replace(route, handler=made, kind=kind, compiled=None)
 
 
-def add_socket(native: Native, endpoint: Endpoint) -> None:
-    """Hand a path of WebSockets to the extension."""
+def add_socket(
+    native: Native,
+    endpoint: Endpoint,
+    errors: tuple[ErrorHandlers, ...],
+    pool: BlockingPool | None,
+    report: Report,
+) -> None:
+    """Hand a path of WebSockets to the extension, wrapped in what there is to wrap it in."""
+    from citius.web.connections import around_sockets, compose_socket
     from citius.web.websocket import bind_websocket
 
-    assert endpoint.kind in ("async", "blocking"), "as sockets are declared"
     bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
+    call, args, kind = bound.call, bound.args, endpoint.kind
+    around = around_sockets(endpoint.middleware, pattern, endpoint.handler)
+    if around or any(e.by_type or e.by_status for e in errors[:-1]):
+        failures = Failures(errors, report)
+        call, kind = compose_socket(spread(call, args), kind, around, failures, pool)
+        args = (None,)
+    assert kind in ("async", "blocking"), "as sockets are declared"
     try:
-        native.add_websocket(pattern, bound.call, kind=endpoint.kind, name=name, args=bound.args)
+        native.add_websocket(pattern, call, kind=kind, name=name, args=args)
     except ValueError as error:
         raise ConfigError(f"WebSocket {pattern} for {name} cannot be added: {error}") from None
 
@@ -124,7 +137,7 @@ def add_route(
     native: Native,
     route: Route,
     endpoint: Endpoint,
-    middleware: tuple[Middleware, ...],
+    declared: tuple[Declared, ...],
     errors: tuple[ErrorHandlers, ...],
     pool: BlockingPool | None,
     all_in_pool: bool,
@@ -143,7 +156,7 @@ def add_route(
     mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
     # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
     needs_await = kind == "blocking" and any(e.any_async for e in errors)
-    middleware = bound_to(middleware, route.method, pattern, route.handler)
+    middleware = bound_to(declared, route.method, pattern, route.handler)
     if middleware or mounted_errors or needs_await:
         failures = Failures(errors, report)
         call, kind = compose(spread(call, args), kind, middleware, failures, pool)
