@@ -768,6 +768,14 @@ class PgPool:
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None
     ) -> PgCall: ...
+    def fetch_many(
+        self,
+        sql: str,
+        rows: Iterable[tuple[object, ...] | list[object]],
+        /,
+        as_: object = None,
+        session: PgConnection | None = None,
+    ) -> PgCall: ...
     def fetch_one(
         self, *arguments: object, as_: object = None, session: PgConnection | None = None
     ) -> PgCall: ...

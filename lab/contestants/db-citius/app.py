@@ -60,7 +60,7 @@ async def db_rows(min: int, max: int, limit: Annotated[int, Query(le=100)]) -> P
 
 @app.get("/queries")
 async def db_queries(n: int) -> list[World]:
-    return await pg.gather(*(pool.fetch_one(WORLD, int(random() * 10000) + 1, as_=World) for _ in range(n)))
+    return await pool.fetch_many(WORLD, [(int(random() * 10000) + 1,) for _ in range(n)], as_=World)
 
 
 @app.get("/fortunes")
