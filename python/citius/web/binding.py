@@ -266,8 +266,8 @@ class Wrapper:
             "else:",
             "    try:",
             f"        {value} = {decode}(data)",
-            "    except Exception:",
-            f"        {value} = {own}.again(data, mistakes)",
+            "    except Exception as error:",
+            f"        {value} = {own}.again(data, mistakes, error)",
         ]
         return value
 
