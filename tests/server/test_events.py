@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from browser import Browser
@@ -20,6 +20,7 @@ from citius import (
     event_stream,
     last_event_id,
 )
+from citius.errors import ClientDisconnected
 from citius.testing import Client
 from rig import Server, application, wait_for
 
@@ -123,6 +124,67 @@ def test_a_stream_holds_a_bounded_number_of_bytes() -> None:
         large = EventStream(queue_bytes_max=20)
         assert large.send("x" * 100), "one that is longer than the queue goes alone"
         await large.aclose()
+
+    asyncio.run(go())
+
+
+class Reader:
+    """In place of the extension's stream: takes pieces while there is room for them."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.room = 100
+        self.has_left = False
+        self.callbacks: list[Callable[[], object]] = []
+
+    def send(self, data: bytes) -> bool:
+        if self.has_left:
+            raise ClientDisconnected
+        self.pieces.append(data)
+        self.room -= 1
+        return self.room > 0
+
+    def on_writable(self, callback: Callable[[], object]) -> None:
+        self.callbacks.append(callback)
+
+
+def test_events_go_to_the_extension_as_they_are_sent_until_it_is_full() -> None:
+    async def go() -> None:
+        left: list[EventStream] = []
+        stream, reader = (
+            EventStream(on_close=left.append, slow="drop", queue_bytes_max=30),
+            Reader(),
+        )
+        assert stream.send("early")
+        feeding = asyncio.ensure_future(stream.feed(cast("Any", reader)))
+        await asyncio.sleep(0)
+        reader.room = 2
+        assert [stream.send(text) for text in ("a", "b", "c", "d")] == [True] * 4
+        assert reader.pieces == [b"data: early\n\n", b"data: a\n\n", b"data: b\n\n"]
+        assert not stream.send("too much for the queue")
+        assert stream.missed == 1
+        stream.close()
+        await asyncio.sleep(0)
+        assert not feeding.done(), "what is queued is still to be sent"
+        reader.room = 100
+        reader.callbacks.pop()()
+        await feeding
+        assert reader.pieces[3:] == [b"data: c\n\ndata: d\n\n"]
+        assert left == [stream]
+
+    asyncio.run(go())
+
+
+def test_a_stream_whose_client_has_left_takes_no_event() -> None:
+    async def go() -> None:
+        left: list[EventStream] = []
+        stream, reader = EventStream(on_close=left.append), Reader()
+        feeding = asyncio.ensure_future(stream.feed(cast("Any", reader)))
+        await asyncio.sleep(0)
+        reader.has_left = True
+        assert not stream.send("a")
+        await feeding
+        assert (left, stream.is_closed, reader.pieces) == ([stream], True, [])
 
     asyncio.run(go())
 

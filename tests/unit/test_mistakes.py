@@ -178,6 +178,7 @@ SENT: list[Any] = [
 def test_bounds_are_those_of_msgspec_and_so_are_the_words(annotation: Any) -> None:
     node = msgspec.inspect.type_info(annotation)
     check, trial = check_of(node), Trial(node, annotation, strict=True)
+    module._read.cache_clear()
     for value in SENT:
         try:
             msgspec.convert(value, annotation, str_keys=True)
@@ -187,6 +188,29 @@ def test_bounds_are_those_of_msgspec_and_so_are_the_words(annotation: Any) -> No
             assert check is None or not check(value), value
         found = trial.error(value)
         assert (None if found is None else str(found)) == said, value
+        if said is not None:
+            texts = module._texts_of(node)
+            path, words = module._said(ValueError(said), (), strict=True)
+            words = module._allowed(node) or words
+            assert path or texts.get(value.__class__, words) == words, value
+
+
+class Size(enum.Enum):
+    SMALL = "s"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Size | None:
+        return cls.SMALL if value == "small" else None
+
+
+class Shirt(msgspec.Struct):
+    size: Size
+    count: int
+
+
+def test_members_that_a_class_makes_of_other_values_are_tried() -> None:
+    found = mistakes(Shirt, {"size": "small", "count": "x"})
+    assert found == {"#/count": "expected an integer, got a string"}
 
 
 def test_most_values_are_decided_by_bounds() -> None:

@@ -8,6 +8,7 @@ pass over a value that msgspec has refused (mistakes.py). Tests: ``tests/unit/te
 
 from __future__ import annotations
 
+import enum
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -84,11 +85,15 @@ class Trial:
         node: The type, as ``msgspec.inspect`` has it.
         annotation: The type itself.
         strict: Whether texts are not converted to numbers and the like.
+        texts: What is wrong with a value of a class that does not fit, where the class alone says it.
     """
 
-    __slots__ = ("_annotation", "_check", "_decode", "_strict")
+    __slots__ = ("_annotation", "_check", "_decode", "_strict", "texts")
 
-    def __init__(self, node: Any, annotation: Any, *, strict: bool) -> None:
+    def __init__(
+        self, node: Any, annotation: Any, *, strict: bool, texts: dict[type, str] | None = None
+    ) -> None:
+        self.texts = texts or {}
         self._annotation, self._strict = annotation, strict
         self._check = check_of(node) if strict else None
         self._decode: Callable[[bytes], Any] | None = None
@@ -117,6 +122,18 @@ class Trial:
         except msgspec.ValidationError as error:
             return error
         return None
+
+
+def refused_classes(node: Any) -> tuple[type, ...]:
+    """The classes of JSON's values none of which is of a type, unless it fits (`check_of`)."""
+    kind = type(node).__name__
+    if kind == "EnumType":
+        # A class may make members of other values.
+        return () if node.cls._missing_.__func__ is not enum.Enum._missing_.__func__ else _TRIED
+    if kind == "LiteralType":
+        return _TRIED
+    taken = _CLASSES.get(kind) or {"StrType": (str,), "BoolType": (bool,)}.get(kind)
+    return () if taken is None else tuple(cls for cls in _TRIED if cls not in taken)
 
 
 def _is_plain(value: Any) -> bool:

@@ -8,6 +8,7 @@ module (citius-py/src/support.rs). Tests: ``tests/unit/test_request_values.py``.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import BadRequest, HTTPError, UnprocessableContent
@@ -88,6 +89,36 @@ def decode(format: str, type: Any, data: bytes, refused: Exception | None = None
             except msgspec.ValidationError:
                 pass
         raise
+
+
+def accepted_or_mistakes(
+    type: Any, data: bytes, refused: Exception
+) -> tuple[Any, list[dict[str, str]]] | None:
+    """The value of JSON that the decoder has ``refused``, or its mistakes; ``None``: it is neither."""
+    import msgspec
+
+    if refused.__class__ is not msgspec.ValidationError:
+        return None
+    found: list[float] = []
+    try:
+        sent = decoder("json", None)(data)
+        value = _with_integers(sent, found)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None  # after the mistake it is no JSON
+    if found:
+        try:
+            return msgspec.convert(value, type, str_keys=True), []
+        except msgspec.ValidationError:
+            pass
+    return None, _find_mistakes()(sent, type, refused, "body", strict=True)
+
+
+@functools.cache
+def _find_mistakes() -> Callable[..., list[dict[str, str]]]:
+    """The second pass, imported when the first body is refused."""
+    from citius.web.mistakes import find_mistakes
+
+    return find_mistakes
 
 
 def _with_integers(value: Any, found: list[float]) -> Any:

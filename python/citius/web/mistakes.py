@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 
-from citius.web.bounds import Trial
+from citius.web.bounds import Trial, refused_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,8 +36,12 @@ Places = tuple[str, ...]
 
 def mistake(place: str, path: Places, detail: str) -> dict[str, str]:
     """One mistake, as problem details list it."""
-    escaped = (name.replace("~", "~0").replace("/", "~1") for name in path)
-    return {"in": place, "pointer": "#" + "".join(f"/{name}" for name in escaped), "detail": detail}
+    pointer = "#"
+    for name in path:
+        if "~" in name or "/" in name:
+            name = name.replace("~", "~0").replace("/", "~1")
+        pointer = f"{pointer}/{name}"
+    return {"in": place, "pointer": pointer, "detail": detail}
 
 
 def find_mistakes(
@@ -108,17 +112,28 @@ class _Walk:
 
     def _check_whole(self, node: Any, value: Any, path: Places) -> None:
         """Note what is wrong with a value whose parts are right: type, range, number of items."""
-        error = self._refusal(node, value)
+        trial = self._trial(node)
+        if trial.fits(value):
+            return
+        detail = trial.texts.get(value.__class__)
+        if detail is not None:
+            self._found.append((path, detail))
+            return
+        error = trial.error(value)
         if error is not None:
             at, detail = _said(error, path, strict=self._strict)
             self._found.append((at, _allowed(node) or detail))
 
     def _refusal(self, node: Any, value: Any) -> Exception | None:
+        return self._trial(node).error(value)
+
+    def _trial(self, node: Any) -> Trial:
         trial = self._trials.get(id(node))
         if trial is None:
-            trial = Trial(node, _annotation_of(node), strict=self._strict)
+            texts = _texts_of(node) if self._strict else None
+            trial = Trial(node, _annotation_of(node), strict=self._strict, texts=texts)
             self._trials[id(node)] = trial
-        return trial.error(value)
+        return trial
 
 
 def _parts(node: Any, kind: str, value: Any, trials: Trials) -> Iterable[tuple[Any, Any, str]]:
@@ -193,6 +208,16 @@ def _allowed(node: Any) -> str | None:
     else:
         return None
     return f"expected one of {', '.join(map(repr, values[:20]))}"
+
+
+def _texts_of(node: Any) -> dict[type, str]:
+    """What is wrong with values of classes that a type never takes."""
+    allowed = _allowed(node)
+    expected = _WORDS.get(type(node).__name__.removesuffix("Type").lower())
+    return {
+        cls: allowed or f"expected {expected}, got {_CLASS_WORDS[cls]}"
+        for cls in refused_classes(node)
+    }
 
 
 def _nodes_of(annotation: Any, strict: bool) -> tuple[Any, Trials]:
@@ -315,6 +340,11 @@ _WORDS = {
     "datetime": "a date and time", "date": "a date", "time": "a time", "duration": "a duration",
     "timedelta": "a duration", "uuid": "a UUID", "decimal": "a decimal number",
 }  # fmt: skip
+
+_CLASS_WORDS = {
+    cls: _WORDS["null" if cls is type(None) else cls.__name__]
+    for cls in (int, float, str, bool, type(None))
+}
 
 _MESSAGES = {
     "Invalid RFC3339 encoded datetime": "expected a date and time (RFC 3339)",

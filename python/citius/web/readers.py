@@ -15,7 +15,7 @@ from citius.errors import UnprocessableContent, UnsupportedMediaType
 from citius.web import pydantic_types
 from citius.web.annotations import copier_of, is_body, wants_list, without_none
 from citius.web.bounds import check_of
-from citius.web.codecs import decode, decode_text, decoder, refusal_of
+from citius.web.codecs import accepted_or_mistakes, decode, decode_text, decoder, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,7 +205,12 @@ class BodyReader:
 
     def again(self, data: bytes, mistakes: Mistakes, refused: Exception) -> Any:
         """The value of JSON that the decoder ``refused``, by what accepts more and says what is wrong."""
-        return self._read("json", "JSON", data, mistakes, refused)
+        found = accepted_or_mistakes(self._parameter.annotation, data, refused)
+        if found is None:
+            return self._read("json", "JSON", data, mistakes, refused)
+        value, errors = found
+        mistakes += errors
+        return value
 
     def _read(
         self,
