@@ -6,8 +6,6 @@ Users with tokens, profiles, articles, comments, tags, favourites and feeds, as 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import re
 import secrets
@@ -19,6 +17,8 @@ from typing import Annotated
 
 import jwt
 import msgspec
+from argon2 import PasswordHasher
+from argon2.exceptions import VerifyMismatchError
 from citius import (
     App,
     Depends,
@@ -250,16 +250,16 @@ def id_of(user: Row | None) -> int | None:
     return None if user is None else user["id"]
 
 
-def hashed(password: str, salt: bytes | None = None) -> str:
-    """A password as it is stored; slow to make, so made in a thread."""
-    salt = salt or secrets.token_bytes(16)
-    made = hashlib.scrypt(password.encode(), salt=salt, n=2**14, r=8, p=5)  # as OWASP has it
-    return f"{salt.hex()}:{made.hex()}"
+# Argon2id. It is slow on purpose: passwords are hashed and verified in threads.
+HASHER = PasswordHasher()
+NO_PASSWORD = HASHER.hash(secrets.token_hex())
 
 
 def is_password(password: str, kept: str) -> bool:
-    salt = bytes.fromhex(kept.partition(":")[0])
-    return hmac.compare_digest(hashed(password, salt), kept)
+    try:
+        return HASHER.verify(kept, password)
+    except VerifyMismatchError:
+        return False
 
 
 def user_out(user: Row) -> UserOut:
@@ -333,16 +333,18 @@ users = Router(tags=["User and Authentication"])
 @users.post("/users", status_code=201, responses=BODY | TAKEN, blocking=True)
 def register(store: Kept, data: UserIn) -> UserOut:
     new = data.user
-    return user_out(store.add_user(new.email, new.username, hashed(new.password)))
+    return user_out(store.add_user(new.email, new.username, HASHER.hash(new.password)))
 
 
 @users.post("/users/login", responses=BODY | TOKEN, blocking=True)
 def login(store: Kept, data: LoginIn) -> UserOut:
     user = store.user(email=data.user.email)
     # A user that is not there takes as long as a wrong password.
-    kept = hashed("") if user is None else user["password"]
+    kept = NO_PASSWORD if user is None else user["password"]
     if not is_password(data.user.password, kept) or user is None:
         raise Unauthorized("email or password is wrong")
+    if HASHER.check_needs_rehash(kept):  # made with the parameters of an earlier version
+        store.change_user({**user, "password": HASHER.hash(data.user.password)})
     return user_out(user)
 
 
@@ -355,7 +357,7 @@ def current_user(user: Member) -> UserOut:
 def change_user(store: Kept, user: Member, data: UserChangeIn) -> UserOut:
     changed = {k: v for k, v in structs.asdict(data.user).items() if v is not UNSET}
     if "password" in changed:
-        changed["password"] = hashed(changed["password"])
+        changed["password"] = HASHER.hash(changed["password"])
     store.change_user({**user, **changed})
     return user_out({**user, **changed})
 

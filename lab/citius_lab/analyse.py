@@ -188,6 +188,7 @@ def _fill_cost(figure: Figure, records: list[dict[str, Any]]) -> None:
         figure.cpu_by_round = costs
         figure.cpu_us = interval(list(costs.values()))
         figure.per_core_s = figure.cpu_us.inverse(1e6)
+    figure.services_cpu_us = median(services_cpu_us(record) for record in records)
     own = [record["load"]["cpu_us_per_request"] for record in records]
     figure.generator_cpu_us = median(cost for cost in own if cost is not None)
     figure.server_share = median(record["usage"]["server_share"] for record in records)
@@ -207,6 +208,13 @@ def cpu_us(record: dict[str, Any]) -> float:
     """
     load, usage = record["load"], record["usage"]
     used_s = usage["server_cpu_s"] * load["elapsed_s"] / usage["elapsed_s"]
+    return float(used_s * 1e6 / load["completed"])
+
+
+def services_cpu_us(record: dict[str, Any]) -> float:
+    """Return the CPU time of databases per request in µs; 0 without any."""
+    load, usage = record["load"], record["usage"]
+    used_s = usage.get("services_cpu_s", 0.0) * load["elapsed_s"] / usage["elapsed_s"]
     return float(used_s * 1e6 / load["completed"])
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from citius_lab import certificate, definitions, wires
+from citius_lab import certificate, definitions, services, wires
 from citius_lab.definitions import NOT_A_KEY, expect_known
 from citius_lab.errors import BuildError, DefinitionError
 from citius_lab.wires import Wire  # noqa: TC001 (the reader of definitions evaluates annotations)
@@ -59,6 +59,7 @@ class Contestant:
         maintainer: Who looks after the definition, where that may be a conflict of interest.
         records: Whether MessagePack is decoded into a ``struct`` or a ``dict``.
         needs: Toolchains that have to be on PATH.
+        services: Databases that have to run beside it; its environment says where they are.
         is_foreign: Whether it is not the lab's, run where it lies: not built, not hashed.
         workers: What ``--workers`` counts: ``processes``, or ``threads`` of one process.
         lacks: Items of ``verify.Conduct`` that its documentation says it does not have; they are no
@@ -94,6 +95,7 @@ class Contestant:
     app: str = ""
     of: str = ""
     needs: tuple[str, ...] = ()
+    services: tuple[services.ServiceName, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
     version: tuple[str, ...] = ()
     python: PythonEnvironment | None = None
@@ -141,6 +143,8 @@ class Contestant:
                     return f"needs citius in the environment of {python()} (pip install citius)"
             elif shutil.which(tool) is None:
                 return f"needs {tool}, which is not on PATH"
+        if (reason := services.missing(self.services)) is not None:
+            return reason
         version = None if self.python is None else self.python.version
         if version is not None and python_command(version) is None:
             if version == "pypy3":

@@ -111,6 +111,7 @@ class Figure:
     cpu_us: Interval | None = None
     per_core_s: Interval | None = None
     generator_cpu_us: float | None = None
+    services_cpu_us: float | None = None
     server_share: float | None = None
     generator_share: float | None = None
     ceiling: float | None = None

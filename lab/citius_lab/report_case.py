@@ -52,6 +52,7 @@ def closed(view: View, section: Section, case: str) -> Case:
         Column("95 % interval", lambda figure: _shown(figure, words.span(figure.rate, words.brief))),
         *_ratio_columns(view, section),
         Column("CPU µs/request", lambda figure: _shown(figure, cpu(figure))),
+        *_services_columns(figures),
         Column("req per core-s", lambda figure: _shown(figure, per_core(figure))),
         Column("p50 ms", lambda figure: percentile(figure, "p50")),
         Column("p99 ms", lambda figure: percentile(figure, "p99")),
@@ -62,6 +63,12 @@ def closed(view: View, section: Section, case: str) -> Case:
     ]  # fmt: skip
     id = f"{section.id}/{case}".replace("/", "-")
     return _case(view, section, figures, case, closed_plots(view, figures), columns, notes, id)
+
+
+def _services_columns(figures: list[Figure]) -> list[Column]:
+    if not any(figure.services_cpu_us for figure in figures):
+        return []
+    return [Column("database's CPU µs", lambda figure: words.micros(figure.services_cpu_us or 0.0))]
 
 
 def paced(view: View, section: Section, case: str) -> Case:

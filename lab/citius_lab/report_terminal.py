@@ -67,6 +67,13 @@ def _section(view: View, section: Section, names: list[str]) -> Iterable[Group]:
     else:
         yield matrix("requests/s", _rate_cell)
     yield matrix("CPU µs per request, server", _cpu_cell)
+    figures = [
+        view.figure(section.id, case, name)
+        for case in view.analysis.cases(section.id)
+        for name in names
+    ]
+    if any(figure is not None and figure.services_cpu_us for figure in figures):
+        yield matrix("CPU µs per request, database", _services_cell)
     baseline = view.analysis.baseline_of(section.id)
     if baseline is not None and not section.is_pipelined and not is_open(section):
         yield matrix(f"requests/s, times {baseline}; rank", _ratio_cell)
@@ -98,6 +105,12 @@ def _cpu_cell(figure: Figure) -> Text:
         return Text("")
     doubt = words.mark(figure.cost_verdict)
     return Text(words.micros(figure.cpu_us.value) + doubt, style="yellow" if doubt else "")
+
+
+def _services_cell(figure: Figure) -> Text:
+    if not words.is_shown(figure) or not figure.services_cpu_us:
+        return Text("")
+    return Text(words.micros(figure.services_cpu_us), style="dim")
 
 
 def _ratio_cell(figure: Figure) -> Text:

@@ -26,22 +26,26 @@ class Snapshot:
     """Clocks of the server's processes, of the lab's other ones and of the machine at one moment.
 
     Attributes:
-        lab: The lab itself and all it started but the server: generator, relay, guards.
+        lab: The lab itself and all it started but the server: generator, relay, guards, databases.
+        services: The databases that the server uses.
     """
 
     at: float
     server: dict[int, float]
+    services: dict[int, float]
     lab: dict[int, float]
     machine: CpuTimes
     throttled_s: float
 
     @classmethod
-    def take(cls, server_pid: int) -> Snapshot:
+    def take(cls, server_pid: int, service_pids: Sequence[int] = ()) -> Snapshot:
         """Read all clocks, the server's first."""
         server = launch.cpu_clocks_s(launch.tree(server_pid))
+        trees = (launch.tree(pid) for pid in service_pids)
+        services = launch.cpu_clocks_s(pid for tree in trees for pid in tree)
         others = [pid for pid in launch.tree(os.getpid()) if pid not in server]
         lab = launch.cpu_clocks_s(others)
-        return cls(time.monotonic(), server, lab, CpuTimes.read(), throttled_s())
+        return cls(time.monotonic(), server, services, lab, CpuTimes.read(), throttled_s())
 
 
 def between(
@@ -63,6 +67,7 @@ def between(
         "elapsed_s": elapsed_s,
         "server_cpu_s": server_s,
         "generator_cpu_s": generator_s,
+        "services_cpu_s": _spent_s(begin.services, end.services),
         "server_share": server_s / elapsed_s / max(len(server_cpus), 1),
         "generator_share": generator_s / elapsed_s,
         "lab_share": lab_s / elapsed_s,

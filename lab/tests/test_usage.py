@@ -15,7 +15,7 @@ def snapshot(at: float, server_s: float, generator_s: float, relay_s: float) -> 
     """A machine of two CPUs; strangers use a tenth of one."""
     busy_s = server_s + generator_s + relay_s + 0.1 * at
     machine = CpuTimes(at, {0: busy_s, 1: 0.0}, {0: 0.0}, {0: 0.0, 1: 0.0}, {0: 0.0})
-    return usage.Snapshot(at, {7: server_s}, {8: generator_s, 9: relay_s}, machine, 0.0)
+    return usage.Snapshot(at, {7: server_s}, {}, {8: generator_s, 9: relay_s}, machine, 0.0)
 
 
 def test_the_labs_own_processes_are_no_strangers() -> None:

@@ -291,6 +291,13 @@ def _native_application(target: str, app_dir: str, factory: bool) -> App:
     return app
 
 
+def _terminal_columns() -> int | None:
+    """How wide the terminal is; ``None`` for files and pipes, whose lines are read by programs."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 @cli.command("routes")
 @click.argument("target")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the parameters.")
@@ -311,7 +318,7 @@ def routes_command(target: str, as_json: bool, app_dir: str, factory: bool) -> N
 
         click.echo(json.dumps(listing.values(endpoints), indent=2))
         return
-    for line in listing.lines(endpoints):
+    for line in listing.lines(endpoints, _terminal_columns()):
         click.echo(line)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from argon2 import PasswordHasher
 from citius.testing import Client
 
 FOLDER = Path(__file__).parents[2] / "examples/realworld"
@@ -67,6 +68,21 @@ def test_users(client: Client) -> None:
     missing = client.get("/api/user")
     assert (missing.status_code, list(missing.json()["errors"])) == (401, ["token"])
     assert client.get("/api/articles", headers={"authorization": "Token x"}).status_code == 401
+
+
+def test_passwords_are_kept_as_argon2id_and_renewed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = sys.modules["realworld_app"]
+    monkeypatch.setattr(app, "HASHER", PasswordHasher(time_cost=1, memory_cost=1024))
+    register(client, "ada")
+    store = next(iter(app.app.app_dependencies.by_call.values())).value.value
+    assert store.user(email="ada@mail.test")["password"].startswith("$argon2id$v=19$m=1024,t=1,")
+    monkeypatch.setattr(app, "HASHER", PasswordHasher())
+    good = {"user": {"email": "ada@mail.test", "password": "secret"}}
+    assert client.post("/api/users/login", json=good).status_code == 200
+    assert store.user(email="ada@mail.test")["password"].startswith("$argon2id$v=19$m=65536,t=3,")
+    assert client.post("/api/users/login", json=good).status_code == 200
 
 
 def test_profiles_and_feeds(client: Client) -> None:

@@ -8,7 +8,9 @@ import pytest
 from citius import App, ConfigError, Depends, Request, Router, WebSocket
 from citius.cli import cli
 from citius.testing import Client
-from citius.web.listing import lines, values
+from citius.web.listing import HEADINGS, lines, values
+from citius.web.middleware import RateLimit, Timeout
+from citius.web.security import APIKey, Authenticate, Bearer, Principal, Requires
 from click.testing import CliRunner
 
 
@@ -82,15 +84,75 @@ def test_what_cannot_be_included() -> None:
 def test_lines_and_values() -> None:
     listed = lines(make_app().endpoints)
     assert [line.split()[:2] for line in listed] == [
+        ["METHOD", "PATH"],
         ["GET", "/v1/users"],
         ["POST", "/v1/users/inner/{id:int}"],
         ["WEBSOCKET", "/v1/users/live"],
         ["RPC", "add"],
     ]
-    assert "async, depends on user, streamed body, body of at most 100 bytes" in listed[1]
+    assert "store (async)" in listed[2]
+    assert listed[2].endswith("user          streamed body, body 100 bytes")
     assert values(make_app().endpoints)[0]["parameters"] == [
         {"name": "page", "in": "query", "required": False}
     ]
+
+
+def key_of(name: str) -> Principal | None:
+    return Principal(name)
+
+
+def guarded_app() -> App:
+    app = App()
+    key = APIKey(key_of)
+    app.middleware(Authenticate(Bearer(key_of), exempt=["/health"]))
+    app.middleware(RateLimit(1000, 60, name="listed"))
+    app.middleware(Timeout(5, routes={"/slow/{name}": 60}))
+
+    @app.get("/health")
+    def health() -> str:
+        return "ok"
+
+    @app.get("/slow/{name}")
+    async def slow(
+        name: str, who: Annotated[Principal, Depends(Requires(key, "read", "write"))]
+    ) -> str:
+        return who.id
+
+    app.rpc(deadline_s=2.5)(health)
+    return app
+
+
+def test_guards_and_limits() -> None:
+    health, slow, procedure = values(guarded_app().endpoints)
+    assert (health["guards"], health["limits"]) == ([], ["1000/60 s"])
+    assert slow["guards"] == [
+        {"name": "bearer", "scopes": []},
+        {"name": "apiKey", "scopes": ["read", "write"]},
+    ]
+    assert slow["limits"] == ["1000/60 s", "60 s"]
+    assert procedure["limits"] == ["2.5 s"]
+    row = lines(guarded_app().endpoints)[2]
+    assert "bearer, apiKey: read write" in row
+
+
+def test_guards_of_middleware_are_documented() -> None:
+    paths = guarded_app().openapi()["paths"]
+    assert "security" not in paths["/health"]["get"]
+    wanted = [{"bearer": [], "apiKey": ["read", "write"]}]
+    assert paths["/slow/{name}"]["get"]["security"] == wanted
+
+
+@pytest.mark.parametrize("columns", [60, 100, 160])
+def test_a_table_fits_the_terminal_and_loses_nothing(columns: int) -> None:
+    endpoints = [*make_app().endpoints, *guarded_app().endpoints]
+    whole, narrow = lines(endpoints), lines(endpoints, columns)
+    assert max(map(len, narrow)) <= max(columns, 68)
+    assert sorted("".join("".join(narrow).split())) == sorted("".join("".join(whole).split()))
+    # The columns begin at the same place in every line.
+    starts = [narrow[0].index(heading[:8]) for heading in HEADINGS]
+    assert all(
+        line[start - 2 : start].isspace() for line in narrow for start in starts[1:] if line[start:]
+    )
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +164,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runner = CliRunner()
     done = runner.invoke(cli, ["routes", "listed_shop:app"])
     assert done.exit_code == 0, done.output
-    assert done.output.split()[:3] == ["GET", "/x", "x"]
+    assert done.output.splitlines()[1].split() == ["GET", "/x", "x", "listed_shop.py:3"]
     done = runner.invoke(cli, ["routes", "--json", "listed_shop:app"])
     assert json.loads(done.output)[0]["path"] == "/x"
     done = runner.invoke(cli, ["routes", "listed_asgi:app"])

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from citius.web.interop.asgi import ASGIAdapter
     from citius.web.interop.scopes import ASGIApplication
     from citius.web.interop.wsgi import WSGIApplication
-    from citius.web.middleware.base import AnyMiddleware as Middleware
+    from citius.web.middleware.base import Declared as Middleware
     from citius.web.pool import BlockingPool
     from citius.web.sources import Depends
     from citius.web.urls import Urls
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     Hook = Callable[[], Any]
 
 _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
-_MiddlewareT = TypeVar("_MiddlewareT", bound="Middleware")
 _HookT = TypeVar("_HookT", bound="Hook")
 _P = ParamSpec("_P")
 _CheckT = TypeVar("_CheckT", bound="Callable[[], object]")
@@ -98,7 +97,6 @@ class App(Router):
         self._mounts: list[tuple[str, App]] = []
         self._statics: list[Mount] = []
         self._procedures: list[Procedure] = []
-        self._middleware: list[Middleware] = []
         self._hooks = lifecycle.Hooks(lifespan, app=self)
         self._readiness: list[Callable[[], object]] = []
         self._on_shared: Callable[[str, Room | Broadcast], object] | None = None
@@ -280,17 +278,6 @@ class App(Router):
             return handler
 
         return declare(name) if callable(name) else declare
-
-    def middleware(self, middleware: _MiddlewareT) -> _MiddlewareT:
-        """Wrap every request: ``def (request, next)``, ``async def (request, next)``, a ``Middleware``.
-
-        ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``, whatever
-        failed there. A plain ``def`` cannot look at the response of an ``async def`` handler.
-        """
-        self._check_open()
-        checks.check_middleware(middleware)
-        self._middleware.append(middleware)
-        return middleware
 
     def add_middleware(
         self,

@@ -11,10 +11,12 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
-from citius.web.middleware.base import Middleware
+from citius.web.middleware.base import Middleware, OnConnections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from citius.web.middleware.base import Declared
 
 _UNKNOWN: Final = object()
 """A value that is computed when the function runs."""
@@ -68,11 +70,28 @@ def check_middleware(function: object) -> None:
     _check_returns_value(function, "a middleware")
 
 
-def step_of(middleware: Any) -> Any:
+def check_connection_middleware(function: object) -> None:
+    """Refuse what cannot be a connection middleware.
+
+    Raises:
+        ConfigError: Its signature does not fit, or it is a ``Middleware``.
+    """
+    if isinstance(function, Middleware):
+        raise ConfigError(
+            f"{type(function).__name__} is a Middleware, which is added by app.middleware(…): it is called "
+            "for WebSockets if it defines `connect` or `disconnect`"
+        )
+    check_call(function, "a connection middleware", "connection", "next")
+    _check_no_generator(function, "a connection middleware")
+
+
+def step_of(middleware: Declared) -> Any:
     """The function of a middleware that decides whether it needs an event loop."""
+    if isinstance(middleware, OnConnections):
+        return middleware.function
     if not isinstance(middleware, Middleware):
         return middleware
-    steps = middleware.steps
+    steps = (*middleware.steps, *middleware.socket_steps)
     return next(filter(inspect.iscoroutinefunction, steps), steps[0])
 
 

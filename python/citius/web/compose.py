@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from citius._core import Response
 from citius.errors import HTTPError, MethodNotAllowed, NotFound
 from citius.web.checks import describe, refuse_status
 from citius.web.middleware.base import Middleware as Halves
+from citius.web.middleware.base import OnConnections
 from citius.web.problems import problem
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from citius._core import Request
     from citius.web.middleware.base import AnyMiddleware as Middleware
+    from citius.web.middleware.base import Declared
     from citius.web.pool import BlockingPool
     from citius.web.signature import Kind
 
@@ -48,6 +50,8 @@ class ErrorHandlers:
 
     def find(self, error: BaseException) -> Callable[..., Any] | None:
         """The handler of the closest class, or of the status."""
+        if not self.by_type and not self.by_status:
+            return None
         for cls in type(error).__mro__:
             if cls is Exception or cls is BaseException:
                 break
@@ -92,12 +96,15 @@ def _handler_of(
 
 def on_error_of(errors: ErrorHandlers, report: Report) -> Callable[[Request, BaseException], Any]:
     """What the extension calls with every exception that leaves a handler."""
+    own = (errors,)
 
     def on_error(request: Request, error: BaseException) -> Any:
-        handler = _handler_of(request, error, (errors,), report)
+        handler = _handler_of(request, error, own, report)
         if handler is None:
             return Response("Internal Server Error", 500)
         value = handler(request, error)
+        if handler is problem:
+            return value
         if hasattr(value, "__await__"):
             return _await_error_handler(value, handler)
         return _of_error_handler(value, handler)
@@ -226,7 +233,7 @@ def is_async_middleware(one: Middleware) -> bool:
 
 
 def bound_to(
-    middleware: tuple[Middleware, ...],
+    middleware: tuple[Declared, ...],
     method: str,
     pattern: str | None,
     handler: Callable[..., Any] | None,
@@ -234,7 +241,11 @@ def bound_to(
     """What each middleware is for one route; those that leave the route alone are left out."""
     bound: list[Middleware] = []
     for one in middleware:
-        here = one.bind(method, pattern, handler) if isinstance(one, Halves) else one
+        if isinstance(one, OnConnections):
+            # With a request it is like any middleware.
+            here = cast("Middleware", one.function)
+        else:
+            here = one.bind(method, pattern, handler) if isinstance(one, Halves) else one
         if here is not None:
             bound.append(here)
     return tuple(bound)
@@ -367,8 +378,8 @@ def _around_pending(
 ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     """A ``def`` around a coroutine: it gets something to hand on, not to look into."""
 
-    def pending(request: Request) -> _Pending:
-        return _Pending(inner(request), function)
+    def pending(request: Request) -> Pending:
+        return Pending(inner(request), function)
 
     async def wrapped(request: Request) -> Response:
         try:
@@ -379,7 +390,7 @@ def _around_pending(
     return wrapped
 
 
-class _Pending:
+class Pending:
     """The response of an ``async def`` handler before it is there."""
 
     __slots__ = ("_coroutine", "_function")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from citius.web.compiled import Compiled
     from citius.web.compose import ErrorHandlers
     from citius.web.forms import FormLimits
+    from citius.web.middleware.base import Declared
     from citius.web.sources import Depends
 
 
@@ -112,6 +113,10 @@ class SocketRoute:
     handler: Callable[..., Any]
     kind: Literal["async", "blocking"]
     dependencies: tuple[Depends, ...] = ()
+    middleware: tuple[Declared, ...] = ()
+    """Middleware of the routers that it is in, outer ones first."""
+    errors: tuple[ErrorHandlers, ...] = ()
+    """Error handlers of these routers, inner ones first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,8 @@ class Route:
     dependencies: tuple[Depends, ...] = ()
     errors: tuple[ErrorHandlers, ...] = ()
     """Error handlers of the routers that it is in, inner ones first."""
+    middleware: tuple[Declared, ...] = ()
+    """Middleware of these routers, outer ones first."""
     continues: bool = False
     """Whether a handler that waits is not cancelled when its client disconnects."""
     operation: Operation = field(default_factory=Operation)

@@ -7,13 +7,14 @@ are read here, once per route. Tests: ``tests/gateway/test_endpoints.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.errors import ConfigError
 from citius.web.annotations import without_response
 from citius.web.checks import describe
 from citius.web.declared import Operation
 from citius.web.dependencies import Dependency, Resolver, flatten
+from citius.web.middleware.base import Middleware
 from citius.web.signature import (
     Kind,
     Parameter,
@@ -30,9 +31,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from citius.web.declared import Route, SocketRoute
+    from citius.web.middleware.base import Declared
     from citius.web.procedures import Procedure
 
 Protocol = Literal["http", "websocket", "rpc"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A security scheme that a request has to satisfy."""
+
+    name: str
+    scopes: tuple[str, ...]
+    openapi: dict[str, Any]
+    """Its Security Scheme Object."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +68,43 @@ class Endpoint:
     stream: bool = False
     body_bytes_max: int | None = None
     operation: Operation = field(default_factory=Operation)
+    middleware: tuple[Declared, ...] = ()
+    """All around it, the outermost first."""
+    deadline_s: float | None = None
+    """How long a call of a procedure may take."""
+
+    @property
+    def guards(self) -> list[Guard]:
+        """The security schemes of middleware and dependencies; those of one name have all their scopes."""
+        schemes = [
+            one.guard_of(self.pattern) for one in self.middleware if isinstance(one, Middleware)
+        ]
+        schemes += [one.call for one in self.dependencies]
+        found: dict[str, Guard] = {}
+        for scheme in schemes:
+            openapi = getattr(scheme, "openapi", None)
+            if isinstance(openapi, dict):
+                name = str(getattr(scheme, "name", type(scheme).__name__))
+                known = found[name].scopes if name in found else ()
+                scopes = dict.fromkeys((*known, *getattr(scheme, "scopes", ())))
+                found[name] = Guard(name, tuple(scopes), cast("dict[str, Any]", openapi))
+        return list(found.values())
+
+    @property
+    def limits(self) -> list[str]:
+        """What bounds its requests, in words."""
+        found: list[str] = []
+        if self.body_bytes_max is not None:
+            found.append(f"body {self.body_bytes_max} bytes")
+        if self.deadline_s is not None:
+            found.append(f"{self.deadline_s:g} s")
+        for one in self.middleware:
+            limit = (
+                one.limit_of(self.pattern, self.handler) if isinstance(one, Middleware) else None
+            )
+            if limit is not None:
+                found.append(limit)
+        return found
 
     @property
     def dependencies(self) -> list[Dependency]:
@@ -148,8 +197,11 @@ def endpoint_of_procedure(one: Procedure, resolver: Resolver) -> Endpoint:
     parameters, extra = resolver.resolve(handler, own, one.dependencies, "")
     result = read_result(handler)
     return _without_awaits_in_threads(
-        Endpoint("rpc", "", one.name, handler, one.kind, parameters, extra, result=result)
-    )
+        Endpoint(
+            "rpc", "", one.name, handler, one.kind, parameters, extra,
+            result=result, deadline_s=one.deadline_s,
+        )
+    )  # fmt: skip
 
 
 def _without_awaits_in_threads(endpoint: Endpoint) -> Endpoint:

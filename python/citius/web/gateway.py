@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from citius.web.compose import ErrorHandlers, Report
     from citius.web.declared import Route
     from citius.web.endpoint import Endpoint
-    from citius.web.middleware.base import AnyMiddleware
+    from citius.web.middleware.base import Declared
     from citius.web.pool import BlockingPool
     from citius.web.procedures import Procedure
 
     # A route with what is known of it, outer to inner middleware, and inner to outer error handlers.
-    Planned = tuple[Route, Endpoint, tuple[AnyMiddleware, ...], tuple[ErrorHandlers, ...]]
+    Planned = tuple[Route, Endpoint, tuple[Declared, ...], tuple[ErrorHandlers, ...]]
 
 
 def make_gateway(
@@ -91,8 +91,8 @@ def make_gateway(
                 # Its arguments are those of the Python function around the native code.
                 endpoint = endpoint_of(route, endpoint.pattern, resolver)
         add_route(app, native, route, endpoint, middleware, errors, pool, all_in_pool, report)
-    for endpoint in _sockets(app):
-        add_socket(native, endpoint)
+    for endpoint, errors in _sockets(app):
+        add_socket(native, endpoint, errors, pool, report)
     for one, endpoint in _procedures(app):
         add(native, one, endpoint, in_pool=all_in_pool)
     if app.redirects_slashes:
@@ -104,7 +104,7 @@ def make_gateway(
 def endpoints_of(app: App) -> list[Endpoint]:
     """Everything that can be called in an application."""
     found = [endpoint for _, endpoint, _, _ in _routes(app, heads=False)]
-    found += _sockets(app)
+    found += [endpoint for endpoint, _ in _sockets(app)]
     found += [endpoint for _, endpoint in _procedures(app)]
     return found
 
@@ -117,7 +117,10 @@ def needs_loop(app: App) -> str:
         routes = inner.declared_routes
         functions: list[Any] = [route.handler for route in routes if route.compiled is None]
         functions += [socket.handler for socket in inner.declared_sockets]
-        functions += map(checks.step_of, middleware)
+        around = [
+            one for declared in (*routes, *inner.declared_sockets) for one in declared.middleware
+        ]
+        functions += map(checks.step_of, (*middleware, *around))
         of_routers = [handlers for route in routes for handlers in route.errors]
         functions += [one for handlers in (*of_routers, *errors) for one in handlers.all()]
         for function in functions:
@@ -139,7 +142,8 @@ def _routes(app: App, *, heads: bool = True) -> Iterator[Planned]:
         routes = inner.declared_routes
         for route in with_head(routes) if heads else routes:
             endpoint = endpoint_of(route, joined(prefix, route.pattern), resolver)
-            yield route, endpoint, middleware, (*route.errors, *errors)
+            around = (*middleware, *route.middleware)
+            yield route, replace(endpoint, middleware=around), around, (*route.errors, *errors)
 
 
 def _resolver(app: App, inner: App) -> Resolver:
@@ -174,11 +178,14 @@ def _static_routes(app: App, resolver: Resolver) -> Iterator[Planned]:
                     yield route, endpoint, middleware, errors
 
 
-def _sockets(app: App) -> Iterator[Endpoint]:
-    for prefix, inner, _, _ in app.walk():
+def _sockets(app: App) -> Iterator[tuple[Endpoint, tuple[ErrorHandlers, ...]]]:
+    """All paths of WebSockets, with inner to outer error handlers."""
+    for prefix, inner, middleware, errors in app.walk():
         resolver = _resolver(app, inner)
         for socket in inner.declared_sockets:
-            yield endpoint_of_socket(socket, joined(prefix, socket.pattern), resolver)
+            endpoint = endpoint_of_socket(socket, joined(prefix, socket.pattern), resolver)
+            around = (*middleware, *socket.middleware)
+            yield replace(endpoint, middleware=around), (*socket.errors, *errors)
 
 
 def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
@@ -190,11 +197,10 @@ def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
 def _needs_pool(app: App, interpret_compiled: bool) -> bool:
     """Whether something is called in a thread."""
     for _, inner, middleware, _ in app.walk():
-        in_threads = {"blocking"}
-        if middleware or interpret_compiled:
-            in_threads.add("pooled")
-        if any(route.kind in in_threads for route in inner.declared_routes):
-            return True
+        for route in inner.declared_routes:
+            is_python = bool(middleware or route.middleware or interpret_compiled)
+            if route.kind == "blocking" or (route.kind == "pooled" and is_python):
+                return True
         if any(socket.kind == "blocking" for socket in inner.declared_sockets):
             return True
     return any(one.kind == "blocking" for one in app.procedures)

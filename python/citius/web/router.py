@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from citius.errors import ConfigError
 from citius.web import checks
@@ -19,6 +19,7 @@ from citius.web.declared import (
     declare,
     declare_compiled,
 )
+from citius.web.middleware.base import OnConnections
 from citius.web.signature import kind_of
 
 if TYPE_CHECKING:
@@ -26,10 +27,22 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from citius._core import Request
+    from citius.web.middleware.base import AnyMiddleware, ConnectionMiddleware, Declared
     from citius.web.sources import Depends
+
+    _Included: TypeAlias = tuple[
+        "Router",
+        str,
+        tuple[str, ...],
+        tuple[Depends, ...],
+        tuple[ErrorHandlers, ...],
+        tuple[Declared, ...],
+    ]
 
 _ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]")
 _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
+_MiddlewareT = TypeVar("_MiddlewareT", bound="AnyMiddleware")
+_ConnectionT = TypeVar("_ConnectionT", bound="ConnectionMiddleware")
 
 
 class Router:
@@ -57,12 +70,40 @@ class Router:
         self._own_sockets: list[SocketRoute] = []
         self._included: list[tuple[str, Router]] = []
         self._errors = ErrorHandlers()
+        self._middleware: list[Declared] = []
         self._frozen = False
+
+    def middleware(self, middleware: _MiddlewareT) -> _MiddlewareT:
+        """Wrap every request: ``def (request, next)``, ``async def (request, next)``, a ``Middleware``.
+
+        ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``, whatever
+        failed there. A plain ``def`` cannot look at the response of an ``async def`` handler. A
+        ``Middleware`` with ``connect`` or ``disconnect`` is called for WebSockets too. That of an application
+        sees paths without a route as well, and stands around that of its routers.
+        """
+        self._check_open()
+        checks.check_middleware(middleware)
+        self._middleware.append(middleware)
+        return middleware
+
+    def connection_middleware(self, middleware: _ConnectionT) -> _ConnectionT:
+        """Wrap every request and every WebSocket: ``def (connection, next)``, or an ``async def`` of these.
+
+        ``connection`` is a ``Request``, or a ``WebSocket`` before it is accepted. For a WebSocket
+        ``next(connection)`` returns when its handler has ended: ``None``, or the ``Response`` that refused
+        it; what a handler raises after the acceptance is raised here. Returning a ``Response`` without
+        calling ``next`` refuses the connection. It stands in the order of all middleware, the first one
+        outermost.
+        """
+        self._check_open()
+        checks.check_connection_middleware(middleware)
+        self._middleware.append(OnConnections(middleware))
+        return middleware
 
     def include(self, router: Router, *, prefix: str = "") -> None:
         """Add the routes of ``router``, below ``prefix`` and the router's own prefix.
 
-        They get the middleware of the application; for routes with their own see ``App.mount``.
+        Their own middleware stands inside that of the application.
         """
         self._check_open()
         if prefix:
@@ -157,7 +198,7 @@ class Router:
         It gets the :class:`WebSocket`, and parameters as the handler of a route does, without those of a
         body. A ``def`` gets a :class:`SerialWebSocket` and runs in a thread of the pool, under gevent in a
         greenlet. Until it sends, receives or accepts, it may return a ``Response`` or raise an ``HTTPError``
-        instead. Middleware is for requests, and not called.
+        instead. Connection middleware is called for it, other middleware only if it has ``connect``.
 
         Args:
             pattern: A path, as for ``route``.
@@ -206,8 +247,9 @@ class Router:
                 dependencies=(*dependencies, *route.dependencies),
                 operation=replace(route.operation, tags=(*tags, *route.operation.tags)),
                 errors=errors,
+                middleware=middleware,
             )
-            for router, prefix, tags, dependencies, errors in self.walk_included()
+            for router, prefix, tags, dependencies, errors, middleware in self.walk_included()
             for route in router._own_routes
         ]
 
@@ -219,8 +261,10 @@ class Router:
                 socket,
                 pattern=joined(prefix, socket.pattern),
                 dependencies=(*dependencies, *socket.dependencies),
+                errors=errors,
+                middleware=middleware,
             )
-            for router, prefix, _, dependencies, _ in self.walk_included()
+            for router, prefix, _, dependencies, errors, middleware in self.walk_included()
             for socket in router._own_sockets
         ]
 
@@ -230,19 +274,24 @@ class Router:
         tags: tuple[str, ...] = (),
         dependencies: tuple[Depends, ...] = (),
         errors: tuple[ErrorHandlers, ...] = (),
-    ) -> Iterator[
-        tuple[Router, str, tuple[str, ...], tuple[Depends, ...], tuple[ErrorHandlers, ...]]
-    ]:
+        middleware: tuple[Declared, ...] = (),
+    ) -> Iterator[_Included]:
         """This router and those below it, with what their routes share.
 
-        That is prefix, tags, dependencies, and from inner to outer the error handlers below this router.
+        That is prefix, tags, dependencies, and of the routers below this one the error handlers from inner to
+        outer, the middleware from outer to inner.
         """
         prefix += self._prefix
         tags, dependencies = (*tags, *self._tags), (*dependencies, *self._dependencies)
-        yield self, prefix, tags, dependencies, errors
+        yield self, prefix, tags, dependencies, errors, middleware
         for inner, router in self._included:
-            below = (router._errors, *errors)
-            yield from router.walk_included(prefix + inner, tags, dependencies, below)
+            yield from router.walk_included(
+                prefix + inner,
+                tags,
+                dependencies,
+                (router._errors, *errors),
+                (*middleware, *router._middleware),
+            )
 
     def _check_open(self) -> None:
         if self._frozen:

@@ -23,27 +23,28 @@ from citius.web.compose import (
     spread,
     unmatched_error,
 )
+from citius.web.results import declared_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius._core import Request
+    from citius._core import DeclaredResponse, Request
     from citius.web.app import App
     from citius.web.compose import Report
     from citius.web.declared import Route
     from citius.web.endpoint import Endpoint
     from citius.web.forms import FormLimits
-    from citius.web.middleware.base import AnyMiddleware as Middleware
+    from citius.web.middleware.base import Declared
     from citius.web.pool import BlockingPool
     from citius.web.signature import Kind
 
 
 def set_unmatched(
-    native: Native, middleware: tuple[Middleware, ...], errors: ErrorHandlers, report: Report
+    native: Native, declared: tuple[Declared, ...], errors: ErrorHandlers, report: Report
 ) -> None:
     """Send 404 and 405 through Python, if middleware or an error handler is to see them."""
     statuses = errors.by_status
-    middleware = bound_to(middleware, "", None, None)
+    middleware = bound_to(declared, "", None, None)
     if not middleware and not ({404, 405} & statuses.keys() or errors.by_type):
         return
 
@@ -107,14 +108,27 @@ def native_of(route: Route, pattern: str, has_middleware: bool, interpret: bool)
     return replace(route, handler=made, kind=kind, compiled=None)
 
 
-def add_socket(native: Native, endpoint: Endpoint) -> None:
-    """Hand a path of WebSockets to the extension."""
+def add_socket(
+    native: Native,
+    endpoint: Endpoint,
+    errors: tuple[ErrorHandlers, ...],
+    pool: BlockingPool | None,
+    report: Report,
+) -> None:
+    """Hand a path of WebSockets to the extension, wrapped in what there is to wrap it in."""
+    from citius.web.connections import around_sockets, compose_socket
     from citius.web.websocket import bind_websocket
 
-    assert endpoint.kind in ("async", "blocking"), "as sockets are declared"
     bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
+    call, args, kind = bound.call, bound.args, endpoint.kind
+    around = around_sockets(endpoint.middleware, pattern, endpoint.handler)
+    if around or any(e.by_type or e.by_status for e in errors[:-1]):
+        failures = Failures(errors, report)
+        call, kind = compose_socket(spread(call, args), kind, around, failures, pool)
+        args = (None,)
+    assert kind in ("async", "blocking"), "as sockets are declared"
     try:
-        native.add_websocket(pattern, bound.call, kind=endpoint.kind, name=name, args=bound.args)
+        native.add_websocket(pattern, call, kind=kind, name=name, args=args)
     except ValueError as error:
         raise ConfigError(f"WebSocket {pattern} for {name} cannot be added: {error}") from None
 
@@ -124,7 +138,7 @@ def add_route(
     native: Native,
     route: Route,
     endpoint: Endpoint,
-    middleware: tuple[Middleware, ...],
+    declared: tuple[Declared, ...],
     errors: tuple[ErrorHandlers, ...],
     pool: BlockingPool | None,
     all_in_pool: bool,
@@ -134,23 +148,35 @@ def add_route(
     pattern = endpoint.pattern
     if route.compiled is not None:
         return _try_add(native, route, pattern, route.handler, route.kind, ())
-    bound = bind_endpoint(endpoint, pool)
+    mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
+    middleware = bound_to(declared, route.method, pattern, route.handler)
+    is_composed = bool(middleware) or mounted_errors
+    response = None
+    if not (is_composed or all_in_pool or route.continues) and is_sent_at_once(endpoint):
+        response = declared_response(endpoint)
+    bound = bind_endpoint(endpoint, pool, responds=response is None)
     call, args, kind = bound.call, bound.args, bound.kind
     if route.continues and kind == "async":
         from citius.web.background import continuing
 
         call = continuing(app, call, endpoint.where)
-    mounted_errors = any(e.by_type or e.by_status for e in errors[:-1])
     # A pool's thread cannot run a coroutine, so an error handler that is one makes the route one.
     needs_await = kind == "blocking" and any(e.any_async for e in errors)
-    middleware = bound_to(middleware, route.method, pattern, route.handler)
-    if middleware or mounted_errors or needs_await:
+    if is_composed or needs_await:
         failures = Failures(errors, report)
         call, kind = compose(spread(call, args), kind, middleware, failures, pool)
         args = (None,)
     if all_in_pool and kind == "def":
         kind = "blocking"
-    _try_add(native, route, pattern, call, kind, args, _form_limits(route, endpoint))
+    form = _form_limits(route, endpoint)
+    _try_add(native, route, pattern, call, kind, args, form, response)
+
+
+def is_sent_at_once(endpoint: Endpoint) -> bool:
+    """Whether nothing is between handler and extension: no thread, and no dependency to clean up."""
+    return endpoint.kind != "blocking" and not any(
+        one.is_generator for one in endpoint.dependencies
+    )
 
 
 def _form_limits(route: Route, endpoint: Endpoint) -> FormLimits | None:
@@ -170,6 +196,7 @@ def _try_add(
     kind: Kind,
     args: tuple[str | None, ...],
     form: FormLimits | None = None,
+    declared: DeclaredResponse | None = None,
 ) -> None:
     try:
         native.add(
@@ -182,6 +209,7 @@ def _try_add(
             stream=route.stream,
             body_bytes_max=route.body_bytes_max,
             form=form,
+            declared=declared,
             compress=route.levels,
         )
     except ValueError as error:

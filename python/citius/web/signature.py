@@ -44,6 +44,7 @@ from citius.web.annotations import (
     qualified,
 )
 from citius.web.checks import describe
+from citius.web.middleware.base import Connection
 from citius.web.sources import MISSING, Depends, Marker, depends_in, marker_in
 
 if TYPE_CHECKING:
@@ -129,7 +130,9 @@ class Parameter:
     @property
     def is_request(self) -> bool:
         """Whether it takes the HTTP request: by its annotation, or by its name without one."""
-        return self.annotation is Request or (self.name == "request" and self.annotation is MISSING)
+        return self.annotation in (Request, Connection) or (
+            self.name == "request" and self.annotation is MISSING
+        )
 
 
 def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:

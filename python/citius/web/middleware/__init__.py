@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING
 from citius.lazy import exports
 
 if TYPE_CHECKING:
-    from citius.web.middleware.base import AnyMiddleware, AsyncNext, Middleware, Next
+    from citius.web.middleware.base import (
+        AnyMiddleware,
+        AsyncNext,
+        AsyncNextConnection,
+        Connection,
+        ConnectionMiddleware,
+        Middleware,
+        Next,
+        NextConnection,
+    )
     from citius.web.middleware.cors import CORS
     from citius.web.middleware.csrf import CSRF, csrf_field, csrf_token
     from citius.web.middleware.etags import ETags, matches, require_match
@@ -51,12 +60,16 @@ __all__ = [
     "NONCE",
     "AnyMiddleware",
     "AsyncNext",
+    "AsyncNextConnection",
     "AsyncSessionStore",
     "BucketStore",
+    "Connection",
+    "ConnectionMiddleware",
     "ETags",
     "MemoryStore",
     "Middleware",
     "Next",
+    "NextConnection",
     "RateLimit",
     "RedisBuckets",
     "RedisStore",
@@ -78,7 +91,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "base": ("AnyMiddleware", "AsyncNext", "Middleware", "Next"),
+    "base": (
+        "AnyMiddleware",
+        "AsyncNext",
+        "AsyncNextConnection",
+        "Connection",
+        "ConnectionMiddleware",
+        "Middleware",
+        "Next",
+        "NextConnection",
+    ),
     "cors": ("CORS",),
     "csrf": ("CSRF", "csrf_field", "csrf_token"),
     "etags": ("ETags", "matches", "require_match"),

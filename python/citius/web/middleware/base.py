@@ -2,22 +2,34 @@
 
 A function of ``(request, next)`` is middleware too. The class is for middleware that serves ``def`` and
 ``async def`` handlers alike: compose.py calls ``before`` and ``after`` around whatever is inside, in a
-coroutine where there is one and without one elsewhere. Tests: tests/middleware/test_composition.py.
+coroutine where there is one and without one elsewhere; connections.py does so with ``connect`` and
+``disconnect`` around WebSockets. Tests: tests/middleware/test_composition.py,
+tests/middleware/test_connections.py.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from citius._core import Request, Response
+from citius._core import Request, Response, WebSocket
 
 Next: TypeAlias = Callable[[Request], Response]
 """What a ``def`` middleware gets to call what is inside."""
 
 AsyncNext: TypeAlias = Callable[[Request], Awaitable[Response]]
 """What an ``async def`` middleware gets, to be awaited."""
+
+Connection: TypeAlias = Request | WebSocket
+"""What connection middleware sees: a request, or a WebSocket that is not accepted yet."""
+
+NextConnection: TypeAlias = Callable[[Connection], Response | None]
+"""What a ``def`` connection middleware gets: it returns ``None`` for a WebSocket that was accepted."""
+
+AsyncNextConnection: TypeAlias = Callable[[Connection], Awaitable[Response | None]]
+"""What an ``async def`` connection middleware gets, to be awaited."""
 
 
 class Middleware:
@@ -33,6 +45,15 @@ class Middleware:
         """
         return response
 
+    def connect(self, socket: WebSocket) -> object:
+        """Return a ``Response`` to refuse a WebSocket before it is accepted, or ``None`` to go on.
+
+        A middleware whose class defines neither this nor ``disconnect`` is for requests only.
+        """
+
+    def disconnect(self, socket: WebSocket) -> object:
+        """Called when the handler of a WebSocket that ``connect`` let pass has ended, whatever it raised."""
+
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., Any] | None
     ) -> AnyMiddleware | None:
@@ -41,11 +62,18 @@ class Middleware:
         Called once for each route when the application starts.
 
         Args:
-            method: The route's method; empty for paths and methods without a route.
+            method: The route's method; empty for paths and methods without a route, ``WEBSOCKET`` for paths
+                of WebSockets.
             pattern: The route's path with the prefixes of mounts; ``None`` for those.
             handler: What the route calls.
         """
         return self
+
+    def guard_of(self, pattern: str) -> object:
+        """Return the security scheme that a route has to satisfy here, if any: it is documented."""
+
+    def limit_of(self, pattern: str, handler: Callable[..., Any]) -> str | None:
+        """Return how this middleware limits a route, in a few words for ``citius routes``, if it does."""
 
     @property
     def steps(self) -> tuple[Callable[..., Any], ...]:
@@ -57,6 +85,13 @@ class Middleware:
         """Whether a step is a coroutine function."""
         return any(map(inspect.iscoroutinefunction, self.steps))
 
+    @property
+    def socket_steps(self) -> tuple[Callable[..., Any], ...]:
+        """The functions that are called for a WebSocket; none if this middleware is for requests only."""
+        cls = type(self)
+        is_ours = (cls.connect, cls.disconnect) != (Middleware.connect, Middleware.disconnect)
+        return (self.connect, self.disconnect) if is_ours else ()
+
 
 AnyMiddleware: TypeAlias = (
     Middleware
@@ -64,3 +99,20 @@ AnyMiddleware: TypeAlias = (
     | Callable[[Request, AsyncNext], Awaitable[object]]
 )
 """Whatever ``App.middleware`` takes."""
+
+ConnectionMiddleware: TypeAlias = (
+    Callable[[Connection, NextConnection], Response | None]
+    | Callable[[Connection, AsyncNextConnection], Awaitable[Response | None]]
+)
+"""Whatever ``App.connection_middleware`` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnConnections:
+    """A function of ``App.connection_middleware`` among the middleware of an application."""
+
+    function: ConnectionMiddleware
+
+
+Declared: TypeAlias = AnyMiddleware | OnConnections
+"""What the list of an application's middleware holds."""

@@ -22,6 +22,7 @@ from citius.web.middleware.sessions import session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from citius._core import WebSocket
 
 TOKEN_FIELD = "csrf_token"
 """The form field of a token."""
@@ -34,9 +35,9 @@ _SECRET_BYTES = 16
 
 
 class CSRF(Middleware):
-    """Refuse, with 403, requests that other sites' pages make in the user's name.
+    """Refuse, with 403, requests that other sites' pages make in the user's name, and their WebSockets.
 
-    GET, HEAD, OPTIONS and TRACE pass: they must not change anything.
+    GET, HEAD, OPTIONS and TRACE pass: they must not change anything. WebSockets need no token.
 
     Args:
         trusted_origins: Other origins whose pages may send requests.
@@ -75,6 +76,11 @@ class CSRF(Middleware):
             raise Forbidden(
                 f"the {TOKEN_FIELD} of this form is missing, or belongs to another session"
             )
+
+    def connect(self, socket: WebSocket) -> None:
+        """Refuse a WebSocket that a page of another site opens: browsers send their cookies with it."""
+        if not self._is_ours(socket.request):
+            raise Forbidden("this WebSocket was opened by a page of another site")
 
     def _is_ours(self, request: Request) -> bool:
         origin, site = request.header("origin"), request.header("sec-fetch-site")

@@ -16,7 +16,7 @@ from citius.web.middleware.fields import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from citius._core import Request
+    from citius._core import Request, WebSocket
 
 
 class TrustedHosts(Middleware):
@@ -43,6 +43,10 @@ class TrustedHosts(Middleware):
         names = [_without_port(host).lower() for host in given]
         self._exact = frozenset(name for name in names if not name.startswith("*."))
         self._suffixes = tuple(name[1:] for name in names if name.startswith("*."))
+
+    def connect(self, socket: WebSocket) -> Response | None:
+        """Refuse a WebSocket for another host."""
+        return self.before(socket.request)
 
     def before(self, request: Request) -> Response | None:
         """Refuse a host that is not ours."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from citius._core import Request, Response
+    from citius._core import Request, Response, WebSocket
 
 
 def by_client(request: Request) -> str:
@@ -86,6 +86,7 @@ class RateLimit(Middleware):
             )
         if not name.isidentifier() or not name.isascii():
             raise ConfigError(f"RateLimit: expected a name such as login, got {name!r}")
+        self._limit, self._per_s = limit, per_s
         self._interval_ns = max(1, round(per_s * 1_000_000_000 / limit))
         self._key = key
         self._only = None if only is None else frozenset(listed(only))
@@ -101,6 +102,12 @@ class RateLimit(Middleware):
     def steps(self) -> tuple[Callable[..., Any], ...]:
         """What decides whether the store has to be awaited."""
         return (self.before,) if self._store is None else (self._store.take,)
+
+    def limit_of(self, pattern: str, handler: Callable[..., Any]) -> str | None:
+        """Return the rate."""
+        if self._only is not None and pattern not in self._only:
+            return None
+        return f"{self._limit}/{self._per_s:g} s"
 
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., Any] | None
@@ -118,6 +125,10 @@ class RateLimit(Middleware):
             except (MemoryError, ValueError) as error:
                 raise ConfigError(f"RateLimit {self._name}: {error}") from None
         return self
+
+    def connect(self, socket: WebSocket) -> None:
+        """Take a token for opening a WebSocket."""
+        self.before(socket.request)
 
     def before(self, request: Request) -> None:
         """Take a token."""
@@ -167,6 +178,10 @@ class _StoredLimit(Middleware):
         self._limit = limit
         self._store = store
         self._hash = sha256
+
+    async def connect(self, socket: WebSocket) -> None:
+        """Take a token for opening a WebSocket."""
+        await self.before(socket.request)
 
     async def before(self, request: Request) -> None:
         """Take a token."""

@@ -12,23 +12,32 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-# At run time too: as a handler or a dependency a function here has its annotations read.
-from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError
-from citius.web.middleware.base import Middleware
+
+# At run time too: as a dependency `session` has its annotations read.
+from citius.web.middleware.base import Connection, Middleware
 from citius.web.middleware.fields import add_vary, is_token
 from citius.web.security.signing import Signer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from citius._core import Response
+    from citius._core import Request, Response, WebSocket
     from citius.web.middleware.session_stores import AsyncSessionStore, SessionStore
 
 COOKIE_BYTES_MAX = 4096
 """Bytes of a cookie, name and attributes included. Origin: RFC 6265 §6.1, what browsers keep at least."""
 
 _ID_CHARS = 43  # 32 bytes in base64
+
+_AFTER_RESPONSE = (
+    "the response of this request has been made, and a change of its session would be lost; change the "
+    "session before the handler returns"
+)
+_IN_SOCKET = (
+    "a WebSocket reads the session as it was when it was opened, and cannot send its cookie; change the "
+    "session in a request"
+)
 
 
 class Session(MutableMapping[str, Any]):
@@ -37,14 +46,14 @@ class Session(MutableMapping[str, Any]):
     A change inside a value (``session["cart"].append(…)``) counts as a change.
     """
 
-    __slots__ = ("_data", "_is_sealed", "_original", "_read", "is_rotated")
+    __slots__ = ("_data", "_original", "_read", "_sealed", "is_rotated")
 
-    def __init__(self, read: Callable[[], bytes | None]) -> None:
-        """Take what reads the encoded session when it is first used."""
+    def __init__(self, read: Callable[[], bytes | None], sealed: str = "") -> None:
+        """Take what reads the encoded session when it is first used, and why it cannot be changed."""
         self._read = read
         self._data: dict[str, Any] | None = None
         self._original: bytes | None = None
-        self._is_sealed = False
+        self._sealed = sealed
         self.is_rotated = False
 
     def rotate(self) -> None:
@@ -62,7 +71,7 @@ class Session(MutableMapping[str, Any]):
 
     def _seal(self) -> tuple[bytes | None, bytes]:
         """What it was and what it is, encoded (empty if there is nothing in it); it can no longer change."""
-        self._is_sealed = True
+        self._sealed = _AFTER_RESPONSE
         data = self._loaded()
         return self._original, encode(data) if data else b""
 
@@ -73,11 +82,8 @@ class Session(MutableMapping[str, Any]):
         return self._data
 
     def _change(self) -> dict[str, Any]:
-        if self._is_sealed:
-            raise RuntimeError(
-                "the response of this request has been made, and a change of its session would be lost; "
-                "change the session before the handler returns"
-            )
+        if self._sealed:
+            raise RuntimeError(self._sealed)
         return self._loaded()
 
     def __getitem__(self, name: str) -> Any:
@@ -99,13 +105,13 @@ class Session(MutableMapping[str, Any]):
         return f"<Session {self._loaded()!r}>"
 
 
-def session(request: Request) -> Session:
-    """The session of the client.
+def session(connection: Connection) -> Session:
+    """The session of the client; that of a WebSocket can be read only.
 
     Raises:
         RuntimeError: There is no middleware for sessions around this handler.
     """
-    found = getattr(request.state, "session", None)
+    found = getattr(connection.state, "session", None)
     if found is None:
         raise RuntimeError(
             "there is no session: add app.middleware(Sessions(secret)) or StoredSessions(store)"
@@ -211,6 +217,11 @@ class Sessions(Middleware):
             self._cookie.set(request, response, "")
         return response
 
+    def connect(self, socket: WebSocket) -> None:
+        """Give the WebSocket the session of its client, to be read."""
+        request = socket.request
+        socket.state.session = Session(lambda: self._read(request), _IN_SOCKET)
+
     def _read(self, request: Request) -> bytes | None:
         token = request.cookies.get(self._cookie.name)
         return None if token is None else self._signer.verify(token)
@@ -270,6 +281,9 @@ class _StoredHalves(Middleware):
     def _begin(self, request: Request, data: bytes | None) -> None:
         _put(self, request, Session(lambda: data))
 
+    def _open(self, socket: WebSocket, data: bytes | None) -> None:
+        socket.state.session = Session(lambda: data, _IN_SOCKET)
+
     def _end(self, request: Request, response: Response) -> _Change | None:
         """What a changed session asks for; the cookie is set already."""
         found = _own(self, request)
@@ -295,6 +309,10 @@ class _StoredHalves(Middleware):
 
 
 class _DirectSessions(_StoredHalves):
+    def connect(self, socket: WebSocket) -> None:
+        identifier = self._id_of(socket.request)
+        self._open(socket, self._store.load(_key(identifier)) if identifier else None)
+
     def before(self, request: Request) -> None:
         identifier = self._id_of(request)
         self._begin(request, self._store.load(_key(identifier)) if identifier else None)
@@ -311,6 +329,10 @@ class _DirectSessions(_StoredHalves):
 
 
 class _AwaitedSessions(_StoredHalves):
+    async def connect(self, socket: WebSocket) -> None:
+        identifier = self._id_of(socket.request)
+        self._open(socket, await self._store.load(_key(identifier)) if identifier else None)
+
     async def before(self, request: Request) -> None:
         identifier = self._id_of(request)
         self._begin(request, await self._store.load(_key(identifier)) if identifier else None)

@@ -39,12 +39,23 @@ class Timeout(Middleware):
             if given is not None and given <= 0:
                 raise ConfigError(f"Timeout: expected seconds above 0, got {given}")
 
+    def limit_of(self, pattern: str, handler: Callable[..., Any]) -> str | None:
+        """Return the time."""
+        seconds = self._seconds_of(pattern, handler)
+        return None if seconds is None else f"{seconds:g} s"
+
+    def _seconds_of(self, pattern: str | None, handler: Callable[..., Any] | None) -> float | None:
+        seconds = self._seconds if pattern is None else self._routes.get(pattern, self._seconds)
+        if handler is None or kind_of(handler, blocking=False) != "async":
+            return None
+        return seconds
+
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., Any] | None
     ) -> AnyMiddleware | None:
         """Leave handlers alone that cannot be cancelled, or have no limit."""
-        seconds = self._seconds if pattern is None else self._routes.get(pattern, self._seconds)
-        if seconds is None or handler is None or kind_of(handler, blocking=False) != "async":
+        seconds = self._seconds_of(pattern, handler)
+        if seconds is None:
             return None
 
         async def within(request: Request, next: AsyncNext) -> object:

@@ -220,15 +220,10 @@ class _Document:
         return made
 
     def _requirements(self, endpoint: Endpoint) -> list[dict[str, Any]]:
-        """The security schemes among the dependencies: callables with ``openapi`` and ``name``."""
-        found: dict[str, list[str]] = {}
-        for one in endpoint.dependencies:
-            scheme: Any = getattr(one.call, "openapi", None)
-            if isinstance(scheme, dict):
-                name = str(getattr(one.call, "name", type(one.call).__name__))
-                self._security[name] = scheme
-                found[name] = []
-        return [found] if found else []
+        """All security schemes of an operation, with the scopes that it needs."""
+        guards = endpoint.guards
+        self._security.update({one.name: one.openapi for one in guards})
+        return [{one.name: list(one.scopes) for one in guards}] if guards else []
 
     # --- what OpenAPI has no words for ------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""``Authenticate``: middleware that lets no request pass without credentials, whatever its handler says.
+"""``Authenticate``: middleware that lets no connection pass without credentials, whatever its handler says.
 
 Tests: tests/security/test_schemes.py.
 """
@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 # At run time too: `principal` can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
-from citius.web.middleware.base import Middleware
+from citius.web.middleware.base import Connection, Middleware
 from citius.web.middleware.fields import listed
 from citius.web.security.schemes import Principal, Scheme, as_principal, is_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from citius._core import WebSocket
+
 
 class Authenticate(Middleware):
-    """Ask for credentials before every handler; ``principal(request)`` is what they stand for.
+    """Ask for credentials before every handler of requests and WebSockets.
+
+    ``principal(request)`` is what they stand for.
 
     Args:
         scheme: How credentials are sent and checked.
@@ -36,6 +40,10 @@ class Authenticate(Middleware):
         """What decides whether the scheme has to be awaited."""
         return (self._half.before,)
 
+    def guard_of(self, pattern: str) -> Scheme | None:
+        """Return the scheme, unless the route is exempt."""
+        return None if pattern in self._exempt else self._scheme
+
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., Any] | None
     ) -> Middleware | None:
@@ -52,6 +60,9 @@ class _Direct(Middleware):
     def before(self, request: Request) -> None:
         request.state.principal = as_principal(self._scheme(request), "the scheme")
 
+    def connect(self, socket: WebSocket) -> None:
+        self.before(socket.request)
+
 
 class _Awaiting(Middleware):
     def __init__(self, scheme: Scheme) -> None:
@@ -60,14 +71,17 @@ class _Awaiting(Middleware):
     async def before(self, request: Request) -> None:
         request.state.principal = as_principal(await self._scheme(request), "the scheme")
 
+    async def connect(self, socket: WebSocket) -> None:
+        await self.before(socket.request)
 
-def principal(request: Request) -> Principal:
+
+def principal(connection: Connection) -> Principal:
     """The principal that ``Authenticate`` has found.
 
     Raises:
         RuntimeError: There is no such middleware around this handler, or the route is exempt.
     """
-    found = getattr(request.state, "principal", None)
+    found = getattr(connection.state, "principal", None)
     if found is None:
         raise RuntimeError("there is no principal: add app.middleware(Authenticate(scheme))")
     return cast("Principal", found)
