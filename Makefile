@@ -20,7 +20,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench lab answer fuzz docs clean
+.PHONY: help setup build run check check-rust check-python fmt test test-rust test-python test-failed test-all test-frameworks test-realworld test-matrix test-slow-paths check-wheel dist check-dist site h2spec autobahn bench check-instructions lab answer fuzz docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -167,6 +167,10 @@ autobahn: $(MADE)/extension .tools/autobahn/python ## Autobahn's cases of WebSoc
 
 bench: build ## CPU time per request of the hot paths
 	$(BIN)/python scripts/bench.py
+
+check-instructions: $(MADE)/extension ## instructions per request under callgrind, beside those in scripts/instructions.json
+	@scripts/need valgrind
+	$(BIN)/python scripts/instructions.py --check
 
 .venv-site/ready: requirements-site.lock scripts/setup
 	@echo "making .venv-site"

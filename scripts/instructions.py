@@ -1,17 +1,30 @@
-"""Instructions per request of the server, by callgrind: `instructions.py [--tree DIR] [NAME...]`.
+"""Instructions per request of the server, by callgrind.
+
+`instructions.py [--tree DIR] [--check | --keep] [NAME...]`
 
 Each workload is served under valgrind by the package in `DIR/python` (default: this checkout) with the
-release extension that was built there. Some requests warm up, then two batches of different lengths follow;
-the figure is the difference of their counts divided by the difference of their lengths, so that start-up and
-the ends of a batch are not in it. The client waits until the server sleeps before it sends again: each
-request, or each 24 of a pipelined workload, is a turn of the event loop of its own, on a busy machine too.
-`--tree` twice prints the ratio of both.
+release extension that was built there. Some requests warm up, then two batches of different lengths
+follow; the figure is the difference of their counts divided by the difference of their lengths, so that
+start-up and the ends of a batch are not in it. The client waits until the server sleeps before it sends
+again: each request, or each 24 of a pipelined workload, is a turn of the event loop of its own, on a busy
+machine too. `--tree` twice prints the ratio of both.
+
+`--check` compares with `instructions.json` beside this file and fails beyond 2 %; `--keep` writes it.
+Compared are the instructions within the extension, which are the same with every build of one version of
+CPython, and of single requests all of them, where the interpreter is the very one that was kept. Counted
+is the release profile, which the other checks have built already: with the quick one, without inlining
+across crates, a change of a hot path shows otherwise than for users. A kind beyond the margin is counted
+up to three times more, and has to be beyond it each time: with several requests a turn, a count has two
+values, some 70 instructions apart, one for the life of a connection. All kinds together take 48 s of CPU
+time.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
 import re
 import socket
 import subprocess
@@ -20,12 +33,16 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ROOT = Path(__file__).parents[1]
+KEPT = Path(__file__).with_suffix(".json")
+# What is no change: the address of a table, or the order of two branches, moves a count by less.
+MARGIN = 0.02
+RETRIES = 3
 # A function of the C library that nothing else calls: callgrind writes a dump when it is entered.
 MARK = "getsid"
 WARM_UP, SHORT, LONG = 600, 600, 1800
@@ -85,6 +102,20 @@ def application(environ, start_response):
     return [body]
 """
 ITEM = b'{"name":"a keyboard","price":49.5,"tags":["input","usb"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Instructions: all, and those within the extension."""
+
+    total: float
+    extension: float
+
+    def between(self, later: Cost, requests: int) -> Cost:
+        """Return what one of so many requests took."""
+        return Cost(
+            (later.total - self.total) / requests, (later.extension - self.extension) / requests
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +289,14 @@ def counts(
     tree: Path, app: App, names: list[str], workloads: Mapping[str, Workload] | None = None
 ) -> dict[str, float]:
     """Return the instructions of one request of each workload of an application."""
-    workloads = WORKLOADS if workloads is None else workloads
+    found = costs(tree, app, names, WORKLOADS if workloads is None else workloads)
+    return {name: cost.total for name, cost in found.items()}
+
+
+def costs(
+    tree: Path, app: App, names: list[str], workloads: Mapping[str, Workload]
+) -> dict[str, Cost]:
+    """Return the same with those within the extension."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         server, address = serve(tree, app, directory)
@@ -269,12 +307,12 @@ def counts(
             server.communicate()
 
 
-def count(directory: Path, address: tuple[str, int], pid: int, workload: Workload) -> float:
+def count(directory: Path, address: tuple[str, int], pid: int, workload: Workload) -> Cost:
     """Return the instructions of one request."""
     connection = Http2(address, pid) if workload.http2 else Http1(address, pid)
     marks = Http1(address, pid)
 
-    def mark() -> int:
+    def mark() -> Cost:
         """Have what was counted since the last mark written."""
         number = len(list(directory.glob("counts.*"))) + 1
         marks.ask(Workload(workload.app, "/mark"), 1)
@@ -290,16 +328,81 @@ def count(directory: Path, address: tuple[str, int], pid: int, workload: Workloa
     connection.ask(workload, SHORT)
     short = mark()
     connection.ask(workload, LONG)
-    long = mark()
-    return (long - short) / (LONG - SHORT)
+    return short.between(mark(), LONG - SHORT)
 
 
-def total(dump: Path) -> int:
+def total(dump: Path) -> Cost:
     """Return what a dump counts."""
-    found = re.search(r"^(?:totals|summary): (\d+)", dump.read_text(errors="replace"), re.MULTILINE)
+    text = dump.read_text(errors="replace")
+    found = re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE)
     if found is None:
         sys.exit("instructions: a dump without a total")
-    return int(found[1])
+    return Cost(int(found[1]), within_extension(text.splitlines()))
+
+
+def within_extension(lines: Iterable[str]) -> int:
+    """Return what a dump counts within the extension: lines of cost, but for those of calls.
+
+    `ob=(2) /path` names the object of the functions that follow, later `ob=(2)` alone.
+    """
+    names: dict[str, str] = {}
+    is_own = is_call = False
+    found = 0
+    for line in lines:
+        if line.startswith("ob="):
+            number, _, name = line.removeprefix("ob=").partition(" ")
+            names.setdefault(number, name)
+            is_own = "/_core." in names[number]
+        elif line.startswith("cob="):
+            number, _, name = line.removeprefix("cob=").partition(" ")
+            names.setdefault(number, name)
+        elif line.startswith("calls="):
+            is_call = True
+        elif is_call:
+            is_call = False
+        elif is_own and line[:1] in COST_BEGINS:
+            found += int(line.split()[1])
+    return found
+
+
+# Positions are absolute, relative to the line before, or the same.
+COST_BEGINS = frozenset("0123456789+-*")
+
+
+def interpreter() -> str:
+    """Return which build of Python this is."""
+    return f"{platform.python_version()} {' '.join(platform.python_build())} {platform.python_compiler()}"
+
+
+def keep(found: Mapping[str, Cost]) -> None:
+    """Write what was counted, with the interpreter."""
+    kinds = {
+        name: {"total": round(cost.total), "extension": round(cost.extension)}
+        for name, cost in found.items()
+    }
+    KEPT.write_text(json.dumps({"python": interpreter(), "kinds": kinds}, indent=1) + "\n")
+
+
+def differences(found: Mapping[str, Cost], kept: Mapping[str, Any], python: str) -> list[str]:
+    """Return a sentence for each count that is not the kept one.
+
+    All instructions are compared with the same interpreter alone, and only of single requests: those of
+    several in a turn vary by more than the margin. Of another version of Python nothing can be compared.
+    """
+    if kept["python"].split(".")[:2] != python.split(".")[:2]:
+        return [
+            f"kept is Python {kept['python'].split()[0]}, this is {python.split()[0]}: run --keep"
+        ]
+    said: list[str] = []
+    for name, cost in found.items():
+        with_total = kept["python"] == python and WORKLOADS[name].together == 1
+        for one in ("total", "extension") if with_total else ("extension",):
+            own, known = getattr(cost, one), kept["kinds"].get(name, {}).get(one)
+            if known is None:
+                said.append(f"{name}: nothing is kept of it; run --keep")
+            elif abs(own / known - 1) > MARGIN:
+                said.append(f"{name}, {one}: {own:,.0f}, kept {known:,} ({own / known - 1:+.1%})")
+    return said
 
 
 def main() -> None:
@@ -308,16 +411,56 @@ def main() -> None:
     parser.add_argument(
         "--tree", type=Path, action="append", help="checkout with a release extension"
     )
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
+        "--check", action="store_true", help="fail where a count is not the kept one"
+    )
+    either.add_argument("--keep", action="store_true", help="keep what is counted")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(WORKLOADS)}; all")
     given = parser.parse_args()
     trees = [tree.resolve() for tree in given.tree or [ROOT]]
+    found = count_all(trees, given.names or list(WORKLOADS))
+    if given.keep:
+        keep(found)
+    if given.check and (said := check(trees, found)):
+        sys.exit(
+            "\n".join(
+                [*said, "if that is meant: instructions.py --keep, and say why in the commit"]
+            )
+        )
+
+
+def count_all(trees: list[Path], names: list[str]) -> dict[str, Cost]:
+    """Count and print; return the counts of the last tree."""
+    found: dict[str, Cost] = {}
     for app in (NATIVE, ASGI, WSGI):
-        names = [name for name in given.names or WORKLOADS if WORKLOADS[name].app is app]
-        counted = [counts(tree, app, names) for tree in trees if names]
-        for name in names:
-            of_trees = [one[name] for one in counted]
-            ratio = f" {of_trees[-1] / of_trees[0]:>7.3f}" if len(trees) > 1 else ""
-            print(f"{name:20}" + "".join(f"{one:>10,.0f}" for one in of_trees) + ratio, flush=True)
+        own = [name for name in names if WORKLOADS[name].app is app]
+        counted = [costs(tree, app, own, WORKLOADS) for tree in trees if own]
+        for name in own:
+            found[name] = counted[-1][name]
+            show(name, [one[name] for one in counted])
+    return found
+
+
+def check(trees: list[Path], found: Mapping[str, Cost]) -> list[str]:
+    """Return what is not as it was kept, in none of the counts."""
+    kept = json.loads(KEPT.read_text())
+    said = differences(found, kept, interpreter())
+    for _ in range(RETRIES):
+        again = [name for name in found if any(one.startswith(f"{name},") for one in said)]
+        if not again:
+            break
+        print("again:", flush=True)
+        said = differences(count_all(trees, again), kept, interpreter())
+    return said
+
+
+def show(name: str, of_trees: list[Cost]) -> None:
+    """Print a line: all instructions of each tree, and their ratio; of one tree also the extension's."""
+    cells = "".join(f"{one.total:>10,.0f}" for one in of_trees)
+    ratio = f" {of_trees[-1].total / of_trees[0].total:>7.3f}" if len(of_trees) > 1 else ""
+    own = f" {of_trees[0].extension:>10,.0f} in the extension" if len(of_trees) == 1 else ""
+    print(f"{name:20}{cells}{ratio}{own}", flush=True)
 
 
 if __name__ == "__main__":

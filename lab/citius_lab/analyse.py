@@ -31,7 +31,7 @@ def analyse(results: Results, baseline: str | None = None) -> Analysis:
     measurements, again = _by_key(results)
     faults = _faults(results)
     series_of = {section.id: section.series for section in sections}
-    warm = {_key(record): record for record in results.of_kind("warm-up")}
+    warm = {key_of(record): record for record in results.of_kind("warm-up")}
     shared = _shared(results.run)
     figures: dict[Key, Figure] = {}
     for key in [*measurements, *(key for key in faults if key not in measurements)]:
@@ -74,7 +74,8 @@ def _sections(run: dict[str, Any]) -> list[Section]:
     ]
 
 
-def _key(record: dict[str, Any]) -> Key:
+def key_of(record: dict[str, Any]) -> Key:
+    """Return the figure that a measurement is of."""
     return f"{record['experiment']}/{record['series']}", record["case"], record["contestant"]
 
 
@@ -86,7 +87,7 @@ def _by_key(
     again: dict[Key, list[dict[str, Any]]] = {}
     for record in results.of_kind("measurement"):
         if not record["discarded"]:
-            (again if record["again"] else counted).setdefault(_key(record), []).append(record)
+            (again if record["again"] else counted).setdefault(key_of(record), []).append(record)
     return counted, again
 
 

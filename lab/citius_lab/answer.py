@@ -185,7 +185,7 @@ def read(folder: Path, name: str) -> Kept:
 
 
 def rows(experiment: Experiment, kept: Kept) -> list[Row]:
-    """Return the rows of an article's table."""
+    """Return the rows of an article's table, without those that were not measured."""
     answer = experiment.answer
     assert answer is not None, "an experiment without an article has no such table"
     found: list[Row] = []
@@ -199,7 +199,8 @@ def rows(experiment: Experiment, kept: Kept) -> list[Row]:
                 cells[column] = Cell(name, figure)
             elif (why := kept.failure(row.series, row.case, name)) is not None:
                 failed[column] = f"{name}: {why}"
-        found.append(Row(row.case, row.label, published(experiment, row), cells, failed))
+        if cells or failed:
+            found.append(Row(row.case, row.label, published(experiment, row), cells, failed))
     return found
 
 

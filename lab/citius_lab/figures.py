@@ -131,6 +131,11 @@ class Figure:
     warm_up: dict[str, Any] | None = None
 
     @property
+    def key(self) -> Key:
+        """What tells it from the others of a run."""
+        return self.section, self.case, self.contestant
+
+    @property
     def reasons(self) -> tuple[Reason, ...]:
         """What is said against its rate, then what is said against its CPU time alone."""
         own = self.verdict.reasons

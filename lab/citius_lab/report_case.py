@@ -62,7 +62,7 @@ def closed(view: View, section: Section, case: str) -> Case:
         Column("verdict", lambda figure: badge(figure.verdict, notes.letters(figure))),
     ]  # fmt: skip
     id = f"{section.id}/{case}".replace("/", "-")
-    return _case(section, figures, case, closed_plots(view, figures), columns, notes, id)
+    return _case(view, section, figures, case, closed_plots(view, figures), columns, notes, id)
 
 
 def _services_columns(figures: list[Figure]) -> list[Column]:
@@ -91,10 +91,11 @@ def paced(view: View, section: Section, case: str) -> Case:
         row_plot("Latency, ms; band: p50 to p99", latency_rows(view, figures)),
         row_plot("Server CPU per request, µs", rows(view, figures, cpu_of, words.micros)),
     ]
-    return _case(section, figures, case, drawn, columns, notes)
+    return _case(view, section, figures, case, drawn, columns, notes)
 
 
 def _case(
+    view: View,
     section: Section,
     figures: list[Figure],
     case: str,
@@ -116,7 +117,7 @@ def _case(
         table,
         tuple(notes.found()),
         f"What the gates saw{said}",
-        _gates(figures),
+        _gates(view, figures),
     )
 
 
@@ -288,7 +289,7 @@ def _service_p99(figure: Figure) -> str:
     return "" if value is None or not words.is_shown(figure) else words.millis(value.value)
 
 
-def _gates(figures: list[Figure]) -> FiguresTable:
+def _gates(view: View, figures: list[Figure]) -> FiguresTable:
     """Return what the gates looked at: shares, ceiling, warm-up, size."""
     columns = [
         Column("server CPU", lambda figure: _share(figure.server_share)),
@@ -302,6 +303,7 @@ def _gates(figures: list[Figure]) -> FiguresTable:
         Column("p99.9 ms", lambda figure: percentile(figure, "p99.9")),
         Column("MB peak", lambda figure: _peak(figure)),
         Column("errors", lambda figure: error_words(figure.errors) or "0"),
+        Column("lines of the records", view.raw),
     ]
     return figures_table(figures, columns)
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from citius_lab import plot_marks
+from citius_lab import analyse, plot_marks, record
 from citius_lab.figures import FAILED, SUSPECT, VALID
 from citius_lab.report_words import is_shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from citius_lab.figures import Analysis, Figure, Section, Verdict
+    from citius_lab.figures import Analysis, Figure, Key, Section, Verdict
     from citius_lab.record import Results
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """A run as the page sees it."""
 
@@ -34,6 +35,23 @@ class View:
     def figure(self, section: str, case: str, name: str) -> Figure | None:
         """Return one figure, if there is one."""
         return self.analysis.figures.get((section, case, name))
+
+    def raw(self, figure: Figure) -> Cell:
+        """Return the cell that leads to a figure's records: the lines of the file beside the page."""
+        return Cell(", ".join(map(str, self._lines[figure.key])), href=record.RECORDS)
+
+    @functools.cached_property
+    def _lines(self) -> dict[Key, list[int]]:
+        """The lines of the records that each figure is made of, counted from 1."""
+        found: dict[Key, list[int]] = {}
+        for number, entry in enumerate(self.results.records, 1):
+            if entry["kind"] == "measurement" and not (entry["again"] or entry["discarded"]):
+                found.setdefault(analyse.key_of(entry), []).append(number)
+            elif entry["kind"] == "fault" and not entry["again"]:
+                for series, case in entry["cells"]:
+                    place = f"{entry['experiment']}/{series}", case, entry["contestant"]
+                    found.setdefault(place, []).append(number)
+        return found
 
     def sections(self, experiment: str) -> list[Section]:
         """Return the sections of an experiment, in the order of its series."""
@@ -113,6 +131,7 @@ class Cell:
 
     Attributes:
         letters: Of reasons, behind the text; ``None`` where a cell has no place for them.
+        href: What the text leads to, relative to the page.
     """
 
     text: str = ""
@@ -120,6 +139,7 @@ class Cell:
     letters: str | None = None
     below: bool = False
     class_: str = ""
+    href: str = ""
     badge: Badge | None = None
 
 

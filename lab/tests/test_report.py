@@ -68,6 +68,14 @@ def test_everything_is_one_small_file_that_names_no_address(page: str) -> None:
     )
 
 
+def test_each_figure_leads_to_the_lines_of_its_records() -> None:
+    found = results([*rounds("a"), *rounds("b")])
+    page = report.html(found, analyse.analyse(found))
+    assert re.findall(r'<a href="records.jsonl">([^<]*)</a>', page) == ["1, 2, 3", "4, 5, 6"]
+    lines = [found.records[number - 1] for number in (4, 5, 6)]
+    assert {line["contestant"] for line in lines} == {"b"}
+
+
 def test_the_same_bytes_come_of_a_folder_carried_elsewhere(tmp_path: Path) -> None:
     found = everything(n_rounds=1)
     here, there = tmp_path / "here", tmp_path / "far" / "there"
